@@ -1,0 +1,1 @@
+"""Users, workspaces and memberships: who may see what."""

@@ -1,0 +1,67 @@
+"""Users, workspaces (the tenants) and who belongs to which in what role."""
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+
+from accounts.querysets import WorkspaceOwnedQuerySet
+from common.models import TimestampedModel
+
+
+class User(AbstractUser):
+    """A person. Custom from the first migration, because it cannot be swapped later."""
+
+
+class WorkspaceQuerySet(WorkspaceOwnedQuerySet["Workspace"]):
+    """Workspaces themselves obey the same door."""
+
+    def visible_to(self, user: object) -> "WorkspaceQuerySet":
+        if not getattr(user, "is_authenticated", False) or not getattr(user, "is_active", False):
+            return self.none()
+        return self.filter(memberships__user=user)
+
+
+class Workspace(TimestampedModel):
+    """The tenant: every owned row names one, and nothing crosses between two."""
+
+    slug = models.SlugField(max_length=63)
+    name = models.CharField(max_length=200)
+
+    objects = WorkspaceQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["slug"], name="workspace_slug_unique")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Role(models.TextChoices):
+    """What a member may do: each role includes those after it."""
+
+    OWNER = "owner"
+    EDITOR = "editor"
+    VIEWER = "viewer"
+
+
+class Membership(TimestampedModel):
+    """A user in a workspace."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role, default=Role.VIEWER)
+
+    objects = WorkspaceOwnedQuerySet["Membership"].as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "user"], name="membership_workspace_user_unique"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(role__in=Role.values), name="membership_role_check"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} · {self.role} of {self.workspace}"

@@ -1,0 +1,74 @@
+"""Workspaces, logins and rights."""
+
+import secrets
+from typing import Any
+
+from django.db import transaction
+
+from accounts.models import Membership, Role, User, Workspace
+from common.errors import Forbidden, NotFound
+
+DEFAULT_WORKSPACE = "default"
+EDITING_ROLES = (Role.OWNER, Role.EDITOR)
+
+
+def get_or_create_workspace(*, slug: str = DEFAULT_WORKSPACE, name: str = "") -> Workspace:
+    """The workspace with this slug, made when missing."""
+    workspace, _ = Workspace.objects.get_or_create(
+        slug=slug, defaults={"name": name or slug.replace("-", " ").capitalize()}
+    )
+    return workspace
+
+
+def current_workspace(*, user: Any, slug: str = "") -> Workspace:
+    """The workspace a request works in: the named one, else the user's first.
+
+    Raises NotFound where the user is a member of none, or not of the named one.
+    """
+    workspaces = Workspace.objects.visible_to(user).order_by("id")
+    workspace = (workspaces.filter(slug=slug) if slug else workspaces).first()
+    if workspace is None:
+        raise NotFound(
+            f"There is no workspace “{slug}” that you belong to."
+            if slug
+            else "You belong to no workspace yet. Ask an owner to add you to one."
+        )
+    return workspace
+
+
+def can_edit(*, user: Any, workspace: Workspace) -> bool:
+    """Whether `user` may add, change and delete documents in `workspace`."""
+    return Membership.objects.filter(
+        workspace=workspace, user=user, role__in=EDITING_ROLES
+    ).exists()
+
+
+def require_editor(*, user: Any, workspace: Workspace) -> None:
+    """Raise Forbidden unless `user` may edit in `workspace`."""
+    if not can_edit(user=user, workspace=workspace):
+        raise Forbidden(
+            f"You may read “{workspace}”, not change it. Ask an owner for the editor role."
+        )
+
+
+@transaction.atomic
+def ensure_login(*, username: str, workspace: Workspace) -> tuple[User, str | None]:
+    """An owner of `workspace` who may use the admin.
+
+    Returns the user and, only when the login is new, its random password.
+    """
+    user = User.objects.filter(username=username).first()
+    password = None
+    if user is None:
+        password = secrets.token_urlsafe(12)
+        user = User.objects.create_superuser(username=username, password=password)
+    Membership.objects.get_or_create(
+        workspace=workspace, user=user, defaults={"role": Role.OWNER}
+    )
+    return user, password
+
+
+def principals(user: Any) -> list[str]:
+    """The names under which access lists know `user`: itself and its groups."""
+    groups = user.groups.values_list("id", flat=True) if user.pk else ()
+    return [f"user:{user.pk}", *(f"group:{group}" for group in groups)]

@@ -1,0 +1,1 @@
+"""What two or more apps use and that knows no app."""

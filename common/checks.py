@@ -1,0 +1,70 @@
+"""Checks of the database server, run by `check --database default` and by `migrate`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.checks import CheckMessage, Error, Tags, Warning, register as register_check
+from django.db import connections
+
+MINIMUM_PGVECTOR = (0, 8)
+MINIMUM_POSTGRESQL = 150000
+
+
+def check_database(
+    *, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """PostgreSQL is new enough, has pgvector, and folds the case of non-ASCII letters."""
+    messages: list[CheckMessage] = []
+    for alias in databases or ():
+        with connections[alias].cursor() as cursor:
+            cursor.execute(
+                "SELECT current_setting('server_version_num')::int, lower('Ä') = 'ä',"
+                " (SELECT max(version) FROM pg_available_extension_versions WHERE name = 'vector'),"
+                " (SELECT extversion FROM pg_extension WHERE extname = 'vector')"
+            )
+            version, folds_case, available, installed = cursor.fetchone()
+        messages += _server_messages(version, folds_case) + _vector_messages(installed or available)
+    return messages
+
+
+def _server_messages(version: int, folds_case: bool) -> list[CheckMessage]:
+    messages: list[CheckMessage] = []
+    if version < MINIMUM_POSTGRESQL:
+        messages.append(
+            Error(
+                f"PostgreSQL {version // 10000} is too old.",
+                hint="Use PostgreSQL 15 or later.",
+                id="common.E001",
+            )
+        )
+    if not folds_case:
+        messages.append(
+            Warning(
+                "The database's character type is plain C: letters beyond ASCII are neither"
+                " lower-cased nor found by trigrams.",
+                hint="Create the database with LC_CTYPE 'C.UTF-8' and load it again.",
+                id="common.W001",
+            )
+        )
+    return messages
+
+
+def _vector_messages(version: str | None) -> list[CheckMessage]:
+    if version is None:
+        problem = "PostgreSQL has no pgvector extension."
+    elif tuple(int(part) for part in version.split(".")[:2]) < MINIMUM_PGVECTOR:
+        problem = f"pgvector {version} is too old."
+    else:
+        return []
+    return [
+        Error(
+            problem,
+            hint="Install pgvector 0.8 or later on the server (Debian: postgresql-NN-pgvector).",
+            id="common.E002",
+        )
+    ]
+
+
+def register() -> None:
+    """Register the checks."""
+    register_check(check_database, Tags.database)

@@ -1,0 +1,1 @@
+"""Files in, chunks out: collections, documents, chunks and ingestion runs."""

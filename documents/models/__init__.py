@@ -1,0 +1,20 @@
+"""The tables of documents, one noun a file."""
+
+from documents.models.chunk import Chunk
+from documents.models.collection import Collection
+from documents.models.document import Document, StagedDocument
+from documents.models.run import IngestionItem, IngestionRun
+from documents.models.space import EmbeddingSpace
+from documents.models.statistics import LexemeFrequency, LexicalStatistics
+
+__all__ = [
+    "Chunk",
+    "Collection",
+    "Document",
+    "EmbeddingSpace",
+    "IngestionItem",
+    "IngestionRun",
+    "LexemeFrequency",
+    "LexicalStatistics",
+    "StagedDocument",
+]

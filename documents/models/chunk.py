@@ -1,0 +1,76 @@
+"""Chunks: what is searched."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
+from django.db import models
+from pgvector.django import VectorField
+
+from accounts.models import Workspace
+from common.fields import RegConfigField, ToTSVector
+from common.search_vector import joined
+from documents.models.collection import Collection
+from documents.models.document import Document
+from documents.models.space import EmbeddingSpace
+from documents.querysets import AccessListedQuerySet
+
+#: Context (title and headings) has weight A, so that ranking can tell it from the text (D).
+SEARCH_VECTOR = joined(
+    ToTSVector("language", "context", weight="A"), ToTSVector("language", "text", weight="D")
+)
+
+
+class Chunk(models.Model):
+    """A passage of a document, with everything that finding it needs.
+
+    Workspace, collection, media type and access are copied from the document, so that no search
+    joins to filter. `text` is shown; `context` (title and headings) is indexed and embedded with
+    it, and never shown as part of it.
+    """
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="+", db_index=False)
+    document = models.ForeignKey(
+        Document, models.CASCADE, related_name="chunks", db_index=False
+    )
+    space = models.ForeignKey(EmbeddingSpace, models.PROTECT, related_name="+", db_index=False)
+    ordinal = models.PositiveIntegerField()
+    key = models.CharField(max_length=1024, blank=True)
+    text = models.TextField()
+    context = models.TextField(blank=True)
+    heading_path = ArrayField(models.TextField(), default=list, blank=True)
+    summary = models.TextField(blank=True)
+    token_count = models.PositiveIntegerField(default=0)
+    start = models.PositiveBigIntegerField(help_text="Offset of the first character.")
+    end = models.PositiveBigIntegerField(help_text="Offset behind the last character.")
+    page = models.PositiveIntegerField(null=True, blank=True)
+    media_type = models.CharField(max_length=100, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    access = ArrayField(models.CharField(max_length=80), null=True, blank=True)
+    language = RegConfigField(max_length=63, default="simple")
+    search_vector = models.GeneratedField(
+        expression=SEARCH_VECTOR, output_field=SearchVectorField(), db_persist=True
+    )
+    embedding = VectorField(null=True, blank=True)
+    content_sha256 = models.CharField(max_length=64)
+
+    objects = AccessListedQuerySet["Chunk"].as_manager()
+
+    class Meta:
+        ordering = ["document_id", "ordinal"]
+        constraints = [
+            # Deferred, so that unchanged chunks can move up or down in one transaction.
+            models.UniqueConstraint(
+                fields=["document", "ordinal", "workspace"],
+                name="chunk_document_ordinal_unique",
+                deferrable=models.Deferrable.DEFERRED,
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["collection", "space"], name="chunk_collection_space_index"),
+            # Without the pending list, a search never pays for a bulk load before it.
+            GinIndex("search_vector", name="chunk_search_vector_index", fastupdate=False),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.document_id}#{self.ordinal}"

@@ -1,0 +1,39 @@
+"""Collections: documents that are cut, embedded and searched alike."""
+
+from django.db import models
+
+from accounts.models import Workspace
+from accounts.querysets import WorkspaceOwnedQuerySet
+from common.models import TimestampedModel
+from documents.models.space import EmbeddingSpace
+
+
+class Collection(TimestampedModel):
+    """A set of documents with one embedding space and one way of cutting."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="collections")
+    slug = models.SlugField(max_length=63)
+    name = models.CharField(max_length=200)
+    description = models.TextField(blank=True)
+    space = models.ForeignKey(EmbeddingSpace, models.PROTECT, related_name="collections")
+    chunker = models.CharField(max_length=20, default="auto")
+    chunker_options = models.JSONField(default=dict, blank=True)
+    default_language = models.CharField(
+        max_length=20,
+        blank=True,
+        help_text="ISO code, such as “de”. Empty: each document's language is detected.",
+    )
+    statistics_stale = models.BooleanField(default=False, editable=False)
+
+    objects = WorkspaceOwnedQuerySet["Collection"].as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "slug"], name="collection_workspace_slug_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name

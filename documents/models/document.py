@@ -1,0 +1,105 @@
+"""Documents, and what is known of one that waits for its vectors."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from accounts.models import Workspace
+from accounts.querysets import WorkspaceOwnedQuerySet
+from common.models import TimestampedModel
+from documents.models.collection import Collection
+from documents.querysets import DocumentQuerySet
+
+
+class Document(TimestampedModel):
+    """One thing a person brought: its text lives in its chunks.
+
+    `status` tells of the newest ingestion. While a changed document is processed, or when that
+    fails, the chunks of the text before stay searchable: readers see the old or the new text,
+    never a mix and never neither.
+    """
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        PROCESSING = "processing"
+        READY = "ready"
+        FAILED = "failed"
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="documents")
+    key = models.CharField(max_length=1024, help_text="The caller's id, or the source's path.")
+    version = models.PositiveIntegerField(default=1)
+    is_current = models.BooleanField(default=True)
+    title = models.CharField(max_length=500, blank=True)
+    source = models.CharField(max_length=1024, blank=True)
+    url = models.URLField(max_length=2000, blank=True)
+    media_type = models.CharField(max_length=100, blank=True)
+    rendering = models.CharField(max_length=10, default="plain")
+    language = models.CharField(max_length=20, blank=True, help_text="ISO code.")
+    metadata = models.JSONField(default=dict, blank=True)
+    access = ArrayField(models.CharField(max_length=80), null=True, blank=True)
+    file = models.FileField(upload_to="documents/%Y/%m/", max_length=300, blank=True)
+    size = models.PositiveBigIntegerField(default=0, help_text="Bytes of the source.")
+
+    source_sha256 = models.CharField(max_length=64, blank=True)
+    content_sha256 = models.CharField(max_length=64, blank=True)
+    recipe = models.CharField(
+        max_length=64, blank=True, help_text="Hash of how the text was cut and embedded."
+    )
+    chunk_count = models.PositiveIntegerField(default=0)
+    token_count = models.PositiveBigIntegerField(default=0)
+
+    status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
+    error_code = models.CharField(max_length=40, blank=True)
+    error = models.TextField(blank=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    claimed_by = models.UUIDField(null=True, editable=False)
+    claimed_until = models.DateTimeField(null=True, editable=False)
+    indexed_at = models.DateTimeField(null=True, blank=True)
+
+    objects = DocumentQuerySet["Document"].as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["collection", "key", "version", "workspace"],
+                name="document_collection_key_version_unique",
+            ),
+            models.UniqueConstraint(
+                fields=["collection", "key", "workspace"],
+                condition=models.Q(is_current=True),
+                name="document_current_key_unique",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["claimed_until"],
+                condition=models.Q(status__in=["queued", "processing"]),
+                name="document_unfinished_index",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or self.key
+
+    @property
+    def is_searchable(self) -> bool:
+        """Whether some text of it, perhaps an earlier one, is found."""
+        return self.chunk_count > 0
+
+
+class StagedDocument(models.Model):
+    """Parsed and cut, not yet embedded: the hand-over from the `ingest` to the `embed` queue.
+
+    In the database, because the embed worker may run on a host that sees no uploaded file.
+    """
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    document = models.OneToOneField(Document, models.CASCADE, related_name="staged")
+    payload = models.BinaryField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = WorkspaceOwnedQuerySet["StagedDocument"].as_manager()
+
+    def __str__(self) -> str:
+        return f"staged: {self.document_id}"

@@ -1,0 +1,96 @@
+"""Ingestion runs: what was asked, and what became of each file."""
+
+from django.db import models
+from django.utils import timezone
+
+from accounts.models import User, Workspace
+from accounts.querysets import WorkspaceOwnedQuerySet
+from common.models import TimestampedModel
+from documents.models.collection import Collection
+from documents.models.document import Document
+
+
+class IngestionRun(TimestampedModel):
+    """One upload, command or request. The counts are changed with the documents' own rows, in
+    one transaction, so that they are true after any crash."""
+
+    class State(models.TextChoices):
+        RUNNING = "running"
+        SUCCEEDED = "succeeded"
+        PARTIAL = "partial", "some failed"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    class Policy(models.TextChoices):
+        SKIP_IF_UNCHANGED = "skip_if_unchanged"
+        OVERWRITE = "overwrite"
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="runs")
+    user = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
+    source = models.CharField(max_length=1024, blank=True, help_text="What was asked for.")
+    policy = models.CharField(max_length=20, choices=Policy, default=Policy.SKIP_IF_UNCHANGED)
+    state = models.CharField(max_length=10, choices=State, default=State.RUNNING)
+    total = models.PositiveIntegerField(default=0)
+    ready = models.PositiveIntegerField(default=0)
+    skipped = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    bytes = models.PositiveBigIntegerField(default=0)
+    chunks = models.PositiveBigIntegerField(default=0)
+    embedded = models.PositiveBigIntegerField(default=0, help_text="Chunks that were embedded.")
+    tokens = models.PositiveBigIntegerField(default=0)
+    timings = models.JSONField(default=dict, blank=True, help_text="Seconds a stage.")
+    started_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = WorkspaceOwnedQuerySet["IngestionRun"].as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"run {self.pk}: {self.source or self.collection}"
+
+    @property
+    def settled(self) -> int:
+        """Files whose fate is known."""
+        return self.ready + self.skipped + self.failed
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.finished_at is not None
+
+
+class IngestionItem(models.Model):
+    """One file of a run."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        PARSING = "parsing"
+        EMBEDDING = "embedding"
+        READY = "ready"
+        SKIPPED = "skipped", "unchanged"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    ACTIVE = (State.WAITING, State.PARSING, State.EMBEDDING)
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    run = models.ForeignKey(IngestionRun, models.CASCADE, related_name="items")
+    document = models.ForeignKey(
+        Document, models.SET_NULL, null=True, blank=True, related_name="items"
+    )
+    name = models.CharField(max_length=1024)
+    size = models.PositiveBigIntegerField(default=0)
+    state = models.CharField(max_length=10, choices=State, default=State.WAITING)
+    error_code = models.CharField(max_length=40, blank=True)
+    error = models.TextField(blank=True)
+
+    objects = WorkspaceOwnedQuerySet["IngestionItem"].as_manager()
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,59 @@
+"""Embedding spaces: which model made a vector, and how the vectors are indexed."""
+
+from django.db import models
+
+from common.models import TimestampedModel
+
+
+class EmbeddingSpace(TimestampedModel):
+    """One model's vectors.
+
+    Every chunk names its space, because vectors of two models cannot be compared. A space has
+    its own partial expression index, so that models of different dimensions share one column.
+    Spaces belong to the site, not to a workspace: they describe its models.
+    """
+
+    class Metric(models.TextChoices):
+        COSINE = "cosine"
+        L2 = "l2"
+        INNER_PRODUCT = "ip"
+
+    class IndexType(models.TextChoices):
+        HNSW = "hnsw"
+        IVFFLAT = "ivfflat"
+        NONE = "none"
+
+    class Precision(models.TextChoices):
+        FULL = "full"
+        HALF = "half"
+        BINARY = "binary"
+
+    class State(models.TextChoices):
+        BUILDING = "building"
+        LIVE = "live"
+        RETIRED = "retired"
+
+    name = models.SlugField(max_length=63)
+    embedder = models.CharField(
+        max_length=63, default="default", help_text="Alias in settings.INFERENCE['embedder']."
+    )
+    model_name = models.CharField(max_length=200)
+    dimensions = models.PositiveIntegerField()
+    metric = models.CharField(max_length=10, choices=Metric, default=Metric.COSINE)
+    query_instruction = models.TextField(blank=True)
+    index_type = models.CharField(max_length=10, choices=IndexType, default=IndexType.HNSW)
+    index_options = models.JSONField(default=dict, blank=True)
+    precision = models.CharField(max_length=10, choices=Precision, default=Precision.FULL)
+    state = models.CharField(max_length=10, choices=State, default=State.LIVE)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["name"], name="embeddingspace_name_unique"),
+            models.CheckConstraint(
+                condition=models.Q(dimensions__gt=0), name="embeddingspace_dimensions_check"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.model_name}, {self.dimensions})"

@@ -1,0 +1,1 @@
+"""Nodes and edges of the knowledge graph (built by a later issue)."""

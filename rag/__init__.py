@@ -1,0 +1,1 @@
+"""Ranked hits in, a checked answer out (built by a later issue)."""

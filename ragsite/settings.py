@@ -1,0 +1,287 @@
+"""All settings, from the environment. `docs/reference/settings.md` lists the variables."""
+
+import secrets
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import environ
+
+from ragsite import embedded
+
+env = environ.Env()
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = Path(env.str("RAGSITE_VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
+
+DEBUG = env.bool("DEBUG", default=False)
+
+
+def _local_secret_key() -> str:
+    """Key of an installation that nobody configured: random, kept beside its data, never shared."""
+    path = VAR_DIR / "secret-key"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_urlsafe(50))
+    return path.read_text()
+
+
+SECRET_KEY = env.str("SECRET_KEY", default="") or _local_secret_key()
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "django.contrib.humanize",
+    "django_htmx",
+    "template_partials",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "drf_standardized_errors",
+    "common",
+    "inference",
+    "accounts",
+    "documents",
+    "memory",
+    "graph",
+    "search",
+    "rag",
+    "ragsite",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "ragsite.urls"
+WSGI_APPLICATION = "ragsite.wsgi.application"
+ASGI_APPLICATION = "ragsite.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "accounts.context_processors.workspace",
+            ],
+        },
+    },
+]
+
+# --- services: the site's own where named, else embedded ones under VAR_DIR -------------------
+
+EMBEDDED_DATABASE = not env.str("DATABASE_URL", default="")
+EMBEDDED_REDIS = not env.str("REDIS_URL", default="")
+
+DATABASE_URL = env.str("DATABASE_URL", default="") or embedded.database_url(VAR_DIR)
+
+
+def _database(url: str) -> dict[str, Any]:
+    """Django's settings for a database URL; a percent-encoded host is a socket directory."""
+    parsed = env.db_url_config(url)
+    return {
+        **parsed,
+        "ENGINE": "django.db.backends.postgresql",
+        "HOST": unquote(parsed["HOST"]),
+        "CONN_MAX_AGE": env.int("DATABASE_CONN_MAX_AGE", default=60),
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            "application_name": "ragsite",
+            "connect_timeout": 5,
+            **parsed.get("OPTIONS", {}),
+        },
+    }
+
+
+DATABASES = {"default": _database(DATABASE_URL)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# The number separates sites (and test processes) that share one embedded server.
+REDIS_DB = env.int("RAGSITE_REDIS_DB", default=0)
+REDIS_URL = env.str("REDIS_URL", default="") or embedded.redis_url(VAR_DIR, REDIS_DB)
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "ragsite",
+    }
+}
+
+CELERY_BROKER_URL = env.str("REDIS_URL", default="") or embedded.broker_url(VAR_DIR, REDIS_DB)
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_TASK_ROUTES = {
+    "documents.tasks.ingest_documents": {"queue": "ingest"},
+    "documents.tasks.embed_documents": {"queue": "embed"},
+}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BEAT_SCHEDULE = {
+    "recover-documents": {
+        "task": "documents.tasks.recover_documents",
+        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
+    },
+    "refresh-statistics": {"task": "documents.tasks.refresh_stale_statistics", "schedule": 600.0},
+}
+
+# --- models ------------------------------------------------------------------------------------
+
+INFERENCE = {
+    "embedder": {
+        "default": {
+            "BACKEND": env.str(
+                "EMBEDDER_BACKEND",
+                default="inference.backends.transformers_local.TransformersEmbedder",
+            ),
+            "OPTIONS": env.json("EMBEDDER_OPTIONS", default={}),
+        }
+    },
+    "reranker": {
+        "default": {
+            "BACKEND": env.str(
+                "RERANKER_BACKEND", default="inference.backends.rerank_basic.NoReranker"
+            ),
+            "OPTIONS": env.json("RERANKER_OPTIONS", default={}),
+        }
+    },
+}
+
+# --- ingestion and search ----------------------------------------------------------------------
+
+MAX_UPLOAD_BYTES = env.int("RAGSITE_MAX_UPLOAD_BYTES", default=100 * 1024 * 1024)
+MAX_UPLOAD_FILES = env.int("RAGSITE_MAX_UPLOAD_FILES", default=1000)
+DATA_UPLOAD_MAX_NUMBER_FILES = MAX_UPLOAD_FILES
+# A worker that says nothing for this long is taken for dead and its documents are claimed anew.
+INGESTION_LEASE_SECONDS = env.int("RAGSITE_INGESTION_LEASE_SECONDS", default=60)
+INGESTION_MAX_ATTEMPTS = env.int("RAGSITE_INGESTION_MAX_ATTEMPTS", default=5)
+# At most this many chunks in scope are scanned exactly; more go through the approximate index.
+EXACT_SCAN_CHUNKS = env.int("RAGSITE_EXACT_SCAN_CHUNKS", default=20_000)
+
+# --- people ------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "search"
+LOGOUT_REDIRECT_URL = "login"
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = env.str("TZ", default="UTC") or "UTC"
+USE_TZ = True
+
+# --- files -------------------------------------------------------------------------------------
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = VAR_DIR / "static"
+MEDIA_ROOT = Path(env.str("MEDIA_ROOT", default=str(VAR_DIR / "media")))
+WHITENOISE_USE_FINDERS = True
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
+}
+
+# --- security ----------------------------------------------------------------------------------
+
+# Cookies and redirects follow the scheme that the site is really reached by: plain http on the
+# loopback address out of the box, https as soon as an operator says so.
+HTTPS = env.bool("RAGSITE_HTTPS", default=False)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SESSION_COOKIE_HTTPONLY = True
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+
+# --- API ---------------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "rest_framework.authentication.SessionAuthentication",
+        "rest_framework.authentication.BasicAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PAGINATION_CLASS": "common.pagination.CursorPagination",
+    "PAGE_SIZE": 50,
+    "DEFAULT_SCHEMA_CLASS": "drf_standardized_errors.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "common.api.exception_handler",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+DRF_STANDARDIZED_ERRORS = {"ALLOWED_ERROR_STATUS_CODES": ["400", "401", "403", "404", "409"]}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "ragsite",
+    "DESCRIPTION": "Documents in, ranked and cited passages out.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+# --- admin -------------------------------------------------------------------------------------
+
+UNFOLD = {
+    "SITE_TITLE": "ragsite",
+    "SITE_HEADER": "ragsite",
+    "SITE_SUBHEADER": "curation",
+    "SITE_SYMBOL": "manage_search",
+    "SHOW_BACK_BUTTON": True,
+}
+
+# --- logs --------------------------------------------------------------------------------------
+
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {
+        name: {"level": LOG_LEVEL}
+        for name in ("ragsite", "documents", "search", "inference", "celery.worker")
+    },
+}

@@ -1,0 +1,135 @@
+"""What a search answers with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+Mode = Literal["lexical", "vector", "hybrid"]
+MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a search may look. Built by `search.services.scope_for`, so that workspace and
+    access cannot be forgotten; every arm compiles the same one.
+
+    `principals` are the names under which access lists know the asker; None is the site itself
+    (commands, evaluation). `metadata` keeps chunks whose metadata contain these pairs.
+    """
+
+    workspace_id: int
+    collection_ids: tuple[int, ...]
+    principals: tuple[str, ...] | None = None
+    media_types: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether something narrower than whole collections is asked for."""
+        return bool(self.media_types or self.metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """The window of a chunk's text that is shown.
+
+    `start` is the window's offset in the chunk's text; `highlights` are (start, end) offsets into
+    `text`, ascending and disjoint. `cut_before`/`cut_after`: text was left out on that side.
+    """
+
+    text: str
+    start: int
+    highlights: tuple[tuple[int, int], ...] = ()
+    cut_before: bool = False
+    cut_after: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One passage, with every score that was computed for it kept apart. Higher is better.
+
+    `similarity` -1..1, `lexical` BM25 ≥ 0, `fused`, `rerank` 0..1; None where an arm did not see
+    it. `ranks` are 1-based places in the arms' own lists; `contributions` sum to `fused`.
+    `relevance` 0..1 is for a bar: the score that ordered the list, over the list's best.
+    """
+
+    rank: int
+    chunk_id: int
+    chunk_key: str
+    ordinal: int
+    text: str
+    context: str
+    heading_path: tuple[str, ...]
+    page: int | None
+    start: int
+    end: int
+    document_id: int
+    document_key: str
+    title: str
+    source: str
+    url: str
+    media_type: str
+    language: str
+    collection_id: int
+    collection_slug: str
+    collection_name: str
+    updated_at: datetime
+    metadata: Mapping[str, Any]
+    similarity: float | None
+    lexical: float | None
+    fused: float
+    rerank: float | None
+    ranks: Mapping[str, int]
+    contributions: Mapping[str, float]
+    relevance: float
+    snippet: Snippet
+    more_in_document: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ArmReport:
+    """How one arm worked: `method` is bm25, exact or ann; `candidates` what it listed."""
+
+    name: str
+    method: str
+    candidates: int
+    milliseconds: float
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A value that hits have, and how many of the found documents have it."""
+
+    value: str
+    label: str
+    count: int
+    selected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """A page of hits and how it came about.
+
+    `total` counts everything that was ranked (passages, or documents when grouped), of which
+    `hits` are those from `offset` on. `degraded` names arms that should have worked and did not
+    (“vector” when the embedder is down); `notes` are sentences for a person.
+    """
+
+    query: str
+    mode: Mode
+    hits: tuple[Hit, ...]
+    total: int
+    offset: int
+    k: int
+    arms: tuple[ArmReport, ...]
+    facets: Mapping[str, tuple[Facet, ...]]
+    timings: Mapping[str, float]
+    degraded: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def milliseconds(self) -> float:
+        """Time from the question to the page, in milliseconds."""
+        return self.timings.get("total", 0.0)
