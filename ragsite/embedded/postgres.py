@@ -1,0 +1,142 @@
+"""The embedded PostgreSQL: started once, found again by whoever comes next, stopped cleanly."""
+
+import signal
+from pathlib import Path
+
+from ragsite.embedded import cluster, layout, probe
+from ragsite.embedded.errors import ServiceError
+from ragsite.embedded.permissions import open_software, open_the_way, private_dir
+from ragsite.embedded.processes import clear_orphans, is_alive, running_in, terminate
+from ragsite.embedded.serveruser import ServerUser
+from ragsite.embedded.service import Service, ServiceStatus
+from ragsite.embedded.support import (
+    START_SECONDS,
+    STOP_SECONDS,
+    failure,
+    rotate_log,
+    wait_until,
+)
+
+_PROGRAM = "postgres"
+
+
+class Postgres(Service):
+    """PostgreSQL with pgvector; its data directory is `postgres/data`."""
+
+    name = "postgresql"
+
+    @property
+    def home(self) -> Path:
+        return layout.postgres_home(self.var_dir)
+
+    @property
+    def data(self) -> Path:
+        return self.home / "data"
+
+    @property
+    def endpoint(self) -> str:
+        return layout.libpq_url(self.var_dir)
+
+    def _ask(self, database: str = layout.DATABASE_NAME) -> probe.Answer:
+        return probe.postgres(layout.postgres_socket(self.var_dir), database)
+
+    def process(self) -> int | None:
+        first = next(iter(self._pid_file()), "").strip()
+        return int(first) if first.isdigit() and int(first) in self._processes() else None
+
+    def start(self, user: ServerUser, *, durable: bool) -> ServiceStatus:
+        answer = self.answer()
+        if answer.serving:
+            return self.status("already running")
+        if answer.state != probe.NO_SUCH_DATABASE:  # else the start before this one was cut off
+            self._prepare(user, durable=durable)
+            if not self._join():
+                self._launch(user)
+        cluster.populate(self.var_dir)
+        if not self.answer().serving:
+            raise failure("PostgreSQL started but does not answer", home=self.home, log=self.log)
+        return self.status("started")
+
+    def stop(self) -> ServiceStatus:
+        """Stop with a checkpoint, so that the next start needs no recovery."""
+        pid = self.process()
+        if pid is not None:
+            terminate(pid, signal.SIGINT)
+            if not wait_until(lambda: not self._processes(), STOP_SECONDS):
+                raise ServiceError(
+                    f"PostgreSQL (process {pid}) did not stop within {STOP_SECONDS:.0f} seconds. "
+                    f"It may be writing a large checkpoint: see {self.log}, and try again."
+                )
+        return self.status()
+
+    def _prepare(self, user: ServerUser, *, durable: bool) -> None:
+        open_software(cluster.software(), user)
+        open_the_way(self.home, user)
+        open_the_way(self.sockets, user)
+        private_dir(self.home, user)
+        private_dir(self.sockets, user)
+        cluster.create(self.data, user, durable=durable)
+        cluster.configure(self.data, self.sockets, user, durable=durable)
+
+    def _join(self) -> bool:
+        """Whether a server of ours is there already and answers, or soon comes to.
+
+        One that is ready but deaf has lost its socket to a cleaner and is stopped.
+        """
+        settled = wait_until(lambda: self._is_ready() or self.process() is None, START_SECONDS)
+        if not settled:
+            raise failure(
+                f"PostgreSQL is there but not ready after {START_SECONDS:.0f} seconds; "
+                "it may be recovering from a crash, so start again in a while",
+                home=self.home,
+                log=self.log,
+            )
+        if self._accepts():
+            return True
+        self.stop()
+        clear_orphans(self.data, _PROGRAM)
+        self._drop_false_pid_files()
+        return False
+
+    def _launch(self, user: ServerUser) -> None:
+        rotate_log(self.log)
+        done = user.run(
+            cluster.software() / "bin" / "pg_ctl",
+            "start",
+            "--wait",
+            f"--timeout={START_SECONDS:.0f}",
+            f"--pgdata={self.data}",
+            f"--log={self.log}",
+        )
+        if done.returncode or not wait_until(self._accepts, START_SECONDS):
+            raise failure("PostgreSQL did not start", home=self.home, log=self.log)
+
+    def _accepts(self) -> bool:
+        return self._ask("template1").serving
+
+    def _processes(self) -> list[int]:
+        return running_in(self.data, _PROGRAM)
+
+    def _pid_file(self) -> list[str]:
+        try:
+            return (self.data / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return []
+
+    def _is_ready(self) -> bool:
+        return any(line.strip() == "ready" for line in self._pid_file()[7:8])
+
+    def _drop_false_pid_files(self) -> None:
+        """Remove pid files whose pid is another program's by now.
+
+        PostgreSQL would believe them. It clears those of dead processes itself, after a check of
+        its own for leftover shared memory, so they stay.
+        """
+        socket_lock = f"{layout.postgres_socket(self.var_dir).name}.lock"
+        for path in (self.data / "postmaster.pid", self.sockets / socket_lock):
+            try:
+                pid = int(path.read_text().split(maxsplit=1)[0])
+            except (OSError, ValueError, IndexError):
+                continue
+            if is_alive(pid):
+                path.unlink(missing_ok=True)
