@@ -6,7 +6,7 @@ from pathlib import Path
 from ragsite.embedded import cluster, layout, probe
 from ragsite.embedded.errors import ServiceError
 from ragsite.embedded.permissions import open_software, open_the_way, private_dir
-from ragsite.embedded.processes import clear_orphans, is_alive, running_in, terminate
+from ragsite.embedded.processes import clear_orphans, exists, is_running, running_in, terminate
 from ragsite.embedded.serveruser import ServerUser
 from ragsite.embedded.service import Service, ServiceStatus
 from ragsite.embedded.support import (
@@ -18,6 +18,7 @@ from ragsite.embedded.support import (
 )
 
 _PROGRAM = "postgres"
+_DETACH = '"$@" </dev/null >>"$0" 2>&1 & echo $!'
 
 
 class Postgres(Service):
@@ -100,16 +101,17 @@ class Postgres(Service):
 
     def _launch(self, user: ServerUser) -> None:
         rotate_log(self.log)
-        done = user.run(
-            cluster.software() / "bin" / "pg_ctl",
-            "start",
-            "--wait",
-            f"--timeout={START_SECONDS:.0f}",
-            f"--pgdata={self.data}",
-            f"--log={self.log}",
-        )
-        if done.returncode or not wait_until(self._accepts, START_SECONDS):
-            raise failure("PostgreSQL did not start", home=self.home, log=self.log)
+        server = cluster.software() / "bin" / _PROGRAM
+        # A shell that ends at once leaves the server to init. pg_ctl would do that too, but breaks
+        # on a quote in the path.
+        done = user.run("/bin/sh", "-c", _DETACH, self.log, server, "-D", self.data)
+        if done.returncode == 0:
+            pid = int(done.stdout)
+            wait_until(lambda: self._accepts() or not is_running(pid), START_SECONDS)
+        if not self._accepts():
+            raise failure(
+                "PostgreSQL did not start", home=self.home, log=self.log, output=done.stdout
+            )
 
     def _accepts(self) -> bool:
         return self._ask("template1").serving
@@ -138,5 +140,5 @@ class Postgres(Service):
                 pid = int(path.read_text().split(maxsplit=1)[0])
             except (OSError, ValueError, IndexError):
                 continue
-            if is_alive(pid):
+            if exists(pid):
                 path.unlink(missing_ok=True)

@@ -32,15 +32,21 @@ def running_in(directory: Path, name: str) -> list[int]:
     return found
 
 
-def is_alive(pid: int) -> bool:
-    """Whether any process has this pid, ours or not."""
+def exists(pid: int) -> bool:
+    """Whether the system knows this pid, be it ours, another's or a zombie."""
+    import psutil  # noqa: PLC0415
+
+    return bool(psutil.pid_exists(pid))
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process exists and is no zombie, which a container's init may never bury."""
+    import psutil  # noqa: PLC0415
+
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return False
-    except PermissionError:
-        pass
-    return True
 
 
 def terminate(pid: int, how: signal.Signals) -> None:

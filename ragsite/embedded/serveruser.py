@@ -29,10 +29,11 @@ class ServerUser:
     def is_other(self) -> bool:
         return self.uid != os.geteuid()
 
-    def run(self, *command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str | Path, cwd: Path = Path("/")) -> subprocess.CompletedProcess[str]:
         """Run a program as this user, in a session and with an environment of its own."""
+        options: dict[str, Any] = {}
         if self.is_other:
-            options |= {"user": self.uid, "group": self.gid, "extra_groups": []}
+            options = {"user": self.uid, "group": self.gid, "extra_groups": []}
         # No PGDATA, PGPORT, LC_ALL ... of the caller: the servers are the same whoever starts them.
         environment = {"PATH": os.defpath, "LANG": "C.UTF-8"}
         try:
@@ -45,7 +46,7 @@ class ServerUser:
                 text=True,
                 errors="replace",
                 check=False,
-                cwd="/",
+                cwd=cwd,
                 umask=0o077,
                 start_new_session=True,
                 **options,

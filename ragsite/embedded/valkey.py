@@ -19,9 +19,10 @@ from ragsite.embedded.support import (
 )
 
 _PROGRAM = "valkey-server"
+_CONF = "valkey.conf"
 _REINSTALL = "Run `make setup` again, or set REDIS_URL to a Redis of your own."
 # A server that was launched a moment ago may not listen yet.
-_SETTLE_SECONDS = 5.0
+_SETTLE_SECONDS = 2.0
 
 
 def software() -> Path:
@@ -98,25 +99,24 @@ class Valkey(Service):
     def _launch(self, user: ServerUser, *, durable: bool) -> None:
         binary = software()
         open_software(binary.parent, user)
-        conf = self.home / "valkey.conf"
-        write_private(conf, self._conf(durable=durable), user)
+        write_private(self.home / _CONF, self._conf(durable=durable), user)
         rotate_log(self.log)
-        done = user.run(binary, conf)
+        done = user.run(binary, _CONF, cwd=self.home)
         # It detaches before it loads its data: alive but not ready is a server still loading.
         wait_until(lambda: self.answer().serving or not self._processes(), START_SECONDS)
         if done.returncode or not self.answer().serving:
             raise failure("Valkey did not start", home=self.home, log=self.log, output=done.stdout)
 
     def _conf(self, *, durable: bool) -> str:
+        # Its files are named from its working directory, whose name may hold what needs quoting.
         settings = {
             "port": "0",
             "unixsocket": f'"{layout.valkey_socket(self.var_dir)}"',
             "unixsocketperm": "700",
-            "dir": f'"{self.home}"',
-            "logfile": f'"{self.log}"',
+            "logfile": self.log.name,
             "loglevel": "notice",
             "daemonize": "yes",
-            "pidfile": f'"{self.home / "server.pid"}"',
+            "pidfile": "server.pid",
             "databases": "64",  # one for each test process
             "maxmemory-policy": "noeviction",  # a queue that forgets loses work
             "save": '""',

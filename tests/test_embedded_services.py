@@ -1,0 +1,443 @@
+"""The embedded servers: real ones, killed, raced, moved and misled."""
+
+import multiprocessing
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+import redis
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragsite import embedded
+from ragsite.embedded import ServiceError, cluster, support
+from ragsite.embedded.permissions import private_dir
+from ragsite.embedded.processes import is_running
+from ragsite.embedded.serveruser import server_user
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+ROOT = os.geteuid() == 0
+NOBODY = pwd.getpwnam("nobody")
+
+
+@pytest.fixture
+def make_var_dir() -> Iterator[Callable[..., Path]]:
+    """Gives directories for instances and ends whatever runs in them. Pytest's own are too deep."""
+    made: list[tuple[Path, Path]] = []
+
+    def make(name: str = "var") -> Path:
+        top = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
+        top.chmod(0o755)
+        made.append((top, top / name))
+        return top / name
+
+    yield make
+    for top, var_dir in made:
+        with suppress(ServiceError):
+            embedded.stop(var_dir)
+        sockets = embedded.socket_dir(var_dir)
+        shutil.rmtree(sockets, ignore_errors=True)
+        shutil.rmtree(top)
+
+
+@pytest.fixture
+def var_dir(make_var_dir: Callable[..., Path]) -> Path:
+    return make_var_dir()
+
+
+def start(var_dir: Path) -> dict[str, int]:
+    """Start for a test; gives the pids by name."""
+    return {s.name: pid_of(s) for s in embedded.start(var_dir, durable=False)}
+
+
+def pid_of(status: embedded.ServiceStatus) -> int:
+    assert status.running, status
+    assert status.pid, status
+    return status.pid
+
+
+def query(var_dir: Path, statement: str, database: str = "ragsite") -> object:
+    with psycopg.connect(embedded.libpq_url(var_dir, database), autocommit=True) as connection:
+        cursor = connection.execute(statement)
+        return cursor.fetchone()[0] if cursor.description else None
+
+
+def queue(var_dir: Path) -> redis.Redis:
+    return redis.Redis.from_url(embedded.redis_url(var_dir))
+
+
+def kill(pid: int) -> None:
+    process = psutil.Process(pid)
+    process.kill()
+    process.wait(10)
+
+
+def start_elsewhere(var_dir: Path, **environment: str) -> subprocess.Popen[str]:
+    """Start in a process of its own; it prints the pids."""
+    code = (
+        "import sys; from pathlib import Path; from ragsite import embedded;"
+        "print(*[s.pid for s in embedded.start(Path(sys.argv[1]), durable=False)])"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(var_dir)],
+        cwd=REPOSITORY,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def output(process: subprocess.Popen[str]) -> str:
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    return said
+
+
+def test_started_twice_they_are_the_same_servers(var_dir: Path) -> None:
+    first = embedded.start(var_dir, durable=False)
+    second = embedded.start(var_dir, durable=False)
+    assert [s.detail for s in first] == ["started", "started"]
+    assert [s.detail for s in second] == ["already running", "already running"]
+    assert [s.pid for s in first] == [s.pid for s in second]
+    assert [s.name for s in first] == ["postgresql", "valkey"]
+    assert str(first[0].version).startswith("18.")
+
+
+def test_they_listen_on_private_unix_sockets_only(var_dir: Path) -> None:
+    for pid in start(var_dir).values():
+        assert psutil.Process(pid).net_connections("inet") == []
+    sockets = embedded.socket_dir(var_dir)
+    assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
+
+
+def test_only_the_service_asked_for_is_started(var_dir: Path) -> None:
+    embedded.start(var_dir, only=["valkey"])
+    assert embedded.answering(var_dir, only=["valkey"])
+    assert not embedded.answering(var_dir)
+    assert [s.running for s in embedded.status(var_dir)] == [False, True]
+
+
+def test_status_of_what_never_ran_changes_nothing(var_dir: Path) -> None:
+    assert [s.detail for s in embedded.status(var_dir)] == ["not running", "not running"]
+    assert [s.running for s in embedded.stop(var_dir)] == [False, False]
+    assert not var_dir.exists()
+
+
+def test_stopped_they_are_gone_and_come_back_with_everything(var_dir: Path) -> None:
+    pids = start(var_dir)
+    query(var_dir, "CREATE TABLE kept AS SELECT 42 AS answer")
+    assert not any(s.running for s in embedded.stop(var_dir))
+    assert not any(is_running(pid) for pid in pids.values())
+    start(var_dir)
+    assert query(var_dir, "SELECT answer FROM kept") == 42
+
+
+def test_they_outlive_the_process_that_started_them(var_dir: Path) -> None:
+    starter = start_elsewhere(var_dir)
+    pids = [int(pid) for pid in output(starter).split()]
+    assert embedded.answering(var_dir)
+    for pid in pids:
+        assert os.getsid(pid) not in (starter.pid, os.getsid(0))
+
+
+def test_the_starters_environment_does_not_reach_them(var_dir: Path) -> None:
+    output(start_elsewhere(var_dir, LANG="de_DE.ISO-8859-1", LC_ALL="POSIX", PGPORT="6543"))
+    assert query(var_dir, "SHOW server_encoding") == "UTF8"
+    assert query(var_dir, "SELECT lower('ÄÖÜ ÉÑ ŁŻ ЖЮ ΣΩ')") == "äöü éñ łż жю σω"
+    assert query(var_dir, "SELECT to_tsvector('german', '«ÄPFEL»—Straßen') @@ 'apfel & strass'")
+    assert query(var_dir, "SELECT similarity('ÄPFEL', 'äpfel')") == 1
+    assert query(var_dir, "SELECT 'ŁÓDŹ' ILIKE 'łódź'")
+    assert (
+        query(var_dir, "SELECT string_agg(w, '' ORDER BY w) FROM unnest('{b,a,ä,Z}'::text[]) w")
+        == "Zabä"
+    )
+
+
+def test_every_new_database_has_the_extensions(var_dir: Path) -> None:
+    start(var_dir)
+    query(var_dir, "CREATE DATABASE another")
+    names = "'{vector,pg_trgm,unaccent,btree_gin}'"
+    count = f"SELECT count(*) FROM pg_extension WHERE extname = ANY({names})"
+    assert query(var_dir, count) == query(var_dir, count, "another") == 4
+    assert query(var_dir, "SELECT '[1,2]'::vector <-> '[1,4]'", "another") == 2
+
+
+def test_killed_servers_come_back_with_every_row_and_task(var_dir: Path) -> None:
+    pids = {s.name: pid_of(s) for s in embedded.start(var_dir)}
+    query(var_dir, "CREATE TABLE kept AS SELECT generate_series(1, 1000) AS n")
+    queue(var_dir).rpush("ingest", *range(1000))
+    working = psycopg.connect(embedded.libpq_url(var_dir))
+    working.execute("INSERT INTO kept SELECT 0")
+    for pid in pids.values():
+        kill(pid)
+    assert [s.running for s in embedded.status(var_dir)] == [False, False]
+    again = {s.name: pid_of(s) for s in embedded.start(var_dir)}
+    working.close()
+    assert again.keys() == pids.keys()
+    assert not set(again.values()) & set(pids.values())
+    assert query(var_dir, "SELECT count(*) FROM kept") == 1000
+    assert queue(var_dir).llen("ingest") == 1000
+
+
+def test_a_pid_file_that_names_another_process_is_not_believed(var_dir: Path) -> None:
+    kill(start(var_dir)["postgresql"])
+    user = server_user(var_dir)
+    # PostgreSQL overlooks pids that it may not signal, so the bystander is of its own account.
+    bystander = subprocess.Popen(["sleep", "600"], user=user.uid if user.is_other else None)
+    try:
+        files = [var_dir / "postgres/data/postmaster.pid"]
+        files += embedded.socket_dir(var_dir).glob(".s.PGSQL.*.lock")
+        for file in files:
+            lines = file.read_text().splitlines()
+            file.write_text("\n".join([str(bystander.pid), *lines[1:]]) + "\n")
+        assert len(files) == 2
+        postgres = embedded.status(var_dir)[0]
+        assert (postgres.running, postgres.pid) == (False, None)
+        embedded.stop(var_dir)
+        assert start(var_dir)["postgresql"] != bystander.pid
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_two_starts_at_once_make_one_server(var_dir: Path) -> None:
+    starters = [start_elsewhere(var_dir) for _ in range(3)]
+    assert len({output(starter) for starter in starters}) == 1
+    data = var_dir / "postgres/data"
+    assert int((data / "postmaster.pid").read_text().split()[0]) == start(var_dir)["postgresql"]
+
+
+@pytest.mark.parametrize("name", ["x" * 100, "a,b", "100%", 'quote\'d "$(name)`"', "Ünï cödé + @"])
+def test_any_directory_will_do(make_var_dir: Callable[..., Path], name: str) -> None:
+    from environ import Env
+    from kombu import Connection
+
+    var_dir = make_var_dir(name)
+    start(var_dir)
+    settings = Env().db_url_config(embedded.database_url(var_dir))
+    with psycopg.connect(
+        host=settings["HOST"], port=settings["PORT"], user=settings["USER"], dbname=settings["NAME"]
+    ):
+        assert query(var_dir, "SHOW data_directory") == str(var_dir / "postgres/data")
+    queue(var_dir).set("found", 1)
+    with Connection(embedded.broker_url(var_dir)) as broker:
+        assert broker.default_channel.client.get("found") == b"1"
+
+
+def test_another_instance_is_left_alone(make_var_dir: Callable[..., Path]) -> None:
+    mine, other = make_var_dir(), make_var_dir()
+    my_pids, other_pids = start(mine), start(other)
+    kill(my_pids["postgresql"])
+    start(mine)
+    embedded.stop(mine)
+    assert start(other) == other_pids
+    assert embedded.answering(other)
+    assert not embedded.answering(mine)
+
+
+def test_a_start_cut_off_in_initdb_is_made_good(var_dir: Path) -> None:
+    user = server_user(REPOSITORY)
+    var_dir.mkdir()
+    private_dir(var_dir / "postgres", user)
+    private_dir(var_dir / "postgres/data.unfinished", user)
+    (var_dir / "postgres/data.unfinished/PG_VERSION").write_text("18\n")
+    start(var_dir)
+    assert embedded.answering(var_dir)
+
+
+def test_a_start_cut_off_before_the_database_was_made_is_made_good(var_dir: Path) -> None:
+    pids = start(var_dir)
+    query(var_dir, "DROP DATABASE ragsite", "postgres")
+    assert not embedded.answering(var_dir)
+    assert start(var_dir) == pids
+    assert query(var_dir, "SELECT '[1]'::vector::text") == "[1]"
+
+
+def test_servers_whose_sockets_a_cleaner_removed_are_restarted(var_dir: Path) -> None:
+    start(var_dir)
+    query(var_dir, "CREATE TABLE kept AS SELECT 42 AS answer")
+    shutil.rmtree(embedded.socket_dir(var_dir))
+    assert "does not answer" in embedded.status(var_dir)[0].detail
+    start(var_dir)
+    assert query(var_dir, "SELECT answer FROM kept") == 42
+    assert queue(var_dir).ping()
+
+
+def test_a_server_that_is_still_starting_is_waited_for(var_dir: Path) -> None:
+    pid = pid_of(embedded.start(var_dir)[0])
+    query(var_dir, "CREATE TABLE busy AS SELECT generate_series(1, 200000) AS n")
+    kill(pid)
+    user, data = server_user(var_dir), var_dir / "postgres/data"
+    pg_ctl = cluster.software() / "bin/pg_ctl"
+    support.wait_until(lambda: not embedded.status(var_dir)[0].pid, 10)
+    done = user.run(pg_ctl, "start", "--no-wait", "-D", data, "-l", var_dir / "postgres/server.log")
+    assert done.returncode == 0, done.stdout
+    start(var_dir)
+    assert query(var_dir, "SELECT count(*) FROM busy") == 200_000
+
+
+def test_durability_follows_the_last_start(var_dir: Path) -> None:
+    start(var_dir)
+    assert query(var_dir, "SHOW fsync") == "off"
+    assert queue(var_dir).config_get("appendonly") == {"appendonly": "no"}
+    embedded.stop(var_dir)
+    embedded.start(var_dir)
+    assert query(var_dir, "SHOW fsync") == "on"
+    assert query(var_dir, "SHOW synchronous_commit") == "on"
+    assert queue(var_dir).config_get("appendonly") == {"appendonly": "yes"}
+
+
+def test_data_of_another_major_version_is_refused_with_the_way_out(var_dir: Path) -> None:
+    start(var_dir)
+    embedded.stop(var_dir)
+    (var_dir / "postgres/data/PG_VERSION").write_text("17\n")
+    with pytest.raises(ServiceError, match=r"PostgreSQL 17.*pg_dump"):
+        start(var_dir)
+
+
+def test_a_server_that_will_not_start_shows_its_last_words(var_dir: Path) -> None:
+    start(var_dir)
+    embedded.stop(var_dir)
+    with (var_dir / "postgres/data/postgresql.auto.conf").open("a") as file:
+        file.write("shared_buffers = 'plenty'\n")
+    with pytest.raises(ServiceError, match=r"(?s)did not start.*shared_buffers.*server\.log"):
+        start(var_dir)
+
+
+def test_a_full_disk_is_named_with_the_cure(tmp_path: Path) -> None:
+    error = support.failure("initdb failed", home=tmp_path, output="No space left on device")
+    assert "RAGSITE_VAR_DIR" in str(error)
+    assert str(tmp_path) in str(error)
+
+
+def test_a_missing_program_is_named_with_the_cure(
+    var_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(REPOSITORY)])
+    with pytest.raises(ServiceError, match=r"wheel is not installed\. Run `make setup`"):
+        start(var_dir)
+
+
+def test_a_directory_that_cannot_be_written_is_named_with_the_cure(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ServiceError, match="RAGSITE_VAR_DIR"):
+        start(tmp_path / "file" / "var")
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size=1, max_size=90))
+def test_socket_paths_are_short_and_deterministic(name: str) -> None:
+    var_dir = Path("/srv") / name
+    sockets = embedded.socket_dir(var_dir)
+    assert len(os.fsencode(sockets / ".s.PGSQL.5432")) < 100
+    assert sockets == embedded.socket_dir(var_dir.resolve())
+    assert "," not in str(sockets)
+
+
+# --- accounts ----------------------------------------------------------------------------------
+
+needs_root = pytest.mark.skipif(not ROOT, reason="only root can act as another user")
+
+
+def as_nobody(work: Callable[[], list[embedded.ServiceStatus]]) -> list[embedded.ServiceStatus]:
+    """Run `work` in a process of an ordinary user."""
+
+    def become_nobody_and_work(answers: "multiprocessing.SimpleQueue[object]") -> None:
+        os.setgroups([])
+        os.setgid(NOBODY.pw_gid)
+        os.setuid(NOBODY.pw_uid)
+        try:
+            answers.put(work())
+        except ServiceError as error:
+            answers.put(error)
+
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    process = context.Process(target=become_nobody_and_work, args=(answers,))
+    process.start()
+    answer = answers.get()
+    process.join()
+    if isinstance(answer, ServiceError):
+        raise answer
+    return answer
+
+
+@needs_root
+def test_root_runs_them_as_a_system_account_and_gets_in(var_dir: Path) -> None:
+    for pid in start(var_dir).values():
+        assert psutil.Process(pid).username() == "ragsite-postgres"
+    assert query(var_dir, "SELECT 1") == 1
+
+
+@needs_root
+def test_an_ordinary_user_runs_them_as_himself(var_dir: Path) -> None:
+    var_dir.mkdir()
+    os.chown(var_dir, NOBODY.pw_uid, NOBODY.pw_gid)
+    started = as_nobody(lambda: embedded.start(var_dir, durable=False))
+    for service in started:
+        assert psutil.Process(pid_of(service)).username() == "nobody"
+    stopped = as_nobody(lambda: embedded.stop(var_dir))
+    assert [s.running for s in stopped] == [False, False]
+
+
+@needs_root
+def test_what_root_starts_in_a_users_directory_stays_the_users(var_dir: Path) -> None:
+    var_dir.mkdir()
+    os.chown(var_dir, NOBODY.pw_uid, NOBODY.pw_gid)
+    pids = start(var_dir)
+    found = as_nobody(lambda: embedded.start(var_dir))
+    assert [(s.detail, s.pid) for s in found] == [
+        ("already running", pids["postgresql"]),
+        ("already running", pids["valkey"]),
+    ]
+
+
+@needs_root
+def test_another_user_is_told_whose_they_are(var_dir: Path) -> None:
+    start(var_dir)
+    with pytest.raises(ServiceError, match="Run as the user who owns it"):
+        as_nobody(lambda: embedded.start(var_dir))
+    details = [s.detail for s in as_nobody(lambda: embedded.status(var_dir))]
+    assert all("belongs to another user" in detail for detail in details)
+
+
+@needs_root
+def test_a_closed_directory_in_the_way_is_opened_for_passing_only(
+    var_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    var_dir.parent.chmod(0o700)
+    start(var_dir)
+    assert stat.S_IMODE(var_dir.parent.stat().st_mode) == 0o701
+    assert f"may now pass through {var_dir.parent}" in capsys.readouterr().err
+
+
+@needs_root
+def test_a_short_socket_directory_laid_by_another_user_is_refused(
+    make_var_dir: Callable[..., Path],
+) -> None:
+    var_dir = make_var_dir("x" * 100)
+    trap = embedded.socket_dir(var_dir)
+    trap.mkdir()
+    os.chown(trap, NOBODY.pw_uid, NOBODY.pw_gid)
+    with pytest.raises(ServiceError, match="is not a directory of ragsite-postgres"):
+        start(var_dir)
+
+
+def test_signals_to_the_starters_group_do_not_reach_them(var_dir: Path) -> None:
+    start(var_dir)
+    mine = os.getpgid(0)
+    for status in embedded.status(var_dir):
+        assert os.getpgid(pid_of(status)) != mine
+        os.kill(pid_of(status), signal.SIGHUP)
+    assert embedded.answering(var_dir)
