@@ -180,6 +180,8 @@ MAX_UPLOAD_FILES = env.int("RAGSITE_MAX_UPLOAD_FILES", default=1000)
 DATA_UPLOAD_MAX_NUMBER_FILES = MAX_UPLOAD_FILES
 # A worker that says nothing for this long is taken for dead and its documents are claimed anew.
 INGESTION_LEASE_SECONDS = env.int("RAGSITE_INGESTION_LEASE_SECONDS", default=60)
+# Taken for texts that are too short to tell their language.
+FALLBACK_LANGUAGE = env.str("RAGSITE_FALLBACK_LANGUAGE", default="en")
 INGESTION_MAX_ATTEMPTS = env.int("RAGSITE_INGESTION_MAX_ATTEMPTS", default=5)
 # At most this many chunks in scope are scanned exactly; more go through the approximate index.
 EXACT_SCAN_CHUNKS = env.int("RAGSITE_EXACT_SCAN_CHUNKS", default=20_000)

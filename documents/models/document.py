@@ -36,6 +36,9 @@ class Document(TimestampedModel):
     rendering = models.CharField(max_length=10, default="plain")
     language = models.CharField(max_length=20, blank=True, help_text="ISO code.")
     metadata = models.JSONField(default=dict, blank=True)
+    declared = models.JSONField(
+        default=dict, blank=True, help_text="What the caller said of it; goes before the file."
+    )
     access = ArrayField(models.CharField(max_length=80), null=True, blank=True)
     file = models.FileField(upload_to="documents/%Y/%m/", max_length=300, blank=True)
     size = models.PositiveBigIntegerField(default=0, help_text="Bytes of the source.")
@@ -81,6 +84,15 @@ class Document(TimestampedModel):
 
     def __str__(self) -> str:
         return self.title or self.key
+
+    def is_unchanged(self, policy: str, source_sha256: str, recipe: str) -> bool:
+        """Whether the policy allows to leave it as it is: the same bytes, cut the same way."""
+        return (
+            policy == "skip_if_unchanged"
+            and self.status == self.Status.READY
+            and self.source_sha256 == source_sha256
+            and self.recipe == recipe
+        )
 
     @property
     def is_searchable(self) -> bool:

@@ -1,0 +1,80 @@
+"""Claims: which worker has which document, until when.
+
+A claim is a token on the row and a time. Whoever loads a document must still hold its token
+then, so a worker that was taken for dead and comes back changes nothing.
+"""
+
+from collections.abc import Collection as Ids
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from threading import Event, Thread
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from documents.models import Document
+
+UNFINISHED = (Document.Status.QUEUED, Document.Status.PROCESSING)
+
+
+def lease_end() -> datetime:
+    """Until when a claim made now holds."""
+    return timezone.now() + timedelta(seconds=settings.INGESTION_LEASE_SECONDS)
+
+
+@transaction.atomic
+def claim(document_ids: Ids[int]) -> tuple[UUID, list[Document]]:
+    """Take those of the documents that wait and that nobody holds.
+
+    Rows that another transaction has locked are being taken by it: they are passed over.
+    """
+    token = uuid4()
+    documents = list(
+        Document.objects.select_for_update(skip_locked=True, of=("self",))
+        .select_related("collection__space")
+        .filter(Q(claimed_until=None) | Q(claimed_until__lt=timezone.now()) | Q(claimed_by=None))
+        .filter(id__in=document_ids, status__in=UNFINISHED)
+        .order_by("id")
+    )
+    Document.objects.filter(id__in=[document.id for document in documents]).update(
+        claimed_by=token,
+        claimed_until=lease_end(),
+        status=Document.Status.PROCESSING,
+        attempts=F("attempts") + 1,
+        updated_at=timezone.now(),
+    )
+    return token, documents
+
+
+def release(token: UUID) -> None:
+    """Let go of everything that is still held."""
+    Document.objects.filter(claimed_by=token).update(claimed_by=None, claimed_until=None)
+
+
+@contextmanager
+def kept(token: UUID) -> Iterator[None]:
+    """Renew the claim from a thread while the block works, and let go of it at the end.
+
+    A thread, because one page of a PDF or one batch of a model may take longer than a lease.
+    """
+    done = Event()
+    heart = Thread(target=_renew_until, args=(done, token), daemon=True)
+    heart.start()
+    try:
+        yield
+    finally:
+        done.set()
+        heart.join()
+        release(token)
+
+
+def _renew_until(done: Event, token: UUID) -> None:
+    try:
+        while not done.wait(settings.INGESTION_LEASE_SECONDS / 3):
+            Document.objects.filter(claimed_by=token).update(claimed_until=lease_end())
+    finally:
+        connection.close()

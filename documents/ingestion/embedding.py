@@ -1,0 +1,46 @@
+"""Vectors for prepared chunks: known ones are taken over, the others embedded."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from documents.ingestion.preparing import PreparedDocument
+from documents.models import Chunk
+from inference.base import Embedder
+from inference.vectors import check_vectors
+
+Vectors = dict[str, NDArray[np.float32]]
+
+
+def known_hashes(document_ids: Sequence[int], *, space_id: int) -> set[tuple[int, str]]:
+    """(document, content hash) of the chunks that have a vector in this space already."""
+    return set(
+        Chunk.objects.filter(
+            document_id__in=document_ids, space_id=space_id, embedding__isnull=False
+        ).values_list("document_id", "content_sha256")
+    )
+
+
+def embed_new(
+    documents: Sequence[tuple[int, PreparedDocument]],
+    *,
+    embedder: Embedder,
+    space_id: int,
+) -> Vectors:
+    """Vectors by content hash for every chunk whose text is new to its document.
+
+    Batches go across documents. Raises inference.base.InferenceError.
+    """
+    known = known_hashes([document_id for document_id, _ in documents], space_id=space_id)
+    wanted = {
+        chunk.content_sha256: chunk.embedding_text
+        for document_id, document in documents
+        for chunk in document.chunks
+        if (document_id, chunk.content_sha256) not in known
+    }
+    if not wanted:
+        return {}
+    array = embedder.embed_documents(list(wanted.values()))
+    checked = check_vectors(array, dimensions=embedder.dimensions)
+    return dict(zip(wanted, checked, strict=True))

@@ -1,0 +1,229 @@
+"""The stages as the queues run them: `ingest` parses and cuts, `embed` embeds and loads.
+
+Each takes document ids, claims what still waits, and may be run twice or killed at any line.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+
+from documents.ingestion import claims, runs, statistics
+from documents.ingestion.embedding import embed_new
+from documents.ingestion.loading import Job, load
+from documents.ingestion.preparing import (
+    PreparedDocument,
+    Recipe,
+    pack,
+    prepare,
+    unpack,
+)
+from documents.ingestion.sources import sha256
+from documents.models import Collection, Document, IngestionItem, StagedDocument
+from documents.parsers import ParseError
+from inference.base import InferenceError, InvalidVector
+from inference.handler import embedders
+
+#: Documents are loaded in groups of about this many chunks, so that progress shows.
+GROUP_CHUNKS = 512
+
+
+def recipe_of(collection: Collection) -> Recipe:
+    """How this collection's documents are cut and embedded."""
+    return Recipe(
+        chunker=collection.chunker,
+        chunker_options=collection.chunker_options,
+        space_id=collection.space_id,
+        model_name=collection.space.model_name,
+        language=collection.default_language,
+        fallback_language=settings.FALLBACK_LANGUAGE,
+    )
+
+
+class Stopwatch:
+    """Seconds a stage, summed."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + perf_counter() - start
+
+
+def parse_documents(document_ids: Sequence[int]) -> list[int]:
+    """Parse and cut the stored files of waiting documents; returns those to embed."""
+    token, documents = claims.claim(document_ids)
+    with claims.kept(token):
+        staged = [document.id for document in documents if _parse_document(document, token)]
+    _finish_runs(document_ids)
+    return staged
+
+
+def _parse_document(document: Document, token: UUID) -> bool:
+    """True where the document has chunks that wait for their vectors."""
+    watch = Stopwatch()
+    runs.mark_items([document.id], state=IngestionItem.State.PARSING)
+    if _gave_up(document):
+        return False
+    recipe = recipe_of(document.collection)
+    try:
+        with watch("parse"):
+            data = _stored_bytes(document)
+            prepared = prepare(
+                data,
+                name=document.source or document.key,
+                recipe=recipe,
+                counter=embedders[document.collection.space.embedder].token_counter(),
+                declared=document.declared,
+                max_bytes=settings.MAX_UPLOAD_BYTES,
+            )
+    except ParseError as error:
+        fail([document.id], code=error.code, message=str(error))
+        return False
+    runs.add_timings(runs.open_runs([document.id]), watch.seconds)
+    return _stage(document, prepared, sha256(data), token)
+
+
+def _stored_bytes(document: Document) -> bytes:
+    try:
+        with document.file.open("rb") as file:
+            return bytes(file.read())
+    except (OSError, ValueError) as error:
+        raise ParseError(
+            "unreadable",
+            f"The stored file of {document.source or document.key} cannot be read ({error})."
+            " Upload it again.",
+        ) from error
+
+
+@transaction.atomic
+def _stage(document: Document, prepared: PreparedDocument, digest: str, token: UUID) -> bool:
+    held = Document.objects.select_for_update().filter(id=document.id, claimed_by=token)
+    if not held.exists():
+        return False
+    StagedDocument.objects.update_or_create(
+        document=document,
+        defaults={"workspace_id": document.workspace_id, "payload": pack(prepared)},
+    )
+    held.update(source_sha256=digest, attempts=0)
+    runs.mark_items([document.id], state=IngestionItem.State.EMBEDDING)
+    return True
+
+
+def embed_documents(document_ids: Sequence[int]) -> None:
+    """Embed and load staged documents, in groups across documents."""
+    token, documents = claims.claim(document_ids)
+    staged = StagedDocument.objects.in_bulk(
+        [document.id for document in documents], field_name="document_id"
+    )
+    jobs = [
+        Job(
+            document=document,
+            prepared=unpack(bytes(staged[document.id].payload)),
+            digest=recipe_of(document.collection).digest(document.declared),
+            source_sha256=document.source_sha256,
+        )
+        for document in documents
+        if document.id in staged and not _gave_up(document)
+    ]
+    with claims.kept(token):
+        for group in grouped(jobs):
+            embed_and_load(group, token=token)
+    _finish_runs(document_ids)
+
+
+def grouped(jobs: Sequence[Job]) -> Iterator[list[Job]]:
+    """Jobs of one space, about GROUP_CHUNKS chunks a group."""
+    group: list[Job] = []
+    for job in sorted(jobs, key=lambda job: job.document.collection.space_id):
+        spaces = {other.document.collection.space_id for other in (*group, job)}
+        size = sum(len(other.prepared.chunks) for other in group)
+        if group and (size >= GROUP_CHUNKS or len(spaces) > 1):
+            yield group
+            group = []
+        group.append(job)
+    if group:
+        yield group
+
+
+def embed_and_load(jobs: Sequence[Job], *, token: UUID) -> dict[str, float]:
+    """Embed what is new in the jobs' documents and load them; returns seconds a stage.
+
+    A model that answers with an unusable vector fails the document that it is for, not its
+    neighbours. Raises InferenceError where the model does not work at all.
+    """
+    watch = Stopwatch()
+    space = jobs[0].document.collection.space
+    embedder = embedders[space.embedder]
+    documents = [(job.document.id, job.prepared) for job in jobs]
+    try:
+        with watch("embed"):
+            vectors = embed_new(documents, embedder=embedder, space_id=space.id)
+    except InvalidVector as error:
+        if len(jobs) == 1:
+            fail([jobs[0].document.id], code="invalid_vector", message=str(error))
+            return watch.seconds
+        for job in jobs:
+            embed_and_load([job], token=token)
+        return watch.seconds
+    run_ids = runs.open_runs([job.document.id for job in jobs])
+    with watch("load"):
+        load(jobs, vectors, token=token)
+    runs.add_timings(run_ids, watch.seconds)
+    return watch.seconds
+
+
+@transaction.atomic
+def fail(document_ids: Sequence[int], *, code: str, message: str) -> None:
+    """Record that these documents cannot be ingested; what was searchable of them stays so."""
+    Document.objects.filter(id__in=document_ids).update(
+        status=Document.Status.FAILED,
+        error_code=code,
+        error=message,
+        claimed_by=None,
+        claimed_until=None,
+    )
+    StagedDocument.objects.filter(document_id__in=document_ids).delete()
+    runs.settle_items(
+        document_ids, state=IngestionItem.State.FAILED, error_code=code, error=message
+    )
+
+
+def _gave_up(document: Document) -> bool:
+    """Fail a document whose worker died or whose model failed again and again."""
+    if document.attempts < settings.INGESTION_MAX_ATTEMPTS:
+        return False
+    fail(
+        [document.id],
+        code="attempts",
+        message=f"Given up after {document.attempts} attempts: the worker died or the model"
+        " failed each time. See the worker's log, then upload it again.",
+    )
+    return True
+
+
+def _finish_runs(document_ids: Sequence[int]) -> None:
+    for run_id in runs.open_runs(document_ids):
+        finish_run(run_id)
+
+
+def finish_run(run_id: int) -> None:
+    """End the run if all its files are settled, and count the collection's words."""
+    if runs.finish_if_settled(run_id):
+        collection = Collection.objects.get(runs=run_id)
+        statistics.refresh_after_run(collection)
+
+
+def report_outage(document_ids: Sequence[int], error: InferenceError) -> None:
+    """Show on the waiting documents why they wait."""
+    Document.objects.filter(id__in=document_ids, status__in=claims.UNFINISHED).update(
+        error_code="model_unavailable", error=str(error), attempts=0
+    )

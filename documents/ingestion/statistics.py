@@ -1,0 +1,104 @@
+"""Term statistics of a collection, for BM25: kept true by refreshing, and at once on deletion."""
+
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+from documents.models import Chunk, Collection, Document, LexicalStatistics
+
+#: A small collection is counted anew after every run; a large one by beat.
+REFRESH_AT_ONCE = 50_000
+
+_LANGUAGES = """
+    SELECT language::text, count(*), avg(length(search_vector))
+    FROM documents_chunk WHERE collection_id = %s GROUP BY language
+"""
+
+# ts_stat takes its query as text; collection and language are our own integer and identifier.
+_FREQUENCIES = """
+    INSERT INTO documents_lexemefrequency
+        (workspace_id, collection_id, language, lexeme, chunk_count)
+    SELECT %s, %s, %s::regconfig, word, ndoc FROM ts_stat(format(
+        'SELECT search_vector FROM documents_chunk WHERE collection_id = %%s AND language = %%L::regconfig',
+        %s::bigint, %s::text))
+"""
+
+_FORGET = """
+    WITH gone AS (
+        SELECT c.collection_id, c.language, word.lexeme, count(*) AS chunk_count
+        FROM documents_chunk c, unnest(tsvector_to_array(c.search_vector)) AS word (lexeme)
+        WHERE c.id = ANY(%s) GROUP BY 1, 2, 3
+    ), locked AS (
+        -- in one order, so that two deletions cannot wait for each other
+        SELECT f.id, gone.chunk_count AS less FROM documents_lexemefrequency f
+        JOIN gone USING (collection_id, language, lexeme) ORDER BY f.id FOR UPDATE OF f
+    ), fewer AS (
+        UPDATE documents_lexemefrequency f SET chunk_count = f.chunk_count - locked.less
+        FROM locked WHERE f.id = locked.id AND f.chunk_count > locked.less
+    )
+    DELETE FROM documents_lexemefrequency f USING locked
+    WHERE f.id = locked.id AND f.chunk_count <= locked.less
+"""
+
+
+@transaction.atomic
+def refresh(collection: Collection) -> None:
+    """Count the collection's lexemes, chunks and lengths anew."""
+    Collection.objects.filter(id=collection.id).update(statistics_stale=False)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('statistics', %s))", [collection.id])
+        cursor.execute(_LANGUAGES, [collection.id])
+        languages = cursor.fetchall()
+        collection.lexeme_frequencies.all().delete()
+        collection.lexical_statistics.all().delete()
+        for language, chunk_count, average_length in languages:
+            key = [collection.id, language]
+            cursor.execute(_FREQUENCIES, [collection.workspace_id, *key, *key])
+            LexicalStatistics.objects.create(
+                workspace_id=collection.workspace_id,
+                collection=collection,
+                language=language,
+                chunk_count=chunk_count,
+                average_length=max(1.0, float(average_length)),
+            )
+
+
+def note_language(document: Document, language: str) -> None:
+    """Make sure that searches look for this language, and that the next refresh counts.
+
+    Called in the loading transaction: a document is found from the moment it is ready, even
+    before the first refresh.
+    """
+    LexicalStatistics.objects.bulk_create(
+        [
+            LexicalStatistics(
+                workspace_id=document.workspace_id,
+                collection_id=document.collection_id,
+                language=language,
+                chunk_count=1,
+                average_length=100.0,
+            )
+        ],
+        ignore_conflicts=True,
+    )
+    Collection.objects.filter(id=document.collection_id, statistics_stale=False).update(
+        statistics_stale=True
+    )
+
+
+def forget(chunks: QuerySet[Any]) -> None:
+    """Take the lexemes of chunks that are about to be deleted out of the counts.
+
+    At once, so that no word of a deleted document stays behind, not even in the statistics.
+    """
+    ids = list(chunks.values_list("id", flat=True))
+    with connection.cursor() as cursor:
+        cursor.execute(_FORGET, [ids])
+
+
+def refresh_after_run(collection: Collection) -> None:
+    """Refresh a collection that changed, if that is cheap; beat does the others."""
+    stale = Collection.objects.filter(id=collection.id, statistics_stale=True).exists()
+    if stale and Chunk.objects.filter(collection=collection)[:REFRESH_AT_ONCE].count() < REFRESH_AT_ONCE:
+        refresh(collection)

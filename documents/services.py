@@ -1,0 +1,360 @@
+"""What one can do with collections and documents."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core.files.base import ContentFile, File
+from django.db import IntegrityError, transaction
+from django.utils.text import slugify
+
+from accounts.models import Workspace
+from common.errors import Conflict, InvalidInput, NotFound
+from documents.chunkers import CHUNKERS
+from documents.ingestion import runs, stages, statistics
+from documents.ingestion.inline import InlineIngestion
+from documents.ingestion.registering import register_document
+from documents.ingestion.sources import (
+    BrokenSource,
+    Source,
+    bundle_chunks,
+    sha256,
+    text_source,
+)
+from documents.languages import CONFIGURATIONS, OTHERS
+from documents.models import Chunk, Collection, Document, EmbeddingSpace, IngestionItem, IngestionRun
+from documents.parsers.chunk_json import is_chunk_json_name
+from documents.tasks import enqueue
+
+MAX_METADATA_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that a browser or a program sent. `name` may hold the folders it came from."""
+
+    name: str
+    file: File[Any]
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """A document's whole text, and the chunks whose offsets point into it."""
+
+    text: str
+    chunks: list[Chunk]
+
+
+# --- collections -------------------------------------------------------------------------------
+
+
+def get_collection(*, workspace: Workspace, slug: str) -> Collection:
+    """The collection; raises NotFound that names those there are."""
+    collection = (
+        Collection.objects.select_related("space").filter(workspace=workspace, slug=slug).first()
+    )
+    if collection is None:
+        slugs = list(workspace.collections.order_by("slug").values_list("slug", flat=True)[:20])
+        known = f"There are: {', '.join(slugs)}." if slugs else "There is none yet."
+        raise NotFound(f"There is no collection “{slug}”. {known}")
+    return collection
+
+
+def create_collection(
+    *,
+    workspace: Workspace,
+    name: str,
+    slug: str = "",
+    description: str = "",
+    language: str = "",
+    chunker: str = "auto",
+    chunker_options: dict[str, Any] | None = None,
+) -> Collection:
+    """A new, empty collection in the site's default embedding space."""
+    name = name.strip()
+    slug = slug or slugify(name)
+    if not name:
+        raise InvalidInput("A collection needs a name.", field="name")
+    if not slug or slug != slugify(slug) or len(slug) > 63:
+        raise InvalidInput(
+            "The slug is what stands in the address: lower-case letters, digits and hyphens,"
+            " at most 63.",
+            field="slug",
+        )
+    _check_language(language)
+    if chunker not in CHUNKERS:
+        raise InvalidInput(
+            f"There is no chunker “{chunker}”. There are: {', '.join(CHUNKERS)}.", field="chunker"
+        )
+    try:
+        with transaction.atomic():
+            return Collection.objects.create(
+                workspace=workspace,
+                name=name[:200],
+                slug=slug,
+                description=description,
+                default_language=language,
+                chunker=chunker,
+                chunker_options=chunker_options or {},
+                space=default_space(),
+            )
+    except IntegrityError as error:
+        raise Conflict(
+            f"There is a collection “{slug}” already. Choose another name."
+        ) from error
+
+
+def get_or_create_collection(*, workspace: Workspace, slug: str) -> Collection:
+    """The collection with this slug, made with defaults when missing."""
+    try:
+        return get_collection(workspace=workspace, slug=slug)
+    except NotFound:
+        name = slug.replace("-", " ").replace("_", " ").capitalize()
+        return create_collection(workspace=workspace, name=name, slug=slug)
+
+
+def default_space() -> EmbeddingSpace:
+    """The space that new collections use: the first live one."""
+    space = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE).order_by("id").first()
+    if space is None:
+        raise NotFound("There is no live embedding space. Run `manage.py migrate`.")
+    return space
+
+
+def _check_language(language: str) -> None:
+    if language and language not in CONFIGURATIONS and language not in OTHERS:
+        known = ", ".join(sorted(CONFIGURATIONS))
+        raise InvalidInput(
+            f"“{language}” is no language code known here. Use one of {known}, or leave it empty"
+            " to detect each document's language.",
+            field="language",
+        )
+
+
+def update_collection(
+    *,
+    collection: Collection,
+    name: str | None = None,
+    description: str | None = None,
+    language: str | None = None,
+) -> Collection:
+    """Change what is given. A new language holds for documents ingested from now on."""
+    if name is not None:
+        if not name.strip():
+            raise InvalidInput("A collection needs a name.", field="name")
+        collection.name = name.strip()[:200]
+    if description is not None:
+        collection.description = description
+    if language is not None:
+        _check_language(language)
+        collection.default_language = language
+    collection.save(update_fields=["name", "description", "default_language", "updated_at"])
+    return collection
+
+
+def delete_collection(*, collection: Collection) -> None:
+    """Remove the collection with everything in it: rows, vectors, statistics, stored files."""
+    files = list(collection.documents.exclude(file="").values_list("file", flat=True))
+    with transaction.atomic():
+        # The chunks by one statement: collecting them as objects would load every one.
+        Chunk.objects.filter(collection=collection)._raw_delete("default")
+        collection.lexeme_frequencies.all()._raw_delete("default")
+        collection.delete()
+        transaction.on_commit(lambda: _delete_files(files))
+
+
+# --- documents ---------------------------------------------------------------------------------
+
+
+def ingest_uploads(
+    *,
+    collection: Collection,
+    uploads: Sequence[Upload],
+    user: Any = None,
+    policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
+) -> IngestionRun:
+    """Store the files and queue them; returns at once with the run to watch."""
+    if not uploads:
+        raise InvalidInput("No file was sent. Choose at least one.", field="files")
+    return ingest_sources(
+        collection=collection,
+        sources=_upload_sources(uploads),
+        user=user,
+        policy=policy,
+        source=uploads[0].name if len(uploads) == 1 else f"{len(uploads)} files",
+    )
+
+
+def _upload_sources(uploads: Sequence[Upload]) -> Iterable[Source | BrokenSource]:
+    chunk_files = []
+    for upload in uploads:
+        if is_chunk_json_name(upload.name):
+            chunk_files.append((upload.name, upload.file.read()))
+            continue
+        yield Source(
+            key=upload.name,
+            name=upload.name,
+            size=upload.file.size,
+            read=upload.file.read,
+            declared={"metadata": upload.metadata} if upload.metadata else {},
+        )
+    yield from bundle_chunks(chunk_files)
+
+
+def ingest_text(
+    *,
+    collection: Collection,
+    key: str,
+    text: str,
+    title: str = "",
+    media_type: str = "text/plain",
+    metadata: dict[str, Any] | None = None,
+    user: Any = None,
+    policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
+) -> IngestionRun:
+    """Queue a document that is given as text; `key` is the caller's own id for it."""
+    suffixes = {"text/plain": ".txt", "text/markdown": ".md", "text/html": ".html"}
+    if media_type not in suffixes:
+        raise InvalidInput(
+            f"Text may be {', '.join(suffixes)}, not {media_type}. Send other types as files.",
+            field="media_type",
+        )
+    if not key or len(key) > 1024:
+        raise InvalidInput("The key must have 1 to 1,024 characters.", field="key")
+    if not text.strip():
+        raise InvalidInput("The text is empty.", field="text")
+    if metadata and len(str(metadata)) > MAX_METADATA_CHARACTERS:
+        raise InvalidInput(
+            f"The metadata may have {MAX_METADATA_CHARACTERS:,} characters.", field="metadata"
+        )
+    declared = {"title": title, "metadata": metadata, "file_name": key + suffixes[media_type]}
+    source = text_source(key, text, **{name: value for name, value in declared.items() if value})
+    return ingest_sources(
+        collection=collection, sources=[source], user=user, policy=policy, source=title or key
+    )
+
+
+def ingest_sources(
+    *,
+    collection: Collection,
+    sources: Iterable[Source | BrokenSource],
+    user: Any = None,
+    policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
+    source: str = "",
+) -> IngestionRun:
+    """Store sources and queue them for the workers."""
+    run = create_run(collection=collection, user=user, policy=policy, source=source)
+    with transaction.atomic():
+        queued = [
+            document_id
+            for entry in sources
+            if (document_id := _queue_source(entry, run)) is not None
+        ]
+        enqueue(queued)
+    if not queued:
+        stages.finish_run(run.id)
+    run.refresh_from_db()
+    return run
+
+
+def _queue_source(entry: Source | BrokenSource, run: IngestionRun) -> int | None:
+    """Store one source; the document's id where a worker must look at it."""
+    runs.count_on_run(run.id, total=1, bytes=entry.size)
+    if isinstance(entry, BrokenSource):
+        runs.record_item(
+            run, entry, state=IngestionItem.State.FAILED, code=entry.code, reason=entry.reason
+        )
+        return None
+    data = entry.read()
+    recipe = stages.recipe_of(run.collection).digest(entry.declared)
+    document = Document.objects.filter(
+        collection=run.collection, key=entry.key, is_current=True
+    ).first()
+    if document is not None and document.is_unchanged(run.policy, sha256(data), recipe):
+        runs.record_item(run, entry, state=IngestionItem.State.SKIPPED, document=document)
+        return None
+    document = register_document(
+        run.collection, entry, run=run, state=IngestionItem.State.WAITING
+    )
+    replaced = document.file.name
+    # The name decides nothing about the path: it is kept in `source`.
+    document.file.save(f"{document.id}", ContentFile(data), save=True)
+    if replaced:
+        transaction.on_commit(lambda: _delete_files([replaced]))
+    return document.id
+
+
+def ingest_inline(
+    *,
+    collection: Collection,
+    sources: Iterable[Source | BrokenSource],
+    policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
+    source: str = "",
+    on_progress: Callable[[IngestionRun], Any] = lambda run: None,
+) -> IngestionRun:
+    """Ingest in this process; returns the finished run."""
+    run = create_run(collection=collection, policy=policy, source=source)
+    return InlineIngestion(run, on_progress=on_progress).ingest(sources)
+
+
+def create_run(
+    *, collection: Collection, policy: str, source: str = "", user: Any = None
+) -> IngestionRun:
+    """A run's row."""
+    return IngestionRun.objects.create(
+        workspace_id=collection.workspace_id,
+        collection=collection,
+        user=user if getattr(user, "is_authenticated", False) else None,
+        policy=policy,
+        source=source[:1024],
+    )
+
+
+def delete_document(*, document: Document) -> None:
+    """Remove a document: after the commit no table and no stored file holds its text."""
+    files = [document.file.name] if document.file else []
+    with transaction.atomic():
+        Document.objects.select_for_update().filter(pk=document.pk).first()
+        chunks = Chunk.objects.filter(document=document)
+        statistics.forget(chunks)
+        chunks._raw_delete("default")
+        run_ids = runs.open_runs([document.pk])
+        runs.settle_items(
+            [document.pk],
+            state=IngestionItem.State.FAILED,
+            error_code="deleted",
+            error="The document was deleted before it was ingested.",
+        )
+        document.delete()
+        transaction.on_commit(lambda: _delete_files(files))
+    for run_id in run_ids:
+        stages.finish_run(run_id)
+
+
+def _delete_files(names: Sequence[str]) -> None:
+    storage = Document._meta.get_field("file").storage
+    for name in names:
+        storage.delete(name)
+
+
+def document_text(document: Document) -> DocumentText:
+    """The whole text, put together from the chunks: each adds what lies behind the one before.
+
+    Between two chunks lies only white space, which comes back as one blank line where two
+    paragraphs met, so that every chunk's offsets are exact.
+    """
+    chunks = list(
+        Chunk.objects.filter(document=document)
+        .defer("embedding", "search_vector", "metadata")
+        .order_by("ordinal")
+    )
+    parts: list[str] = []
+    length = 0
+    for chunk in chunks:
+        if chunk.start > length:
+            parts.append("\n" * (chunk.start - length))
+            length = chunk.start
+        parts.append(chunk.text[length - chunk.start :])
+        length = max(length, chunk.end)
+    return DocumentText(text="".join(parts), chunks=chunks)

@@ -1,0 +1,117 @@
+"""Celery tasks: they take ids, translate to the stages, and may be delivered twice."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_ready
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from documents.ingestion import claims, stages, statistics
+from documents.models import Collection, Document, IngestionItem, StagedDocument
+from inference.base import InferenceError
+
+#: Documents a message carries: enough for full batches, few enough to share among workers.
+BATCH = 32
+
+
+def enqueue(document_ids: Sequence[int]) -> None:
+    """Send documents to the `ingest` queue once the current transaction has committed."""
+    for start in range(0, len(document_ids), BATCH):
+        part = list(document_ids[start : start + BATCH])
+        transaction.on_commit(lambda part=part: ingest_documents.delay(part))  # type: ignore[misc]
+
+
+@shared_task
+def ingest_documents(document_ids: list[int]) -> None:
+    """Parse and cut, then hand over to the `embed` queue."""
+    staged = stages.parse_documents(document_ids)
+    if staged:
+        embed_documents.delay(staged)
+
+
+@shared_task(bind=True, max_retries=None)
+def embed_documents(self: Any, document_ids: list[int]) -> None:
+    """Embed and load. A model that is down is tried again, at growing intervals."""
+    try:
+        stages.embed_documents(document_ids)
+    except InferenceError as error:
+        stages.report_outage(document_ids, error)
+        delay = min(300, 5 * 2**self.request.retries)
+        raise self.retry(exc=error, countdown=delay) from error
+
+
+@shared_task
+def recover_documents() -> int:
+    """Send documents anew whose worker died, or whose message was lost; returns how many.
+
+    The rows are the truth, messages only hurry them along: a second message for a document that
+    somebody has, or that is ready, does nothing.
+    """
+    lost = list(
+        Document.objects.filter(status__in=claims.UNFINISHED)
+        .filter(
+            Q(claimed_until__lt=timezone.now())
+            | Q(claimed_until=None, updated_at__lt=_one_lease_ago())
+        )
+        .order_by("id")
+        .values_list("id", flat=True)[: 100 * BATCH]
+    )
+    # Not again before another lease has passed.
+    Document.objects.filter(id__in=lost).update(
+        claimed_by=None, claimed_until=None, updated_at=timezone.now()
+    )
+    staged = set(
+        StagedDocument.objects.filter(document_id__in=lost).values_list("document_id", flat=True)
+    )
+    stored = set(Document.objects.filter(id__in=lost).exclude(file="").values_list("id", flat=True))
+    _send(embed_documents, sorted(staged))
+    _send(ingest_documents, sorted(stored - staged))
+    _interrupt(sorted(set(lost) - staged - stored))
+    _close_runs()
+    return len(lost)
+
+
+def _one_lease_ago() -> Any:
+    return timezone.now() - timedelta(seconds=settings.INGESTION_LEASE_SECONDS)
+
+
+def _send(task: Any, document_ids: Sequence[int]) -> None:
+    for start in range(0, len(document_ids), BATCH):
+        task.delay(list(document_ids[start : start + BATCH]))
+
+
+def _interrupt(document_ids: Sequence[int]) -> None:
+    """Documents of a command that died: their files are where only the command can read them."""
+    if document_ids:
+        stages.fail(
+            document_ids,
+            code="interrupted",
+            message="The command that ingested it was stopped. Run it again: what is ready is"
+            " skipped.",
+        )
+
+
+def _close_runs() -> None:
+    """End runs whose files are all settled but whose worker died before it could say so."""
+    open_items = IngestionItem.objects.filter(run__finished_at=None)
+    for run_id in set(open_items.values_list("run_id", flat=True)):
+        stages.finish_run(run_id)
+
+
+@shared_task
+def refresh_stale_statistics() -> None:
+    """Count the words of collections that changed since they were counted."""
+    for collection in Collection.objects.filter(statistics_stale=True):
+        statistics.refresh(collection)
+
+
+@worker_ready.connect
+def recover_at_start(sender: Any = None, **kwargs: Any) -> None:
+    """A worker that starts may follow one that died: look now, and when its claims have ended."""
+    recover_documents.delay()
+    recover_documents.apply_async(countdown=settings.INGESTION_LEASE_SECONDS + 1)
