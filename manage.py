@@ -1,0 +1,22 @@
+#!/usr/bin/env python3
+"""Django's command line, with the services a command needs made ready before it runs."""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command named on the command line."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
+    try:
+        from django.core.management import execute_from_command_line  # noqa: PLC0415
+    except ImportError:
+        sys.exit("Django is not installed here: run `make setup`, then .venv/bin/python manage.py")
+    from ragsite import bootstrap  # noqa: PLC0415 - needs Django
+
+    bootstrap.prepare(sys.argv)
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""`manage.py up`: the whole site in the foreground, as `make run` starts it."""
+
+import http.client
+import socket
+import sys
+import threading
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from ragsite import bootstrap, embedded
+from ragsite.embedded.support import wait_until
+from ragsite.supervisor import Program, Supervisor
+
+_WEB_SECONDS = 120.0
+_EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to name a reachable one instead
+
+
+class Command(BaseCommand):
+    """Web server, ingestion worker with the scheduler, and embedding worker, under one roof."""
+
+    help = "Run the web server and the workers until Ctrl-C."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--port", type=int, default=8000)
+        parser.add_argument("--bind", default="127.0.0.1", help="address to listen on")
+
+    def handle(self, *, port: int, bind: str, **options: Any) -> None:
+        check_free(bind, port)
+        supervisor = Supervisor(
+            programs(bind, port),
+            cwd=settings.BASE_DIR,
+            say=self._say,
+            on_tick=self._revive_services,
+        )
+        threading.Thread(target=self._announce, args=[bind, port], daemon=True).start()
+        supervisor.run()
+        self._say("stopped; the database and the broker stay until `manage.py services stop`")
+
+    def _announce(self, bind: str, port: int) -> None:
+        host = "localhost" if bind in _EVERY_ADDRESS else bind
+        if wait_until(lambda: _answers(host, port), _WEB_SECONDS):
+            self._say(f"\n  ragsite is ready at http://{_bracketed(host)}:{port}/")
+            self._say("  Ctrl-C stops it\n")
+
+    def _revive_services(self) -> None:
+        try:
+            bootstrap.ensure_services()
+        except embedded.ServiceError as error:
+            self._say(f"ragsite: {error}")
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+
+def programs(bind: str, port: int) -> list[Program]:
+    """The site's processes. Embedding has its own: torch and Celery's forks do not mix."""
+    python = [sys.executable, "-m"]
+    celery = [*python, "celery", "-A", "ragsite", "worker", "--without-gossip", "--without-mingle"]
+    web = [*python, "gunicorn", "ragsite.wsgi:application", f"--bind={_bracketed(bind)}:{port}"]
+    web += ["--worker-class=gthread", "--workers=2", "--threads=8", "--graceful-timeout=10"]
+    ingest = ["--queues=ingest,default", "--pool=threads", "--concurrency=2", "-n", "ingest@%h"]
+    beat = ["--beat", f"--schedule={settings.VAR_DIR / 'celerybeat-schedule'}"]
+    return [
+        Program("web", web),
+        Program("ingest", [*celery, *ingest, *beat]),
+        Program("embed", [*celery, "--queues=embed", "--pool=solo", "-n", "embed@%h"]),
+    ]
+
+
+def check_free(bind: str, port: int) -> None:
+    """Raise CommandError where the web server could not listen."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            bind, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(address)
+    except (OSError, OverflowError) as error:
+        raise CommandError(
+            f"Cannot listen on {bind} port {port}: {error}. "
+            f"Choose another port: `make run PORT={port + 1}` or `manage.py up --port {port + 1}`.",
+            returncode=2,
+        ) from error
+
+
+def _answers(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=5)
+    try:
+        connection.request("HEAD", "/")
+        return connection.getresponse().status < 500
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,142 @@
+"""Runs a few programs side by side: names their lines, restarts what dies, stops all together."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+FIRST_DELAY_SECONDS = 1.0
+LONGEST_DELAY_SECONDS = 30.0
+# A program that ran this long was well, and its next death is a first one again.
+_WELL_SECONDS = 60.0
+_TICK_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A command line and the name that its output is marked with."""
+
+    name: str
+    command: Sequence[str]
+
+
+class Supervisor:
+    """Keeps `programs` running until it is told to stop by SIGINT, SIGTERM or SIGHUP."""
+
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        *,
+        cwd: Path,
+        say: Callable[[str], None],
+        on_tick: Callable[[], None] = lambda: None,
+        grace_seconds: float = 15.0,
+    ) -> None:
+        self._programs = programs
+        self._cwd = cwd
+        self._print = say
+        self._on_tick = on_tick
+        self._grace_seconds = grace_seconds
+        self._width = max(len(program.name) for program in programs)
+        self._stopping = threading.Event()
+        self._children: dict[str, subprocess.Popen[str]] = {}
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Run everything; returns when all programs are gone, `grace_seconds` after a signal."""
+        before = {
+            number: signal.signal(number, lambda *_: self._stopping.set())
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        }
+        keepers = [
+            threading.Thread(target=self._keep, args=[program], name=program.name)
+            for program in self._programs
+        ]
+        try:
+            for keeper in keepers:
+                keeper.start()
+            while not self._stopping.wait(_TICK_SECONDS):
+                self._on_tick()
+        finally:
+            self._stopping.set()
+            self._stop(keepers)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _keep(self, program: Program) -> None:
+        """Run the program again and again; its thread lives as long as it does."""
+        delay = FIRST_DELAY_SECONDS
+        while not self._stopping.is_set():
+            started = time.monotonic()
+            code = self._run_once(program)
+            if self._stopping.is_set():
+                return
+            if time.monotonic() - started > _WELL_SECONDS:
+                delay = FIRST_DELAY_SECONDS
+            self._say(f"{program.name} ended with {_meaning(code)}; restart in {delay:.0f} s")
+            self._stopping.wait(delay)
+            delay = min(delay * 2, LONGEST_DELAY_SECONDS)
+
+    def _run_once(self, program: Program) -> int:
+        with self._lock:
+            if self._stopping.is_set():
+                return 0
+            child = self._children[program.name] = subprocess.Popen(  # noqa: S603 - our own
+                [*_tied_to_us(), *program.command],
+                cwd=self._cwd,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,  # a Ctrl-C is ours to pass on, once
+            )
+        with child:
+            assert child.stdout  # noqa: S101 - asked for above
+            for line in child.stdout:
+                self._say(f"{program.name:{self._width}} | {line.rstrip()}")
+            return child.wait()
+
+    def _say(self, line: str) -> None:
+        try:
+            self._print(line)
+        except BrokenPipeError:
+            self._stopping.set()  # nobody listens any more
+
+    def _stop(self, keepers: Sequence[threading.Thread]) -> None:
+        deadline = time.monotonic() + self._grace_seconds
+        self._signal(signal.SIGTERM)
+        for keeper in keepers:
+            keeper.join(max(0.0, deadline - time.monotonic()))
+        self._signal(signal.SIGKILL)
+        for keeper in keepers:
+            keeper.join()
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Send SIGTERM to the programs, which tell their own children; SIGKILL to all of them."""
+        with self._lock:
+            for child in self._children.values():
+                if child.poll() is None:
+                    with suppress(ProcessLookupError):
+                        if number == signal.SIGKILL:
+                            os.killpg(child.pid, number)
+                        else:
+                            child.send_signal(number)
+
+
+def _tied_to_us() -> list[str]:
+    """A prefix by which Linux ends a program whose supervisor was killed."""
+    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
+    return [setpriv, "--pdeathsig", "TERM"] if setpriv else []
+
+
+def _meaning(code: int) -> str:
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
