@@ -100,7 +100,7 @@ class Supervisor:
                 start_new_session=True,  # a Ctrl-C is ours to pass on, once
             )
         with child:
-            assert child.stdout  # noqa: S101 - asked for above
+            assert child.stdout
             for line in child.stdout:
                 self._say(f"{program.name:{self._width}} | {line.rstrip()}")
             return child.wait()
@@ -113,23 +113,17 @@ class Supervisor:
 
     def _stop(self, keepers: Sequence[threading.Thread]) -> None:
         deadline = time.monotonic() + self._grace_seconds
-        self._signal(signal.SIGTERM)
+        with self._lock:  # nothing is started any more
+            children = dict(self._children)
+        for child in children.values():
+            child.terminate()
         for keeper in keepers:
             keeper.join(max(0.0, deadline - time.monotonic()))
-        self._signal(signal.SIGKILL)
         for keeper in keepers:
-            keeper.join()
-
-    def _signal(self, number: signal.Signals) -> None:
-        """Send SIGTERM to the programs, which tell their own children; SIGKILL to all of them."""
-        with self._lock:
-            for child in self._children.values():
-                if child.poll() is None:
-                    with suppress(ProcessLookupError):
-                        if number == signal.SIGKILL:
-                            os.killpg(child.pid, number)
-                        else:
-                            child.send_signal(number)
+            if keeper.is_alive():  # so the program lives, or children of it that hold its output
+                with suppress(ProcessLookupError):
+                    os.killpg(children[keeper.name].pid, signal.SIGKILL)
+                keeper.join()
 
 
 def _tied_to_us() -> list[str]:
