@@ -94,7 +94,6 @@ class ArmReport:
     name: str
     method: str
     candidates: int
-    milliseconds: float
     weight: float = 1.0
 
 

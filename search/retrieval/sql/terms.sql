@@ -1,6 +1,3 @@
--- BM25 over the generated search vectors, in stock PostgreSQL.
--- :scope stands for the conditions of the search's scope on documents_chunk AS chunk.
-WITH
 -- every language that chunks of these collections are in, with its statistics
 language AS MATERIALIZED (
     SELECT language,
@@ -15,6 +12,8 @@ lexeme AS (
     SELECT language.*, found.lexeme, cardinality(found.positions) AS times,
            '''' || replace(replace(found.lexeme, '\', '\\'), '''', '''''') || '''' AS quoted
     FROM language, unnest(to_tsvector(language.language, %(text)s)) AS found
+    -- the parser gives a hyphenated word and its parts; counting it twice lost a point
+    WHERE found.lexeme !~ '^[[:alnum:]]+(-[[:alnum:]]+)+$'
 ),
 -- materialised, because a cast that is inlined is evaluated for every row
 term AS MATERIALIZED (
@@ -50,33 +49,4 @@ wanted AS MATERIALIZED (
                                         ROWS UNBOUNDED PRECEDING) - chunk_count AS before
           FROM term) AS ordered
     GROUP BY language
-),
-candidate AS MATERIALIZED (
-    SELECT chunk.id, chunk.language,
-           -- joined with nothing, so that it is decompressed once and not for every term
-           chunk.search_vector || ''::tsvector AS search_vector
-    FROM wanted
-    JOIN documents_chunk AS chunk
-      ON chunk.search_vector @@ wanted.query AND chunk.language = wanted.language
-    WHERE :scope
-    LIMIT %(candidates)s
 )
-SELECT candidate.id,
-       sum(term.times * term.idf * tf * (%(k1)s + 1)
-           / (tf + %(k1)s * (1 - %(b)s
-                             + %(b)s * length(search_vector) / term.average_length))) AS score
-FROM candidate
-JOIN term USING (language),
-     -- ts_rank of one lexeme with equal weights w is w / 1.6449 · Σ 1/j² for j up to its
-     -- frequency; the tail of that sum is close to 1 / (frequency + ½), which is turned round here
-     LATERAL (SELECT ts_rank('{1,1,1,1}', search_vector, term.query)::float8 AS every,
-                     ts_rank('{0,0,0,1}', search_vector, term.query)::float8 AS heading) AS rank,
-     LATERAL (SELECT CASE WHEN every > 0
-                     THEN round(1 / (1.64493406685 * (1 - every)) - 0.5) ELSE 0 END
-                   + CASE WHEN heading > 1e-10
-                     THEN round(1 / (1.64493406685 * (1 - heading)) - 0.5) ELSE 0 END
-                     * %(heading_boost)s AS tf) AS frequency
-WHERE tf > 0
-GROUP BY candidate.id
-ORDER BY score DESC, candidate.id
-LIMIT %(depth)s

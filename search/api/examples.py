@@ -1,0 +1,93 @@
+"""Examples in the OpenAPI description."""
+
+from drf_spectacular.utils import OpenApiExample
+
+QUESTION = OpenApiExample(
+    "A question to one collection",
+    value={
+        "q": "What are common side effects of aripiprazole?",
+        "collection": ["leaflets"],
+        "k": 3,
+        "explain": True,
+    },
+    request_only=True,
+)
+ANSWER = OpenApiExample(
+    "The best passage",
+    value={
+        "query": "What are common side effects of aripiprazole?",
+        "mode": "hybrid",
+        "total": 50,
+        "offset": 0,
+        "k": 1,
+        "next_offset": 1,
+        "hits": [
+            {
+                "rank": 1,
+                "chunk_id": 4711,
+                "chunk_key": "aripiprazole_chunk_012",
+                "ordinal": 12,
+                "text": "4. Possible side effects\nRestlessness, sleepiness and nausea are common.",
+                "context": "Aripiprazole\nPossible side effects",
+                "heading_path": ["Possible side effects"],
+                "page": 4,
+                "start": 9120,
+                "end": 9192,
+                "language": "english",
+                "metadata": {"year": 2025},
+                "scores": {"similarity": 0.71, "lexical": 14.2, "fused": 0.98, "rerank": None},
+                "relevance": 1.0,
+                "ranks": {"lexical": 2, "vector": 1},
+                "contributions": {"lexical": 0.48, "vector": 0.5},
+                "snippet": {
+                    "text": "Possible side effects\nRestlessness, sleepiness and nausea are common.",
+                    "start": 3,
+                    "highlights": [[9, 13], [14, 21], [61, 67]],
+                    "cut_before": True,
+                    "cut_after": False,
+                },
+                "document": {
+                    "id": 88,
+                    "url": "http://localhost:8000/api/v1/documents/88/",
+                    "key": "leaflets/aripiprazole.pdf",
+                    "title": "Aripiprazole",
+                    "source": "leaflets/aripiprazole.pdf",
+                    "source_url": "",
+                    "media_type": "application/pdf",
+                    "updated_at": "2026-11-03T09:00:00Z",
+                },
+                "collection": {"slug": "leaflets", "name": "Leaflets"},
+                "more_in_document": 0,
+            }
+        ],
+        "facets": {
+            "collection": [
+                {"value": "leaflets", "label": "Leaflets", "count": 9, "selected": True}
+            ],
+            "media_type": [
+                {"value": "application/pdf", "label": "PDF", "count": 9, "selected": False}
+            ],
+        },
+        "arms": [
+            {
+                "name": "lexical",
+                "method": "bm25",
+                "candidates": 50,
+                "milliseconds": 4.1,
+                "weight": 0.5,
+            },
+            {
+                "name": "vector",
+                "method": "exact",
+                "candidates": 50,
+                "milliseconds": 3.2,
+                "weight": 0.5,
+            },
+        ],
+        "timings": {"embed": 6.0, "retrieve": 8.3, "total": 15.1},
+        "degraded": [],
+        "notes": [],
+    },
+    response_only=True,
+    status_codes=["200"],
+)

@@ -1,0 +1,63 @@
+"""What a search may ask for: the same in a query string and in a JSON body."""
+
+from rest_framework import serializers
+
+from accounts.api import WorkspaceParameters
+from common.serializers import StrictSerializer
+from search.query import MAX_QUERY_CHARACTERS
+from search.results import MODES
+
+FUSIONS = ("score", "rrf")
+MAX_K = 100
+MAX_OFFSET = 10_000
+
+
+class SearchInput(StrictSerializer):
+    """A question and where to look for its answer."""
+
+    q = serializers.CharField(
+        max_length=MAX_QUERY_CHARACTERS,
+        help_text="Words or a question. `“a phrase”` must and `-word` must not stand in a hit;"
+        " `word*` finds words that begin so.",
+    )
+    collection = serializers.ListField(
+        child=serializers.SlugField(max_length=63),
+        required=False,
+        max_length=100,
+        help_text="Slugs of collections. Default: all that you may see.",
+    )
+    type = serializers.ListField(
+        child=serializers.CharField(max_length=100),
+        required=False,
+        max_length=100,
+        help_text="Media types, such as `application/pdf`. Default: all.",
+    )
+    mode = serializers.ChoiceField(
+        choices=MODES,
+        default="hybrid",
+        help_text="`lexical` finds by words, `vector` by meaning, `hybrid` by both.",
+    )
+    k = serializers.IntegerField(
+        min_value=1, max_value=MAX_K, default=10, help_text="Hits a page, at most."
+    )
+    offset = serializers.IntegerField(
+        min_value=0, max_value=MAX_OFFSET, default=0, help_text="Hits to pass over."
+    )
+    fusion = serializers.ChoiceField(
+        choices=FUSIONS,
+        default="score",
+        help_text="How hybrid joins its arms: by scaled `score`, or by rank (`rrf`).",
+    )
+    rerank = serializers.BooleanField(
+        default=False, help_text="Let the site's reranker put the best hits in order."
+    )
+    group = serializers.BooleanField(
+        default=False, help_text="Only the best passage of each document."
+    )
+    explain = serializers.BooleanField(
+        default=False, help_text="Say with each hit what each arm contributed."
+    )
+
+
+class SearchParameters(SearchInput, WorkspaceParameters):
+    """The query string of a search."""

@@ -1,0 +1,7 @@
+"""Addresses of the search API."""
+
+from django.urls import path
+
+from search.api.views import SearchView
+
+urlpatterns = [path("search/", SearchView.as_view(), name="search")]

@@ -1,0 +1,56 @@
+"""Search: the request is handed to the service, its answer put into JSON."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api import WorkspaceView
+from search.api import examples
+from search.api.inputs import SearchInput, SearchParameters
+from search.api.serializers import SearchAnswerSerializer
+from search.services import scope_for, search
+
+
+@extend_schema(tags=["search"], responses=SearchAnswerSerializer)
+class SearchView(WorkspaceView):
+    """Passages that answer a question, best first."""
+
+    action_parameters = {"get": SearchParameters}
+
+    @extend_schema(operation_id="search", summary="Search", examples=[examples.ANSWER])
+    def get(self, request: Request) -> Response:
+        return self._answer(self.parameters)
+
+    @extend_schema(
+        operation_id="search_post",
+        summary="Search with a JSON body",
+        description="For questions that are too long for an address, or not for its log.",
+        request=SearchInput,
+        examples=[examples.QUESTION, examples.ANSWER],
+    )
+    def post(self, request: Request) -> Response:
+        body = SearchInput(data=request.data)
+        body.is_valid(raise_exception=True)
+        return self._answer(body.validated_data)
+
+    def _answer(self, asked: dict[str, Any]) -> Response:
+        scope = scope_for(
+            user=self.request.user,
+            workspace=self.workspace,
+            collections=tuple(asked.get("collection", ())),
+            media_types=tuple(asked.get("type", ())),
+        )
+        result = search(
+            asked["q"],
+            scope=scope,
+            mode=asked["mode"],
+            k=asked["k"],
+            offset=asked["offset"],
+            fusion=asked["fusion"],
+            rerank=asked["rerank"],
+            group=asked["group"],
+        )
+        context = {"request": self.request, "explain": asked["explain"]}
+        return Response(SearchAnswerSerializer(result, context=context).data)

@@ -1,0 +1,66 @@
+"""Fusion of ranked lists. Pure functions; higher is better; order of the arms never matters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Method = Literal["score", "rrf"]
+METHODS: tuple[Method, ...] = ("score", "rrf")
+
+#: Cormack, Clarke and Büttcher, “Reciprocal Rank Fusion outperforms …” (SIGIR 2009).
+RRF_K = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """What one arm says: `ranks` of the hits that it listed (1-based), and `scores` of every hit
+    that it knows one for, listed or not."""
+
+    name: str
+    ranks: Mapping[int, int]
+    scores: Mapping[int, float]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A hit's fused score, and what each arm added to it."""
+
+    hit: int
+    score: float
+    contributions: Mapping[str, float]
+    best_rank: int
+
+
+def fuse(arms: Sequence[Arm], *, method: Method = "score") -> list[Fused]:
+    """All hits that any arm listed, best first.
+
+    Ties break by the best rank in any arm, then by id, so the same arms give the same list.
+    """
+    contribute = {"score": _score_contributions, "rrf": _rrf_contributions}[method]
+    by_arm = {arm.name: contribute(arm) for arm in arms}
+    hits = {hit for arm in arms for hit in arm.ranks}
+    fused = []
+    for hit in hits:
+        contributions = {name: values.get(hit, 0.0) for name, values in sorted(by_arm.items())}
+        best = min(arm.ranks[hit] for arm in arms if hit in arm.ranks)
+        fused.append(Fused(hit, sum(contributions.values()), contributions, best))
+    return sorted(fused, key=lambda entry: (-entry.score, entry.best_rank, entry.hit))
+
+
+def _rrf_contributions(arm: Arm) -> dict[int, float]:
+    """`weight / (60 + rank)`; a hit that the arm did not list gets nothing."""
+    return {hit: arm.weight / (RRF_K + rank) for hit, rank in arm.ranks.items()}
+
+
+def _score_contributions(arm: Arm) -> dict[int, float]:
+    """`weight · score / best score of the arm`, floor 0.
+
+    Divided by the arm's best and not spread over its range: the least of a hundred good hits is
+    not worthless. Hits that only other arms listed are measured by this arm's own score of them
+    where it is known; guessing the lowest listed one instead lost up to 1.4 points of nDCG@10.
+    """
+    best = max(arm.scores.values(), default=0.0)
+    if best <= 0:
+        return {}
+    return {hit: arm.weight * max(score, 0.0) / best for hit, score in arm.scores.items()}

@@ -1,0 +1,179 @@
+"""What the search page shows: results and state turned into words, shares and addresses."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from django.urls import reverse
+
+from search.forms import SearchState
+from search.results import ArmReport, Facet, Hit, SearchResult
+
+MODE_LABELS = {"hybrid": "Hybrid", "lexical": "Words", "vector": "Meaning"}
+MODE_HINTS = {
+    "hybrid": "Passages that fit by words and by meaning",
+    "lexical": "Passages that hold your words",
+    "vector": "Passages that mean the same, in whatever words",
+}
+ARM_LABELS = {"lexical": "Words", "vector": "Meaning"}
+#: Facet → (heading, field of the state).
+FACETS = {"collection": ("Collection", "collections"), "media_type": ("Type", "types")}
+#: More values than this get a box to narrow them by.
+LONG_FACET = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Something to click: `url` chooses it, or takes it back where it is selected."""
+
+    label: str
+    url: str
+    selected: bool = False
+    count: int | None = None
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FacetGroup:
+    """The values of one facet."""
+
+    name: str
+    title: str
+    choices: tuple[Choice, ...]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it takes a box to find a value."""
+        return len(self.choices) > LONG_FACET
+
+
+@dataclass(frozen=True, slots=True)
+class ArmLine:
+    """How one arm judged a hit. `rank` is None where its list lacks the hit; `share` 0..1 is the
+    part of the fused score that came from it."""
+
+    label: str
+    rank: int | None
+    score: str
+    contribution: float | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShownHit:
+    """A hit, the address of its passage, and why it is here."""
+
+    hit: Hit
+    url: str
+    arms: tuple[ArmLine, ...]
+
+
+def modes(state: SearchState) -> tuple[Choice, ...]:
+    """The mode switch."""
+    return tuple(
+        Choice(label=label, url=state.url(mode=mode), selected=mode == state.mode,
+               hint=MODE_HINTS[mode])
+        for mode, label in MODE_LABELS.items()
+    )  # fmt: skip
+
+
+def facet_groups(state: SearchState, facets: Mapping[str, tuple[Facet, ...]]) -> list[FacetGroup]:
+    """The facets that have values, in a fixed order."""
+    return [
+        FacetGroup(
+            name=name,
+            title=title,
+            choices=tuple(
+                Choice(
+                    label=facet.label,
+                    url=state.toggled(field, facet.value),
+                    selected=facet.value in getattr(state, field),
+                    count=facet.count,
+                )
+                for facet in facets[name]
+            ),
+        )
+        for name, (title, field) in FACETS.items()
+        if facets.get(name)
+    ]
+
+
+def chips(state: SearchState, names: Mapping[str, str]) -> list[Choice]:
+    """What narrows the search now; each one's address takes it away. `names`: slug → name."""
+    return [
+        *(Choice(label=names.get(slug, slug), url=state.toggled("collections", slug),
+                 hint="Collection") for slug in state.collections),
+        *(Choice(label=media_type, url=state.toggled("types", media_type), hint="Type")
+          for media_type in state.types),
+    ]  # fmt: skip
+
+
+def shown_hits(state: SearchState, result: SearchResult) -> list[ShownHit]:
+    """The page's hits."""
+    return [
+        ShownHit(
+            hit=hit,
+            url=_passage_url(state, hit),
+            arms=tuple(_arm_line(arm, hit) for arm in result.arms),
+        )
+        for hit in result.hits
+    ]
+
+
+def _passage_url(state: SearchState, hit: Hit) -> str:
+    """The document with the passage marked; it keeps the search, for the way back."""
+    path = reverse("document", args=[hit.collection_slug, hit.document_id])
+    return f"{path}?chunk={hit.chunk_id}&{state.query_string()}#passage"
+
+
+def _arm_line(arm: ArmReport, hit: Hit) -> ArmLine:
+    score = {"lexical": hit.lexical, "vector": hit.similarity}.get(arm.name)
+    unit = {"lexical": "BM25", "vector": "cosine"}.get(arm.name, "score")
+    contribution = hit.contributions.get(arm.name)
+    return ArmLine(
+        label=ARM_LABELS.get(arm.name, arm.name.capitalize()),
+        rank=hit.ranks.get(arm.name),
+        score="" if score is None else f"{unit} {score:.3g}",
+        contribution=contribution,
+        share=contribution / hit.fused if contribution and hit.fused > 0 else 0.0,
+    )
+
+
+def accuracy(arms: Iterable[ArmReport]) -> str:
+    """“exact” or “approximate”, by how vectors were compared; empty where none were."""
+    methods = {arm.method for arm in arms if arm.name == "vector"}
+    return "approximate" if "ann" in methods else "exact" if methods else ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """Pagination: `numbered` holds None where pages are left out."""
+
+    number: int
+    count: int
+    previous: str
+    following: str
+    numbered: tuple[Choice | None, ...]
+
+
+def page_links(state: SearchState, result: SearchResult) -> PageLinks | None:
+    """Addresses of the pages around this one; None where everything is on one page."""
+    count = ceil(result.total / result.k) if result.k else 0
+    if count <= 1:
+        return None
+    near = {1, count, *range(state.page - 2, state.page + 3)}
+    numbered: list[Choice | None] = []
+    for number in range(1, count + 1):
+        if number in near:
+            numbered.append(
+                Choice(str(number), state.url(page=number), selected=number == state.page)
+            )
+        elif numbered and numbered[-1] is not None:
+            numbered.append(None)
+    return PageLinks(
+        number=state.page,
+        count=count,
+        previous=state.url(page=state.page - 1) if state.page > 1 else "",
+        following=state.url(page=state.page + 1) if state.page < count else "",
+        numbered=tuple(numbered),
+    )

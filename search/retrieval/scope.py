@@ -1,0 +1,43 @@
+"""A search's scope as SQL conditions, the same for every arm."""
+
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from search.query import Query
+from search.results import Scope
+
+Parameters = dict[str, Any]
+
+
+def scope_conditions(scope: Scope, query: Query | None = None) -> tuple[str, Parameters]:
+    """Conditions on `documents_chunk AS chunk`, with their parameters.
+
+    Workspace and access come first and cannot be left out. A phrase or an exclusion of the query
+    is a condition too, because it holds for every arm.
+    """
+    conditions = ["chunk.workspace_id = %(workspace)s", "chunk.collection_id = ANY(%(collections)s)"]
+    parameters: Parameters = {
+        "workspace": scope.workspace_id,
+        "collections": list(scope.collection_ids),
+    }
+    if scope.principals is not None:
+        conditions.append("(chunk.access IS NULL OR chunk.access && %(principals)s::varchar[])")
+        parameters["principals"] = list(scope.principals)
+    if scope.media_types:
+        conditions.append("chunk.media_type = ANY(%(media_types)s)")
+        parameters["media_types"] = list(scope.media_types)
+    if scope.metadata:
+        conditions.append("chunk.metadata @> %(metadata)s")
+        parameters["metadata"] = Jsonb(dict(scope.metadata))
+    for number, phrase in enumerate(query.phrases if query else ()):
+        conditions.append(
+            f"chunk.search_vector @@ phraseto_tsquery(chunk.language, %(phrase_{number})s)"
+        )
+        parameters[f"phrase_{number}"] = phrase
+    for number, words in enumerate(query.excluded if query else ()):
+        conditions.append(
+            f"NOT chunk.search_vector @@ phraseto_tsquery(chunk.language, %(excluded_{number})s)"
+        )
+        parameters[f"excluded_{number}"] = words
+    return " AND ".join(conditions), parameters

@@ -1,0 +1,160 @@
+"""One statement for all arms of a query, put together from named pieces of SQL."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from documents.spaces import SpaceSql
+from search.query import Query
+from search.results import Scope
+from search.retrieval.scope import Parameters, scope_conditions
+
+SQL_DIRECTORY = Path(__file__).parent / "sql"
+
+#: Robertson and Zaragoza, “The Probabilistic Relevance Framework: BM25 and Beyond” (2009).
+K1 = 1.2
+B = 0.75
+#: A word of the title or a heading counts this often more. Of 0 and 1, 1 was never worse.
+HEADING_BOOST = 1.0
+#: Lexemes are looked up, rarest first, until they stand in this many chunks. Measured: 300 kept
+#: the quality of looking up all of them.
+LEXEME_BUDGET = 300
+#: A single word may stand everywhere; no more chunks than this are scored.
+MAX_CANDIDATES = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceQuery:
+    """The query's vector in one space, and whether that space is scanned exactly."""
+
+    space: SpaceSql
+    vector: NDArray[np.float32]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL and its parameters. Rows: (chunk id, lexical score, similarity, in the vector list)."""
+
+    sql: str
+    parameters: Parameters
+
+
+@cache
+def _piece(name: str) -> str:
+    return (SQL_DIRECTORY / f"{name}.sql").read_text()
+
+
+def build_statement(
+    query: Query,
+    *,
+    scope: Scope,
+    depth: int,
+    lexical: bool,
+    spaces: Sequence[SpaceQuery],
+) -> Statement:
+    """The arms that are wanted, each listing its best `depth` chunks.
+
+    With both arms every listed chunk gets both scores, whichever arm listed it: everything is in
+    one database, so nothing need be guessed for the arm that did not.
+    """
+    conditions, parameters = scope_conditions(scope, query)
+    parameters["depth"] = depth
+    steps: list[str] = []
+    if spaces:
+        steps.append(_nearest(spaces, conditions, parameters))
+    if lexical:
+        parameters |= _lexical_parameters(query)
+        steps += [_piece("terms"), _candidates(conditions, also_nearest=bool(spaces))]
+        steps.append(_piece("bm25").format())
+    steps.append(_listed(lexical=lexical, vector=bool(spaces)))
+    sql = "WITH\n" + ",\n".join(steps) + "\n" + _selection(lexical=lexical, spaces=spaces)
+    return Statement(sql, parameters)
+
+
+def _lexical_parameters(query: Query) -> Parameters:
+    return {
+        "text": query.text,
+        "prefixes": list(query.prefixes),
+        "budget": LEXEME_BUDGET,
+        "candidates": MAX_CANDIDATES,
+        "k1": K1,
+        "b": B,
+        "heading_boost": HEADING_BOOST,
+    }
+
+
+def _candidates(conditions: str, *, also_nearest: bool) -> str:
+    found = _piece("lexical_candidates").format(scope=conditions)
+    more = "UNION SELECT id FROM nearest" if also_nearest else ""
+    return f"candidate_id AS MATERIALIZED ((\n{found}) {more})"
+
+
+def _nearest(spaces: Sequence[SpaceQuery], conditions: str, parameters: Parameters) -> str:
+    arms = []
+    for entry in spaces:
+        name = f"vector_{entry.space.space_id}"
+        parameters[name] = entry.vector
+        arms.append(_nearest_in_space(entry, conditions, name))
+    return "nearest AS MATERIALIZED (\n" + "\nUNION ALL\n".join(arms) + "\n)"
+
+
+def _nearest_in_space(entry: SpaceQuery, conditions: str, name: str) -> str:
+    """Exact: `+ 0` makes the order one that no index can give, so the planner scans the scope.
+
+    Approximate: the expression and the predicate must be the index's to the letter.
+    """
+    distance = _distance(entry.space, name)
+    order = f"({distance}) + 0, chunk.id" if entry.exact else distance
+    return (
+        f"(SELECT chunk.id FROM documents_chunk AS chunk WHERE {entry.space.predicate}"
+        f" AND chunk.embedding IS NOT NULL AND {conditions} ORDER BY {order} LIMIT %(depth)s)"
+    )
+
+
+def _distance(space: SpaceSql, name: str) -> str:
+    return f"({space.operand}) {space.operator} %({name})s::vector({space.dimensions})"
+
+
+def _listed(*, lexical: bool, vector: bool) -> str:
+    lists = []
+    if lexical:
+        lists.append("(SELECT id FROM bm25 ORDER BY score DESC, id LIMIT %(depth)s)")
+    if vector:
+        lists.append("SELECT id FROM nearest")
+    return "listed AS (" + " UNION ".join(lists) + ")"
+
+
+def _selection(*, lexical: bool, spaces: Sequence[SpaceQuery]) -> str:
+    score = "bm25.score" if lexical else "NULL::float8"
+    near = "nearest.id IS NOT NULL" if spaces else "false"
+    joins = "JOIN documents_chunk AS chunk USING (id)"
+    joins += " LEFT JOIN bm25 USING (id)" if lexical else ""
+    joins += " LEFT JOIN nearest USING (id)" if spaces else ""
+    return f"SELECT listed.id, {score}, {_similarity(spaces)}, {near} FROM listed {joins}"
+
+
+def _similarity(spaces: Sequence[SpaceQuery]) -> str:
+    """Higher is better for every metric: 1 - cosine distance, -L2, inner product."""
+    forms = {"cosine": "1 - ({})", "l2": "-({})", "ip": "-({})"}
+    cases = " ".join(
+        f"WHEN {entry.space.space_id} THEN "
+        + forms[entry.space.metric].format(_distance(entry.space, f"vector_{entry.space.space_id}"))
+        for entry in spaces
+    )
+    return f"CASE chunk.space_id {cases} END" if spaces else "NULL::float8"
+
+
+def scope_size_statement(scope: Scope, *, at_most: int) -> Statement:
+    """How many chunks the scope has, counted up to `at_most`."""
+    conditions, parameters = scope_conditions(scope)
+    parameters["at_most"] = at_most
+    sql = (
+        f"SELECT count(*) FROM (SELECT FROM documents_chunk AS chunk WHERE {conditions}"
+        " LIMIT %(at_most)s) AS counted"
+    )
+    return Statement(sql, parameters)
