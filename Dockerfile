@@ -1,0 +1,23 @@
+# The site's image: web server, workers and commands; which one is the command line's business.
+# Where the package index offers CUDA builds of torch first, build with
+#   --build-arg PIP_EXTRA_INDEX_URL=<index of the CPU builds>
+
+FROM python:3.11-slim AS packages
+ARG PIP_INDEX_URL
+ARG PIP_EXTRA_INDEX_URL
+RUN python -m venv /opt/venv
+COPY requirements.txt .
+RUN /opt/venv/bin/pip install --no-cache-dir --disable-pip-version-check -r requirements.txt
+
+FROM python:3.11-slim
+RUN useradd --system --uid 10001 --create-home ragsite \
+    && install -d -o ragsite -g ragsite /srv/ragsite /srv/ragsite/var /media
+COPY --from=packages /opt/venv /opt/venv
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MEDIA_ROOT=/media
+WORKDIR /srv/ragsite
+COPY . .
+USER ragsite
+RUN SECRET_KEY=only-for-this-step python manage.py collectstatic --noinput --verbosity 0
+EXPOSE 8000
+CMD ["gunicorn", "ragsite.wsgi:application", "--bind=0.0.0.0:8000", "--worker-class=gthread", \
+     "--workers=2", "--threads=8", "--worker-tmp-dir=/dev/shm", "--graceful-timeout=20"]

@@ -1,0 +1,68 @@
+# `make run` and `make test` need Python 3.11 and nothing else; `make help` lists the rest.
+
+PYTHON ?= python3.11
+PORT ?= 8000
+BIND ?= 127.0.0.1
+
+py := .venv/bin/python
+manage := $(py) manage.py
+templates = $(shell find templates -name '*.html' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev run test check openapi lock bench fmt services-stop clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "make %-14s %s\n", $$1, $$2}'
+
+setup:  ## make .venv with what the site needs
+	@$(PYTHON) scripts/setup.py
+
+setup-dev:  ## make .venv with what tests and checks need too
+	@$(PYTHON) scripts/setup.py --dev
+
+run: setup  ## run the site with a demo login and corpus (PORT=8000 BIND=127.0.0.1)
+	@$(manage) services start
+	@$(manage) migrate --noinput --verbosity 0
+	@$(manage) collectstatic --noinput --verbosity 0
+	@$(manage) demo
+	@$(manage) up --port $(PORT) --bind $(BIND)
+
+test: setup-dev  ## run every test, the browser's too (ARGS='-k name' for some)
+	@scripts/chromium
+	@$(py) -m pytest -n 2 $(ARGS)
+
+check: setup-dev  ## run the linters, the type checker and Django's checks
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	$(if $(templates),.venv/bin/djade --check --target-version 5.2 $(templates))
+	.venv/bin/mypy .
+	.venv/bin/lint-imports
+	$(manage) check
+	$(manage) makemigrations --check --dry-run
+	@mkdir -p var
+	$(manage) spectacular --validate --file var/openapi.yaml
+	@diff -u docs/openapi.yaml var/openapi.yaml || { echo 'docs/openapi.yaml is out of date: run `make openapi`' >&2; exit 1; }
+
+openapi: setup  ## write docs/openapi.yaml
+	$(manage) spectacular --validate --file docs/openapi.yaml
+
+lock: setup-dev  ## compile requirements*.in to requirements*.txt
+	.venv/bin/pip-compile --quiet --strip-extras --no-header --no-annotate requirements.in
+	.venv/bin/pip-compile --quiet --strip-extras --no-header --no-annotate requirements-dev.in
+
+bench: setup-dev  ## measure
+	@for name in $(basename $(notdir $(filter-out %/__init__.py,$(wildcard bench/*.py)))); do \
+		echo "== bench.$$name"; $(py) -m bench.$$name || exit 1; done
+
+fmt: setup-dev  ## format code and templates
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+	$(if $(templates),.venv/bin/djade --target-version 5.2 $(templates))
+
+services-stop:  ## stop the embedded PostgreSQL and Valkey
+	@$(manage) services stop
+
+clean:  ## remove .venv and caches; the data in var/ stays
+	@if [ -x $(py) ]; then $(manage) services stop; fi
+	rm -rf .venv .venv.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,100 @@
+"""`make setup`: the virtual environment in .venv, installed anew only when what it needs changed.
+
+Runs with the system's Python 3.11 and nothing else. Two at once take turns.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+FOR_USE = "requirements.txt"
+FOR_WORK = "requirements-dev.txt"  # holds the other's packages too
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dev", action="store_true", help="install what tests and checks need too")
+    wanted = FOR_WORK if parser.parse_args().dev else FOR_USE
+    if sys.version_info[:2] != (3, 11):
+        sys.exit(f"setup: Python {sys.version.split()[0]} will not do; add PYTHON=python3.11")
+    with (ROOT / ".venv.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ensure_environment()
+        ensure_packages(wanted)
+
+
+def ensure_environment() -> None:
+    """Make .venv unless a working one of this Python version is there."""
+    code = f"import pip, sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
+    if PYTHON.exists() and run([PYTHON, "-c", code], quiet=True):
+        return
+    say("making .venv")
+    create = [sys.executable, "-m", "venv", "--clear", VENV]
+    if run(create, quiet=True):
+        return
+    # Debian keeps a part of venv in a package of its own.
+    install = apt_install("python3.11-venv")
+    if not install or not run(install) or not run(create):
+        sys.exit("setup: cannot make a virtual environment: `apt-get install python3.11-venv`")
+
+
+def ensure_packages(name: str) -> None:
+    """Install the packages of a requirements file unless the stamp says that they are there."""
+    if installed(name):
+        return
+    say(f"installing {name}; the first time takes a few minutes")
+    options = ["--quiet", "--disable-pip-version-check", "--no-input"]
+    if not run([PYTHON, "-m", "pip", "install", *options, "-r", ROOT / name]):
+        sys.exit(f"setup: pip could not install {name}; see its message above")
+    for contained in {name, FOR_USE}:
+        stamp(contained).write_text(digest(contained))
+
+
+def installed(name: str) -> bool:
+    return stamp(name).exists() and stamp(name).read_text() == digest(name)
+
+
+def stamp(name: str) -> Path:
+    return VENV / f"{name}.installed"
+
+
+def digest(name: str) -> str:
+    return hashlib.sha256((ROOT / name).read_bytes()).hexdigest()
+
+
+def apt_install(package: str) -> list[str] | None:
+    """The command line that installs a Debian package here, if we may."""
+    if not shutil.which("apt-get"):
+        return None
+    prefix = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    if prefix and not shutil.which("sudo"):
+        return None
+    script = f"apt-get update -qq && apt-get install -qq -y --no-install-recommends {package}"
+    return [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "sh", "-c", script]
+
+
+def run(command: list[str | Path], *, quiet: bool = False) -> bool:
+    """Whether the command succeeded."""
+    output = subprocess.DEVNULL if quiet else None
+    return (
+        subprocess.call(  # noqa: S603 - our own command lines
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+        == 0
+    )
+
+
+def say(what: str) -> None:
+    print(f"setup: {what}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
