@@ -1,0 +1,1 @@
+"""Running models, local or remote: embedders, rerankers, chat. No tables, no web."""

@@ -1,0 +1,1 @@
+"""Model backends, one a file: they import neither Django nor Celery."""

@@ -1,0 +1,113 @@
+"""What every embedder, reranker and chat model promises, and how each of them fails."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+
+class InferenceError(Exception):
+    """Base of everything that goes wrong in this package."""
+
+
+class DimensionMismatch(InferenceError):  # noqa: N818
+    """Vectors of one length where another is stored."""
+
+    def __init__(self, expected: int, actual: int) -> None:
+        super().__init__(
+            f"expected {expected} dimensions, got {actual}: use the embedder the vectors were made"
+            " with, or re-embed into a space of the new size."
+        )
+        self.expected = expected
+        self.actual = actual
+
+
+class EmptyText(InferenceError):  # noqa: N818
+    """A text in which there is nothing to embed."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(f"text {index} is empty or only white space: leave it out.")
+        self.index = index
+
+
+class InvalidVector(InferenceError):  # noqa: N818
+    """A zero, NaN or infinite vector: its cosine is NaN, and NaN sorts first in PostgreSQL."""
+
+
+class BackendUnavailable(InferenceError):  # noqa: N818
+    """A configured backend that cannot be imported, loaded or reached."""
+
+
+class TokenCounter(Protocol):
+    """Counts text the way its model will read it; chunkers measure with it."""
+
+    @property
+    def max_tokens(self) -> int: ...
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer itself where there is one, without padding or truncation."""
+
+    def count(self, text: str) -> int:
+        """Content tokens of `text`; special tokens are not counted."""
+
+
+class Embedder(Protocol):
+    """Turns text into L2-normalised float32 vectors."""
+
+    @property
+    def dimensions(self) -> int: ...
+
+    @property
+    def model_name(self) -> str: ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Content tokens (special ones not counted) that fit in one forward pass."""
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Shape (len(texts), dimensions), in the order of `texts`. Raises InferenceError."""
+
+    def embed_query(self, text: str, instruction: str | None = None) -> NDArray[np.float32]:
+        """Shape (dimensions,). `instruction` says what to look for, to models that heed one."""
+
+    def token_counter(self) -> TokenCounter: ...
+
+
+class Reranker(Protocol):
+    """Judges how well each text answers a query. It scores; the caller sorts and drops nothing."""
+
+    def score(
+        self, query: str, texts: Sequence[str], *, stored: Sequence[float] = ()
+    ) -> list[float]:
+        """One score in 0..1 for each text, in the order of `texts`; higher is better.
+
+        Equal scores mean no opinion: a stable sort keeps the order given. `stored` holds the
+        score each text came with, for rerankers that read that instead of the text.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+
+
+class ChatModel(Protocol):
+    """Answers a conversation, whole or piece by piece."""
+
+    @property
+    def model_name(self) -> str: ...
+
+    def complete(
+        self, messages: Sequence[ChatMessage], tools: Sequence[Mapping[str, object]] = ()
+    ) -> ChatMessage:
+        """The assistant's next message. `tools` are JSON-schema function descriptions."""
+
+    def stream(self, messages: Sequence[ChatMessage]) -> Iterator[str]:
+        """The same answer as pieces of text, as they come."""

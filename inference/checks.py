@@ -1,0 +1,77 @@
+"""System checks: a wrong `INFERENCE` fails at `manage.py check`, not at the first request."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+from django.utils.module_loading import import_string
+
+KINDS = ("embedder", "reranker")
+
+
+@register()
+def check_inference(**kwargs: object) -> list[CheckMessage]:
+    """E001 shape, E002 no default, E003 BACKEND not importable, E004 OPTIONS it does not take.
+
+    Imports the backends' modules, which is cheap; loads no model.
+    """
+    configured = getattr(settings, "INFERENCE", None)
+    if not isinstance(configured, dict):
+        return [_error("E001", "INFERENCE must be a dict.", f"Give it the keys {_words(KINDS)}.")]
+    unknown = sorted(str(kind) for kind in configured if kind not in KINDS)
+    errors: list[CheckMessage] = [
+        _error("E001", f"INFERENCE has no such kind as {kind!r}.", f"Known: {_words(KINDS)}.")
+        for kind in unknown
+    ]
+    for kind in KINDS:
+        errors += _check_kind(kind, configured.get(kind, {}))
+    return errors
+
+
+def _check_kind(kind: str, aliases: Any) -> Iterator[CheckMessage]:
+    if not isinstance(aliases, dict):
+        hint = 'Write {"default": {"BACKEND": "dotted.path", "OPTIONS": {}}}.'
+        yield _error("E001", f"INFERENCE[{kind!r}] must be a dict of aliases.", hint)
+        return
+    if "default" not in aliases:
+        hint = f'Add INFERENCE[{kind!r}]["default"].'
+        yield _error("E002", f"INFERENCE[{kind!r}] has no default.", hint)
+    for alias, entry in aliases.items():
+        yield from _check_entry(f"INFERENCE[{kind!r}][{alias!r}]", entry)
+
+
+def _check_entry(where: str, entry: Any) -> Iterator[CheckMessage]:
+    if not _well_formed(entry):
+        hint = 'Write {"BACKEND": "dotted.path", "OPTIONS": {}} and nothing else.'
+        yield _error("E001", f"{where} is malformed.", hint)
+        return
+    try:
+        backend = import_string(entry["BACKEND"])
+    except ImportError as error:
+        hint = "Correct BACKEND, or install what it imports."
+        yield _error("E003", f"{where}: {error}", hint)
+        return
+    try:
+        inspect.signature(backend).bind(**entry.get("OPTIONS", {}))
+    except TypeError as error:
+        hint = f"It takes {inspect.signature(backend)}."
+        yield _error("E004", f"{where}: OPTIONS do not fit: {error}.", hint)
+
+
+def _well_formed(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and entry.keys() <= {"BACKEND", "OPTIONS"}
+        and isinstance(entry.get("BACKEND"), str)
+        and isinstance(entry.get("OPTIONS", {}), dict)
+    )
+
+
+def _error(number: str, message: str, hint: str) -> Error:
+    return Error(message, hint=hint, id=f"inference.{number}")
+
+
+def _words(names: tuple[str, ...]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,40 @@
+"""The gate through which every vector passes, whoever made it."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from inference.base import DimensionMismatch, InvalidVector
+
+
+def check_vectors(array: ArrayLike, *, dimensions: int) -> NDArray[np.float32]:
+    """`array` as float32 of shape (n, dimensions) or, for one vector, (dimensions,).
+
+    Raises DimensionMismatch, or InvalidVector naming the first row that is zero, NaN or infinite.
+    """
+    with np.errstate(over="ignore"):  # too big for float32 becomes infinite and is named below
+        vectors = np.asarray(array, dtype=np.float32)
+    if vectors.ndim not in {1, 2}:
+        raise InvalidVector(
+            f"expected one vector or a list of them, got {vectors.ndim} axes: pass an array of"
+            f" shape (n, {dimensions})."
+        )
+    if vectors.ndim == 2 and len(vectors) == 0:
+        return vectors.reshape(0, dimensions)
+    if vectors.shape[-1] != dimensions:
+        raise DimensionMismatch(expected=dimensions, actual=vectors.shape[-1])
+    _refuse_unusable(vectors.reshape(-1, dimensions))
+    return vectors
+
+
+def _refuse_unusable(rows: NDArray[np.float32]) -> None:
+    # In float64 the squares of float32 neither overflow nor vanish.
+    squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    usable = np.isfinite(squares) & (squares > 0)
+    if usable.all():
+        return
+    row = int(np.argmin(usable))
+    fault = "all zeros" if squares[row] == 0 else "not finite (NaN or infinite)"
+    raise InvalidVector(
+        f"vector {row} is {fault}: its distance to anything is undefined."
+        " Check the text it was made from; for a model in half precision set dtype float32."
+    )
