@@ -8,9 +8,8 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -25,6 +24,7 @@ from ragsite.embedded import ServiceError, cluster, support
 from ragsite.embedded.permissions import private_dir
 from ragsite.embedded.processes import is_running
 from ragsite.embedded.serveruser import server_user
+from tests.instances import instance_dir
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 ROOT = os.geteuid() == 0
@@ -33,22 +33,8 @@ NOBODY = pwd.getpwnam("nobody")
 
 @pytest.fixture
 def make_var_dir() -> Iterator[Callable[..., Path]]:
-    """Gives directories for instances and ends whatever runs in them. Pytest's own are too deep."""
-    made: list[tuple[Path, Path]] = []
-
-    def make(name: str = "var") -> Path:
-        top = Path(tempfile.mkdtemp(prefix="rs-", dir="/tmp"))
-        top.chmod(0o755)
-        made.append((top, top / name))
-        return top / name
-
-    yield make
-    for top, var_dir in made:
-        with suppress(ServiceError):
-            embedded.stop(var_dir)
-        sockets = embedded.socket_dir(var_dir)
-        shutil.rmtree(sockets, ignore_errors=True)
-        shutil.rmtree(top)
+    with ExitStack() as stack:
+        yield lambda name="var": stack.enter_context(instance_dir(name))
 
 
 @pytest.fixture

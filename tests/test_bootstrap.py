@@ -1,0 +1,272 @@
+"""What manage.py does before a command: servers, migrations, and databases that cannot be used."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from ragsite import embedded
+from tests.instances import instance_dir
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SECRET = "s3cret-w0rd"
+SHELL = ["shell", "--no-imports", "--verbosity", "0", "--command"]
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+
+def manage(*words: str, var_dir: Path, **environment: str) -> Said:
+    """Run manage.py as a person would, on services that only `environment` replaces."""
+    ours = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
+    done = subprocess.run(  # noqa: PLW1510 - its code is part of the answer
+        [sys.executable, "manage.py", *words],
+        cwd=REPOSITORY,
+        env=ours | {"RAGSITE_VAR_DIR": str(var_dir)} | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def refused(said: Said) -> str:
+    """The one message of a command that did not run."""
+    assert (said.code, said.out) == (2, ""), said
+    assert "Traceback" not in said.err
+    assert SECRET not in said.err
+    assert said.err.startswith("ragsite: ")
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+@pytest.fixture
+def var_dir() -> Iterator[Path]:
+    with instance_dir() as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Path]:
+    """A PostgreSQL of one's own: a bare database, and roles that lack something each."""
+    with instance_dir() as path:
+        embedded.start(path, durable=False)
+        hba = path / "postgres/data/pg_hba.conf"
+        hba.write_text(f"local all locked scram-sha-256\n{hba.read_text()}")
+        with psycopg.connect(embedded.libpq_url(path), autocommit=True) as connection:
+            for statement in (
+                "SELECT pg_reload_conf()",
+                "CREATE DATABASE bare TEMPLATE template0",
+                "CREATE DATABASE fresh TEMPLATE template0",
+                "CREATE ROLE plain LOGIN",
+                "CREATE ROLE locked LOGIN PASSWORD 'right'",
+                "CREATE ROLE blind LOGIN SUPERUSER",
+                # As on a server on which pgvector was never installed.
+                "ALTER ROLE blind SET extension_control_path = '/nonexistent'",
+            ):
+                connection.execute(statement)
+        yield path
+
+
+def url(server: Path, database: str, user: str = "ragsite") -> str:
+    return embedded.database_url(server, database).replace("ragsite@", f"{user}:{SECRET}@", 1)
+
+
+# --- embedded services -------------------------------------------------------------------------
+
+
+def test_a_command_finds_servers_and_tables_and_stdout_is_its_own(var_dir: Path) -> None:
+    count = "from documents.models import Document; print(Document.objects.count())"
+    first = manage(*SHELL, count, var_dir=var_dir)
+    assert (first.code, first.out) == (0, "0\n"), first
+    assert "ragsite: started postgresql 18" in first.err
+    assert "ragsite: applying" in first.err
+    assert embedded.answering(var_dir)
+    second = manage(*SHELL, count, var_dir=var_dir)
+    assert (second.code, second.out, second.err) == (0, "0\n", "")
+
+
+def test_commands_that_need_no_database_start_none(var_dir: Path) -> None:
+    for words in (["help"], ["version"], ["migrate", "--help"], ["diffsettings"], []):
+        said = manage(*words, var_dir=var_dir)
+        assert said.code == 0, said
+        assert not embedded.answering(var_dir, only=["valkey"])
+        assert not embedded.answering(var_dir, only=["postgresql"])
+
+
+def test_only_what_the_environment_does_not_replace_is_started(var_dir: Path, server: Path) -> None:
+    said = manage(
+        "check",
+        "--tag=models",
+        var_dir=var_dir,
+        DATABASE_URL=url(server, "ragsite"),
+        REDIS_URL="",
+    )
+    assert said.code == 0, said
+    assert embedded.answering(var_dir, only=["valkey"])
+    assert not embedded.answering(var_dir, only=["postgresql"])
+
+
+def test_a_killed_database_is_back_for_the_next_command(var_dir: Path) -> None:
+    assert manage("migrate", var_dir=var_dir).code == 0
+    pid = embedded.status(var_dir)[0].pid
+    assert pid
+    os.kill(pid, 9)
+    said = manage(*SHELL, "print('here')", var_dir=var_dir)
+    assert (said.code, said.out) == (0, "here\n")
+    assert "applying" not in said.err
+
+
+def test_two_commands_at_once_on_a_new_site_both_work(var_dir: Path) -> None:
+    command = [sys.executable, "manage.py", *SHELL, "print('done')"]
+    environment = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
+    both = [
+        subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            env=environment | {"RAGSITE_VAR_DIR": str(var_dir)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=180) for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert [out for out, _ in said] == ["done\n", "done\n"]
+    assert sum("applying" in err for _, err in said) == 1
+
+
+# --- the services command ----------------------------------------------------------------------
+
+
+def test_services_are_started_described_and_stopped_by_hand(var_dir: Path) -> None:
+    assert manage("services", "status", var_dir=var_dir).code == 1
+    started = manage("services", "start", "--json", var_dir=var_dir)
+    assert started.code == 0, started
+    services = json.loads(started.out)["services"]
+    assert [(s["name"], s["running"], s["used"]) for s in services] == [
+        ("postgresql", True, True),
+        ("valkey", True, True),
+    ]
+    assert manage("services", "status", var_dir=var_dir).code == 0
+    stopped = manage("services", "stop", var_dir=var_dir)
+    assert (stopped.code, stopped.out.count("not running")) == (0, 2)
+
+
+def test_services_say_when_they_are_not_used(var_dir: Path) -> None:
+    own = {"DATABASE_URL": "postgresql://u:p@db.invalid/x", "REDIS_URL": "redis://r.invalid"}
+    said = manage("services", "start", var_dir=var_dir, **own)
+    assert said.code == 0
+    assert "not used: DATABASE_URL is set" in said.out
+    assert "not used: REDIS_URL is set" in said.out
+    assert not embedded.answering(var_dir, only=["valkey"])
+
+
+# --- databases of one's own --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "database_url",
+    [
+        f"mysql://u:{SECRET}@localhost/x",
+        f"postgresql://u:{SECRET}@localhost:port/x",
+        f"postgresql://u:{SECRET}@localhost",
+        f"postgresql://u:{SECRET}@[::1/x",
+        "ragsite",
+    ],
+)
+def test_an_unreadable_url_is_explained(var_dir: Path, database_url: str) -> None:
+    said = refused(manage("migrate", var_dir=var_dir, DATABASE_URL=database_url))
+    assert "DATABASE_URL must look like postgresql://USER:PASSWORD@HOST:PORT/NAME" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "host"),
+    [
+        ("migrate", "127.0.0.1:1"),
+        ("createsuperuser", "no-such-host.invalid"),
+        ("check", "127.0.0.1:1"),
+    ],
+)
+def test_an_unreachable_server_is_explained(
+    var_dir: Path, server: Path, command: str, host: str
+) -> None:
+    said = refused(
+        manage(
+            command,
+            var_dir=var_dir,
+            DATABASE_URL=f"postgresql://u:{SECRET}@{host}/x",
+            REDIS_URL=embedded.redis_url(server),
+        )
+    )
+    assert host.removesuffix(":1") in said
+    assert "Check the host and the port in DATABASE_URL" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "database", "user", "cure"),
+    [
+        ("migrate", "ragsite", "locked", "Check the user and the password in DATABASE_URL."),
+        (
+            "createsuperuser",
+            "ragsite",
+            "nobody",
+            "Check the user and the password in DATABASE_URL.",
+        ),
+        (
+            "migrate",
+            "missing",
+            "plain",
+            "Create it with `createdb`, or correct the name in DATABASE_URL.",
+        ),
+        ("migrate", "bare", "plain", 'as a superuser: psql -d bare -c "CREATE EXTENSION vector"'),
+        ("createsuperuser", "bare", "blind", "Install pgvector 0.8 or later on the server"),
+    ],
+)
+def test_a_server_that_will_not_do_is_explained(
+    var_dir: Path, server: Path, command: str, database: str, user: str, cure: str
+) -> None:
+    environment = {
+        "DATABASE_URL": url(server, database, user),
+        "REDIS_URL": embedded.redis_url(server),
+    }
+    assert cure in refused(manage(command, var_dir=var_dir, **environment))
+
+
+def test_a_database_of_ones_own_is_migrated_when_asked_and_not_before(
+    var_dir: Path, server: Path
+) -> None:
+    environment = {
+        "DATABASE_URL": url(server, "fresh"),
+        "REDIS_URL": embedded.redis_url(server),
+    }
+    said = refused(manage(*SHELL, "print('ran')", var_dir=var_dir, **environment))
+    assert "run `manage.py migrate`" in said
+    assert manage("migrate", var_dir=var_dir, **environment).code == 0
+    said = manage(*SHELL, "print('ran')", var_dir=var_dir, **environment)
+    assert (said.code, said.out) == (0, "ran\n")
+
+
+# --- up ----------------------------------------------------------------------------------------
+
+
+def test_up_says_so_when_the_port_is_taken(var_dir: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        said = manage("up", "--port", str(port), var_dir=var_dir)
+    assert said.code == 2
+    assert f"make run PORT={port + 1}" in said.err
+    assert "Traceback" not in said.err
