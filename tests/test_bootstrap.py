@@ -237,7 +237,7 @@ def test_an_unreachable_server_is_explained(
     ],
 )
 def test_a_server_that_will_not_do_is_explained(
-    var_dir: Path, server: Path, command: str, database: str, user: str, cure: str
+    *, var_dir: Path, server: Path, command: str, database: str, user: str, cure: str
 ) -> None:
     environment = {
         "DATABASE_URL": url(server, database, user),
