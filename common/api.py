@@ -2,29 +2,92 @@
 
 from typing import Any
 
-from drf_standardized_errors.handler import exception_handler as standardized_handler
-from rest_framework import exceptions
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from drf_standardized_errors.formatter import ExceptionFormatter
+from drf_standardized_errors.handler import ExceptionHandler
+from drf_standardized_errors.types import ErrorResponse
+from rest_framework import exceptions, serializers, status
 from rest_framework.response import Response
+from rest_framework.settings import api_settings
 
 from common.errors import InvalidInput, RagsiteError
 
-
-class _ApiError(exceptions.APIException):
-    def __init__(self, error: RagsiteError) -> None:
-        super().__init__(detail=str(error), code=error.code)
-        self.status_code = error.status
+ERROR_TYPES = ("validation_error", "client_error", "server_error")
 
 
-def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Turn our own errors into DRF's, then let drf-standardized-errors shape all of them."""
-    if isinstance(error, InvalidInput):
-        field = error.field or "non_field_errors"
-        error = exceptions.ValidationError({field: [str(error)]}, code=error.code)
-    elif isinstance(error, RagsiteError):
-        error = _ApiError(error)
-    response: Response | None = standardized_handler(error, context)
-    if response is not None and isinstance(response.data, dict):
-        errors = response.data.get("errors") or [{}]
-        response.data.setdefault("code", errors[0].get("code"))
-        response.data.setdefault("detail", errors[0].get("detail"))
+class ErrorDetailSerializer(serializers.Serializer[Any]):
+    """One fault."""
+
+    code = serializers.CharField(help_text="Stable and machine-readable.")
+    detail = serializers.CharField(help_text="What is wrong and, where there is one, the cure.")
+    attr = serializers.CharField(
+        allow_null=True,
+        help_text="Where: a parameter or field, with dots into nested ones (`files.2.name`);"
+        " `non_field_errors` for the request as a whole. Null unless the request is invalid.",
+    )
+
+
+class ErrorSerializer(serializers.Serializer[Any]):
+    """What every status of 400 and above answers with."""
+
+    type = serializers.ChoiceField(
+        choices=ERROR_TYPES,
+        help_text="`validation_error`: fields of the request are wrong. `client_error`: the"
+        " request as a whole is. `server_error`: the site is at fault.",
+    )
+    code = serializers.CharField(help_text="Code of the first fault.")
+    detail = serializers.CharField(help_text="Detail of the first fault.")
+    errors = ErrorDetailSerializer(  # type: ignore[assignment]  # DRF's metaclass takes it out
+        many=True, help_text="Every fault, at least one."
+    )
+
+
+class ErrorFormatter(ExceptionFormatter):
+    """The library's shape, with the first fault at the top as well."""
+
+    def format_error_response(self, error_response: ErrorResponse) -> dict[str, Any]:
+        shaped: dict[str, Any] = super().format_error_response(error_response)
+        first = shaped["errors"][0]
+        return {
+            "type": shaped["type"],
+            "code": first["code"],
+            "detail": first["detail"],
+            "errors": shaped["errors"],
+        }
+
+
+class ErrorHandler(ExceptionHandler):
+    """The library's handler, which also knows our errors and Django's refusals of a request."""
+
+    def convert_known_exceptions(self, exc: Exception) -> Exception:
+        if isinstance(exc, InvalidInput):
+            field = exc.field or api_settings.NON_FIELD_ERRORS_KEY
+            return exceptions.ValidationError({field: [str(exc)]}, code=exc.code)
+        if isinstance(exc, RagsiteError):
+            return _with_status(str(exc), code=exc.code, http_status=exc.status)
+        if isinstance(exc, RequestDataTooBig):
+            return _with_status(
+                "The form fields are too large. Send long texts as files.",
+                code="too_large",
+                http_status=status.HTTP_413_REQUEST_ENTITY_TOO_LARGE,
+            )
+        if isinstance(exc, SuspiciousOperation):
+            return exceptions.ParseError(str(exc))
+        converted: Exception = super().convert_known_exceptions(exc)
+        return converted
+
+    def format_exception(self, exc: exceptions.APIException) -> dict[str, Any]:
+        shaped: dict[str, Any] = ErrorFormatter(exc, self.context, self.exc).run()
+        return shaped
+
+
+def _with_status(detail: str, *, code: str, http_status: int) -> exceptions.APIException:
+    error = exceptions.APIException(detail=detail, code=code)
+    error.status_code = http_status
+    return error
+
+
+def exception_handler(error: Exception, context: Any) -> Response | None:
+    """Answer an exception in the API's one error shape."""
+    response: Response | None = ErrorHandler(error, context).run()
     return response

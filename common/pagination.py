@@ -1,11 +1,59 @@
 """Pagination of API lists."""
 
-from rest_framework import pagination
+from typing import Any
+
+from rest_framework import exceptions, pagination
+from rest_framework.request import Request
+
+from common.errors import InvalidInput
+
+MAX_ID = 2**63 - 1
 
 
 class CursorPagination(pagination.CursorPagination):
-    """Newest first, by id: stable while rows are added, and no full count on a large table."""
+    """Newest first, by id: stable while rows are added, and no full count on a large table.
+
+    What the parameters may be is said and checked by `common.serializers.PageParameters`.
+    """
 
     ordering = "-id"
     page_size_query_param = "page_size"
     max_page_size = 200
+
+    def decode_cursor(self, request: Request) -> Any:
+        try:
+            cursor = super().decode_cursor(request)
+        except exceptions.NotFound as error:
+            raise _invalid_cursor() from error
+        if cursor is not None and not _is_position(cursor.position):
+            raise _invalid_cursor()
+        return cursor
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        described: dict[str, Any] = super().get_paginated_response_schema(schema)
+        described["required"] = ["next", "previous", "results"]
+        for name in ("next", "previous"):
+            described["properties"][name].pop("example")
+            described["properties"][name]["description"] = (
+                f"Address of the {name} page; null where there is none."
+            )
+        return described
+
+
+class OrdinalPagination(CursorPagination):
+    """Parts in the order of their whole."""
+
+    ordering = "ordinal"
+
+
+def _is_position(position: Any) -> bool:
+    return position is None or (
+        position.isascii() and position.isdigit() and len(position) < 20 and int(position) <= MAX_ID
+    )
+
+
+def _invalid_cursor() -> InvalidInput:
+    return InvalidInput(
+        "This is no cursor. Follow `next` and `previous` of a page, or leave it out.",
+        field="cursor",
+    )

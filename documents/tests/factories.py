@@ -9,9 +9,11 @@ from functools import cache
 from typing import Any
 
 import factory
+from django.contrib.auth.hashers import make_password
 from factory.django import DjangoModelFactory
 
 from accounts.models import Membership, Role, User, Workspace
+from documents.ingestion.statistics import note_language
 from documents.models import (
     Chunk,
     Collection,
@@ -23,6 +25,12 @@ from documents.models import (
 
 PASSWORD = "correct horse battery staple"
 DEFAULT_SPACE = "minilm-384"
+
+
+@cache
+def _hashed(password: str) -> str:
+    """Hashed once: argon2 is slow on purpose."""
+    return make_password(password)
 
 
 @cache
@@ -42,19 +50,12 @@ class UserFactory(DjangoModelFactory[User]):
 
     class Meta:
         model = User
-        skip_postgeneration_save = True
 
     username = factory.Sequence(lambda n: f"person{n}")
 
-    @classmethod
-    def _create(cls, model_class: type[User], *args: Any, **kwargs: Any) -> User:
-        password = kwargs.pop("password", PASSWORD)
-        create = (
-            User.objects.create_superuser
-            if kwargs.get("is_superuser")
-            else User.objects.create_user
-        )
-        return create(*args, password=password, **kwargs)
+    password = factory.LazyAttribute(lambda row: _hashed(PASSWORD))
+    is_staff = factory.SelfAttribute("is_superuser")
+    is_superuser = False
 
 
 class WorkspaceFactory(DjangoModelFactory[Workspace]):
@@ -107,7 +108,8 @@ class DocumentFactory(DjangoModelFactory[Document]):
 
 
 class ChunkFactory(DjangoModelFactory[Chunk]):
-    """The next chunk of its document, with its vector; the document's counts follow."""
+    """The next chunk of its document, with its vector, found by its words; the document's counts
+    follow."""
 
     class Meta:
         model = Chunk
@@ -139,6 +141,7 @@ class ChunkFactory(DjangoModelFactory[Chunk]):
         document.chunk_count += 1
         document.token_count += chunk.token_count
         document.save(update_fields=["chunk_count", "token_count"])
+        note_language(document, chunk.language)
         return chunk
 
 

@@ -1,17 +1,17 @@
 """What a search may ask for: the same in a query string and in a JSON body."""
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common.serializers import StrictSerializer
+from search.fusion import METHODS
 from search.query import MAX_QUERY_CHARACTERS
 from search.results import MODES
-
-FUSIONS = ("score", "rrf")
-MAX_K = 100
-MAX_OFFSET = 10_000
+from search.services import MAX_K, MAX_OFFSET
 
 
+@extend_schema_serializer(component_name="Search")
 class SearchInput(StrictSerializer):
     """A question and where to look for its answer."""
 
@@ -44,12 +44,9 @@ class SearchInput(StrictSerializer):
         min_value=0, max_value=MAX_OFFSET, default=0, help_text="Hits to pass over."
     )
     fusion = serializers.ChoiceField(
-        choices=FUSIONS,
+        choices=METHODS,
         default="score",
         help_text="How hybrid joins its arms: by scaled `score`, or by rank (`rrf`).",
-    )
-    rerank = serializers.BooleanField(
-        default=False, help_text="Let the site's reranker put the best hits in order."
     )
     group = serializers.BooleanField(
         default=False, help_text="Only the best passage of each document."

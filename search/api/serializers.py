@@ -41,7 +41,7 @@ class HitDocumentSerializer(serializers.Serializer[Any]):
     )
     key = serializers.CharField(source="document_key")
     title = serializers.CharField()
-    source = serializers.CharField()
+    source = serializers.CharField()  # type: ignore[assignment]  # DRF's metaclass takes it out
     source_url = serializers.CharField(source="url", help_text="Where it came from on the web.")
     media_type = serializers.CharField()
     updated_at = serializers.DateTimeField()
@@ -62,7 +62,9 @@ class HitSerializer(serializers.Serializer[Hit]):
     chunk_key = serializers.CharField()
     ordinal = serializers.IntegerField(help_text="Its place in the document, from 0.")
     text = serializers.CharField()
-    context = serializers.CharField(help_text="Title and headings, searched with the text.")
+    context = serializers.CharField(  # type: ignore[assignment]
+        help_text="Title and headings, searched with the text."
+    )
     heading_path = serializers.ListField(child=serializers.CharField())
     page = serializers.IntegerField(allow_null=True)
     start = serializers.IntegerField()
@@ -88,7 +90,7 @@ class HitSerializer(serializers.Serializer[Hit]):
 
     def to_representation(self, instance: Hit) -> Any:
         shown = super().to_representation(instance)
-        if not self.context["explain"]:
+        if not self.context["explain"]:  # type: ignore[index]
             del shown["contributions"]
         return shown
 
@@ -99,7 +101,6 @@ class ArmSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="`lexical` or `vector`.")
     method = serializers.CharField(help_text="`bm25`, `exact` or `ann` (approximate).")
     candidates = serializers.IntegerField(help_text="How many passages it listed.")
-    milliseconds = serializers.FloatField()
     weight = serializers.FloatField(help_text="Its share in the fusion.")
 
 
@@ -107,8 +108,8 @@ class FacetSerializer(serializers.Serializer[Any]):
     """A value that hits have."""
 
     value = serializers.CharField(help_text="What to filter by.")
-    label = serializers.CharField(help_text="What to show.")
-    count = serializers.IntegerField(help_text="How many of the found documents have it.")
+    label = serializers.CharField(help_text="What to show.")  # type: ignore[assignment]
+    count = serializers.IntegerField(help_text="How many of the found passages have it.")
     selected = serializers.BooleanField(help_text="Whether the search asked for it.")
 
 

@@ -7,13 +7,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceView
+from common.api import ErrorSerializer
+from common.errors import InvalidInput
 from search.api import examples
 from search.api.inputs import SearchInput, SearchParameters
 from search.api.serializers import SearchAnswerSerializer
 from search.services import scope_for, search
 
 
-@extend_schema(tags=["search"], responses=SearchAnswerSerializer)
+@extend_schema(tags=["search"], responses={200: SearchAnswerSerializer, 503: ErrorSerializer})
 class SearchView(WorkspaceView):
     """Passages that answer a question, best first."""
 
@@ -42,15 +44,12 @@ class SearchView(WorkspaceView):
             collections=tuple(asked.get("collection", ())),
             media_types=tuple(asked.get("type", ())),
         )
-        result = search(
-            asked["q"],
-            scope=scope,
-            mode=asked["mode"],
-            k=asked["k"],
-            offset=asked["offset"],
-            fusion=asked["fusion"],
-            rerank=asked["rerank"],
-            group=asked["group"],
-        )
+        options = {name: asked[name] for name in ("mode", "k", "offset", "fusion", "group")}
+        try:
+            result = search(asked["q"], scope=scope, **options)
+        except InvalidInput as error:
+            # The service calls the question `query`, the request calls it `q`.
+            field = "q" if error.field == "query" else error.field
+            raise InvalidInput(str(error), field=field) from error
         context = {"request": self.request, "explain": asked["explain"]}
         return Response(SearchAnswerSerializer(result, context=context).data)

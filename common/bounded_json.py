@@ -1,0 +1,72 @@
+"""JSON from strangers: parsed with bounds, and refused where PostgreSQL could not store it."""
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from common.errors import InvalidInput
+
+MAX_DEPTH = 32
+MAX_VALUES = 50_000
+
+
+def parse(text: str) -> Any:
+    """The value that `text` stands for; raises InvalidInput that names the place of a fault."""
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ValueError as error:
+        raise InvalidInput(f"This is not JSON: {error}.") from error
+    check(value)
+    return value
+
+
+def check(value: Any) -> None:
+    """Raise InvalidInput unless `value` is bounded and every part of it can be stored.
+
+    Bounded means nested at most 32 deep with at most 50,000 values. A `jsonb` column takes no
+    NUL character, no half of a surrogate pair and no infinite number.
+    """
+    for count, (path, part) in enumerate(_walk(value)):
+        if count >= MAX_VALUES:
+            raise InvalidInput(f"The JSON has more than {MAX_VALUES:,} values. Send less at once.")
+        if problem := _problem(part):
+            raise InvalidInput(problem, field=path)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _too_deep() -> InvalidInput:
+    return InvalidInput(f"The JSON is nested more than {MAX_DEPTH} deep. Flatten it.")
+
+
+def _walk(root: Any) -> Iterator[tuple[str, Any]]:
+    """Every key and value with its path, without recursion."""
+    waiting: list[tuple[str, Any, int]] = [("", root, 0)]
+    while waiting:
+        path, value, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+        yield path, value
+        below: Iterator[tuple[Any, Any]] = iter(())
+        if isinstance(value, dict):
+            yield from ((path, key) for key in value)
+            below = iter(value.items())
+        elif isinstance(value, list):
+            below = iter(enumerate(value))
+        waiting += [(f"{path}.{key}" if path else str(key), part, depth + 1) for key, part in below]
+
+
+def _problem(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "The number is too large to be stored."
+    if isinstance(value, str):
+        if "\x00" in value:
+            return "A string holds a NUL character (U+0000), which cannot be stored. Remove it."
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            return "A string holds half of a surrogate pair. Send whole Unicode characters."
+    return ""

@@ -1,0 +1,46 @@
+"""Request bodies of the API."""
+
+from collections.abc import Mapping
+from typing import IO, Any
+
+from rest_framework import exceptions, parsers, status
+
+from common import bounded_json
+from common.errors import InvalidInput
+
+MAX_JSON_BYTES = 10 * 1024 * 1024
+
+
+class BodyTooLarge(exceptions.APIException):
+    """More JSON than is read into memory."""
+
+    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
+    default_code = "too_large"
+    default_detail = f"A JSON body may have {MAX_JSON_BYTES:,} bytes. Send a longer text as a file."
+
+
+class JSONParser(parsers.BaseParser):
+    """UTF-8 JSON objects of bounded size, depth and width."""
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: IO[bytes],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        body = stream.read(MAX_JSON_BYTES + 1)
+        if len(body) > MAX_JSON_BYTES:
+            raise BodyTooLarge
+        try:
+            value = bounded_json.parse(body.decode())
+        except UnicodeDecodeError as error:
+            raise exceptions.ParseError("The body is not UTF-8.") from error
+        except InvalidInput as error:
+            if error.field:
+                raise
+            raise exceptions.ParseError(str(error)) from error
+        if not isinstance(value, dict):
+            raise exceptions.ParseError("The body must be a JSON object, as in {“name”: …}.")
+        return value

@@ -1,0 +1,72 @@
+"""Base serializers of what requests bring."""
+
+from typing import Any, Self
+
+from django.http import QueryDict
+from rest_framework import serializers
+
+from common import bounded_json
+from common.errors import InvalidInput
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Input in which a name that is not known is an error: a misspelt filter never widens a
+    question, and a misspelt field is never lost."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        known = [name for name, field in self.fields.items() if not field.read_only]
+        if unknown := [name for name in data if name not in known]:
+            detail = f"This name is not known here. Known are: {', '.join(sorted(known))}."
+            raise serializers.ValidationError(dict.fromkeys(unknown, detail), code="unknown")
+        return super().to_internal_value(data)
+
+
+class QuerySerializer(StrictSerializer):
+    """The parameters of a query string; a list is given by repeating its name."""
+
+    @classmethod
+    def from_query(cls, query: QueryDict) -> Self:
+        """The serializer over a request's parameters, of which empty ones count as not given."""
+        lists = {
+            name
+            for name, field in cls().fields.items()
+            if isinstance(field, serializers.ListField | serializers.MultipleChoiceField)
+        }
+        data: dict[str, Any] = {}
+        for name, values in query.lists():
+            if given := [value for value in values if value != ""]:
+                data[name] = given if name in lists else given[-1]
+        return cls(data=data)
+
+
+class PageParameters(QuerySerializer):
+    """A page of a list."""
+
+    cursor = serializers.CharField(
+        required=False,
+        max_length=500,
+        help_text="Where the page begins: taken from `next` or `previous` of another page.",
+    )
+    page_size = serializers.IntegerField(
+        required=False, min_value=1, max_value=200, help_text="Rows a page. Default 50."
+    )
+
+
+class MetadataField(serializers.DictField):
+    """A JSON object of the caller's own; in a form, its text."""
+
+    def get_value(self, dictionary: Any) -> Any:
+        return dictionary.get(self.field_name) or serializers.empty
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, str):
+            data = _parsed(data)
+        return super().to_internal_value(data)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return bounded_json.parse(text)
+    except InvalidInput as error:
+        place = f"At {error.field}: " if error.field else ""
+        raise serializers.ValidationError(f"{place}{error}") from error

@@ -1,0 +1,112 @@
+"""Collections."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.text import slugify
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminSelectWidget
+
+from common.admin import LargeTableAdmin, link_to_list
+from documents import services
+from documents.admin.deletion import ServiceDeletion
+from documents.chunkers import CHUNKERS
+from documents.languages import CONFIGURATIONS, OTHERS
+from documents.models import Collection, Document, IngestionRun
+
+LANGUAGES = [("", "Detected"), *((code, code) for code in sorted({*CONFIGURATIONS, *OTHERS}))]
+
+
+class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """Offers what the services take, so that they cannot refuse it."""
+
+    default_language = forms.ChoiceField(
+        choices=LANGUAGES, required=False, widget=UnfoldAdminSelectWidget
+    )
+    chunker = forms.ChoiceField(
+        choices=[(name, name) for name in CHUNKERS], initial="auto", widget=UnfoldAdminSelectWidget
+    )
+
+    class Meta:
+        model = Collection
+        fields = ["workspace", "name", "slug", "description", "default_language", "chunker"]
+
+    def clean_slug(self) -> str:
+        """Lower case, as in addresses."""
+        return str(slugify(self.cleaned_data["slug"]))
+
+
+@admin.register(Collection)
+class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
+    """Made, renamed and deleted by the services. How it cuts and embeds is fixed at its making:
+    what is there was made that way."""
+
+    form = CollectionForm
+    list_display = ["name", "slug", "workspace", "space", "chunk_count", "contents", "created_at"]
+    list_filter = [("workspace", AutocompleteSelectFilter), "space"]
+    list_select_related = ["workspace", "space"]
+    search_fields = ["name", "slug"]
+    ordering = ["name", "id"]
+    autocomplete_fields = ["workspace"]
+    prepopulated_fields = {"slug": ["name"]}
+    fields = ["workspace", "name", "slug", "description", "default_language", "chunker"]
+    fixed_fields = [
+        "workspace",
+        "slug",
+        "chunker",
+        "chunker_options",
+        "space",
+        "contents",
+        "created_at",
+        "updated_at",
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
+        return super().get_queryset(request).prefetch_related("lexical_statistics")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        editable = ["name", "description", "default_language"]
+        return [*editable, *self.fixed_fields] if obj else self.fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.fixed_fields if obj else []
+
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return {} if obj else self.prepopulated_fields
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        given = form.cleaned_data
+        shared = {"name": given["name"], "description": given["description"]}
+        language = given["default_language"]
+        if change:
+            services.update_collection(collection=obj, language=language, **shared)
+            return
+        made = services.create_collection(
+            workspace=given["workspace"],
+            slug=given["slug"],
+            language=language,
+            chunker=given["chunker"],
+            **shared,
+        )
+        obj.__dict__.update(made.__dict__)
+
+    def delete_by_service(self, row: Any) -> None:
+        services.delete_collection(collection=row)
+
+    def documents_below(self, rows: list[Any]) -> QuerySet[Document]:
+        return Document.objects.filter(collection__in=rows)
+
+    @display(description="chunks")
+    def chunk_count(self, collection: Collection) -> int:
+        """As the statistics know it: counting chunks would read them all."""
+        return sum(each.chunk_count for each in collection.lexical_statistics.all())
+
+    @display(description="contents")
+    def contents(self, collection: Collection) -> str:
+        documents = link_to_list(Document, "documents", collection__id__exact=collection.pk)
+        runs = link_to_list(IngestionRun, "runs", collection__id__exact=collection.pk)
+        return documents + " · " + runs

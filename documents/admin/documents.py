@@ -1,0 +1,142 @@
+"""Documents, and those that wait for their vectors."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import F, Func, IntegerField, QuerySet
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.decorators import display
+
+from common.admin import ReadOnlyAdmin, link_to, link_to_list
+from documents import services
+from documents.admin.deletion import ServiceDeletion
+from documents.models import Chunk, Document, IngestionItem, StagedDocument
+
+STATUS_COLOURS = {
+    Document.Status.QUEUED: "info",
+    Document.Status.PROCESSING: "info",
+    Document.Status.READY: "success",
+    Document.Status.FAILED: "danger",
+}
+
+
+@admin.register(Document)
+class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
+    """Looked at and deleted here; changed by bringing them again."""
+
+    list_display = ["name", "collection", "shown_status", "error", "chunk_count", "updated_at"]
+    list_filter = ["status", ("collection", AutocompleteSelectFilter), "is_current"]
+    list_select_related = ["collection"]
+    list_heavy_fields = ("metadata", "declared")
+    search_fields = ["key", "title"]
+    ordering = ["-id"]
+    fieldsets = [
+        (
+            None,
+            {"fields": ["title", "key", "collection_link", "workspace", "contents"]},
+        ),
+        (
+            "Ingestion",
+            {
+                "fields": [
+                    "shown_status",
+                    "error_code",
+                    "error",
+                    "attempts",
+                    "claimed_until",
+                    "indexed_at",
+                ]
+            },
+        ),
+        (
+            "Source",
+            {
+                "fields": [
+                    "source",
+                    "url",
+                    "media_type",
+                    "language",
+                    "stored_size",
+                    "source_sha256",
+                    "version",
+                    "is_current",
+                    "metadata",
+                    "declared",
+                    "access",
+                ]
+            },
+        ),
+        (
+            "Text",
+            {
+                "fields": [
+                    "chunk_count",
+                    "token_count",
+                    "content_sha256",
+                    "recipe",
+                    "created_at",
+                    "updated_at",
+                ]
+            },
+        ),
+    ]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
+
+    def delete_by_service(self, row: Any) -> None:
+        services.delete_document(document=row)
+
+    def documents_below(self, rows: list[Any]) -> QuerySet[Document]:
+        return Document.objects.filter(pk__in=[row.pk for row in rows])
+
+    @display(description="document", ordering="key")
+    def name(self, document: Document) -> str:
+        return str(document)
+
+    @display(description="status", ordering="status", label=STATUS_COLOURS)
+    def shown_status(self, document: Document) -> tuple[str, str]:
+        return document.status, document.get_status_display()
+
+    @display(description="collection")
+    def collection_link(self, document: Document) -> str:
+        return link_to(document.collection)
+
+    @display(description="size")
+    def stored_size(self, document: Document) -> str:
+        return str(filesizeformat(document.size))
+
+    @display(description="contents")
+    def contents(self, document: Document) -> str:
+        chunks = link_to_list(
+            Chunk, f"{document.chunk_count:,} chunks", document__id__exact=document.pk
+        )
+        runs = link_to_list(IngestionItem, "runs", document__id__exact=document.pk)
+        return chunks + " · " + runs
+
+
+@admin.register(StagedDocument)
+class StagedDocumentAdmin(ReadOnlyAdmin):
+    """Parsed and cut, on its way to the embedder: normally empty."""
+
+    list_display = ["document_link", "workspace", "payload_size", "created_at"]
+    list_select_related = ["document", "workspace"]
+    heavy_fields = ("payload",)
+    fields = ["document_link", "workspace", "payload_size", "created_at"]
+    search_fields = ["document__key", "document__title"]
+    ordering = ["-id"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[StagedDocument]:
+        octets = Func(F("payload"), function="octet_length", output_field=IntegerField())
+        rows: QuerySet[StagedDocument] = super().get_queryset(request)
+        return rows.annotate(octets=octets)
+
+    @display(description="document", ordering="document")
+    def document_link(self, staged: StagedDocument) -> str:
+        return link_to(staged.document)
+
+    @display(description="payload", ordering="octets")
+    def payload_size(self, staged: Any) -> str:
+        return str(filesizeformat(staged.octets))

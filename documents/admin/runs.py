@@ -1,0 +1,133 @@
+"""Ingestion runs and their files."""
+
+from django.contrib import admin
+from django.template.defaultfilters import filesizeformat
+from django.utils.html import format_html_join
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.decorators import display
+
+from common.admin import ReadOnlyAdmin, link_to, link_to_list
+from documents.models import IngestionItem, IngestionRun
+
+SHOWN_FAILURES = 50
+RUN_COLOURS = {
+    IngestionRun.State.RUNNING: "info",
+    IngestionRun.State.SUCCEEDED: "success",
+    IngestionRun.State.PARTIAL: "warning",
+    IngestionRun.State.FAILED: "danger",
+}
+ITEM_COLOURS = {
+    IngestionItem.State.PARSING: "info",
+    IngestionItem.State.EMBEDDING: "info",
+    IngestionItem.State.READY: "success",
+    IngestionItem.State.SKIPPED: "success",
+    IngestionItem.State.FAILED: "danger",
+}
+
+
+@admin.register(IngestionRun)
+class IngestionRunAdmin(ReadOnlyAdmin):
+    """What was asked, and what became of it."""
+
+    list_display = ["name", "collection", "shown_state", "progress", "user", "started_at", "took"]
+    list_filter = ["state", ("collection", AutocompleteSelectFilter)]
+    list_select_related = ["collection", "user"]
+    search_fields = ["source"]
+    ordering = ["-id"]
+    fieldsets = [
+        (
+            None,
+            {
+                "fields": [
+                    "source",
+                    "collection_link",
+                    "user",
+                    "policy",
+                    "shown_state",
+                    "progress",
+                    "failures",
+                    "files",
+                ]
+            },
+        ),
+        (
+            "Work",
+            {
+                "fields": [
+                    "total",
+                    "ready",
+                    "skipped",
+                    "failed",
+                    "size",
+                    "chunks",
+                    "embedded",
+                    "tokens",
+                ]
+            },
+        ),
+        ("Time", {"fields": ["started_at", "finished_at", "took", "timings"]}),
+    ]
+
+    @display(description="run", ordering="id")
+    def name(self, run: IngestionRun) -> str:
+        return f"{run.pk}: {run.source}" if run.source else f"{run.pk}"
+
+    @display(description="state", ordering="state", label=RUN_COLOURS)
+    def shown_state(self, run: IngestionRun) -> tuple[str, str]:
+        return run.state, run.get_state_display()
+
+    @display(description="progress")
+    def progress(self, run: IngestionRun) -> str:
+        parts = [f"{run.settled:,} of {run.total:,}"]
+        parts += [f"{run.skipped:,} unchanged"] if run.skipped else []
+        parts += [f"{run.failed:,} failed"] if run.failed else []
+        return ", ".join(parts)
+
+    @display(description="took")
+    def took(self, run: IngestionRun) -> str:
+        if run.finished_at is None:
+            return "—"
+        return f"{(run.finished_at - run.started_at).total_seconds():,.1f} s"
+
+    @display(description="collection")
+    def collection_link(self, run: IngestionRun) -> str:
+        return link_to(run.collection)
+
+    @display(description="bytes")
+    def size(self, run: IngestionRun) -> str:
+        return str(filesizeformat(run.bytes))
+
+    @display(description="failures")
+    def failures(self, run: IngestionRun) -> str:
+        failed = run.items.filter(state=IngestionItem.State.FAILED)[:SHOWN_FAILURES]
+        rows = [(item.name, item.error) for item in failed]
+        return format_html_join("", "<div><b>{}</b>: {}</div>", rows) or "none"
+
+    @display(description="files")
+    def files(self, run: IngestionRun) -> str:
+        return link_to_list(IngestionItem, f"{run.total:,} files", run__id__exact=run.pk)
+
+
+@admin.register(IngestionItem)
+class IngestionItemAdmin(ReadOnlyAdmin):
+    """One file of a run."""
+
+    list_display = ["name", "run_link", "shown_state", "error", "document_link"]
+    list_filter = ["state", ("run", AutocompleteSelectFilter)]
+    list_select_related = ["run__collection", "document"]
+    list_heavy_fields = ("document__metadata", "document__declared")
+    search_fields = ["name"]
+    ordering = ["-id"]
+    fields = ["name", "run_link", "document_link", "size", "shown_state", "error_code", "error"]
+
+    @display(description="run", ordering="run")
+    def run_link(self, item: IngestionItem) -> str:
+        return link_to(item.run)
+
+    @display(description="state", ordering="state", label=ITEM_COLOURS)
+    def shown_state(self, item: IngestionItem) -> tuple[str, str]:
+        return item.state, item.get_state_display()
+
+    @display(description="document", ordering="document")
+    def document_link(self, item: IngestionItem) -> str:
+        return link_to(item.document)

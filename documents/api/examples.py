@@ -1,0 +1,61 @@
+"""Examples in the OpenAPI description."""
+
+from drf_spectacular.utils import OpenApiExample
+
+NEW_COLLECTION = OpenApiExample(
+    "A collection of German leaflets",
+    value={"name": "Leaflets", "slug": "leaflets", "language": "de"},
+    request_only=True,
+)
+RENAME = OpenApiExample("A new name", value={"name": "Package leaflets"}, request_only=True)
+TEXT = OpenApiExample(
+    "A note as text",
+    value={
+        "collection": "notes",
+        "key": "meeting-2026-11-03",
+        "title": "Meeting of 3 November",
+        "text": "# Decisions\n\nWe move to the new building in March.",
+        "media_type": "text/markdown",
+        "metadata": {"year": 2026, "topic": "building"},
+    },
+    media_type="application/json",
+    request_only=True,
+)
+FILES = OpenApiExample(
+    "Two files of a folder",
+    value={
+        "collection": "notes",
+        "files": ["(binary)", "(binary)"],
+        "paths": ["2026/march.pdf", "2026/april.pdf"],
+        "metadata": '{"year": 2026}',
+    },
+    media_type="multipart/form-data",
+    request_only=True,
+)
+ACCEPTED = OpenApiExample(
+    "Queued",
+    value={
+        "id": 17,
+        "url": "http://localhost:8000/api/v1/runs/17/",
+        "items_url": "http://localhost:8000/api/v1/runs/17/items/",
+        "collection": "notes",
+        "source": "2 files",
+        "policy": "skip_if_unchanged",
+        "state": "running",
+        "is_finished": False,
+        "total": 2,
+        "settled": 0,
+        "ready": 0,
+        "skipped": 0,
+        "failed": 0,
+        "bytes": 48210,
+        "chunks": 0,
+        "embedded": 0,
+        "tokens": 0,
+        "timings": {},
+        "started_at": "2026-11-03T09:00:00Z",
+        "finished_at": None,
+    },
+    response_only=True,
+    status_codes=["202"],
+)

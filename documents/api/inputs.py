@@ -1,0 +1,178 @@
+"""What requests about collections, documents and runs may say."""
+
+import re
+from typing import Any
+
+from django.conf import settings
+from django.core.validators import RegexValidator
+from drf_spectacular.utils import extend_schema_serializer
+from rest_framework import serializers
+
+from accounts.api import WorkspaceParameters
+from common.serializers import MetadataField, PageParameters, StrictSerializer
+from documents.chunkers.registry import DEFAULT_MAX_TOKENS, DEFAULT_OVERLAP
+from documents.models import Document, IngestionItem, IngestionRun
+from documents.services import MAX_METADATA_CHARACTERS
+
+#: A key stands in an index, whose rows PostgreSQL bounds at about 2,700 bytes.
+MAX_KEY_BYTES = 2048
+MEDIA_TYPE = re.compile(r"^[\w.+-]+/[\w.+-]+$", re.ASCII)
+
+
+class CollectionFilter(PageParameters, WorkspaceParameters):
+    """Which collections."""
+
+
+class DocumentFilter(PageParameters, WorkspaceParameters):
+    """Which documents."""
+
+    collection = serializers.SlugField(
+        required=False, max_length=63, help_text="Slug of a collection."
+    )
+    key = serializers.CharField(
+        required=False,
+        max_length=1024,
+        trim_whitespace=False,
+        help_text="The caller's own id: with `collection`, at most one document has it.",
+    )
+    status = serializers.ChoiceField(choices=Document.Status.choices, required=False)
+    media_type = serializers.CharField(required=False, max_length=100, help_text="`text/markdown`.")
+
+
+class ChunkFilter(PageParameters, WorkspaceParameters):
+    """Which chunks of the document."""
+
+
+class RunFilter(PageParameters, WorkspaceParameters):
+    """Which runs."""
+
+    collection = serializers.SlugField(
+        required=False, max_length=63, help_text="Slug of a collection."
+    )
+    state = serializers.ChoiceField(choices=IngestionRun.State.choices, required=False)
+
+
+class ItemFilter(PageParameters, WorkspaceParameters):
+    """Which files of the run."""
+
+    state = serializers.ChoiceField(choices=IngestionItem.State.choices, required=False)
+
+
+@extend_schema_serializer(component_name="ChunkerOptions")
+class ChunkerOptionsInput(StrictSerializer):
+    """How large chunks are, in tokens of the embedding model."""
+
+    max_tokens = serializers.IntegerField(
+        required=False,
+        min_value=16,
+        max_value=8192,
+        help_text=f"Tokens a chunk, at most. Default {DEFAULT_MAX_TOKENS}.",
+    )
+    overlap = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=4096,
+        help_text=f"Tokens that two neighbours share. Default {DEFAULT_OVERLAP}.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        size = attrs.get("max_tokens", DEFAULT_MAX_TOKENS)
+        if attrs.get("overlap", DEFAULT_OVERLAP) >= size:
+            problem = f"The overlap must be smaller than the chunks, which have {size} tokens."
+            raise serializers.ValidationError({"overlap": problem})
+        return attrs
+
+
+@extend_schema_serializer(component_name="CollectionChange")
+class CollectionInput(StrictSerializer):
+    """What of a collection can be changed."""
+
+    name = serializers.CharField(max_length=200)
+    description = serializers.CharField(required=False, allow_blank=True, max_length=10_000)
+    language = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=20,
+        help_text="ISO code, such as `de`. Empty: each document's language is detected.",
+    )
+
+
+@extend_schema_serializer(component_name="NewCollection")
+class NewCollectionInput(CollectionInput):
+    """A collection to be made."""
+
+    slug = serializers.SlugField(
+        required=False, max_length=63, help_text="Its name in addresses. Default: from the name."
+    )
+    chunker = serializers.CharField(required=False, max_length=20, help_text="Default `auto`.")
+    chunker_options = ChunkerOptionsInput(required=False)
+
+
+class _Target(StrictSerializer):
+    """Where a document goes."""
+
+    collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
+    policy = serializers.ChoiceField(
+        choices=IngestionRun.Policy.choices,
+        default=IngestionRun.Policy.SKIP_IF_UNCHANGED.value,
+        help_text="What to do with a key that is there already with the same content.",
+    )
+    metadata = MetadataField(
+        required=False, help_text="JSON object of your own, found again with every hit."
+    )
+
+    def validate_metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        if len(str(metadata)) > MAX_METADATA_CHARACTERS:
+            problem = f"The metadata may have {MAX_METADATA_CHARACTERS:,} characters."
+            raise serializers.ValidationError(problem)
+        return metadata
+
+
+def check_key(key: str) -> None:
+    """Raise ValidationError for a key that the index cannot hold."""
+    if len(key.encode()) > MAX_KEY_BYTES:
+        raise serializers.ValidationError(f"A key may have {MAX_KEY_BYTES:,} bytes.")
+
+
+@extend_schema_serializer(component_name="TextDocument")
+class TextInput(_Target):
+    """A document given as text."""
+
+    key = serializers.CharField(
+        max_length=1024,
+        trim_whitespace=False,
+        validators=[check_key],
+        help_text="Your own id for it: the same key again replaces the document.",
+    )
+    text = serializers.CharField(trim_whitespace=False)
+    title = serializers.CharField(required=False, allow_blank=True, max_length=500)
+    media_type = serializers.CharField(
+        default="text/plain",
+        max_length=100,
+        validators=[RegexValidator(MEDIA_TYPE, "A media type looks like “text/markdown”.")],
+        help_text="`text/plain`, `text/markdown` or `text/html`.",
+    )
+
+
+@extend_schema_serializer(component_name="FileUpload")
+class FilesInput(_Target):
+    """Documents given as files. Each one's key is its path, else its name."""
+
+    files = serializers.ListField(
+        child=serializers.FileField(max_length=1024, allow_empty_file=True),
+        min_length=1,
+        max_length=settings.MAX_UPLOAD_FILES,
+        help_text="One or more files: repeat the field. A broken one fails alone.",
+    )
+    paths = serializers.ListField(
+        child=serializers.CharField(max_length=1024, validators=[check_key]),
+        required=False,
+        help_text="The files' paths in their folder, as many and in the same order.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        paths = attrs.get("paths")
+        if paths and len(paths) != len(attrs["files"]):
+            problem = f"There are {len(attrs['files'])} files and {len(paths)} paths. Send as many."
+            raise serializers.ValidationError({"paths": problem})
+        return attrs

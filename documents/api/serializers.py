@@ -1,0 +1,205 @@
+"""What the API says of collections, documents, chunks and runs."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from documents.models import (
+    Chunk,
+    Collection,
+    Document,
+    EmbeddingSpace,
+    IngestionItem,
+    IngestionRun,
+)
+
+
+class SpaceSerializer(serializers.ModelSerializer[EmbeddingSpace]):
+    """Which model's vectors a collection has."""
+
+    model = serializers.CharField(source="model_name")
+
+    class Meta:
+        model = EmbeddingSpace
+        fields = ["name", "model", "dimensions", "metric"]
+
+
+class CollectionSerializer(serializers.ModelSerializer[Collection]):
+    """Documents that are cut, embedded and searched alike."""
+
+    url = serializers.HyperlinkedIdentityField(
+        view_name="api:collection-detail", lookup_field="slug", help_text="Its address in the API."
+    )
+    language = serializers.CharField(
+        source="default_language",
+        help_text="ISO code given to its documents; empty: each one's is detected.",
+    )
+    chunker_options = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Given options: `max_tokens`, `overlap`."
+    )
+    space = SpaceSerializer()
+    document_count = serializers.IntegerField(help_text="Current documents that you may see.")
+
+    class Meta:
+        model = Collection
+        fields = [
+            "slug",
+            "url",
+            "name",
+            "description",
+            "language",
+            "chunker",
+            "chunker_options",
+            "space",
+            "document_count",
+            "created_at",
+            "updated_at",
+        ]
+
+
+class FailureSerializer(serializers.Serializer[Any]):
+    """Why a document or item could not be ingested; null where nothing went wrong."""
+
+    code = serializers.CharField(source="error_code", help_text="Stable and machine-readable.")
+    message = serializers.CharField(source="error", help_text="What is wrong and the cure.")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, source="*", allow_null=True, read_only=True, **kwargs)
+
+    def to_representation(self, instance: Any) -> Any:
+        return super().to_representation(instance) if instance.error_code else None
+
+
+class DocumentSerializer(serializers.ModelSerializer[Document]):
+    """One thing a person brought. Its text is in its chunks."""
+
+    url = serializers.HyperlinkedIdentityField(
+        view_name="api:document-detail", help_text="Its address in the API."
+    )
+    collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
+    source_url = serializers.CharField(source="url", help_text="Where it came from on the web.")
+    metadata = serializers.DictField()
+    error = FailureSerializer(
+        help_text="Why its newest ingestion failed. Text of an earlier one stays searchable."
+    )
+
+    class Meta:
+        model = Document
+        fields = [
+            "id",
+            "url",
+            "collection",
+            "key",
+            "title",
+            "source",
+            "source_url",
+            "media_type",
+            "language",
+            "metadata",
+            "size",
+            "source_sha256",
+            "version",
+            "status",
+            "error",
+            "is_searchable",
+            "chunk_count",
+            "token_count",
+            "created_at",
+            "updated_at",
+            "indexed_at",
+        ]
+
+
+class ChunkSerializer(serializers.ModelSerializer[Chunk]):
+    """A passage of a document. `start` and `end` are character offsets into the whole text."""
+
+    heading_path = serializers.ListField(child=serializers.CharField())
+    metadata = serializers.DictField()
+
+    class Meta:
+        model = Chunk
+        fields = [
+            "id",
+            "key",
+            "ordinal",
+            "text",
+            "context",
+            "heading_path",
+            "summary",
+            "start",
+            "end",
+            "page",
+            "token_count",
+            "language",
+            "metadata",
+        ]
+        extra_kwargs = {
+            "context": {"help_text": "Title and headings, indexed together with the text."},
+            "language": {"help_text": "Its text search configuration in PostgreSQL."},
+        }
+
+
+class ItemSerializer(serializers.ModelSerializer[IngestionItem]):
+    """One file of a run, and what became of it."""
+
+    document = serializers.PrimaryKeyRelatedField[Document](read_only=True, allow_null=True)
+    error = FailureSerializer()
+
+    class Meta:
+        model = IngestionItem
+        fields = ["id", "name", "size", "state", "error", "document"]
+
+
+class RunSerializer(serializers.ModelSerializer[IngestionRun]):
+    """One upload, command or request, and how far it is."""
+
+    url = serializers.HyperlinkedIdentityField(
+        view_name="api:run-detail", help_text="Its address in the API: ask again for progress."
+    )
+    items_url = serializers.HyperlinkedIdentityField(
+        view_name="api:run-items", help_text="Pages of everything in it."
+    )
+    collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
+    timings = serializers.DictField(
+        child=serializers.FloatField(), help_text="Seconds spent in each stage."
+    )
+    settled = serializers.IntegerField(help_text="Files whose fate is known.")
+    is_finished = serializers.BooleanField(help_text="Whether nothing more will happen.")
+
+    class Meta:
+        model = IngestionRun
+        fields = [
+            "id",
+            "url",
+            "items_url",
+            "collection",
+            "source",
+            "policy",
+            "state",
+            "is_finished",
+            "total",
+            "settled",
+            "ready",
+            "skipped",
+            "failed",
+            "bytes",
+            "chunks",
+            "embedded",
+            "tokens",
+            "timings",
+            "started_at",
+            "finished_at",
+        ]
+
+
+class RunDetailSerializer(RunSerializer):
+    """A run with its files."""
+
+    items = ItemSerializer(
+        source="first_items",
+        many=True,
+        help_text="The first 200 files, failed ones first; `items_url` pages through all.",
+    )
+
+    class Meta(RunSerializer.Meta):
+        fields = [*RunSerializer.Meta.fields, "items"]

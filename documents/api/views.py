@@ -1,0 +1,204 @@
+"""Collections, documents, chunks and runs: each request is handed to the services."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.parsers import MultiPartParser
+from rest_framework.response import Response
+
+from accounts.api import WorkspaceViewSet
+from common.api import ErrorSerializer
+from common.pagination import OrdinalPagination
+from common.parsers import JSONParser
+from documents import services
+from documents.api import examples, inputs, reads
+from documents.api.serializers import (
+    ChunkSerializer,
+    CollectionSerializer,
+    DocumentSerializer,
+    ItemSerializer,
+    RunDetailSerializer,
+    RunSerializer,
+)
+from documents.models import Collection, Document, IngestionItem, IngestionRun
+
+
+class CollectionFiltered(WorkspaceViewSet):
+    """Things in collections, which lists can be narrowed by."""
+
+    def collection_named(self, slug: str) -> Collection:
+        """The workspace's collection; raises NotFound that names those there are."""
+        return services.get_collection(workspace=self.workspace, slug=slug)
+
+    def narrowed(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """`rows` that have what the query string asks for."""
+        wanted = {
+            name: value
+            for name, value in self.parameters.items()
+            if name in ("key", "status", "state", "media_type")
+        }
+        if slug := self.parameters.get("collection"):
+            wanted["collection"] = self.collection_named(slug)
+        return rows.filter(**wanted)
+
+
+@extend_schema(tags=["collections"])
+class CollectionViewSet(WorkspaceViewSet):
+    """Documents that are cut, embedded and searched alike."""
+
+    serializer_class = CollectionSerializer
+    lookup_field = "slug"
+    lookup_value_converter = "slug"
+    action_parameters = {"list": inputs.CollectionFilter}
+
+    def get_queryset(self) -> QuerySet[Collection]:
+        return reads.collections(self.request.user, self.workspace)
+
+    @extend_schema(summary="List the workspace's collections")
+    def list(self, *args: Any, **kwargs: Any) -> Response:
+        return self.page(self.get_queryset())
+
+    @extend_schema(
+        summary="Make a collection",
+        request=inputs.NewCollectionInput,
+        responses={201: CollectionSerializer, 409: ErrorSerializer},
+        examples=[examples.NEW_COLLECTION],
+    )
+    def create(self, *args: Any, **kwargs: Any) -> Response:
+        self.require_editor(self.workspace)
+        values = self.validated(inputs.NewCollectionInput)
+        collection = services.create_collection(workspace=self.workspace, **values)
+        return self.answer(self.get_queryset().get(pk=collection.pk), status=201)
+
+    @extend_schema(summary="Read a collection")
+    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        return self.answer(self.get_object())
+
+    @extend_schema(
+        summary="Change a collection",
+        description="A new language holds for documents that are ingested from then on.",
+        request=inputs.CollectionInput,
+        examples=[examples.RENAME],
+    )
+    def partial_update(self, *args: Any, **kwargs: Any) -> Response:
+        collection = self.get_object()
+        self.require_editor(collection.workspace)
+        values = self.validated(inputs.CollectionInput, partial=True)
+        return self.answer(services.update_collection(collection=collection, **values))
+
+    @extend_schema(summary="Delete a collection with everything in it")
+    def destroy(self, *args: Any, **kwargs: Any) -> Response:
+        collection = self.get_object()
+        self.require_editor(collection.workspace)
+        services.delete_collection(collection=collection)
+        return Response(status=204)
+
+
+@extend_schema(tags=["documents"])
+class DocumentViewSet(CollectionFiltered):
+    """What people brought."""
+
+    serializer_class = DocumentSerializer
+    lookup_value_converter = "int"
+    parser_classes = [JSONParser, MultiPartParser]
+    action_parameters = {"list": inputs.DocumentFilter, "chunks": inputs.ChunkFilter}
+
+    def get_queryset(self) -> QuerySet[Document]:
+        return self.in_workspace(reads.documents(self.request.user))
+
+    @extend_schema(
+        summary="List documents, newest first",
+        description="`collection` together with `key` finds one document by your own id.",
+    )
+    def list(self, *args: Any, **kwargs: Any) -> Response:
+        return self.page(self.narrowed(self.get_queryset()))
+
+    @extend_schema(
+        summary="Bring documents",
+        description=(
+            "As text in JSON, or as files in a form. They are queued: the answer is the run"
+            " to watch, and each file succeeds or fails alone."
+        ),
+        request={"application/json": inputs.TextInput, "multipart/form-data": inputs.FilesInput},
+        responses={202: RunSerializer},
+        examples=[examples.TEXT, examples.FILES, examples.ACCEPTED],
+    )
+    def create(self, *args: Any, **kwargs: Any) -> Response:
+        self.require_editor(self.workspace)
+        is_form = str(self.request.content_type).startswith("multipart/")
+        run = self._ingest_files() if is_form else self._ingest_text()
+        answer = RunSerializer(run, context=self.get_serializer_context()).data
+        return Response(answer, status=202, headers={"Location": answer["url"]})
+
+    def _ingest_text(self) -> IngestionRun:
+        values = self.validated(inputs.TextInput)
+        collection = self.collection_named(values.pop("collection"))
+        return services.ingest_text(collection=collection, user=self.request.user, **values)
+
+    def _ingest_files(self) -> IngestionRun:
+        values = self.validated(inputs.FilesInput)
+        files, metadata = values["files"], values.get("metadata", {})
+        names = values.get("paths") or [file.name for file in files]
+        return services.ingest_uploads(
+            collection=self.collection_named(values["collection"]),
+            uploads=[
+                services.Upload(name=name, file=file, metadata=metadata)
+                for name, file in zip(names, files, strict=True)
+            ],
+            user=self.request.user,
+            policy=values["policy"],
+        )
+
+    @extend_schema(summary="Read a document")
+    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        return self.answer(self.get_object())
+
+    @extend_schema(
+        summary="Delete a document",
+        description="Afterwards no table and no stored file holds its text.",
+    )
+    def destroy(self, *args: Any, **kwargs: Any) -> Response:
+        document = self.get_object()
+        self.require_editor(document.workspace)
+        services.delete_document(document=document)
+        return Response(status=204)
+
+    @extend_schema(
+        summary="List a document's chunks in order", responses=ChunkSerializer(many=True)
+    )
+    @action(detail=True, serializer_class=ChunkSerializer, pagination_class=OrdinalPagination)
+    def chunks(self, *args: Any, **kwargs: Any) -> Response:
+        return self.page(reads.chunks(self.request.user, self.get_object()))
+
+
+@extend_schema(tags=["runs"])
+class RunViewSet(CollectionFiltered):
+    """Ingestion runs: what was asked, and what became of each file."""
+
+    serializer_class = RunSerializer
+    lookup_value_converter = "int"
+    action_parameters = {"list": inputs.RunFilter, "items": inputs.ItemFilter}
+
+    def get_queryset(self) -> QuerySet[IngestionRun]:
+        is_single = self.action == "retrieve"
+        rows = reads.runs_with_items if is_single else reads.runs
+        return self.in_workspace(rows(self.request.user))
+
+    @extend_schema(summary="List runs, newest first")
+    def list(self, *args: Any, **kwargs: Any) -> Response:
+        return self.page(self.narrowed(self.get_queryset()))
+
+    @extend_schema(
+        summary="Read a run with its progress and failures", responses=RunDetailSerializer
+    )
+    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        context = self.get_serializer_context()
+        return Response(RunDetailSerializer(self.get_object(), context=context).data)
+
+    @extend_schema(summary="List a run's files", responses=ItemSerializer(many=True))
+    @action(detail=True, serializer_class=ItemSerializer)
+    def items(self, *args: Any, **kwargs: Any) -> Response:
+        items = IngestionItem.objects.visible_to(self.request.user).filter(run=self.get_object())
+        return self.page(self.narrowed(items))

@@ -1,0 +1,267 @@
+"""The search API."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from rest_framework.test import APIClient
+
+from accounts.models import Membership
+from documents.models import Chunk, Document
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    MembershipFactory,
+)
+from search.query import MAX_QUERY_CHARACTERS
+
+pytestmark = pytest.mark.django_db
+URL = "/api/v1/search/"
+
+
+@pytest.fixture
+def alice() -> Membership:
+    return MembershipFactory()
+
+
+@pytest.fixture
+def client(alice: Membership) -> APIClient:
+    client = APIClient()
+    client.force_login(alice.user)
+    return client
+
+
+@pytest.fixture
+def leaflet(alice: Membership) -> Document:
+    """A document of two passages, of which the second is about nausea."""
+    collection = CollectionFactory(workspace=alice.workspace, slug="leaflets", name="Leaflets")
+    document = DocumentFactory(
+        collection=collection, title="Aripiprazole", media_type="application/pdf"
+    )
+    ChunkFactory(document=document, text="Keep the tablets out of the reach of children.")
+    ChunkFactory(
+        document=document,
+        text="Common side effects are nausea and restlessness.",
+        heading_path=["Possible side effects"],
+        page=4,
+        metadata={"year": 2025},
+    )
+    return document
+
+
+def texts(answer: Any) -> list[str]:
+    return [hit["text"] for hit in answer.json()["hits"]]
+
+
+def test_the_best_passage_comes_first_with_every_score_apart(
+    client: APIClient, leaflet: Document
+) -> None:
+    answer = client.get(URL, {"q": "nausea as a side effect"})
+
+    assert answer.status_code == 200
+    best = answer.json()["hits"][0]
+    chunk = Chunk.objects.get(document=leaflet, ordinal=1)
+    assert best["chunk_id"] == chunk.pk
+    assert best["rank"] == 1
+    assert best["text"] == chunk.text
+    assert (best["start"], best["end"], best["page"]) == (chunk.start, chunk.end, 4)
+    assert best["heading_path"] == ["Possible side effects"]
+    assert best["metadata"] == {"year": 2025}
+    assert set(best["scores"]) == {"similarity", "lexical", "fused", "rerank"}
+    assert best["scores"]["lexical"] > 0
+    assert -1 <= best["scores"]["similarity"] <= 1
+    assert best["scores"]["rerank"] is None
+    assert best["ranks"] == {"lexical": 1, "vector": 1}
+    assert best["collection"] == {"slug": "leaflets", "name": "Leaflets"}
+    assert best["document"]["id"] == leaflet.pk
+    assert best["document"]["key"] == leaflet.key
+    assert best["document"]["title"] == "Aripiprazole"
+    assert client.get(best["document"]["url"]).json()["id"] == leaflet.pk
+
+
+def test_highlights_are_offsets_of_words_of_the_question(
+    client: APIClient, leaflet: Document
+) -> None:
+    snippet = client.get(URL, {"q": "nausea"}).json()["hits"][0]["snippet"]
+    assert [snippet["text"][start:end] for start, end in snippet["highlights"]] == ["nausea"]
+
+
+def test_contributions_are_told_only_when_asked_for_and_sum_to_the_fused_score(
+    client: APIClient, leaflet: Document
+) -> None:
+    assert "contributions" not in client.get(URL, {"q": "nausea"}).json()["hits"][0]
+
+    explained = client.get(URL, {"q": "nausea", "explain": "true"}).json()["hits"][0]
+    assert sum(explained["contributions"].values()) == pytest.approx(
+        explained["scores"]["fused"], abs=1e-4
+    )
+
+
+def test_the_answer_says_how_it_came_about(client: APIClient, leaflet: Document) -> None:
+    answer = client.get(URL, {"q": "nausea", "mode": "lexical"}).json()
+    assert answer["query"] == "nausea"
+    assert answer["mode"] == "lexical"
+    assert [(arm["name"], arm["method"]) for arm in answer["arms"]] == [("lexical", "bm25")]
+    assert answer["timings"]["total"] > 0
+    assert answer["degraded"] == []
+    assert answer["facets"]["collection"] == [
+        {"value": "leaflets", "label": "Leaflets", "count": 1, "selected": False}
+    ]
+
+
+def test_a_body_asks_what_a_query_string_asks(client: APIClient, leaflet: Document) -> None:
+    question = {"q": "tablets for children", "mode": "lexical", "k": 1, "explain": True}
+    by_address = client.get(URL, question).json()
+    by_body = client.post(URL, question).json()
+    assert by_body["hits"] == by_address["hits"]
+    assert by_body["hits"][0]["text"].startswith("Keep the tablets")
+
+
+def test_pages_follow_one_another_without_gap_or_repetition(
+    client: APIClient, leaflet: Document
+) -> None:
+    question = {"q": "nausea tablets", "k": 1}
+    first = client.get(URL, question).json()
+    second = client.get(URL, {**question, "offset": first["next_offset"]}).json()
+    assert first["total"] == second["total"] == 2
+    assert [first["hits"][0]["rank"], second["hits"][0]["rank"]] == [1, 2]
+    assert first["hits"][0]["chunk_id"] != second["hits"][0]["chunk_id"]
+    assert second["next_offset"] is None
+
+
+def test_grouping_leaves_the_best_passage_of_each_document(
+    client: APIClient, leaflet: Document
+) -> None:
+    answer = client.get(URL, {"q": "nausea tablets", "group": "true"}).json()
+    assert len(answer["hits"]) == answer["total"] == 1
+    assert answer["hits"][0]["more_in_document"] == 1
+
+
+def test_collections_and_types_narrow_the_search(
+    client: APIClient, alice: Membership, leaflet: Document
+) -> None:
+    other = DocumentFactory(collection=CollectionFactory(workspace=alice.workspace, slug="notes"))
+    ChunkFactory(document=other, text="Nausea was the topic of the meeting.")
+
+    assert len(texts(client.get(URL, {"q": "nausea", "mode": "lexical"}))) == 2
+    for narrowed in (
+        {"collection": "notes"},
+        {"type": "text/plain"},
+        {"collection": ["notes", "leaflets"], "type": ["text/plain", "text/html"]},
+    ):
+        answer = client.get(URL, {"q": "nausea", "mode": "lexical", **narrowed})
+        assert texts(answer) == ["Nausea was the topic of the meeting."], narrowed
+
+
+def test_nothing_of_another_workspace_is_found(client: APIClient, leaflet: Document) -> None:
+    charlie = MembershipFactory()
+    outside = APIClient()
+    outside.force_login(charlie.user)
+    assert texts(outside.get(URL, {"q": "nausea"})) == []
+    assert outside.get(URL, {"q": "nausea", "collection": "leaflets"}).status_code == 404
+
+
+def test_documents_with_an_access_list_are_found_by_those_it_names(
+    client: APIClient, alice: Membership, leaflet: Document
+) -> None:
+    bob = MembershipFactory(workspace=alice.workspace)
+    secret = DocumentFactory(collection=leaflet.collection, access=[f"user:{bob.user.pk}"])
+    ChunkFactory(document=secret, text="Zebras are secret.")
+    assert "Zebras are secret." not in texts(client.get(URL, {"q": "zebras"}))
+
+    client.force_login(bob.user)
+    assert "Zebras are secret." in texts(client.get(URL, {"q": "zebras"}))
+
+
+def test_strangers_are_asked_to_log_in() -> None:
+    answer = APIClient().get(URL, {"q": "nausea"})
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == 'Basic realm="ragsite"'
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field"),
+    [
+        ({}, "q"),
+        ({"q": ""}, "q"),
+        ({"q": "   "}, "q"),
+        ({"q": "nul\x00byte"}, "q"),
+        ({"q": "?!"}, "q"),
+        ({"q": "-excluded"}, "q"),
+        ({"q": "x" * (MAX_QUERY_CHARACTERS + 1)}, "q"),
+        ({"q": "a", "k": 0}, "k"),
+        ({"q": "a", "k": 101}, "k"),
+        ({"q": "a", "k": "many"}, "k"),
+        ({"q": "a", "k": "9" * 50}, "k"),
+        ({"q": "a", "k": "9" * 5000}, "k"),
+        ({"q": "a", "offset": -1}, "offset"),
+        ({"q": "a", "offset": 10**9}, "offset"),
+        ({"q": "a", "mode": "magic"}, "mode"),
+        ({"q": "a", "fusion": "magic"}, "fusion"),
+        ({"q": "a", "explain": "perhaps"}, "explain"),
+        ({"q": "a", "group": "perhaps"}, "group"),
+        ({"q": "a", "collection": "no/slug"}, "collection.0"),
+        ({"q": "a", "type": "text\x00"}, "type.0"),
+        ({"q": "a", "colection": "leaflets"}, "colection"),
+        ({"q": "a", "workspace": "\x00"}, "workspace"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_by_name(
+    client: APIClient, parameters: dict[str, Any], field: str
+) -> None:
+    answer = client.get(URL, parameters)
+    assert answer.status_code == 400
+    assert answer.json()["type"] == "validation_error"
+    assert answer.json()["errors"][0]["attr"] == field
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"q": ["a", "list"]}, "q"),
+        ({"q": {"an": "object"}}, "q"),
+        ({"q": None}, "q"),
+        ({"q": "a", "k": {}}, "k"),
+        ({"q": "a", "k": 1.5}, "k"),
+        ({"q": "a", "k": None}, "k"),
+        ({"q": "a", "k": 10**40}, "k"),
+        ({"q": "a", "mode": ["hybrid"]}, "mode"),
+        ({"q": "a", "mode": {}}, "mode"),
+        ({"q": "a", "explain": []}, "explain"),
+        ({"q": "a", "explain": {}}, "explain"),
+        ({"q": "a", "collection": "leaflets"}, "collection"),
+        ({"q": "a", "collection": [["nested"]]}, "collection.0"),
+        ({"q": "a", "collection": {"a": 1}}, "collection"),
+        ({"q": "a", "unknown": 1}, "unknown"),
+        ({"q": "a\x00b"}, "q"),
+    ],
+)
+def test_bodies_of_the_wrong_shape_are_refused_by_name(
+    client: APIClient, body: dict[str, Any], field: str
+) -> None:
+    answer = client.post(URL, body)
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["attr"] == field
+
+
+def test_an_unknown_collection_is_named_together_with_those_there_are(
+    client: APIClient, leaflet: Document
+) -> None:
+    answer = client.get(URL, {"q": "nausea", "collection": "leaflet"})
+    assert answer.status_code == 404
+    assert answer.json()["code"] == "not_found"
+    assert "leaflets" in answer.json()["detail"]
+
+
+def test_twenty_hits_cost_as_many_queries_as_two(client: APIClient, leaflet: Document) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert client.get(URL, {"q": "nausea passages", "k": 30}).status_code == 200
+        return len(captured)
+
+    before = queries()
+    for _ in range(20):
+        ChunkFactory(document=DocumentFactory(collection=leaflet.collection))
+    assert queries() == before
