@@ -20,4 +20,5 @@ USER ragsite
 RUN SECRET_KEY=only-for-this-step python manage.py collectstatic --noinput --verbosity 0
 EXPOSE 8000
 CMD ["gunicorn", "ragsite.wsgi:application", "--bind=0.0.0.0:8000", "--worker-class=gthread", \
-     "--workers=2", "--threads=8", "--worker-tmp-dir=/dev/shm", "--graceful-timeout=20"]
+     "--workers=2", "--threads=8", "--worker-tmp-dir=/dev/shm", "--graceful-timeout=20", \
+     "--no-control-socket"]

@@ -57,6 +57,13 @@ def software() -> Path:
     return root.resolve()
 
 
+def software_dirs() -> list[Path]:
+    """What the servers must be able to read: the installation, and libraries laid beside it."""
+    root = software()
+    package = root.parent
+    return [root, *package.parent.glob(f"{package.name}.libs")]
+
+
 def create(data: Path, user: ServerUser, *, durable: bool) -> None:
     """Make the data directory unless it is there; one of another major version is an error.
 

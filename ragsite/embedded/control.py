@@ -10,6 +10,7 @@ from ragsite.embedded.errors import ServiceError
 from ragsite.embedded.postgres import Postgres
 from ragsite.embedded.serveruser import server_user
 from ragsite.embedded.service import Service, ServiceStatus
+from ragsite.embedded.support import failure
 from ragsite.embedded.valkey import Valkey
 
 SERVICES: tuple[type[Service], ...] = (Postgres, Valkey)
@@ -68,5 +69,7 @@ def _one_at_a_time(var_dir: Path) -> Iterator[None]:
             os.fchown(lock, owner.st_uid, owner.st_gid)
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    except OSError as error:
+        raise failure(f"The embedded services cannot be used: {error}", home=var_dir) from error
     finally:
         os.close(lock)

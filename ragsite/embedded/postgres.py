@@ -71,7 +71,8 @@ class Postgres(Service):
         return self.status()
 
     def _prepare(self, user: ServerUser, *, durable: bool) -> None:
-        open_software(cluster.software(), user)
+        for directory in cluster.software_dirs():
+            open_software(directory, user)
         open_the_way(self.home, user)
         open_the_way(self.sockets, user)
         private_dir(self.home, user)

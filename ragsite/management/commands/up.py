@@ -61,6 +61,7 @@ def programs(bind: str, port: int) -> list[Program]:
     celery = [*python, "celery", "-A", "ragsite", "worker", "--without-gossip", "--without-mingle"]
     web = [*python, "gunicorn", "ragsite.wsgi:application", f"--bind={_bracketed(bind)}:{port}"]
     web += ["--worker-class=gthread", "--workers=2", "--threads=8", "--graceful-timeout=10"]
+    web += ["--no-control-socket"]  # it would lie in the user's home directory
     ingest = ["--queues=ingest,default", "--pool=threads", "--concurrency=2", "-n", "ingest@%h"]
     beat = ["--beat", f"--schedule={settings.VAR_DIR / 'celerybeat-schedule'}"]
     return [
