@@ -18,8 +18,8 @@ class DimensionMismatch(InferenceError):  # noqa: N818
 
     def __init__(self, expected: int, actual: int) -> None:
         super().__init__(
-            f"expected {expected} dimensions, got {actual}: use the embedder the vectors were made"
-            " with, or re-embed into a space of the new size."
+            f"expected {expected}, got {actual} dimensions: use the embedder that made the stored"
+            " vectors, or re-embed them into a space of the new size."
         )
         self.expected = expected
         self.actual = actual

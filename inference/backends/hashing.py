@@ -17,7 +17,7 @@ from inference.vectors import check_vectors
 # Long runs without a space (base64, Chinese) are cut, which bounds what is cached for one word.
 WORD = re.compile(r"\w{1,32}|[^\w\s]")
 NGRAM = 3
-NGRAM_WEIGHT = 0.25  # a whole word in common outweighs a few letters in common
+NGRAM_WEIGHT = 0.4  # a whole word in common outweighs a few letters in common
 ROWS_AT_ONCE = 4096
 
 

@@ -1,0 +1,116 @@
+"""`manage.py check` finds what is wrong in INFERENCE without loading a model."""
+
+import subprocess
+import sys
+
+import pytest
+from django.test.utils import override_settings
+
+from inference.checks import check_inference
+
+EMBEDDER = {"BACKEND": "inference.backends.transformers_local.TransformersEmbedder"}
+RERANKER = {"BACKEND": "inference.backends.rerank_basic.NoReranker", "OPTIONS": {}}
+GOOD = {"embedder": {"default": EMBEDDER}, "reranker": {"default": RERANKER}}
+
+
+def found(inference):
+    with override_settings(INFERENCE=inference):
+        return [(error.id, error.msg) for error in check_inference()]
+
+
+def with_embedder(entry):
+    return {**GOOD, "embedder": {"default": EMBEDDER, "other": entry}}
+
+
+def test_the_projects_own_settings_pass():
+    assert check_inference() == []
+
+
+def test_good_settings_pass():
+    assert found(GOOD) == []
+
+
+@pytest.mark.parametrize("inference", [None, [], "embedder"])
+def test_settings_that_are_no_dict_are_e001(inference):
+    assert [number for number, _ in found(inference)] == ["inference.E001"]
+
+
+def test_an_unknown_kind_is_e001():
+    assert found({**GOOD, "embeder": {}}) == [
+        ("inference.E001", "INFERENCE has no such kind as 'embeder'.")
+    ]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        None,
+        "inference.backends.hashing.HashingEmbedder",
+        {},
+        {"BACKEND": 7},
+        {"BACKEND": "x", "OPTIONS": []},
+        {**EMBEDDER, "OPTION": {}},
+    ],
+)
+def test_a_malformed_entry_is_e001_and_named(entry):
+    assert found(with_embedder(entry)) == [
+        ("inference.E001", "INFERENCE['embedder']['other'] is malformed.")
+    ]
+
+
+def test_aliases_that_are_no_dict_are_e001():
+    assert found({**GOOD, "reranker": []}) == [
+        ("inference.E001", "INFERENCE['reranker'] must be a dict of aliases.")
+    ]
+
+
+def test_a_missing_default_is_e002():
+    errors = found({"embedder": {"other": EMBEDDER}})
+    assert [number for number, _ in errors] == ["inference.E002", "inference.E002"]
+
+
+@pytest.mark.parametrize("path", ["no_such_package.X", "inference.base.NoSuchName", "nodots"])
+def test_a_backend_that_cannot_be_imported_is_e003(path):
+    [(number, message)] = found(with_embedder({"BACKEND": path}))
+    assert number == "inference.E003"
+    assert path.rpartition(".")[2] in message or path.partition(".")[0] in message
+
+
+def test_options_the_backend_does_not_take_are_e004():
+    [(number, message)] = found(with_embedder({**EMBEDDER, "OPTIONS": {"modle": "x"}}))
+    assert number == "inference.E004"
+    assert "'modle'" in message
+
+
+def test_checking_and_counting_tokens_import_neither_torch_nor_transformers():
+    program = """
+import sys
+import inference.handler, inference.checks, inference.query_cache
+from inference.backends import hashing, rerank_basic, transformers_local
+embedder = transformers_local.TransformersEmbedder()
+assert (embedder.dimensions, embedder.max_tokens) == (384, 254)
+assert embedder.token_counter().count("two words") == 2
+print(sorted({"torch", "transformers"} & sys.modules.keys()))
+"""
+    assert run(program) == "[]"
+
+
+def test_backends_import_neither_django_nor_celery():
+    program = """
+import sys
+from inference.backends import hashing, rerank_basic, transformers_local
+from inference.local import encoder
+print(sorted({"django", "celery"} & sys.modules.keys()))
+"""
+    assert run(program) == "[]"
+
+
+def run(program):
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    return done.stdout.strip()
