@@ -34,7 +34,7 @@ class Upload:
     """A file that a browser or a program sent. `name` may hold the folders it came from."""
 
     name: str
-    file: File[Any]
+    file: "File[Any]"
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
@@ -358,3 +358,8 @@ def document_text(document: Document) -> DocumentText:
         parts.append(chunk.text[length - chunk.start :])
         length = max(length, chunk.end)
     return DocumentText(text="".join(parts), chunks=chunks)
+
+
+def chunk_count(*, collection: Collection) -> int:
+    """How many chunks of the collection are searchable."""
+    return Chunk.objects.filter(collection=collection).count()

@@ -52,6 +52,7 @@ def make_hits(
     rows: Mapping[int, Row],
     best: float,
     first_rank: int,
+    snippets: bool,
 ) -> tuple[Hit, ...]:
     """The page's hits, with their texts and snippets."""
     ids = [entry.hit for entry, _ in listed]
@@ -60,7 +61,7 @@ def make_hits(
         .defer("embedding", "search_vector")
         .in_bulk(ids)
     )
-    marked = highlights(query, ids)
+    marked = highlights(query, ids) if snippets else {}
     return tuple(
         _hit(
             chunks[entry.hit],

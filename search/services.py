@@ -84,11 +84,13 @@ def search(
     offset: int = 0,
     fusion: Method = "score",
     group: bool = False,
+    snippets: bool = True,
 ) -> SearchResult:
     """Rank the passages in `scope` for `query`.
 
     `group` shows the best passage of each document and how many more it has; `k` and `offset`
-    then count documents. Raises InvalidInput for a query or a number that cannot be, and
+    then count documents. Without `snippets` no words are highlighted, which programs that only
+    want the ranking need not wait for. Raises InvalidInput for a query or a number that cannot be, and
     EmbedderUnavailable for mode `vector` without a working model; mode `hybrid` then answers by
     words alone and says so in `degraded`.
     """
@@ -102,7 +104,7 @@ def search(
             f"Search by meaning does not work just now: {error} Search by words still does."
         ) from error
     ranked = fuse(_arms(retrieved, mode), method=fusion)
-    result = _page(parsed, ranked, retrieved, k=k, offset=offset, group=group)
+    result = _page(parsed, ranked, retrieved, k=k, offset=offset, group=group, snippets=snippets)
     timings = {**retrieved.timings, "total": round((perf_counter() - started) * 1000, 3)}
     return replace(result, query=query, mode=mode, timings=timings)
 
@@ -151,6 +153,7 @@ def _page(
     k: int,
     offset: int,
     group: bool,
+    snippets: bool,
 ) -> SearchResult:
     rows = load_rows([entry.hit for entry in ranked])
     listed = group_rows(ranked, rows) if group else [(entry, 0) for entry in ranked if entry.hit in rows]
@@ -162,6 +165,7 @@ def _page(
         rows=rows,
         best=ranked[0].score if ranked else 0.0,
         first_rank=offset + 1,
+        snippets=snippets,
     )
     return SearchResult(
         query=query.text,

@@ -78,7 +78,8 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     if rows:
         copy_rows("documents_chunk", COLUMNS, rows)
     for job in mine:
-        statistics.note_language(job.document, configuration(job.prepared.language))
+        for language in sorted({_language(job, chunk) for chunk in job.prepared.chunks}):
+            statistics.note_language(job.document, language)
     StagedDocument.objects.filter(document_id__in=held).delete()
     runs.settle_items(held, state=IngestionItem.State.READY)
     return sorted(held)
@@ -109,7 +110,6 @@ def _keep_unchanged(job: Job) -> list[PreparedChunk]:
 
 def _moved(job: Job, pairs: Sequence[tuple[Chunk, PreparedChunk]]) -> list[Chunk]:
     """The kept chunks that must be written, with their new values."""
-    language = configuration(job.prepared.language)
     changed = []
     for chunk, prepared in pairs:
         values = {
@@ -121,7 +121,7 @@ def _moved(job: Job, pairs: Sequence[tuple[Chunk, PreparedChunk]]) -> list[Chunk
             "media_type": job.prepared.media_type,
             "metadata": _metadata(job, prepared),
             "access": job.document.access,
-            "language": language,
+            "language": _language(job, prepared),
         }
         if any(getattr(chunk, name) != value for name, value in values.items()):
             for name, value in values.items():
@@ -132,6 +132,11 @@ def _moved(job: Job, pairs: Sequence[tuple[Chunk, PreparedChunk]]) -> list[Chunk
 
 def _metadata(job: Job, chunk: PreparedChunk) -> dict[str, Any]:
     return {**job.prepared.metadata, **chunk.metadata}
+
+
+def _language(job: Job, chunk: PreparedChunk) -> str:
+    """The chunk's text search configuration."""
+    return configuration(chunk.language or job.prepared.language)
 
 
 def _row(job: Job, chunk: PreparedChunk, vectors: Vectors) -> tuple[Any, ...]:
@@ -154,7 +159,7 @@ def _row(job: Job, chunk: PreparedChunk, vectors: Vectors) -> tuple[Any, ...]:
         job.prepared.media_type,
         Jsonb(_metadata(job, chunk)),
         document.access,
-        configuration_oids()[configuration(job.prepared.language)],
+        configuration_oids()[_language(job, chunk)],
         vectors[chunk.content_sha256],
         chunk.content_sha256,
     )

@@ -11,10 +11,10 @@ from documents.chunkers import Span, TokenCounter, get_chunker
 from documents.ingestion.sources import CHUNK_BUNDLE_SUFFIX
 from documents.languages import detect_language
 from documents.parsers import ParsedChunk, ParsedDocument, ParseError, content_sha256, parse
-from documents.parsers.chunk_json import assemble, parse_chunk_json
+from documents.parsers.chunk_json import assemble, chunk_offsets, parse_chunk_json
 
 #: Changes when the same bytes would be cut differently, so that documents are cut anew.
-RECIPE_VERSION = 1
+RECIPE_VERSION = 2
 
 #: The context (title and headings) may take this share of what a model reads of a chunk.
 CONTEXT_SHARE = 0.25
@@ -60,6 +60,7 @@ class PreparedChunk:
     summary: str
     metadata: dict[str, Any]
     content_sha256: str
+    language: str = ""  # ISO code where it is not the document's
 
     @property
     def embedding_text(self) -> str:
@@ -149,10 +150,7 @@ def _chunks(
     }
     reserve = max(counter.count(context) for context in contexts.values()) + 1
     chunker = get_chunker(
-        recipe.chunker if parsed.rendering == "markdown" or recipe.chunker != "auto" else "recursive",
-        counter=counter,
-        reserve=reserve,
-        **recipe.chunker_options,
+        recipe.chunker, counter=counter, reserve=reserve, **recipe.chunker_options
     )
     return (
         _cut_chunk(parsed.text, span, ordinal, _context(title, span.heading_path, counter, limit))
@@ -205,16 +203,15 @@ def _cut_chunk(text: str, span: Span, ordinal: int, context: str) -> PreparedChu
 
 
 def _given_chunks(parsed: ParsedDocument, counter: TokenCounter) -> Iterable[PreparedChunk]:
-    position = 0
-    for ordinal, chunk in enumerate(parsed.chunks):
+    for ordinal, (chunk, (start, _)) in enumerate(
+        zip(parsed.chunks, chunk_offsets(parsed), strict=True)
+    ):
         if len(chunk.text) > MAX_CHUNK_CHARACTERS:
             raise ParseError(
                 "too_large",
                 f"{chunk.key} has {len(chunk.text):,} characters; a chunk may have"
                 f" {MAX_CHUNK_CHARACTERS:,}. Split it.",
             )
-        start = parsed.text.index(chunk.text, position)
-        position = start + len(chunk.text)
         yield _given_chunk(chunk, ordinal, start, counter)
 
 
@@ -234,6 +231,8 @@ def _given_chunk(
         summary=chunk.summary,
         metadata=chunk.metadata,
         content_sha256=_digest(chunk.context, chunk.text),
+        # Records of one source may be in several languages, such as a leaflet with translations.
+        language=detect_language(chunk.text),
     )
 
 

@@ -1,0 +1,46 @@
+"""Progress of a run on a terminal."""
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from documents.models import IngestionRun
+
+
+class RunProgress:
+    """A bar on standard error; nothing at all where `quiet`."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[detail]}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            disable=quiet,
+        )
+        self._task = self._progress.add_task("files", total=None, detail="")
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def show(self, run: IngestionRun) -> None:
+        """Draw the run as it is now."""
+        self._progress.update(
+            self._task,
+            total=run.total,
+            completed=run.settled,
+            detail=f"{run.embedded:,} chunks embedded, {run.failed} failed",
+        )

@@ -1,0 +1,103 @@
+"""pytest plugin: every test process has real servers, a database and a broker of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+_ROOT = Path(__file__).resolve().parent.parent
+
+# Before settings are read: servers beside the user's own ones, a quick embedder, and a Valkey
+# number that no other test process has.
+os.environ.setdefault("RAGSITE_VAR_DIR", str(_ROOT / "var" / "test"))
+os.environ.setdefault("EMBEDDER_BACKEND", "inference.backends.hashing.HashingEmbedder")
+os.environ.setdefault("RAGSITE_REDIS_DB", str(1 + int(_WORKER.removeprefix("gw"))))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the servers once, in the process that the others are started from."""
+    if not hasattr(config, "workerinput"):
+        from ragsite import embedded
+
+        embedded.start(Path(os.environ["RAGSITE_VAR_DIR"]), durable=False)
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache() -> Iterator[None]:
+    from django.core.cache import cache
+
+    cache.clear()
+    yield
+
+
+@pytest.fixture
+def media_root(settings: Any, tmp_path: Path) -> Path:
+    """Uploads of a test, apart from everybody else's."""
+    settings.MEDIA_ROOT = tmp_path / "media"
+    return Path(settings.MEDIA_ROOT)
+
+
+class WorkerProcess:
+    """A real Celery worker on the test's database and broker."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it; it takes tasks as soon as it is up."""
+        command = [
+            *(sys.executable, "-m", "celery", "-A", "ragsite", "worker", "-B"),
+            *("-Q", "ingest,embed,default", "--pool=threads", "-c", "2", "-l", "WARNING"),
+            *("-s", self._environment["SCHEDULE"], "--without-gossip", "--without-mingle"),
+        ]
+        self._process = subprocess.Popen(command, cwd=_ROOT, env=self._environment)
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        """Ask it to end, and wait."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(timeout=30)
+            self._process = None
+
+
+@pytest.fixture
+def celery_worker_process(
+    transactional_db: None, media_root: Path, tmp_path: Path
+) -> Iterator[WorkerProcess]:
+    """A started worker process. Only committed rows are seen by it, hence `transactional_db`."""
+    from django.conf import settings
+    from django.db import connection
+    import redis
+
+    redis.Redis.from_url(settings.REDIS_URL).flushdb()
+    database = connection.settings_dict["NAME"]
+    url = settings.DATABASE_URL
+    base, _, query = url.partition("?")
+    base = base.rsplit("/", 1)[0] + f"/{database}"
+    worker = WorkerProcess(
+        {
+            **os.environ,
+            "DATABASE_URL": base + (f"?{query}" if query else ""),
+            "REDIS_URL": "",
+            "MEDIA_ROOT": str(media_root),
+            "SCHEDULE": str(tmp_path / "beat"),
+            "RAGSITE_INGESTION_LEASE_SECONDS": "2",
+            "RAGSITE_RECOVERY_SECONDS": "1",
+        }
+    )
+    worker.start()
+    yield worker
+    worker.stop()

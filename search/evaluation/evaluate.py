@@ -1,0 +1,142 @@
+"""Ingest a set into a collection of its own, ask its questions, measure the answers."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+from typing import Any
+
+from django.utils.text import slugify
+
+from accounts.models import Workspace
+from accounts.services import get_or_create_workspace
+from documents.ingestion.sources import Source, text_source
+from documents.languages import detect_language
+from documents.models import Collection, IngestionRun
+from documents.services import (
+    chunk_count,
+    delete_collection,
+    get_or_create_collection,
+    ingest_inline,
+)
+from search.evaluation.dataset import Dataset, Entry
+from search.evaluation.measures import latencies, measure
+from search.results import Mode
+from search.services import MAX_K, search, site_scope
+
+#: Nobody is a member, so that no search ever finds what is only there to be measured.
+WORKSPACE = "evaluation"
+
+#: Documents that together tell the language of those too short to tell it.
+LANGUAGE_SAMPLE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one set showed: measures by mode, and how long ingestion took."""
+
+    dataset: str
+    documents: int
+    chunks: int
+    queries: int
+    seconds_to_ingest: float
+    modes: dict[str, dict[str, float]]
+
+
+def evaluate(
+    dataset: Dataset,
+    *,
+    modes: Sequence[Mode],
+    k: int = 10,
+    scope_field: str = "",
+    keep: bool = False,
+    on_progress: Callable[[str, int, int], Any] = lambda what, done, total: None,
+) -> Report:
+    """Measure `modes` on `dataset`.
+
+    With `scope_field` a question is asked only of documents whose field equals its own. The
+    collection is removed afterwards unless `keep`; a kept one is used again, so that only what
+    changed is embedded.
+    """
+    with _ingested(dataset, keep=keep, on_progress=on_progress) as (collection, run, seconds):
+        results = {
+            mode: _measure_mode(dataset, collection, mode, k, scope_field, on_progress)
+            for mode in modes
+        }
+        return Report(
+            dataset=dataset.name,
+            documents=len(dataset.corpus),
+            chunks=chunk_count(collection=collection),
+            queries=len(dataset.queries),
+            seconds_to_ingest=round(seconds, 2),
+            modes=results,
+        )
+
+
+@contextmanager
+def _ingested(
+    dataset: Dataset, *, keep: bool, on_progress: Callable[[str, int, int], Any]
+) -> Iterator[tuple[Collection, IngestionRun, float]]:
+    workspace: Workspace = get_or_create_workspace(slug=WORKSPACE)
+    collection = get_or_create_collection(
+        workspace=workspace, slug=slugify(dataset.name.replace("_", "-"))[:63] or "set"
+    )
+    started = perf_counter()
+    try:
+        run = ingest_inline(
+            collection=collection,
+            sources=_sources(dataset),
+            source=dataset.name,
+            on_progress=lambda run: on_progress("ingest", run.settled, len(dataset.corpus)),
+        )
+        yield collection, run, perf_counter() - started
+    finally:
+        if not keep:
+            delete_collection(collection=collection)
+
+
+def _sources(dataset: Dataset) -> Iterator[Source]:
+    """Title and text as one document each, with the other fields as metadata.
+
+    A document that has a title only is its title.
+    """
+    sample = " ".join(entry.text for entry in islice(dataset.corpus, LANGUAGE_SAMPLE))
+    usual = detect_language(sample)
+    for entry in dataset.corpus:
+        declared = {
+            "title": entry.title if entry.text.strip() else "",
+            "language": detect_language(f"{entry.title}\n{entry.text}", default=usual),
+            "metadata": entry.fields,
+            "file_name": "document.txt",
+        }
+        text = entry.text if entry.text.strip() else entry.title
+        yield text_source(entry.id, text, **{name: said for name, said in declared.items() if said})
+
+
+def _measure_mode(
+    dataset: Dataset,
+    collection: Collection,
+    mode: Mode,
+    k: int,
+    scope_field: str,
+    on_progress: Callable[[str, int, int], Any],
+) -> dict[str, float]:
+    rankings: dict[str, list[str]] = {}
+    times: list[float] = []
+    for number, query in enumerate(dataset.queries, start=1):
+        scope = site_scope(
+            workspace=collection.workspace,
+            collections=[collection.slug],
+            metadata=_scope_metadata(query, scope_field),
+        )
+        result = search(query.text, scope=scope, mode=mode, k=MAX_K, group=True, snippets=False)
+        rankings[query.id] = [hit.document_key for hit in result.hits]
+        times.append(result.milliseconds)
+        on_progress(mode, number, len(dataset.queries))
+    return {**measure(rankings, dataset.judgements, k=k), **latencies(times)}
+
+
+def _scope_metadata(query: Entry, scope_field: str) -> dict[str, Any]:
+    return {scope_field: query.fields[scope_field]} if scope_field in query.fields else {}
+

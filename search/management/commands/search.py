@@ -1,0 +1,77 @@
+"""`manage.py search "…" --collection C`: the best passages, on a terminal or as JSON."""
+
+import json
+from argparse import ArgumentParser
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
+from common.errors import RagsiteError
+from inference.base import InferenceError
+from search.fusion import METHODS
+from search.results import MODES, Hit, SearchResult
+from search.services import search, site_scope
+
+FATAL = 2
+
+
+class Command(BaseCommand):
+    help = "Search collections and print the best passages."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("query")
+        parser.add_argument(
+            "--collection", action="append", default=[], help="slug; may be repeated; default: all"
+        )
+        parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        parser.add_argument("-k", type=int, default=10, help="how many passages (default: 10)")
+        parser.add_argument("--mode", choices=MODES, default="hybrid")
+        parser.add_argument("--fusion", choices=METHODS, default="score")
+        parser.add_argument("--group", action="store_true", help="one passage a document")
+        parser.add_argument("--json", action="store_true")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            workspace = get_or_create_workspace(slug=options["workspace"])
+            result = search(
+                options["query"],
+                scope=site_scope(workspace=workspace, collections=options["collection"]),
+                mode=options["mode"],
+                k=options["k"],
+                fusion=options["fusion"],
+                group=options["group"],
+            )
+        except (RagsiteError, InferenceError) as error:
+            raise CommandError(str(error), returncode=FATAL) from error
+        if options["json"]:
+            self.stdout.write(
+                json.dumps(result_json(result), ensure_ascii=False, indent=2, default=str)
+            )
+        else:
+            self._print(result)
+
+    def _print(self, result: SearchResult) -> None:
+        for note in result.notes:
+            self.stderr.write(note)
+        for hit in result.hits:
+            self._print_hit(hit)
+        methods = ", ".join(f"{arm.name} {arm.method}" for arm in result.arms)
+        self.stdout.write(f"{result.total} found · {result.milliseconds:.0f} ms · {methods}")
+
+    def _print_hit(self, hit: Hit) -> None:
+        heading = " > ".join(hit.heading_path)
+        self.stdout.write(
+            self.style.MIGRATE_HEADING(f"{hit.rank}. {hit.title}") + (f" · {heading}" if heading else "")
+        )
+        self.stdout.write("   " + " ".join(hit.snippet.text.split()))
+        scores = [f"fused {hit.fused:.3f}"]
+        scores += [f"similarity {hit.similarity:.3f}"] if hit.similarity is not None else []
+        scores += [f"bm25 {hit.lexical:.2f}"] if hit.lexical is not None else []
+        self.stdout.write(f"   {hit.collection_slug} · {' · '.join(scores)}\n")
+
+
+def result_json(result: SearchResult) -> dict[str, Any]:
+    """The whole answer as plain data."""
+    return asdict(result)
