@@ -1,5 +1,6 @@
 """Base serializers of what requests bring."""
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 from django.http import QueryDict
@@ -15,7 +16,8 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         known = [name for name, field in self.fields.items() if not field.read_only]
-        if unknown := [name for name in data if name not in known]:
+        names = data if isinstance(data, Mapping) else ()
+        if unknown := [name for name in names if name not in known]:
             detail = f"This name is not known here. Known are: {', '.join(sorted(known))}."
             raise serializers.ValidationError(dict.fromkeys(unknown, detail), code="unknown")
         return super().to_internal_value(data)

@@ -1,0 +1,248 @@
+"""Whatever a stranger sends, the API answers in one shape, and never with a 500."""
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from django.test import Client
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rest_framework.test import APIClient
+
+from common import bounded_json
+from common.errors import InvalidInput
+from common.parsers import MAX_JSON_BYTES
+from documents.tests.factories import CollectionFactory, MembershipFactory
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+COLLECTIONS = "/api/v1/collections/"
+DOCUMENTS = "/api/v1/documents/"
+SEARCH = "/api/v1/search/"
+
+
+@pytest.fixture
+def client() -> APIClient:
+    member = MembershipFactory()
+    CollectionFactory(workspace=member.workspace, slug="notes")
+    client = APIClient()
+    client.force_login(member.user)
+    return client
+
+
+def post(client: Client, url: str, body: bytes, content_type: str = "application/json") -> Any:
+    return client.generic("POST", url, body, content_type=content_type)
+
+
+def assert_shaped(answer: Any, status: int) -> dict[str, Any]:
+    assert answer.status_code == status
+    body: dict[str, Any] = answer.json()
+    assert list(body) == ["type", "code", "detail", "errors"]
+    assert body["errors"]
+    for fault in body["errors"]:
+        assert set(fault) == {"code", "detail", "attr"}
+    assert (body["code"], body["detail"]) == (
+        body["errors"][0]["code"],
+        body["errors"][0]["detail"],
+    )
+    return body
+
+
+def test_every_fault_of_a_request_is_told_at_once(client: APIClient) -> None:
+    body = assert_shaped(client.get(SEARCH, {"k": 0, "mode": "magic"}), 400)
+    assert body["type"] == "validation_error"
+    assert {fault["attr"] for fault in body["errors"]} == {"q", "k", "mode"}
+
+
+def test_errors_of_the_whole_request_name_no_field(client: APIClient) -> None:
+    body = assert_shaped(client.get("/api/v1/documents/1/"), 404)
+    assert body["type"] == "client_error"
+    assert body["errors"][0]["attr"] is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"7",
+        b'"text"',
+        b"\xff\xfe",
+        b'{"q": "\xc3\x28"}',
+        b'{"q": "a", "k": NaN}',
+        b'{"q": "a", "k": Infinity}',
+        b'{"q": "a", "k": 1e999}',
+        b'{"q": "a", "k": ' + b"9" * 5000 + b"}",
+        b'{"q": "\\ud800"}',
+        b'{"q": "\\u0000"}',
+        b'{"\\u0000": 1}',
+        b'{"q":' + b"[" * 100_000,
+        b'{"q":' + b"[" * 40 + b"]" * 40 + b"}",
+        b'{"q": [' + b"1," * 60_000 + b"1]}",
+    ],
+    ids=lambda body: repr(body[:30]),
+)
+def test_json_that_cannot_be_is_refused(client: APIClient, body: bytes) -> None:
+    assert_shaped(post(client, SEARCH, body), 400)
+
+
+def test_json_that_is_too_large_is_refused_before_it_is_parsed(client: APIClient) -> None:
+    body = assert_shaped(post(client, SEARCH, b'{"q": "' + b"x" * MAX_JSON_BYTES), 413)
+    assert body["code"] == "too_large"
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "\u2603"],
+)
+def test_other_formats_than_json_are_refused(client: APIClient, content_type: str) -> None:
+    assert_shaped(post(client, SEARCH, b"q=a", content_type), 415)
+
+
+BOUNDARY = "multipart/form-data; boundary=b"
+
+
+def part(disposition: bytes, body: bytes = b"x") -> bytes:
+    return b"--b\r\nContent-Disposition: form-data; " + disposition + b"\r\n\r\n" + body + b"\r\n"
+
+
+NOTES = part(b'name="collection"', b"notes")
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"", BOUNDARY),
+        (b"--b--", "multipart/form-data"),
+        (b"garbage", BOUNDARY),
+        (b"--b\r\n\r\n", BOUNDARY),
+        (NOTES, BOUNDARY),
+        (NOTES + part(b'name="files"; filename=""') + b"--b--", BOUNDARY),
+        (NOTES + part(b'name="files\xff"; filename="a"') + b"--b--", BOUNDARY),
+        (NOTES + part(b'name="files\x00"; filename="a"') + b"--b--", BOUNDARY),
+        (part(b'name="collection"', b"\xff\x00") + b"--b--", BOUNDARY),
+        (b"".join(part(b'name="f%d"' % n) for n in range(3000)) + b"--b--", BOUNDARY),
+        (b"".join(part(b'name="files"; filename="a"') for _ in range(1200)) + b"--b--", BOUNDARY),
+        (NOTES + part(b'name="metadata"', b"[" * 200_000) + b"--b--", BOUNDARY),
+        (
+            b"--b\r\nContent-Disposition: form-data; name=a\r\n"
+            b"Content-Transfer-Encoding: base64\r\n\r\n!!!\r\n--b--",
+            BOUNDARY,
+        ),
+    ],
+)
+def test_broken_forms_are_refused(client: APIClient, body: bytes, content_type: str) -> None:
+    assert_shaped(post(client, DOCUMENTS, body, content_type), 400)
+
+
+def test_form_fields_that_are_too_large_are_refused(client: APIClient) -> None:
+    form = part(b'name="metadata"', b"x" * 3_000_000) + b"--b--"
+    assert_shaped(post(client, DOCUMENTS, form, BOUNDARY), 413)
+
+
+@pytest.mark.parametrize(
+    "name", [b"\xff\xfe.txt", b"a\x00b.txt", b"a/../../b.txt", b"n" * 5000 + b".txt", b"\x1f.txt"]
+)
+def test_strange_names_of_files_do_no_harm(client: APIClient, name: bytes) -> None:
+    form = NOTES + part(b'name="files"; filename="' + name + b'"', b"A text.") + b"--b--"
+    answer = post(client, DOCUMENTS, form, BOUNDARY)
+    assert answer.status_code in (202, 400)
+
+
+def test_other_methods_and_other_answers_than_there_are(client: APIClient) -> None:
+    assert_shaped(client.put(COLLECTIONS, {}), 405)
+    assert_shaped(client.delete(SEARCH), 405)
+    assert_shaped(client.options(SEARCH), 405)
+    assert_shaped(client.get(COLLECTIONS, HTTP_ACCEPT="text/csv"), 406)
+
+
+@pytest.mark.parametrize(
+    "credentials", [b"a\x00:b", b"a:b\x00", b"\xff\xfe:\xff", b"nobody", b"", b":" * 9000]
+)
+def test_strange_credentials_are_not_accepted(credentials: bytes) -> None:
+    header = "Basic " + b64encode(credentials).decode()
+    assert_shaped(APIClient().get(COLLECTIONS, HTTP_AUTHORIZATION=header), 401)
+
+
+@pytest.mark.parametrize("header", ["Basic", "Basic a b", "Basic ===", "Bearer x", "\u00ff", ""])
+def test_strange_authorization_is_not_accepted(header: str) -> None:
+    assert_shaped(APIClient().get(COLLECTIONS, HTTP_AUTHORIZATION=header), 401)
+
+
+@pytest.mark.parametrize("url", [COLLECTIONS, "/", "/admin/"])
+@pytest.mark.parametrize(
+    "cookie", ['sessionid="aaaaaaaaaaaa\\000"', 'csrftoken="\\000"', "sessionid=\xff\xff"]
+)
+def test_strange_cookies_are_nobody(url: str, cookie: str) -> None:
+    answer = APIClient().get(url, HTTP_COOKIE=cookie)
+    assert answer.status_code == (401 if url == COLLECTIONS else 302)
+
+
+@pytest.mark.parametrize("slug", ["no such", "\u00ff", "x" * 5000, "../..", "'; --"])
+def test_strange_workspaces_are_not_found(client: APIClient, slug: str) -> None:
+    assert_shaped(client.get(COLLECTIONS, headers={"X-Workspace": slug}), 404)
+
+
+# --- anything at all ---------------------------------------------------------------------------
+
+characters = st.characters(codec=None)
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(characters)
+anything = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(characters), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+BODIES = {
+    SEARCH: ["q", "collection", "type", "mode", "k", "offset", "fusion", "group", "explain"],
+    COLLECTIONS: ["name", "slug", "description", "language", "chunker", "chunker_options"],
+    DOCUMENTS: ["collection", "key", "text", "title", "media_type", "metadata", "policy"],
+}
+VALID = {
+    SEARCH: {"q": "words", "mode": "lexical"},
+    COLLECTIONS: {"name": "Name"},
+    DOCUMENTS: {"collection": "notes", "key": "k", "text": "words"},
+}
+fuzzed = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.mark.parametrize("url", BODIES)
+@fuzzed
+@given(data=st.data())
+def test_no_body_makes_a_server_error(client: APIClient, url: str, data: st.DataObject) -> None:
+    changes = data.draw(st.dictionaries(st.sampled_from(BODIES[url]), anything, max_size=3))
+    body = json.dumps({**VALID[url], **changes}).encode()
+    answer = post(client, url, body)
+    if answer.status_code >= 400:
+        assert_shaped(answer, answer.status_code)
+    assert answer.status_code in (200, 201, 202, 400, 404, 409)
+
+
+@pytest.mark.parametrize("url", [*BODIES, "/api/v1/runs/"])
+@fuzzed
+@given(data=st.data())
+def test_no_parameters_make_a_server_error(
+    client: APIClient, url: str, data: st.DataObject
+) -> None:
+    names = st.sampled_from([*BODIES[SEARCH], "key", "status", "state", "cursor", "page_size"])
+    text = st.text(st.characters(codec="utf-8"))
+    parameters = data.draw(st.dictionaries(names, text | st.integers(), max_size=3))
+    answer = client.get(url, {**({"q": "words"} if url == SEARCH else {}), **parameters})
+    assert answer.status_code in (200, 400, 404)
+
+
+@given(anything)
+def test_what_passes_the_check_can_be_stored(value: Any) -> None:
+    """Neither NUL, nor half a surrogate pair, nor a number that JSON lacks comes through."""
+    try:
+        bounded_json.check(value)
+    except InvalidInput:
+        return
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    assert "\\u0000" not in text
+    text.encode()

@@ -1,0 +1,611 @@
+"""The API of collections, documents, chunks and runs."""
+
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from rest_framework.test import APIClient
+
+from accounts.models import Membership, Role
+from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
+from documents.tests.factories import (
+    PASSWORD,
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    ItemFactory,
+    MembershipFactory,
+    RunFactory,
+    WorkspaceFactory,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+COLLECTIONS = "/api/v1/collections/"
+DOCUMENTS = "/api/v1/documents/"
+RUNS = "/api/v1/runs/"
+
+
+@pytest.fixture
+def alice() -> Membership:
+    """The owner."""
+    return MembershipFactory()
+
+
+@pytest.fixture
+def notes(alice: Membership) -> Collection:
+    return CollectionFactory(workspace=alice.workspace, slug="notes", name="Notes")
+
+
+def logged_in(member: Membership) -> APIClient:
+    client = APIClient()
+    client.force_login(member.user)
+    return client
+
+
+@pytest.fixture
+def client(alice: Membership) -> APIClient:
+    return logged_in(alice)
+
+
+@pytest.fixture
+def viewer(alice: Membership) -> APIClient:
+    """Bob may read."""
+    return logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
+
+
+@pytest.fixture
+def outsider() -> APIClient:
+    """Charlie works elsewhere."""
+    return logged_in(MembershipFactory())
+
+
+# --- who may what ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def everything(notes: Collection) -> dict[str, str]:
+    """An address of each kind, all of which exist."""
+    document = DocumentFactory(collection=notes)
+    ChunkFactory(document=document)
+    run = RunFactory(collection=notes)
+    return {
+        "collection": f"{COLLECTIONS}notes/",
+        "document": f"{DOCUMENTS}{document.pk}/",
+        "chunks": f"{DOCUMENTS}{document.pk}/chunks/",
+        "run": f"{RUNS}{run.pk}/",
+        "items": f"{RUNS}{run.pk}/items/",
+    }
+
+
+def test_members_read_and_outsiders_find_nothing(
+    viewer: APIClient, outsider: APIClient, everything: dict[str, str]
+) -> None:
+    for name, url in everything.items():
+        assert viewer.get(url).status_code == 200, name
+        assert outsider.get(url).status_code == 404, name
+    for url in (COLLECTIONS, DOCUMENTS, RUNS):
+        assert len(viewer.get(url).json()["results"]) == 1
+        assert outsider.get(url).json()["results"] == []
+
+
+def test_viewers_may_not_write_and_outsiders_still_find_nothing(
+    viewer: APIClient, outsider: APIClient, everything: dict[str, str]
+) -> None:
+    text = {"collection": "notes", "key": "k", "text": "words"}
+    for method, url, body in [
+        ("patch", everything["collection"], {"name": "Mine"}),
+        ("delete", everything["collection"], None),
+        ("delete", everything["document"], None),
+        ("post", DOCUMENTS, text),
+    ]:
+        assert getattr(viewer, method)(url, body).status_code == 403, (method, url)
+        assert getattr(outsider, method)(url, body).status_code == 404, (method, url)
+    assert viewer.post(COLLECTIONS, {"name": "New"}).status_code == 403
+    assert Collection.objects.get(slug="notes").name == "Notes"
+    assert Document.objects.count() == 1
+
+
+def test_strangers_are_asked_to_log_in(everything: dict[str, str]) -> None:
+    for url in (*everything.values(), COLLECTIONS, DOCUMENTS, RUNS):
+        answer = APIClient().get(url)
+        assert answer.status_code == 401
+        assert answer.json()["code"] == "not_authenticated"
+
+
+def test_programs_log_in_by_name_and_password(alice: Membership, notes: Collection) -> None:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=basic(alice.user.username, PASSWORD))
+    assert client.get(COLLECTIONS).status_code == 200
+    client.credentials(HTTP_AUTHORIZATION=basic(alice.user.username, "wrong"))
+    assert client.get(COLLECTIONS).status_code == 401
+
+
+def basic(name: str, password: str) -> str:
+    from base64 import b64encode
+
+    return "Basic " + b64encode(f"{name}:{password}".encode()).decode()
+
+
+def test_a_session_must_show_its_csrf_token(alice: Membership) -> None:
+    client = APIClient(enforce_csrf_checks=True)
+    client.force_login(alice.user)
+    answer = client.post(COLLECTIONS, {"name": "Forged"})
+    assert answer.status_code == 403
+    assert not Collection.objects.exists()
+
+
+def test_access_lists_hide_documents_and_chunks(
+    client: APIClient, viewer: APIClient, alice: Membership, notes: Collection
+) -> None:
+    secret = DocumentFactory(collection=notes, access=[f"user:{alice.user.pk}"])
+    ChunkFactory(document=secret)
+    assert client.get(f"{DOCUMENTS}{secret.pk}/chunks/").status_code == 200
+    assert viewer.get(f"{DOCUMENTS}{secret.pk}/").status_code == 404
+    assert viewer.get(f"{DOCUMENTS}{secret.pk}/chunks/").status_code == 404
+    assert viewer.get(f"{COLLECTIONS}notes/").json()["document_count"] == 0
+    assert client.get(f"{COLLECTIONS}notes/").json()["document_count"] == 1
+
+
+# --- workspaces --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def second(alice: Membership) -> Collection:
+    """A collection of Alice's other workspace."""
+    workspace = WorkspaceFactory(slug="second")
+    MembershipFactory(user=alice.user, workspace=workspace)
+    return CollectionFactory(workspace=workspace, slug="elsewhere")
+
+
+def test_the_workspace_is_the_first_or_the_named_one(
+    client: APIClient, notes: Collection, second: Collection
+) -> None:
+    def slugs(url: str = COLLECTIONS, **headers: str) -> list[str]:
+        return [row["slug"] for row in client.get(url, headers=headers).json()["results"]]
+
+    assert slugs() == ["notes"]
+    assert slugs(f"{COLLECTIONS}?workspace=second") == ["elsewhere"]
+    assert slugs(**{"X-Workspace": "second"}) == ["elsewhere"]
+
+
+def test_a_workspace_of_others_is_not_there(client: APIClient) -> None:
+    WorkspaceFactory(slug="theirs")
+    answer = client.get(COLLECTIONS, {"workspace": "theirs"})
+    assert answer.status_code == 404
+    assert "theirs" in answer.json()["detail"]
+
+
+def test_an_id_needs_no_workspace_but_obeys_a_named_one(
+    client: APIClient, notes: Collection, second: Collection
+) -> None:
+    document = DocumentFactory(collection=second)
+    url = f"{DOCUMENTS}{document.pk}/"
+    assert client.get(url).status_code == 200
+    assert client.get(url, {"workspace": "second"}).status_code == 200
+    assert client.get(url, {"workspace": notes.workspace.slug}).status_code == 404
+
+
+def test_who_belongs_nowhere_is_told_so() -> None:
+    member = MembershipFactory()
+    client = logged_in(member)
+    member.delete()
+    answer = client.get(COLLECTIONS)
+    assert answer.status_code == 404
+    assert "no workspace" in answer.json()["detail"]
+
+
+# --- collections -------------------------------------------------------------------------------
+
+
+def test_a_collection_is_made_changed_and_deleted(client: APIClient) -> None:
+    made = client.post(
+        COLLECTIONS,
+        {
+            "name": "Package leaflets",
+            "language": "de",
+            "chunker": "recursive",
+            "chunker_options": {"max_tokens": 200},
+        },
+    )
+    assert made.status_code == 201
+    body = made.json()
+    assert body["slug"] == "package-leaflets"
+    assert body["chunker_options"] == {"max_tokens": 200}
+    assert body["space"]["dimensions"] == 384
+    assert body["document_count"] == 0
+    assert client.get(body["url"]).json() == body
+
+    changed = client.patch(body["url"], {"name": "Leaflets", "description": "Of medicines"})
+    assert changed.status_code == 200
+    assert changed.json()["name"] == "Leaflets"
+    assert changed.json()["language"] == "de"
+
+    assert client.delete(body["url"]).status_code == 204
+    assert client.get(body["url"]).status_code == 404
+    assert not Collection.objects.exists()
+
+
+def test_a_slug_that_is_taken_is_a_conflict(client: APIClient, notes: Collection) -> None:
+    answer = client.post(COLLECTIONS, {"name": "Notes"})
+    assert answer.status_code == 409
+    assert answer.json()["code"] == "conflict"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "name"),
+        ({"name": " "}, "name"),
+        ({"name": "x" * 201}, "name"),
+        ({"name": "a\x00b"}, "name"),
+        ({"name": ["a"]}, "name"),
+        ({"name": "a", "slug": "No Slug"}, "slug"),
+        ({"name": "a", "slug": "UPPER"}, "slug"),
+        ({"name": "!!!"}, "slug"),
+        ({"name": "a", "language": "klingon"}, "language"),
+        ({"name": "a", "chunker": "magic"}, "chunker"),
+        ({"name": "a", "chunker_options": {"size": 1}}, "chunker_options.size"),
+        ({"name": "a", "chunker_options": {"max_tokens": 0}}, "chunker_options.max_tokens"),
+        ({"name": "a", "chunker_options": {"max_tokens": 20}}, "chunker_options.overlap"),
+        ({"name": "a", "chunker_options": 7}, "chunker_options.non_field_errors"),
+        ({"name": "a", "space": 1}, "space"),
+    ],
+)
+def test_a_collection_that_cannot_be_is_refused_by_name(
+    client: APIClient, body: dict[str, Any], field: str
+) -> None:
+    answer = client.post(COLLECTIONS, body)
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["attr"] == field
+    assert not Collection.objects.exists()
+
+
+def test_what_is_fixed_cannot_be_patched(client: APIClient, notes: Collection) -> None:
+    answer = client.patch(f"{COLLECTIONS}notes/", {"slug": "other"})
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["attr"] == "slug"
+
+
+# --- documents ---------------------------------------------------------------------------------
+
+
+def test_a_text_is_queued_as_a_run(client: APIClient, notes: Collection) -> None:
+    answer = client.post(
+        DOCUMENTS,
+        {
+            "collection": "notes",
+            "key": "meeting-1",
+            "title": "Meeting",
+            "text": "# Decisions\n\nWe move in March.",
+            "media_type": "text/markdown",
+            "metadata": {"year": 2026},
+        },
+    )
+    assert answer.status_code == 202
+    run = IngestionRun.objects.get()
+    assert answer.json()["id"] == run.pk
+    assert answer.json()["state"] == "running"
+    assert answer.json()["total"] == 1
+    assert answer.json()["url"] == answer.headers["Location"]
+    assert client.get(answer.json()["url"]).json()["items"][0]["state"] == "waiting"
+    found = client.get(DOCUMENTS, {"collection": "notes", "key": "meeting-1"}).json()["results"]
+    assert [row["status"] for row in found] == ["queued"]
+
+
+def test_files_are_queued_with_their_paths_as_keys(client: APIClient, notes: Collection) -> None:
+    answer = client.post(
+        DOCUMENTS,
+        {
+            "collection": "notes",
+            "files": [
+                SimpleUploadedFile("a.txt", b"The first text."),
+                SimpleUploadedFile("a.txt", b"The second text."),
+            ],
+            "paths": ["one/a.txt", "two/a.txt"],
+            "metadata": '{"year": 2026}',
+        },
+        format="multipart",
+    )
+    assert answer.status_code == 202
+    assert answer.json()["total"] == 2
+    assert set(Document.objects.values_list("key", flat=True)) == {"one/a.txt", "two/a.txt"}
+
+
+def test_a_file_without_a_path_is_known_by_its_name(client: APIClient, notes: Collection) -> None:
+    file = SimpleUploadedFile("../../etc/note.txt", b"A text.")
+    answer = client.post(DOCUMENTS, {"collection": "notes", "files": file}, format="multipart")
+    assert answer.status_code == 202
+    assert Document.objects.get().key == "note.txt"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"key": "k", "text": "t"}, "collection"),
+        ({"collection": "notes", "text": "t"}, "key"),
+        ({"collection": "notes", "key": "k"}, "text"),
+        ({"collection": "notes", "key": "k", "text": ""}, "text"),
+        ({"collection": "notes", "key": "k", "text": " \n "}, "text"),
+        ({"collection": "notes", "key": "k", "text": {"no": "text"}}, "text"),
+        ({"collection": "notes", "key": "k", "text": ["t"]}, "text"),
+        ({"collection": "notes", "key": "k", "text": "nul\x00"}, "text"),
+        ({"collection": "notes", "key": "", "text": "t"}, "key"),
+        ({"collection": "notes", "key": "k" * 1025, "text": "t"}, "key"),
+        ({"collection": "notes", "key": "\U0001f600" * 1000, "text": "t"}, "key"),
+        ({"collection": "notes", "key": "k", "text": "t", "title": "x" * 501}, "title"),
+        ({"collection": "notes", "key": "k", "text": "t", "media_type": "text"}, "media_type"),
+        ({"collection": "notes", "key": "k", "text": "t", "media_type": "a/b"}, "media_type"),
+        ({"collection": "notes", "key": "k", "text": "t", "policy": "magic"}, "policy"),
+        ({"collection": "notes", "key": "k", "text": "t", "metadata": [1]}, "metadata"),
+        ({"collection": "notes", "key": "k", "text": "t", "metadata": {"a": "\x00"}}, "metadata.a"),
+        ({"collection": "notes", "key": "k", "text": "t", "metadata": {"\x00": 1}}, "metadata"),
+        (
+            {"collection": "notes", "key": "k", "text": "t", "metadata": {"a": "x" * 20_001}},
+            "metadata",
+        ),
+        ({"collection": "notes", "key": "k", "text": "t", "title\x00": 1}, None),
+    ],
+)
+def test_a_text_that_cannot_be_is_refused_by_name(
+    client: APIClient, notes: Collection, body: dict[str, Any], field: str | None
+) -> None:
+    answer = client.post(DOCUMENTS, body)
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["attr"] == field
+    assert not Document.objects.exists()
+
+
+def test_an_unknown_collection_is_not_found_and_those_there_are_named(
+    client: APIClient, notes: Collection
+) -> None:
+    body = {"collection": "note", "key": "k", "text": "t"}
+    for answer in (client.post(DOCUMENTS, body), client.get(DOCUMENTS, {"collection": "note"})):
+        assert answer.status_code == 404
+        assert "notes" in answer.json()["detail"]
+
+
+def test_a_form_that_cannot_be_is_refused_by_name(client: APIClient, notes: Collection) -> None:
+    file = SimpleUploadedFile("a.txt", b"text")
+    for form, field in [
+        ({"collection": "notes"}, "files"),
+        ({"collection": "notes", "files": "no file"}, "files.0"),
+        ({"files": file}, "collection"),
+        ({"collection": "notes", "files": file, "paths": ["a", "b"]}, "paths"),
+        ({"collection": "notes", "files": file, "paths": ["a\x00"]}, "paths.0"),
+        ({"collection": "notes", "files": file, "metadata": "{"}, "metadata"),
+        ({"collection": "notes", "files": file, "metadata": "[1]"}, "metadata"),
+        ({"collection": "notes", "files": file, "metadata": '{"a": "\\u0000"}'}, "metadata"),
+        ({"collection": "notes", "files": file, "metadata": '{"a":' * 9000}, "metadata"),
+        ({"collection": "notes", "files": file, "text": "both"}, "text"),
+    ]:
+        answer = client.post(DOCUMENTS, form, format="multipart")
+        assert answer.status_code == 400, form
+        assert answer.json()["errors"][0]["attr"] == field
+    assert not Document.objects.exists()
+
+
+def test_lists_are_narrowed_by_what_the_query_names(
+    client: APIClient, alice: Membership, notes: Collection
+) -> None:
+    other = CollectionFactory(workspace=alice.workspace)
+    ready = DocumentFactory(collection=notes, key="same")
+    failed = DocumentFactory(
+        collection=other,
+        key="same",
+        status=Document.Status.FAILED,
+        error_code="encrypted",
+        error="The file is encrypted. Remove the password.",
+        media_type="application/pdf",
+    )
+    DocumentFactory(collection=notes, key="old", is_current=False)
+
+    def ids(**parameters: str) -> list[int]:
+        return [row["id"] for row in client.get(DOCUMENTS, parameters).json()["results"]]
+
+    assert ids() == [failed.pk, ready.pk]
+    assert ids(collection="notes") == [ready.pk]
+    assert ids(key="same", collection=other.slug) == [failed.pk]
+    assert ids(status="failed") == ids(media_type="application/pdf") == [failed.pk]
+    assert ids(key="nobody") == []
+    assert client.get(f"{DOCUMENTS}{failed.pk}/").json()["error"] == {
+        "code": "encrypted",
+        "message": "The file is encrypted. Remove the password.",
+    }
+    assert client.get(f"{DOCUMENTS}{ready.pk}/").json()["error"] is None
+
+
+def test_a_deleted_document_is_gone_with_its_chunks(client: APIClient, notes: Collection) -> None:
+    document = DocumentFactory(collection=notes)
+    ChunkFactory(document=document)
+    assert client.delete(f"{DOCUMENTS}{document.pk}/").status_code == 204
+    assert not Document.objects.exists()
+    assert not Chunk.objects.exists()
+
+
+def test_chunks_come_in_the_order_of_the_text(client: APIClient, notes: Collection) -> None:
+    document = DocumentFactory(collection=notes)
+    chunks = [ChunkFactory(document=document) for _ in range(5)]
+    url: str | None = f"{DOCUMENTS}{document.pk}/chunks/?page_size=2"
+    seen = []
+    while url:
+        page = client.get(url).json()
+        seen += page["results"]
+        url = page["next"]
+    assert [row["id"] for row in seen] == [chunk.pk for chunk in chunks]
+    assert seen[0]["text"] == chunks[0].text
+    assert (seen[1]["start"], seen[1]["end"]) == (chunks[1].start, chunks[1].end)
+    assert not {"embedding", "search_vector"} & seen[0].keys()
+
+
+# --- runs --------------------------------------------------------------------------------------
+
+
+def test_a_run_shows_its_failures_first_and_why(client: APIClient, notes: Collection) -> None:
+    run = RunFactory(collection=notes, total=2, ready=1, failed=1, timings={"parse": 0.5})
+    document = DocumentFactory(collection=notes)
+    ItemFactory(run=run, name="good.txt", state=IngestionItem.State.READY, document=document)
+    ItemFactory(
+        run=run,
+        name="bad.pdf",
+        state=IngestionItem.State.FAILED,
+        error_code="encrypted",
+        error="The file is encrypted. Remove the password.",
+    )
+
+    answer = client.get(f"{RUNS}{run.pk}/").json()
+    assert [item["name"] for item in answer["items"]] == ["bad.pdf", "good.txt"]
+    assert answer["items"][0]["error"] == {
+        "code": "encrypted",
+        "message": "The file is encrypted. Remove the password.",
+    }
+    assert answer["items"][1]["document"] == document.pk
+    assert answer["items"][1]["error"] is None
+    assert (answer["settled"], answer["is_finished"]) == (2, False)
+    assert answer["timings"] == {"parse": 0.5}
+
+    failed = client.get(answer["items_url"], {"state": "failed"}).json()["results"]
+    assert [item["name"] for item in failed] == ["bad.pdf"]
+
+
+def test_runs_are_narrowed_by_collection_and_state(
+    client: APIClient, alice: Membership, notes: Collection
+) -> None:
+    run = RunFactory(collection=notes, state=IngestionRun.State.PARTIAL)
+    RunFactory(collection=CollectionFactory(workspace=alice.workspace))
+    for parameters in ({"collection": "notes"}, {"state": "partial"}):
+        rows = client.get(RUNS, parameters).json()["results"]
+        assert [row["id"] for row in rows] == [run.pk]
+
+
+def test_a_run_of_many_files_shows_the_first_and_pages_through_all(
+    client: APIClient, notes: Collection
+) -> None:
+    run = RunFactory(collection=notes)
+    IngestionItem.objects.bulk_create(
+        IngestionItem(workspace=notes.workspace, run=run, name=f"{n}.txt") for n in range(250)
+    )
+    answer = client.get(f"{RUNS}{run.pk}/").json()
+    assert len(answer["items"]) == 200
+    first = client.get(answer["items_url"], {"page_size": 200}).json()
+    second = client.get(first["next"]).json()
+    assert len({item["id"] for item in first["results"] + second["results"]}) == 250
+
+
+# --- lists -------------------------------------------------------------------------------------
+
+
+def test_pages_are_stable_while_rows_are_added(client: APIClient, notes: Collection) -> None:
+    old = [DocumentFactory(collection=notes).pk for _ in range(4)]
+    first = client.get(DOCUMENTS, {"page_size": 2}).json()
+    DocumentFactory(collection=notes)
+    second = client.get(first["next"]).json()
+    assert [row["id"] for row in first["results"] + second["results"]] == old[::-1]
+    assert second["next"] is None
+    assert client.get(second["previous"]).json()["results"] == first["results"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("page_size=0", "page_size"),
+        ("page_size=201", "page_size"),
+        ("page_size=many", "page_size"),
+        ("cursor=nonsense", "cursor"),
+        ("cursor=%00", "cursor"),
+        ("cursor=cD1hYmM=", "cursor"),  # p=abc
+        ("cursor=cD05OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5", "cursor"),  # p=9999…
+        ("cursor=cD0lMDA=", "cursor"),  # p=%00
+        ("cursor=cD0tMQ==", "cursor"),  # p=-1
+        ("status=magic", "status"),
+        ("collection=no/slug", "collection"),
+        ("key=%00", "key"),
+        ("key=" + "k" * 1025, "key"),
+        ("media_type=%00", "media_type"),
+        ("workspace=%00", "workspace"),
+        ("colection=notes", "colection"),
+        ("format=xml", "format"),
+        ("%00=%00", "\x00"),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused_by_name(
+    client: APIClient, notes: Collection, query: str, field: str
+) -> None:
+    answer = client.get(f"{DOCUMENTS}?{query}")
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["attr"] == field
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "documents/0/",
+        "documents/99999999999999999999999999/",
+        "documents/-1/",
+        "documents/abc/",
+        "documents/1%00/",
+        "documents/1e9/",
+        "documents/" + "9" * 5000 + "/",
+        "documents/99999999999999999999999999/chunks/",
+        "runs/99999999999999999999999999/",
+        "runs/99999999999999999999999999/items/",
+        "collections/%00/",
+        "collections/no-such/",
+        "collections/%F0%9F%98%80/",
+        "nothing/",
+        "collections",
+        "",
+    ],
+)
+def test_what_is_not_there_is_not_found_in_json(client: APIClient, path: str) -> None:
+    answer = client.get(f"/api/v1/{path}")
+    assert answer.status_code == 404
+    assert answer.json()["code"] == "not_found"
+
+
+@pytest.mark.parametrize("url", [COLLECTIONS, DOCUMENTS, RUNS])
+def test_twenty_rows_cost_as_many_queries_as_one(
+    client: APIClient, alice: Membership, url: str
+) -> None:
+    def grow() -> None:
+        collection = CollectionFactory(workspace=alice.workspace)
+        DocumentFactory(collection=collection)
+        RunFactory(collection=collection)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert client.get(url).status_code == 200
+        return len(captured)
+
+    grow()
+    before = queries()
+    for _ in range(20):
+        grow()
+    assert queries() == before <= 5
+
+
+def test_items_and_chunks_cost_no_query_each(client: APIClient, notes: Collection) -> None:
+    document, run = DocumentFactory(collection=notes), RunFactory(collection=notes)
+
+    def queries(url: str) -> int:
+        ChunkFactory(document=document)
+        ItemFactory(run=run, document=document)
+        with CaptureQueriesContext(connection) as captured:
+            assert client.get(url).status_code == 200
+        return len(captured)
+
+    for url in (
+        f"{DOCUMENTS}{document.pk}/chunks/",
+        f"{RUNS}{run.pk}/items/",
+        f"{RUNS}{run.pk}/",
+    ):
+        assert queries(url) == queries(url) == queries(url)
+
+
+def test_lists_never_read_vectors(client: APIClient, notes: Collection) -> None:
+    document = DocumentFactory(collection=notes)
+    ChunkFactory(document=document)
+    with CaptureQueriesContext(connection) as captured:
+        client.get(f"{DOCUMENTS}{document.pk}/chunks/")
+    assert not [query for query in captured if '"embedding"' in query["sql"]]
