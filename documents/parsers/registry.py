@@ -1,0 +1,116 @@
+"""Which parser reads which file. A new format is one file beside this one and one line here."""
+
+from pathlib import PurePosixPath
+
+from documents.parsers.base import (
+    DEFAULT_LIMITS,
+    Limits,
+    ParsedDocument,
+    ParseError,
+    Parser,
+)
+from documents.parsers.chunk_json import CHUNK_JSON, ChunkJsonParser, is_chunk_json_name
+from documents.parsers.html import HtmlParser
+from documents.parsers.markdown import MarkdownParser
+from documents.parsers.normalise import decode_text
+from documents.parsers.pdf import PdfParser
+from documents.parsers.plain import PlainParser
+from documents.parsers.sniff import (
+    Kind,
+    identify_binary,
+    is_html,
+    is_pdf,
+    text_but_no_prose,
+)
+
+PARSERS: tuple[Parser, ...] = (
+    PlainParser(),
+    MarkdownParser(),
+    HtmlParser(),
+    PdfParser(),
+    ChunkJsonParser(),
+)
+
+_BY_MEDIA_TYPE = {media_type: parser for parser in PARSERS for media_type in parser.media_types}
+_BY_SUFFIX = {suffix: parser for parser in PARSERS for suffix in parser.suffixes}
+_SUPPORTED = "Supported are text, Markdown, HTML, PDF and chunk JSON."
+
+
+def detect_media_type(data: bytes, *, name: str) -> str:
+    """The media type: by content, then, among texts, by suffix; never raises."""
+    return _detect(data, name).media_type
+
+
+def parse(
+    data: bytes,
+    *,
+    name: str,
+    max_bytes: int = DEFAULT_LIMITS.max_bytes,
+    max_pages: int = DEFAULT_LIMITS.max_pages,
+) -> ParsedDocument:
+    """Parse one file with the parser of what it really is; `ParseError` says why it cannot."""
+    if len(data) > max_bytes:
+        raise ParseError(
+            "too_large",
+            f"The file has {len(data):,} bytes, the limit is {max_bytes:,}. "
+            "Split it, or raise the limit.",
+        )
+    if not data.strip():
+        raise ParseError("empty", "The file is empty. Check that it was saved.")
+    kind = _detect(data, name)
+    _refuse_false_name(kind, name)
+    parser = _BY_MEDIA_TYPE.get(kind.media_type)
+    if parser is None:
+        raise _refusal(kind, name)
+    return parser.parse(data, name=name, limits=Limits(max_bytes=max_bytes, max_pages=max_pages))
+
+
+def _detect(data: bytes, name: str) -> Kind:
+    """Content decides; the name only chooses between formats that are all text."""
+    if is_chunk_json_name(name):
+        return Kind(CHUNK_JSON, "chunk JSON")
+    if is_pdf(data):
+        return Kind("application/pdf", "a PDF")
+    if is_html(data):
+        return Kind("text/html", "an HTML page")
+    if not _is_text(data):
+        return identify_binary(data)
+    return text_but_no_prose(data) or _by_suffix(name)
+
+
+def _by_suffix(name: str) -> Kind:
+    parser = _BY_SUFFIX.get(_suffix(name))
+    media_type = parser.media_types[0] if parser else "text/plain"
+    return Kind(media_type if media_type.startswith("text/") else "text/plain", "a text file")
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        decode_text(data)
+    except ParseError as error:
+        # Text in an unknown encoding is text still, and its parser says what is wrong with it.
+        return error.code != "binary"
+    return True
+
+
+def _refuse_false_name(kind: Kind, name: str) -> None:
+    if _suffix(name) == ".pdf" and kind.media_type != "application/pdf":
+        raise ParseError(
+            "wrong_type",
+            f"The file is named .pdf but is {kind.label}. Download it again, or name it rightly.",
+        )
+
+
+def _refusal(kind: Kind, name: str) -> ParseError:
+    parser = _BY_SUFFIX.get(_suffix(name))
+    if parser is not None:
+        return ParseError(
+            "binary", f"The file is named {_suffix(name)} but is {kind.label}. {_SUPPORTED}"
+        )
+    if kind.media_type == "application/octet-stream":
+        return ParseError("binary", f"The file is {kind.label}, not text. {_SUPPORTED}")
+    return ParseError("unsupported", f"The file is {kind.label}. {_SUPPORTED}")
+
+
+def _suffix(name: str) -> str:
+    return PurePosixPath(name.replace("\\", "/")).suffix.lower()

@@ -1,0 +1,114 @@
+"""What a file really is, by its first bytes."""
+
+import io
+import re
+import zipfile
+from dataclasses import dataclass
+
+import puremagic
+
+_HEAD = 4096
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+_OCTETS = "application/octet-stream"
+_HTML = re.compile(
+    rb"\s*(?:<\?xml[^>]{0,200}>|<!--.{0,1000}?-->|\s)*<(?:!doctype\s+html|html)\b", re.I | re.S
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A media type and what people call it, with its article: `a PNG image`."""
+
+    media_type: str
+    label: str
+
+
+#: A ZIP is known by what is in it: the first of these members that it has.
+_ZIP_MEMBERS = {
+    "word/document.xml": Kind(f"{_OFFICE}wordprocessingml.document", "a Word document (.docx)"),
+    "xl/workbook.xml": Kind(f"{_OFFICE}spreadsheetml.sheet", "an Excel workbook (.xlsx)"),
+    "ppt/presentation.xml": Kind(
+        f"{_OFFICE}presentationml.presentation", "a PowerPoint presentation (.pptx)"
+    ),
+    "META-INF/container.xml": Kind("application/epub+zip", "an EPUB book"),
+    "content.xml": Kind("application/vnd.oasis.opendocument", "an OpenDocument file"),
+    "META-INF/MANIFEST.MF": Kind("application/java-archive", "a Java archive"),
+}
+_ZIP = Kind("application/zip", "a ZIP archive")
+
+#: Formats that puremagic misses or confuses, and those whose bytes are valid text.
+_MAGIC: tuple[tuple[bytes, Kind], ...] = (
+    (b"\x89PNG", Kind("image/png", "a PNG image")),
+    (b"\xff\xd8\xff", Kind("image/jpeg", "a JPEG image")),
+    (b"GIF87a", Kind("image/gif", "a GIF image")),
+    (b"GIF89a", Kind("image/gif", "a GIF image")),
+    (b"II*\x00", Kind("image/tiff", "a TIFF image")),
+    (b"MM\x00*", Kind("image/tiff", "a TIFF image")),
+    (b"\x1f\x8b", Kind("application/gzip", "a gzip archive")),
+    (b"BZh", Kind("application/x-bzip2", "a bzip2 archive")),
+    (b"\xfd7zXZ\x00", Kind("application/x-xz", "an xz archive")),
+    (b"7z\xbc\xaf\x27\x1c", Kind("application/x-7z-compressed", "a 7-Zip archive")),
+    (b"Rar!\x1a\x07", Kind("application/vnd.rar", "a RAR archive")),
+    (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        Kind("application/x-ole-storage", "an old Office document (.doc, .xls, .ppt)"),
+    ),
+    (b"SQLite format 3\x00", Kind("application/vnd.sqlite3", "an SQLite database")),
+    (b"\x7fELF", Kind("application/x-executable", "a program (ELF)")),
+    (b"PAR1", Kind("application/vnd.apache.parquet", "a Parquet file")),
+)
+_TEXT_MAGIC: tuple[tuple[bytes, Kind], ...] = (
+    (b"{\\rtf", Kind("application/rtf", "an RTF document")),
+    (b"%!PS", Kind("application/postscript", "a PostScript file")),
+)
+
+
+def is_pdf(data: bytes) -> bool:
+    """Readers tolerate junk before the mark, but a text may also speak of `%PDF-`."""
+    head = data[:1024]
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"%PDF-") or (
+        b"%PDF-" in head and b"%%EOF" in data[-2048:]
+    )
+
+
+def is_html(data: bytes) -> bool:
+    """True where the file begins with its doctype or `<html`, in any ASCII-like encoding."""
+    head = data[:_HEAD].removeprefix(b"\xef\xbb\xbf")
+    return _HTML.match(head.replace(b"\0", b"")) is not None
+
+
+def text_but_no_prose(data: bytes) -> Kind | None:
+    """Formats made of ASCII characters that would be garbage as text."""
+    return _starts_with(data, _TEXT_MAGIC)
+
+
+def identify_binary(data: bytes) -> Kind:
+    """The kind of a file that is known not to be text."""
+    if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _identify_zip(data)
+    return _starts_with(data, _MAGIC) or _ask_puremagic(data)
+
+
+def _starts_with(data: bytes, table: tuple[tuple[bytes, Kind], ...]) -> Kind | None:
+    return next((kind for magic, kind in table if data.startswith(magic)), None)
+
+
+def _identify_zip(data: bytes) -> Kind:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = set(archive.namelist())
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, EOFError):
+        return Kind("application/zip", "a damaged ZIP archive or Office document")
+    return next((kind for member, kind in _ZIP_MEMBERS.items() if member in names), _ZIP)
+
+
+def _ask_puremagic(data: bytes) -> Kind:
+    try:
+        matches = puremagic.magic_string(data)
+    except (puremagic.PureError, ValueError):
+        return Kind(_OCTETS, "a binary file")
+    best = matches[0]
+    # Two bytes alike (0.2) are chance.
+    if best.confidence < 0.3 or not best.name:
+        return Kind(_OCTETS, "a binary file")
+    return Kind(best.mime_type or _OCTETS, f"a binary file ({best.name})")

@@ -1,0 +1,140 @@
+"""PDF: pages, outline, metadata, and the many ways in which a PDF cannot be read."""
+
+import zlib
+
+import pytest
+
+from documents.parsers import Heading, Page, ParseError, parse
+from documents.parsers.pdf_text import clean_page, find_title, join_pages
+from documents.tests.factories_files import encrypted_pdf, pdf, scanned_pdf
+
+
+def test_pages_are_numbered_and_their_offsets_point_at_their_text() -> None:
+    document = parse(pdf("First page.", "Second page.", "Third (page)."), name="a.pdf")
+    assert document.text == "First page.\n\nSecond page.\n\nThird (page)."
+    assert document.pages == (Page(0, 1), Page(13, 2), Page(27, 3))
+    assert document.media_type == "application/pdf"
+    assert document.rendering == "plain"
+
+
+def test_the_outline_gives_headings_where_their_words_stand() -> None:
+    data = pdf(
+        ["A book", "1 Introduction", "Words."],
+        ["2 Results and", "discussion", "Words about Results and discussion."],
+        outline=[("A Book", 0), ("Introduction", 0), ("Results and discussion", 1), ("Lost", 1)],
+    )
+    document = parse(data, name="a.pdf")
+    assert document.headings == (
+        Heading(document.text.index("A book"), 1, "A Book"),
+        Heading(document.text.index("1 Introduction"), 2, "Introduction"),
+        Heading(document.text.index("2 Results"), 2, "Results and discussion"),
+    )
+
+
+def test_metadata_title_and_language_are_read() -> None:
+    information = {
+        "Title": "A  fine title",
+        "Author": "Ann",
+        "CreationDate": "D:20240203040506+01'00'",
+        "ModDate": "nonsense",
+    }
+    document = parse(pdf("Text.", metadata=information, language="de-CH"), name="a.pdf")
+    assert document.title == "A fine title"
+    assert document.language == "de"
+    assert document.metadata["author"] == "Ann"
+    assert document.metadata["created_at"] == "2024-02-03T04:05:06+01:00"
+
+
+@pytest.mark.parametrize("title", ["", "Microsoft Word - draft.docx", "Untitled1"])
+def test_a_title_made_by_a_program_is_ignored(title: str) -> None:
+    document = parse(pdf("Text.", metadata={"Title": title}), name="annual_report.pdf")
+    assert document.title == "Annual report"
+
+
+def test_an_empty_user_password_opens() -> None:
+    assert parse(encrypted_pdf("Open text.", user_password=""), name="a.pdf").text == "Open text."
+
+
+def cut(data: bytes, share: float) -> bytes:
+    return data[: int(share * len(data))]
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "message"),
+    [
+        (encrypted_pdf("Secret.", user_password="x"), "encrypted", "Save a copy without"),
+        (cut(pdf("Text."), 0.5), "truncated", "ends too early"),
+        (b"%PDF-1.7\n", "truncated", "ends too early"),
+        (b"%PDF-1.7\ngarbage\nstartxref\n9\n%%EOF", "malformed", "damaged"),
+        (scanned_pdf(2), "no_text", "OCR"),
+        (pdf(), "no_text", "no page"),
+        (pdf(*["Page."] * 4), "too_large", "4 pages, the limit is 3"),
+    ],
+)
+def test_a_pdf_that_cannot_be_read_is_refused_with_a_cure(
+    data: bytes, code: str, message: str
+) -> None:
+    with pytest.raises(ParseError, match=message) as caught:
+        parse(data, name="a.pdf", max_pages=3)
+    assert caught.value.code == code
+
+
+def test_a_page_that_expands_beyond_reason_is_not_expanded() -> None:
+    bomb = zlib.compress(b"(x) Tj " * 6_000_000, level=9)
+    with pytest.raises(ParseError) as caught:
+        parse(_with_compressed_content(bomb), name="a.pdf")
+    assert caught.value.code in {"too_large", "malformed"}
+
+
+def test_one_unreadable_page_costs_only_itself() -> None:
+    data = pdf("One.", "Two.", "Three.").replace(b"/Contents 7 0 R", b"/Contents (oops)")
+    document = parse(data, name="a.pdf")
+    assert "One." in document.text
+    assert "Three." in document.text
+    assert document.pages[2].number == 3
+
+
+def test_nothing_is_logged_or_warned(
+    recwarn: pytest.WarningsRecorder,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for data in (pdf("Text."), pdf("Text.").replace(b"0000000", b"0000009")):
+        parse(data, name="a.pdf")
+    assert not recwarn.list
+    assert not caplog.records
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("raw", "clean"),
+    [
+        ("infor-\nmation", "information"),
+        ("soft\u00ad\nly and soft\u00adly", "softly and softly"),
+        ("Smith-\nJones, page 3-\n4", "Smith-\nJones, page 3-\n4"),
+        ("ﬁne oﬃce", "fine office"),
+        ("  a \t b  \n\n\n\n c\r\n\x00", "a b\n\nc"),
+    ],
+)
+def test_words_of_a_page_are_made_whole(raw: str, clean: str) -> None:
+    assert clean_page(raw) == clean
+
+
+def test_a_sentence_that_runs_over_the_page_is_not_torn_into_paragraphs() -> None:
+    assert join_pages(["It goes", "", "on. End.", "New"]) == (
+        "It goes\non. End.\n\nNew",
+        [0, 7, 8, 18],
+    )
+
+
+def test_a_title_in_the_middle_of_a_line_is_no_heading() -> None:
+    assert find_title("As the Introduction says, it is so.", "Introduction says") == 0
+    assert find_title("This is said by the Introduction too.", "Introduction") is None
+    assert find_title("x\n\nThe\ntitle", "the title") == 3
+
+
+def _with_compressed_content(content: bytes) -> bytes:
+    start, _, rest = pdf("x").partition(b"<< /Length ")
+    end = rest[rest.index(b"endstream") :]
+    stream = b"<< /Filter /FlateDecode /Length %d >>\nstream\n" % len(content)
+    return start + stream + content + b"\n" + end

@@ -1,0 +1,133 @@
+"""What a file is, whatever its name says; what is refused, and how it is told."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from documents.parsers import PARSERS, ParseError, detect_media_type, parse
+from documents.tests.factories_files import PNG, chunk_json, docx, encrypted_pdf, pdf, zipped
+
+HTML = b"<!DOCTYPE html><title>T</title><p>Some text in a page.</p>"
+OFFICE = "application/vnd.openxmlformats-officedocument."
+PDF = pdf("Text of a page.")
+
+
+WHOLE = [
+    (PDF, "a.pdf"),
+    (pdf("One", "Two", metadata={"Title": "T"}, outline=[("One", 0)]), "a.pdf"),
+    (encrypted_pdf("Secret", user_password=""), "a.pdf"),
+    (HTML, "a.html"),
+    (chunk_json(), "a_chunk_1.json"),
+    (docx(), "a.docx"),
+]
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "media_type"),
+    [
+        (b"hello", "a.txt", "text/plain"),
+        (b"hello", "README", "text/plain"),
+        (b"hello", "a.unheard-of", "text/plain"),
+        (b"a,b\n1,2", "table.csv", "text/plain"),
+        (b"# Hello", "folder/A.MD", "text/markdown"),
+        (b"%PDF- is the mark of a PDF", "notes.md", "application/pdf"),
+        (b"A PDF begins with %PDF-1.7", "notes.md", "text/markdown"),
+        (PDF, "a.pdf", "application/pdf"),
+        (PDF, "a.txt", "application/pdf"),
+        (b"junk before\n" + PDF, "a.pdf", "application/pdf"),
+        (HTML, "a.html", "text/html"),
+        (HTML, "a.txt", "text/html"),
+        (b"\n<!-- note -->\n<HTML><body>x", "a", "text/html"),
+        (b"<p>fragment</p>", "a.htm", "text/html"),
+        (b"<html> is a tag", "a.json", "text/html"),
+        (PNG, "a.txt", "image/png"),
+        (docx(), "a.docx", f"{OFFICE}wordprocessingml.document"),
+        (zipped({"a.txt": "x"}), "a.zip", "application/zip"),
+        (b"PK\x03\x04 torn \x00\x00\x00", "a.docx", "application/zip"),
+        (b"{\\rtf1 hello}", "a.txt", "application/rtf"),
+        (b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00", "a.gz", "application/gzip"),
+        (b"\x00\x01\x02\x03\xfe\xfd\x00\x07" * 9, "a.bin", "application/octet-stream"),
+        (chunk_json(), "x/07_examplol_chunk_001.json", "application/vnd.ragsite.chunk+json"),
+        (b"{}", "settings.json", "text/plain"),
+    ],
+)  # fmt: skip
+def test_the_media_type_is_found_by_content_then_by_name(
+    data: bytes, name: str, media_type: str
+) -> None:
+    assert detect_media_type(data, name=name) == media_type
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "code", "message"),
+    [
+        (b"", "a.txt", "empty", "empty"),
+        (b" \n\t ", "a.pdf", "empty", "empty"),
+        (b"\xef\xbb\xbf", "a.txt", "empty", "no text"),
+        (PNG, "a.txt", "binary", "named .txt but is a PNG image"),
+        (PNG, "a.md", "binary", "named .md but is a PNG image"),
+        (PNG, "a.png", "unsupported", "a PNG image. Supported are"),
+        (docx(), "a.docx", "unsupported", "a Word document"),
+        (zipped({"a": "b"}), "a.zip", "unsupported", "a ZIP archive"),
+        (b"PK\x03\x04 torn \x00\x00\x00", "a.docx", "unsupported", "damaged ZIP"),
+        (b"\x00\x01\x02\x03\xfe\xfd\x00\x07" * 9, "a.bin", "binary", "not text"),
+        (b"just text", "a.pdf", "wrong_type", "named .pdf but is a text file"),
+        (HTML, "a.pdf", "wrong_type", "named .pdf but is an HTML page"),
+        (PNG, "a.pdf", "wrong_type", "named .pdf but is a PNG image"),
+        (b"x" * 101, "a.txt", "too_large", "101 bytes, the limit is 100"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_a_cure(
+    data: bytes, name: str, code: str, message: str
+) -> None:
+    with pytest.raises(ParseError, match=message) as caught:
+        parse(data, name=name, max_bytes=100 if code == "too_large" else 10_000)
+    assert caught.value.code == code
+    assert str(caught.value) == caught.value.message
+
+
+def test_a_pdf_named_txt_is_read_as_pdf() -> None:
+    assert parse(PDF, name="report.txt").text == "Text of a page."
+
+
+def test_text_is_normalised_and_titled_by_its_file() -> None:
+    document = parse(b"one\r\ntwo\r\n", name="C:\\docs\\side-effects_2024.txt")
+    assert document.text == "one\ntwo\n"
+    assert document.title == "Side effects 2024"
+    assert (document.rendering, document.headings, document.chunks) == ("plain", (), ())
+
+
+def test_no_two_parsers_claim_the_same() -> None:
+    claims = [claim for parser in PARSERS for claim in (*parser.media_types, *parser.suffixes)]
+    assert len(claims) == len(set(claims))
+
+
+@settings(deadline=None)
+@given(
+    start=st.sampled_from(
+        [b"", b"%PDF-1.7\n", b"PK\x03\x04", b"<html>", b"---\n", b"{", PDF[:500]]
+    ),
+    rest=st.binary(max_size=300),
+    name=st.sampled_from(["a", "a.txt", "a.md", "a.html", "a.pdf", "a_chunk_1.json", ".", ""]),
+)
+def test_any_bytes_give_a_document_or_a_parse_error(start: bytes, rest: bytes, name: str) -> None:
+    try:
+        document = parse(start + rest, name=name)
+    except ParseError:
+        return
+    assert document.text.strip()
+    assert document.title
+    assert "\x00" not in document.text
+
+
+@settings(deadline=None, max_examples=200)
+@given(whole=st.sampled_from(WHOLE), place=st.floats(0, 1), patch=st.binary(max_size=8))
+def test_a_damaged_file_gives_a_document_or_a_parse_error(
+    whole: tuple[bytes, str], place: float, patch: bytes
+) -> None:
+    data, name = whole
+    at = int(place * len(data))
+    try:
+        document = parse(data[:at] + patch + data[at + len(patch) :], name=name)
+    except ParseError:
+        return
+    assert document.text.strip()
