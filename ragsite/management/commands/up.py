@@ -14,6 +14,8 @@ from ragsite.embedded.support import wait_until
 from ragsite.supervisor import Program, Supervisor
 
 _WEB_SECONDS = 120.0
+# In a container root is who one is; Celery would tell so in eight lines for each worker.
+_ROOT_WARNING = "ignore:You're running the worker with superuser privileges"
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to name a reachable one instead
 
 
@@ -42,7 +44,8 @@ class Command(BaseCommand):
         host = "localhost" if bind in _EVERY_ADDRESS else bind
         if wait_until(lambda: _answers(host, port), _WEB_SECONDS):
             self._say(f"\n  ragsite is ready at http://{_bracketed(host)}:{port}/")
-            self._say("  Ctrl-C stops it\n")
+            self._say("  Log in as `manage.py demo` printed, or after `manage.py createsuperuser`.")
+            self._say("  Ctrl-C stops it.\n")
 
     def _revive_services(self) -> None:
         try:
@@ -57,8 +60,9 @@ class Command(BaseCommand):
 
 def programs(bind: str, port: int) -> list[Program]:
     """The site's processes. Embedding has its own: torch and Celery's forks do not mix."""
-    python = [sys.executable, "-m"]
-    celery = [*python, "celery", "-A", "ragsite", "worker", "--without-gossip", "--without-mingle"]
+    python = [sys.executable, "-W", _ROOT_WARNING, "-m"]
+    celery = [*python, "celery", "--quiet", "-A", "ragsite", "worker"]
+    celery += ["--without-gossip", "--without-mingle"]
     web = [*python, "gunicorn", "ragsite.wsgi:application", f"--bind={_bracketed(bind)}:{port}"]
     web += ["--worker-class=gthread", "--workers=2", "--threads=8", "--graceful-timeout=10"]
     web += ["--no-control-socket"]  # it would lie in the user's home directory
