@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db import models
+from django.db.models.lookups import Exact
 
 
 class RegConfigField(models.CharField):  # type: ignore[type-arg]  # not generic at run time
@@ -17,6 +18,15 @@ class RegConfigField(models.CharField):  # type: ignore[type-arg]  # not generic
 
     def get_placeholder(self, value: Any, compiler: Any, connection: Any) -> str:
         return "%s::regconfig"
+
+
+@RegConfigField.register_lookup
+class RegConfigExact(Exact):
+    """Compares names, so that one which the server does not have matches nothing."""
+
+    def process_lhs(self, compiler: Any, connection: Any, lhs: Any = None) -> tuple[str, Any]:
+        expression, params = super().process_lhs(compiler, connection, lhs)
+        return f"{expression}::text", params
 
 
 class ToTSVector(models.Func):

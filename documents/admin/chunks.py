@@ -71,11 +71,16 @@ class ChunkAdmin(ReadOnlyAdmin):
             "simple",
             *LexicalStatistics.objects.order_by().values_list("language", flat=True).distinct(),
         }
-        queries = [
-            SearchQuery(search_term, config=language, search_type="websearch")
+        # Each language with its own reading of the words: an exclusion read by the rules of
+        # another language would exclude nothing.
+        matches = [
+            Q(
+                language=language,
+                search_vector=SearchQuery(search_term, config=language, search_type="websearch"),
+            )
             for language in sorted(languages)
         ]
-        return queryset.filter(search_vector=reduce(or_, queries)), False
+        return queryset.filter(reduce(or_, matches)), False
 
     @display(description="chunk", ordering="id")
     def place(self, chunk: Chunk) -> str:

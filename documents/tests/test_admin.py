@@ -1,0 +1,357 @@
+"""The admin: every model of ours is there, every page works, and nothing heavy is read."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from django.db import connection, models
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from accounts.models import Membership
+from common import admin as common_admin
+from documents.ingestion import statistics
+from documents.models import (
+    Chunk,
+    Collection,
+    Document,
+    EmbeddingSpace,
+    IngestionItem,
+    LexemeFrequency,
+    LexicalStatistics,
+    StagedDocument,
+)
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    ItemFactory,
+    MembershipFactory,
+    RunFactory,
+    UserFactory,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+OUR_APPS = ("accounts", "documents", "memory", "graph", "search", "rag")
+
+
+def our_models() -> Iterator[type[models.Model]]:
+    for label in OUR_APPS:
+        for model in apps.get_app_config(label).get_models():
+            if not model._meta.auto_created:
+                yield model
+
+
+def page_of(model: type[models.Model] | models.Model, page: str = "changelist") -> str:
+    meta = model._meta
+    args = [model.pk] if isinstance(model, models.Model) else []
+    return reverse(f"admin:{meta.app_label}_{meta.model_name}_{page}", args=args)
+
+
+@pytest.fixture
+def client() -> Client:
+    client = Client()
+    client.force_login(UserFactory(is_superuser=True))
+    return client
+
+
+@pytest.fixture
+def rows() -> dict[type[models.Model], models.Model]:
+    """A row of each model, and one with an error where there can be one."""
+    member = MembershipFactory()
+    collection = CollectionFactory(workspace=member.workspace, name="Package leaflets")
+    document = DocumentFactory(collection=collection, title="Aripiprazole")
+    chunk = ChunkFactory(document=document, text="Nausea is common.", metadata={"year": 2025})
+    DocumentFactory(
+        collection=collection,
+        title="Locked",
+        status=Document.Status.FAILED,
+        error_code="encrypted",
+        error="The file is encrypted. Remove the password.",
+    )
+    run = RunFactory(
+        collection=collection, user=member.user, source="three files", total=3, failed=1
+    )
+    item = ItemFactory(
+        run=run,
+        name="locked.pdf",
+        document=document,
+        state=IngestionItem.State.FAILED,
+        error_code="encrypted",
+        error="The file is encrypted. Remove the password.",
+    )
+    staged = StagedDocument.objects.create(
+        workspace=member.workspace, document=document, payload=b"x" * 2048
+    )
+    statistics.refresh(collection)
+    everything: list[Any] = [member.user, member.workspace, member, collection, document, chunk]
+    everything += [run, item, staged, EmbeddingSpace.objects.get()]
+    everything += [LexicalStatistics.objects.get(), LexemeFrequency.objects.first()]
+    return {type(row): row for row in everything}
+
+
+#: What of the rows above a reader must find on the model's list.
+TOLD: dict[str, list[str]] = {
+    "user": ["person"],
+    "workspace": ["Workspace"],
+    "membership": ["owner"],
+    "collection": ["Package leaflets", "minilm-384"],
+    "document": ["Aripiprazole", "Failed", "Remove the password"],
+    "stageddocument": ["Aripiprazole", "2.0"],
+    "chunk": ["Nausea is common.", "Aripiprazole"],
+    "embeddingspace": ["minilm-384", "384"],
+    "ingestionrun": ["three files", "1 of 3, 1 failed"],
+    "ingestionitem": ["locked.pdf", "Remove the password", "three files"],
+    "lexicalstatistics": ["Package leaflets", "english"],
+    "lexemefrequency": ["common", "english"],
+}
+
+
+def test_every_model_of_ours_is_in_the_admin() -> None:
+    missing = [model for model in our_models() if not admin.site.is_registered(model)]
+    assert not missing
+
+
+def test_every_list_and_every_row_has_a_page(
+    client: Client, rows: dict[type[models.Model], models.Model]
+) -> None:
+    for model in our_models():
+        name = str(model._meta.model_name)
+        listed = client.get(page_of(model))
+        assert listed.status_code == 200, name
+        for words in TOLD[name]:
+            assert words in listed.content.decode(), (name, words)
+        shown = client.get(page_of(rows[model], "change"))
+        assert shown.status_code == 200, name
+        assert str(rows[model].pk) in shown.request["PATH_INFO"]
+
+
+def test_rows_that_the_site_writes_are_not_added_by_hand(client: Client) -> None:
+    by_hand = {"user", "workspace", "membership", "collection"}
+    for model in our_models():
+        expected = 200 if model._meta.model_name in by_hand else 403
+        assert client.get(page_of(model, "add")).status_code == expected, model
+
+
+def test_every_list_can_be_searched(
+    client: Client, rows: dict[type[models.Model], models.Model]
+) -> None:
+    for model in our_models():
+        answer = client.get(page_of(model), {"q": 'no-such "thing" \\ % \' \x00'})
+        assert answer.status_code == 200, model
+        answer = client.get(page_of(model), {"q": "no-such-thing"})
+        assert answer.context["cl"].result_count == 0, model
+
+
+def test_every_filter_narrows_its_list(
+    client: Client, rows: dict[type[models.Model], models.Model]
+) -> None:
+    collection = rows[Collection]
+    for model in (Document, Chunk, LexicalStatistics, LexemeFrequency):
+        url = page_of(model)
+        found = client.get(url, {"collection__id__exact": collection.pk}).context["cl"]
+        assert found.result_count > 0, model
+        nobody = client.get(url, {"collection__id__exact": collection.pk + 1}).context["cl"]
+        assert nobody.result_count == 0, model
+    unknown = client.get(page_of(Chunk), {"language__exact": "klingon"}).context["cl"]
+    assert unknown.result_count == 0
+
+
+def test_nobody_but_staff_comes_in() -> None:
+    client = Client()
+    client.force_login(MembershipFactory().user)
+    for model in our_models():
+        assert client.get(page_of(model)).status_code == 302, model
+
+
+# --- speed -------------------------------------------------------------------------------------
+
+
+def test_lists_neither_read_heavy_columns_nor_count_everything(
+    client: Client, rows: dict[type[models.Model], models.Model]
+) -> None:
+    for model in our_models():
+        if model._meta.app_label != "documents":
+            continue
+        with CaptureQueriesContext(connection) as captured:
+            client.get(page_of(model))
+        for query in (
+            each["sql"] for each in captured if f'"{model._meta.db_table}"' in each["sql"]
+        ):
+            selected = query.split(" FROM ")[0]
+            for column in ("search_vector", "payload"):
+                assert f'"{column}"' not in selected.replace(
+                    'octet_length("documents_stageddocument"."payload")', ""
+                )
+            assert '."embedding",' not in selected
+            if "COUNT(" in selected:
+                assert "LIMIT" in query, query
+
+
+def test_a_chunk_shows_its_text_and_never_its_vector(
+    client: Client, rows: dict[type[models.Model], models.Model]
+) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        page = client.get(page_of(rows[Chunk], "change")).content.decode()
+    assert "Nausea is common." in page
+    assert "2025" in page
+    assert page_of(rows[Document], "change") in page
+    assert not [each for each in captured if '."embedding",' in each["sql"]]
+
+
+def test_twenty_rows_cost_as_many_queries_as_two(
+    client: Client, rows: dict[type[models.Model], models.Model]
+) -> None:
+    def queries(url: str) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            client.get(url)
+        return len(captured)
+
+    shown = [Collection, Document, Chunk, IngestionItem]
+    before = [queries(page_of(model)) for model in shown]
+    for _ in range(20):
+        document = DocumentFactory(collection=CollectionFactory())
+        ChunkFactory(document=document)
+        ItemFactory(document=document, run=RunFactory(collection=document.collection))
+    assert [queries(page_of(model)) for model in shown] == before
+
+
+def test_a_large_table_is_estimated_and_a_large_selection_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(common_admin, "COUNTED_ROWS", 10)
+    collection = CollectionFactory()
+    LexemeFrequency.objects.bulk_create(
+        LexemeFrequency(
+            workspace=collection.workspace,
+            collection=collection,
+            language="simple",
+            lexeme=f"word{number}",
+            chunk_count=1,
+        )
+        for number in range(30)
+    )
+
+    def count(rows: models.QuerySet[Any]) -> int:
+        return common_admin.EstimatedPaginator(rows.order_by("-id"), 50).count
+
+    everything = LexemeFrequency.objects.all()
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE documents_lexemefrequency")
+    assert count(everything) == 30
+    assert count(everything.filter(lexeme__startswith="word1")) == 10
+    assert count(everything.filter(lexeme="word1")) == 1
+    assert count(everything.none()) == 0
+
+
+def test_a_table_that_was_never_analysed_still_has_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An estimate that is too low must not turn paging off and load the whole table."""
+    monkeypatch.setattr(common_admin, "COUNTED_ROWS", 10)
+    monkeypatch.setattr(common_admin, "_estimated_rows", lambda rows: -1)
+    collection = CollectionFactory()
+    for _ in range(12):
+        DocumentFactory(collection=collection)
+    assert common_admin.EstimatedPaginator(Document.objects.order_by("id"), 5).count == 11
+
+
+# --- finding -----------------------------------------------------------------------------------
+
+
+def test_chunks_are_found_by_words_in_their_language(client: Client) -> None:
+    document = DocumentFactory()
+    english = ChunkFactory(document=document, text="Many children were running.")
+    german = ChunkFactory(document=document, text="Viele Häuser brannten.", language="german")
+
+    def found(words: str) -> list[int]:
+        rows = client.get(page_of(Chunk), {"q": words}).context["cl"].result_list
+        return sorted(chunk.pk for chunk in rows)
+
+    assert found("run children") == [english.pk]
+    assert found("Haus") == [german.pk]
+    assert found('"running children"') == []
+    assert found("children -running") == []
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def test_a_collection_is_made_by_the_service(client: Client) -> None:
+    member: Membership = MembershipFactory()
+    form = {
+        "workspace": member.workspace.pk,
+        "name": "Leaflets",
+        "slug": "Leaf-Lets",
+        "description": "",
+        "default_language": "de",
+        "chunker": "recursive",
+    }
+    assert client.post(page_of(Collection, "add"), form).status_code == 302
+    made = Collection.objects.get()
+    assert (made.slug, made.default_language, made.chunker) == ("leaf-lets", "de", "recursive")
+    assert made.space.name == "minilm-384"
+    assert LogEntry.objects.get().object_id == str(made.pk)
+
+    again = client.post(page_of(Collection, "add"), form)
+    assert again.status_code == 200
+    assert again.context["errors"]
+
+
+def test_a_collection_is_renamed_and_the_rest_stays(client: Client) -> None:
+    collection = CollectionFactory()
+    form = {"name": "New", "description": "Text", "default_language": "fr", "slug": "other"}
+    assert client.post(page_of(collection, "change"), form).status_code == 302
+    changed = Collection.objects.get()
+    assert (changed.name, changed.default_language) == ("New", "fr")
+    assert changed.slug == collection.slug
+
+
+@pytest.fixture
+def stored() -> Document:
+    """A document with a stored file, a chunk and word counts."""
+    from django.core.files.base import ContentFile
+
+    document = DocumentFactory()
+    document.file.save("1", ContentFile(b"text"), save=True)
+    ChunkFactory(document=document, text="unicorn")
+    statistics.refresh(document.collection)
+    return document
+
+
+@pytest.mark.parametrize("how", ["page", "action"])
+@pytest.mark.parametrize("what", [Document, Collection])
+def test_deleting_leaves_neither_chunks_nor_files_nor_words(
+    client: Client,
+    stored: Document,
+    what: type[models.Model],
+    how: str,
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    row = stored if what is Document else stored.collection
+    url = page_of(row, "delete") if how == "page" else page_of(what)
+    form: dict[str, Any] = {"post": "yes"}
+    if how == "action":
+        form |= {"action": "delete_selected", "_selected_action": [row.pk]}
+    preview = client.post(url, {name: form[name] for name in form if name != "post"})
+    if how == "page":
+        preview = client.get(url)
+    assert "Chunks: 1" in preview.content.decode()
+
+    storage, name = stored.file.storage, stored.file.name
+    assert storage.exists(name)
+    with django_capture_on_commit_callbacks(execute=True):
+        assert client.post(url, form).status_code == 302
+    assert not what.objects.exists()
+    assert not Chunk.objects.exists()
+    assert not LexemeFrequency.objects.filter(lexeme="unicorn").exists()
+    assert not storage.exists(name)
+
+
+def test_a_workspace_with_collections_is_not_deleted_by_a_click(client: Client) -> None:
+    collection = CollectionFactory()
+    url = page_of(collection.workspace, "delete")
+    assert client.post(url, {"post": "yes"}).status_code == 403
+    assert Collection.objects.exists()
