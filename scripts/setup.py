@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,10 +35,10 @@ def main() -> None:
 def ensure_environment() -> None:
     """Make .venv unless a working one of this Python version is there."""
     code = f"import pip, sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
-    if PYTHON.exists() and run([PYTHON, "-c", code], quiet=True):
+    if PYTHON.exists() and run([str(PYTHON), "-c", code], quiet=True):
         return
     say("making .venv")
-    create = [sys.executable, "-m", "venv", "--clear", VENV]
+    create = [sys.executable, "-m", "venv", "--clear", str(VENV)]
     if run(create, quiet=True):
         return
     # Debian keeps a part of venv in a package of its own.
@@ -52,7 +53,7 @@ def ensure_packages(name: str) -> None:
         return
     say(f"installing {name}; the first time takes a few minutes")
     options = ["--quiet", "--disable-pip-version-check", "--no-input"]
-    if not run([PYTHON, "-m", "pip", "install", *options, "-r", ROOT / name]):
+    if not run([str(PYTHON), "-m", "pip", "install", *options, "-r", str(ROOT / name)]):
         sys.exit(f"setup: pip could not install {name}; see its message above")
     for contained in {name, FOR_USE}:
         stamp(contained).write_text(digest(contained))
@@ -81,7 +82,7 @@ def apt_install(package: str) -> list[str] | None:
     return [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "sh", "-c", script]
 
 
-def run(command: list[str | Path], *, quiet: bool = False) -> bool:
+def run(command: Sequence[str], *, quiet: bool = False) -> bool:
     """Whether the command succeeded."""
     output = subprocess.DEVNULL if quiet else None
     return (
