@@ -1,5 +1,7 @@
 """Users, workspaces (the tenants) and who belongs to which in what role."""
 
+from typing import Any
+
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
@@ -14,8 +16,8 @@ class User(AbstractUser):
 class WorkspaceQuerySet(WorkspaceOwnedQuerySet["Workspace"]):
     """Workspaces themselves obey the same door."""
 
-    def visible_to(self, user: object) -> "WorkspaceQuerySet":
-        if not getattr(user, "is_authenticated", False) or not getattr(user, "is_active", False):
+    def visible_to(self, user: Any) -> "WorkspaceQuerySet":
+        if user is None or not user.is_authenticated or not user.is_active:
             return self.none()
         return self.filter(memberships__user=user)
 

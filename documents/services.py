@@ -22,7 +22,14 @@ from documents.ingestion.sources import (
     text_source,
 )
 from documents.languages import CONFIGURATIONS, OTHERS
-from documents.models import Chunk, Collection, Document, EmbeddingSpace, IngestionItem, IngestionRun
+from documents.models import (
+    Chunk,
+    Collection,
+    Document,
+    EmbeddingSpace,
+    IngestionItem,
+    IngestionRun,
+)
 from documents.parsers.chunk_json import is_chunk_json_name
 from documents.tasks import enqueue
 
@@ -100,9 +107,7 @@ def create_collection(
                 space=default_space(),
             )
     except IntegrityError as error:
-        raise Conflict(
-            f"There is a collection “{slug}” already. Choose another name."
-        ) from error
+        raise Conflict(f"There is a collection “{slug}” already. Choose another name.") from error
 
 
 def get_or_create_collection(*, workspace: Workspace, slug: str) -> Collection:
@@ -274,9 +279,7 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun) -> int | None
     if document is not None and document.is_unchanged(run.policy, sha256(data), recipe):
         runs.record_item(run, entry, state=IngestionItem.State.SKIPPED, document=document)
         return None
-    document = register_document(
-        run.collection, entry, run=run, state=IngestionItem.State.WAITING
-    )
+    document = register_document(run.collection, entry, run=run, state=IngestionItem.State.WAITING)
     replaced = document.file.name
     # The name decides nothing about the path: it is kept in `source`.
     document.file.save(f"{document.id}", ContentFile(data), save=True)
@@ -313,7 +316,7 @@ def create_run(
 
 def delete_document(*, document: Document) -> None:
     """Remove a document: after the commit no table and no stored file holds its text."""
-    files = [document.file.name] if document.file else []
+    files = [str(document.file.name)] if document.file else []
     with transaction.atomic():
         Document.objects.select_for_update().filter(pk=document.pk).first()
         chunks = Chunk.objects.filter(document=document)

@@ -28,11 +28,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _empty_cache() -> Iterator[None]:
+def _empty_cache() -> None:
     from django.core.cache import cache
 
     cache.clear()
-    yield
 
 
 @pytest.fixture
@@ -78,9 +77,9 @@ def celery_worker_process(
     transactional_db: None, media_root: Path, tmp_path: Path
 ) -> Iterator[WorkerProcess]:
     """A started worker process. Only committed rows are seen by it, hence `transactional_db`."""
+    import redis
     from django.conf import settings
     from django.db import connection
-    import redis
 
     redis.Redis.from_url(settings.REDIS_URL).flushdb()
     database = connection.settings_dict["NAME"]

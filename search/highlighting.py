@@ -1,6 +1,7 @@
 """Which words of a hit's text the query means, found by PostgreSQL's own stemming."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import connection
 
@@ -33,7 +34,7 @@ _SQL = """
 
 def highlights(query: Query, chunk_ids: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
     """(start, end) offsets into each chunk's text of the words that the query means."""
-    parameters = {
+    parameters: dict[str, Any] = {
         "text": query.text,
         "prefixes": list(query.prefixes),
         "ids": list(chunk_ids),

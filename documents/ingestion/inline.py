@@ -79,12 +79,12 @@ class InlineIngestion:
         )
         return {document.key: document for document in documents}
 
-    def _prepare(
-        self, entry: Source | BrokenSource, known: dict[str, Document]
-    ) -> _Ready | None:
+    def _prepare(self, entry: Source | BrokenSource, known: dict[str, Document]) -> _Ready | None:
         """The parsed source; None where it is broken or unchanged, which is recorded."""
         if isinstance(entry, BrokenSource):
-            runs.record_item(self.run, entry, state=State.FAILED, code=entry.code, reason=entry.reason)
+            runs.record_item(
+                self.run, entry, state=State.FAILED, code=entry.code, reason=entry.reason
+            )
             return None
         document = known.get(entry.key)
         try:
@@ -147,9 +147,7 @@ class InlineIngestion:
     def _register(self, ready: list[_Ready]) -> tuple[UUID, dict[str, Document]]:
         """Rows for the documents, claimed, with an open item each on this run."""
         for entry in ready:
-            register_document(
-                self.collection, entry.source, run=self.run, state=State.EMBEDDING
-            )
+            register_document(self.collection, entry.source, run=self.run, state=State.EMBEDDING)
         keys = [entry.source.key for entry in ready]
         ids = [document.id for document in self._known_documents(keys).values()]
         token, documents = claims.claim(ids)

@@ -189,6 +189,4 @@ def _finish(job: Job, *, embedded: int) -> None:
         indexed_at=timezone.now(),
         updated_at=timezone.now(),
     )
-    runs.count_loaded(
-        job.document, chunks=chunks, embedded=embedded, tokens=prepared.token_count
-    )
+    runs.count_loaded(job.document, chunks=chunks, embedded=embedded, tokens=prepared.token_count)

@@ -123,9 +123,7 @@ def prepare(
     )
 
 
-def _parse(
-    data: bytes, *, name: str, declared: dict[str, Any], max_bytes: int
-) -> ParsedDocument:
+def _parse(data: bytes, *, name: str, declared: dict[str, Any], max_bytes: int) -> ParsedDocument:
     if len(data) > max_bytes:
         raise ParseError(
             "too_large",
@@ -145,8 +143,7 @@ def _chunks(
         return _given_chunks(parsed, counter)
     limit = int(counter.max_tokens * CONTEXT_SHARE)
     contexts = {
-        path: _context(title, path, counter, limit)
-        for path in [(), *_heading_paths(parsed)]
+        path: _context(title, path, counter, limit) for path in [(), *_heading_paths(parsed)]
     }
     reserve = max(counter.count(context) for context in contexts.values()) + 1
     chunker = get_chunker(

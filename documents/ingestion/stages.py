@@ -98,7 +98,7 @@ def _stored_bytes(document: Document) -> bytes:
             return bytes(file.read())
     except (OSError, ValueError) as error:
         raise ParseError(
-            "unreadable",
+            "truncated",
             f"The stored file of {document.source or document.key} cannot be read ({error})."
             " Upload it again.",
         ) from error

@@ -20,7 +20,8 @@ _FREQUENCIES = """
     INSERT INTO documents_lexemefrequency
         (workspace_id, collection_id, language, lexeme, chunk_count)
     SELECT %s, %s, %s::regconfig, word, ndoc FROM ts_stat(format(
-        'SELECT search_vector FROM documents_chunk WHERE collection_id = %%s AND language = %%L::regconfig',
+        'SELECT search_vector FROM documents_chunk
+          WHERE collection_id = %%s AND language = %%L::regconfig',
         %s::bigint, %s::text))
 """
 
@@ -47,7 +48,9 @@ def refresh(collection: Collection) -> None:
     """Count the collection's lexemes, chunks and lengths anew."""
     Collection.objects.filter(id=collection.id).update(statistics_stale=False)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('statistics', %s))", [collection.id])
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended('statistics', %s))", [collection.id]
+        )
         cursor.execute(_LANGUAGES, [collection.id])
         languages = cursor.fetchall()
         collection.lexeme_frequencies.all().delete()
@@ -100,5 +103,8 @@ def forget(chunks: QuerySet[Any]) -> None:
 def refresh_after_run(collection: Collection) -> None:
     """Refresh a collection that changed, if that is cheap; beat does the others."""
     stale = Collection.objects.filter(id=collection.id, statistics_stale=True).exists()
-    if stale and Chunk.objects.filter(collection=collection)[:REFRESH_AT_ONCE].count() < REFRESH_AT_ONCE:
+    if (
+        stale
+        and Chunk.objects.filter(collection=collection)[:REFRESH_AT_ONCE].count() < REFRESH_AT_ONCE
+    ):
         refresh(collection)

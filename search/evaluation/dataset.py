@@ -43,7 +43,9 @@ def load_dataset(directory: Path) -> Dataset:
             f" {', '.join(FILES)}."
         )
     judgements = _judgements(directory / "qrels.tsv")
-    queries = tuple(entry for entry in _entries(directory / "queries.jsonl") if entry.id in judgements)
+    queries = tuple(
+        entry for entry in _entries(directory / "queries.jsonl") if entry.id in judgements
+    )
     if not queries:
         raise DatasetError(f"{directory}: no query of queries.jsonl has a judgement in qrels.tsv.")
     return Dataset(

@@ -13,7 +13,7 @@ from accounts.models import Workspace
 from accounts.services import get_or_create_workspace
 from documents.ingestion.sources import Source, text_source
 from documents.languages import detect_language
-from documents.models import Collection, IngestionRun
+from documents.models import Collection
 from documents.services import (
     chunk_count,
     delete_collection,
@@ -59,8 +59,8 @@ def evaluate(
     collection is removed afterwards unless `keep`; a kept one is used again, so that only what
     changed is embedded.
     """
-    with _ingested(dataset, keep=keep, on_progress=on_progress) as (collection, run, seconds):
-        results = {
+    with _ingested(dataset, keep=keep, on_progress=on_progress) as (collection, seconds):
+        results: dict[str, dict[str, float]] = {
             mode: _measure_mode(dataset, collection, mode, k, scope_field, on_progress)
             for mode in modes
         }
@@ -77,20 +77,20 @@ def evaluate(
 @contextmanager
 def _ingested(
     dataset: Dataset, *, keep: bool, on_progress: Callable[[str, int, int], Any]
-) -> Iterator[tuple[Collection, IngestionRun, float]]:
+) -> Iterator[tuple[Collection, float]]:
     workspace: Workspace = get_or_create_workspace(slug=WORKSPACE)
     collection = get_or_create_collection(
         workspace=workspace, slug=slugify(dataset.name.replace("_", "-"))[:63] or "set"
     )
     started = perf_counter()
     try:
-        run = ingest_inline(
+        ingest_inline(
             collection=collection,
             sources=_sources(dataset),
             source=dataset.name,
             on_progress=lambda run: on_progress("ingest", run.settled, len(dataset.corpus)),
         )
-        yield collection, run, perf_counter() - started
+        yield collection, perf_counter() - started
     finally:
         if not keep:
             delete_collection(collection=collection)
@@ -139,4 +139,3 @@ def _measure_mode(
 
 def _scope_metadata(query: Entry, scope_field: str) -> dict[str, Any]:
     return {scope_field: query.fields[scope_field]} if scope_field in query.fields else {}
-

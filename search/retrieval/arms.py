@@ -55,7 +55,8 @@ def retrieve(query: Query, *, scope: Scope, mode: Mode, depth: int) -> Retrieved
     answer says so. With mode `vector` there is nothing left, and its InferenceError is raised.
     """
     timings: dict[str, float] = {}
-    lexical, degraded = mode != "vector", ()
+    lexical = mode != "vector"
+    degraded: tuple[str, ...] = ()
     started = perf_counter()
     try:
         spaces = _space_queries(query, scope) if mode != "lexical" else []
@@ -124,7 +125,7 @@ def _run(
                 [str(min(max(depth, MINIMUM_EF_SEARCH), MAX_EF_SEARCH))],
             )
         cursor.execute(statement.sql, statement.parameters)
-        return cursor.fetchall()
+        return [(row[0], row[1], row[2], row[3]) for row in cursor.fetchall()]
 
 
 def _candidates(

@@ -16,7 +16,10 @@ def scope_conditions(scope: Scope, query: Query | None = None) -> tuple[str, Par
     Workspace and access come first and cannot be left out. A phrase or an exclusion of the query
     is a condition too, because it holds for every arm.
     """
-    conditions = ["chunk.workspace_id = %(workspace)s", "chunk.collection_id = ANY(%(collections)s)"]
+    conditions = [
+        "chunk.workspace_id = %(workspace)s",
+        "chunk.collection_id = ANY(%(collections)s)",
+    ]
     parameters: Parameters = {
         "workspace": scope.workspace_id,
         "collections": list(scope.collection_ids),

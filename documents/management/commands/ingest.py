@@ -34,9 +34,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--glob", default="**/*", help="which files of a directory (default: **/*)"
         )
-        parser.add_argument(
-            "--overwrite", action="store_true", help="ingest unchanged files again"
-        )
+        parser.add_argument("--overwrite", action="store_true", help="ingest unchanged files again")
         parser.add_argument(
             "--queue", action="store_true", help="leave the work to the workers and return"
         )

@@ -1,0 +1,90 @@
+"""Fusion obeys its laws whatever the arms bring."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from search.fusion import METHODS, RRF_K, Arm, Method, fuse
+
+SCORES = st.dictionaries(
+    st.integers(1, 30), st.floats(0.01, 100, allow_nan=False), min_size=1, max_size=20
+)
+
+
+def arm(name: str, scores: dict[int, float], weight: float = 1.0) -> Arm:
+    ordered = sorted(scores, key=lambda hit: (-scores[hit], hit))
+    return Arm(name, {hit: rank for rank, hit in enumerate(ordered, start=1)}, scores, weight)
+
+
+@given(SCORES, SCORES, st.sampled_from(METHODS))
+def test_order_of_the_arms_does_not_matter(
+    first: dict[int, float], second: dict[int, float], method: Method
+) -> None:
+    one, two = arm("one", first), arm("two", second)
+    assert fuse([one, two], method=method) == fuse([two, one], method=method)
+
+
+@given(SCORES, SCORES, st.sampled_from(METHODS))
+def test_no_hit_is_lost_and_none_invented(
+    first: dict[int, float], second: dict[int, float], method: Method
+) -> None:
+    fused = fuse([arm("one", first), arm("two", second)], method=method)
+    assert {entry.hit for entry in fused} == set(first) | set(second)
+    assert len(fused) == len(set(first) | set(second))
+
+
+@given(SCORES, st.sampled_from(METHODS))
+def test_one_arm_alone_keeps_its_order(scores: dict[int, float], method: Method) -> None:
+    only = arm("one", scores)
+    assert [entry.hit for entry in fuse([only], method=method)] == sorted(
+        scores, key=only.ranks.__getitem__
+    )
+
+
+@given(SCORES, SCORES, st.sampled_from(METHODS))
+def test_contributions_sum_to_the_fused_score(
+    first: dict[int, float], second: dict[int, float], method: Method
+) -> None:
+    for entry in fuse([arm("one", first, 0.3), arm("two", second, 0.7)], method=method):
+        assert sum(entry.contributions.values()) == pytest.approx(entry.score)
+
+
+@given(SCORES, SCORES, st.sampled_from(METHODS))
+def test_a_hit_that_is_at_least_as_good_in_every_arm_is_not_ranked_below(
+    first: dict[int, float], second: dict[int, float], method: Method
+) -> None:
+    one, two = arm("one", first), arm("two", second)
+    scores = {entry.hit: entry.score for entry in fuse([one, two], method=method)}
+    both = set(first) & set(second)
+    for a in both:
+        for b in both:
+            if one.ranks[a] < one.ranks[b] and two.ranks[a] < two.ranks[b]:
+                assert scores[a] >= scores[b]
+
+
+def test_ties_break_by_the_best_rank_and_then_by_id() -> None:
+    tied = [Arm("one", {7: 1, 5: 2}, {}), Arm("two", {5: 1, 7: 2}, {})]
+    assert [entry.hit for entry in fuse(tied, method="rrf")] == [5, 7]
+
+
+def test_rrf_is_the_published_formula() -> None:
+    (best, *_) = fuse([Arm("one", {1: 1}, {}), Arm("two", {1: 3}, {})], method="rrf")
+    assert best.score == pytest.approx(1 / (RRF_K + 1) + 1 / (RRF_K + 3))
+
+
+def test_a_hit_counts_with_the_score_of_an_arm_that_did_not_list_it() -> None:
+    vector = Arm("vector", {1: 1}, {1: 0.8, 2: 0.6})
+    lexical = Arm("lexical", {2: 1}, {2: 5.0})
+    scores = {entry.hit: entry.contributions for entry in fuse([vector, lexical])}
+    assert scores[2]["vector"] == pytest.approx(0.75)
+    assert scores[1]["lexical"] == 0.0
+
+
+def test_negative_similarities_count_as_nothing() -> None:
+    fused = fuse([Arm("vector", {1: 1, 2: 2}, {1: 0.5, 2: -0.4})])
+    assert [entry.score for entry in fused] == [1.0, 0.0]
+
+
+def test_an_arm_without_a_positive_score_adds_nothing() -> None:
+    fused = fuse([Arm("vector", {1: 1}, {1: -0.1}), Arm("lexical", {2: 1}, {2: 3.0})])
+    assert [(entry.hit, entry.score) for entry in fused] == [(2, 1.0), (1, 0.0)]

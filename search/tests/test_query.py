@@ -1,0 +1,49 @@
+"""What a person types, and what is meant by it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from search.query import MAX_QUERY_CHARACTERS, Query, QueryError, parse_query
+
+
+@pytest.mark.parametrize(
+    ("raw", "meant"),
+    [
+        ("what is bm25?", Query("what is bm25?")),
+        ('"side effects" of aspirin', Query("side effects of aspirin", phrases=("side effects",))),
+        ("“side effects”", Query("side effects", phrases=("side effects",))),
+        ("aspirin -children", Query("aspirin", excluded=("children",))),
+        ('aspirin -"young children"', Query("aspirin", excluded=("young children",))),
+        ("cats OR dogs", Query("cats dogs")),
+        ("trans* models", Query("models trans", prefixes=("trans",))),
+        ("co-operation state-of-the-art", Query("co-operation state-of-the-art")),
+        ("ein - Gedanke", Query("ein Gedanke")),
+        ("糖尿病 症状", Query("糖尿病 症状")),
+        ('unclosed "quote here', Query("unclosed quote here")),
+    ],
+)
+def test_operators_are_understood(raw: str, meant: Query) -> None:
+    assert parse_query(raw) == meant
+
+
+@pytest.mark.parametrize("raw", ["", "   ", '""', "- * | & ! ( )", "-only -exclusions", "…", "\0"])
+def test_a_query_without_a_word_says_what_to_do(raw: str) -> None:
+    with pytest.raises(QueryError, match=r"[Tt]ype|Add"):
+        parse_query(raw)
+
+
+def test_a_query_that_is_too_long_says_how_long_it_may_be() -> None:
+    assert parse_query("a " * (MAX_QUERY_CHARACTERS // 2)).text
+    with pytest.raises(QueryError, match="4,000 are allowed"):
+        parse_query("word " * 2000)
+
+
+@given(st.text(max_size=200))
+def test_anything_can_be_typed(raw: str) -> None:
+    try:
+        query = parse_query(raw)
+    except QueryError:
+        return
+    assert any(map(str.isalnum, query.text))
+    assert "\0" not in query.text
