@@ -1,17 +1,24 @@
 """Which part of a web page is the document: the rest is scripts, navigation and banners."""
 
+from collections.abc import Iterator
+
+from lxml import etree
 from lxml.html import HtmlElement
 
-from documents.parsers.html_tags import AROUND_ROLES, AROUND_TEXT, NEVER_TEXT
+from documents.parsers.html_tags import AROUND_ROLES, NEVER_TEXT
 
+_DOCUMENT = frozenset({"main", "article"})
+_MAY_BE_HIDDEN = "//body//*[@hidden or @aria-hidden or @style]"
 _MAIN = "(//main | //*[@role='main'])[1]"
 
 
 def remove_hidden(root: HtmlElement) -> None:
-    """Drop from the tree what no reader ever sees as text."""
+    """Drop from the tree what no reader ever sees as text.
+
+    A page that hides all of its text until a script has run shows it here.
+    """
     _drop(list(root.iter(*NEVER_TEXT)))
-    _drop(root.xpath("//*[@hidden or @aria-hidden='true']"))
-    _drop([node for node in root.xpath("//*[@style]") if _is_invisible(node)])
+    _drop_unless_all(root, [node for node in root.xpath(_MAY_BE_HIDDEN) if _is_invisible(node)])
 
 
 def main_content(body: HtmlElement) -> HtmlElement:
@@ -25,9 +32,7 @@ def main_content(body: HtmlElement) -> HtmlElement:
         if _words(candidate) * 5 >= total > 0:
             body = candidate
             break
-    around = [node for node in body.iter() if node is not body and _is_around(node, body)]
-    if _words(body) > sum(_words(node) for node in _outermost(around)):
-        _drop(around)
+    _drop_unless_all(body, list(_around(body)))
     return body
 
 
@@ -36,28 +41,39 @@ def _only_article(body: HtmlElement) -> list[HtmlElement]:
     return articles if len(articles) == 1 else []
 
 
-def _is_around(node: HtmlElement, body: HtmlElement) -> bool:
-    if node.get("role") in AROUND_ROLES or node.tag == "nav":
+def _around(body: HtmlElement) -> Iterator[HtmlElement]:
+    """The outermost elements that only surround the document, in one walk."""
+    articles = int(body.tag in _DOCUMENT)
+    walker = etree.iterwalk(body, events=("start", "end"))
+    for event, node in walker:
+        if node is not body and node.tag in _DOCUMENT:
+            articles += 1 if event == "start" else -1
+        elif event == "start" and node is not body and _is_around(node, in_article=articles > 0):
+            walker.skip_subtree()
+            yield node
+
+
+def _is_around(node: HtmlElement, *, in_article: bool) -> bool:
+    """An article's own header and footer belong to it; a header with the title is no banner."""
+    if node.get("role") in AROUND_ROLES or node.tag in {"nav", "aside"}:
         return True
-    if node.tag not in AROUND_TEXT:
-        return False
-    # An article's own header and footer belong to it; a header with the title is no banner.
-    inside = any(parent.tag in {"article", "main"} for parent in node.iterancestors())
-    return node.tag == "aside" or not (inside or node.find(".//h1") is not None)
-
-
-def _outermost(nodes: list[HtmlElement]) -> list[HtmlElement]:
-    chosen: set[HtmlElement] = set(nodes)
-    return [node for node in nodes if not any(up in chosen for up in node.iterancestors())]
+    return node.tag in {"header", "footer"} and not in_article and node.find(".//h1") is None
 
 
 def _is_invisible(node: HtmlElement) -> bool:
+    if node.get("hidden") is not None or node.get("aria-hidden") == "true":
+        return True
     style = "".join(node.get("style", "").lower().split())
     return "display:none" in style or "visibility:hidden" in style
 
 
 def _words(node: HtmlElement) -> int:
     return sum(len(text.split()) for text in node.itertext())
+
+
+def _drop_unless_all(root: HtmlElement, nodes: list[HtmlElement]) -> None:
+    if _words(root) > sum(_words(node) for node in nodes):
+        _drop(nodes)
 
 
 def _drop(nodes: list[HtmlElement]) -> None:

@@ -7,7 +7,6 @@ NEVER_TEXT = (
     "script style template noscript svg math iframe object embed applet canvas audio video map "
     "button select textarea input datalist dialog"
 ).split()
-AROUND_TEXT = frozenset("nav header footer aside".split())
 AROUND_ROLES = frozenset("navigation banner contentinfo complementary search".split())
 
 HEADINGS = frozenset("h1 h2 h3 h4 h5 h6".split())

@@ -16,6 +16,7 @@ from documents.parsers.base import (
 )
 from documents.parsers.metadata import json_safe, language_code, readable_title
 from documents.parsers.pdf_outline import outline_headings
+from documents.parsers.pdf_running import without_running_lines
 from documents.parsers.pdf_text import clean_page, join_pages
 
 # pypdf reports every repaired fault of a file; the outcome is told by ParseError instead.
@@ -61,7 +62,8 @@ def _parse(data: bytes, name: str, limits: Limits) -> ParsedDocument:
             "too_large",
             f"The PDF has {count:,} pages, the limit is {limits.max_pages:,}. Split it.",
         )
-    pages, unreadable = _page_texts(reader, limits)
+    texts, unreadable = _page_texts(reader, limits)
+    pages = without_running_lines(texts)
     text, offsets = join_pages(pages)
     if not text.strip():
         raise _without_text(data, count, unreadable)

@@ -1,12 +1,15 @@
 """Cleaning the text of a PDF page, and finding outline titles in it."""
 
 import re
+from collections.abc import Sequence
 
 from documents.parsers.normalise import normalise_text
 
 _LIGATURES = str.maketrans(
     {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 )
+#: The dots that lead from a title to its page number, in a table of contents.
+_LEADER = re.compile(r"(?: ?\.){5,}")
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n(?=([^\W\d_]))")
 #: Numbering such as "4.2 " may stand between the line's start and the title.
 _MAX_NUMBERING = 12
@@ -15,12 +18,13 @@ _MAX_NUMBERING = 12
 def clean_page(text: str) -> str:
     """Words whole again (ligatures, hyphenation), no trailing space, no run of blank lines."""
     text = normalise_text(text).translate(_LIGATURES)
+    text = _LEADER.sub(" …", text)
     lines = "\n".join(" ".join(line.split()) for line in text.split("\n"))
     joined = _HYPHENATED.sub(_join_if_lower, lines).replace("\u00ad", "")
     return re.sub(r"\n{3,}", "\n\n", joined).strip("\n")
 
 
-def join_pages(pages: list[str]) -> tuple[str, list[int]]:
+def join_pages(pages: Sequence[str]) -> tuple[str, list[int]]:
     """The whole text and the offset of each page.
 
     A sentence that runs over the page break is not torn into two paragraphs.

@@ -11,7 +11,7 @@ _HEAD = 4096
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _OCTETS = "application/octet-stream"
 _HTML = re.compile(
-    rb"\s*(?:<\?xml[^>]{0,200}>|<!--.{0,1000}?-->|\s)*<(?:!doctype\s+html|html)\b", re.I | re.S
+    rb"(?:\s++|<\?xml[^>]{0,200}>|<!--.{0,1000}?-->)*+<(?:!doctype\s+html|html)\b", re.I | re.S
 )
 
 

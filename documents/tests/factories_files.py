@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from pypdf import PdfReader, PdfWriter
@@ -117,14 +118,13 @@ def _content_stream(lines: Sequence[str]) -> bytes:
 
 
 def _numbered(objects: Sequence[bytes]) -> bytes:
-    body = b"%PDF-1.7\n"
-    offsets = []
-    for number, content in enumerate(objects, start=1):
-        offsets.append(len(body))
-        body += b"%d 0 obj\n%s\nendobj\n" % (number, content)
+    header = b"%PDF-1.7\n"
+    framed = [b"%d 0 obj\n%s\nendobj\n" % pair for pair in enumerate(objects, start=1)]
+    *offsets, end = accumulate(map(len, framed), initial=len(header))
     table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     size = len(objects) + 1
-    return body + (
+    trailer = (
         b"xref\n0 %d\n0000000000 65535 f \n%strailer\n<< /Size %d /Root 1 0 R >>\n"
-        b"startxref\n%d\n%%%%EOF\n" % (size, table, size, len(body))
+        b"startxref\n%d\n%%%%EOF\n" % (size, table, size, end)
     )
+    return b"".join([header, *framed, trailer])

@@ -99,6 +99,12 @@ def test_a_page_of_boilerplate_alone_is_kept() -> None:
     assert text("<nav>Only this</nav><footer>and that</footer>") == "Only this\n\nand that"
 
 
+@pytest.mark.parametrize("attribute", ["style='visibility: hidden'", "hidden"])
+def test_a_page_that_is_hidden_until_a_script_runs_is_kept(attribute: str) -> None:
+    assert parse(f"<html><body {attribute}>Text".encode(), name="x.html").text == "Text\n"
+    assert text(f"<div {attribute}>Text</div>") == "Text"
+
+
 def test_headings_carry_offsets_into_the_text() -> None:
     document = page("<p>Intro</p><h1>One</h1><ul><li><h2>Two</h2>x</ul>")
     assert document.headings == (

@@ -5,6 +5,7 @@ import zlib
 import pytest
 
 from documents.parsers import Heading, Page, ParseError, parse
+from documents.parsers.pdf_running import without_running_lines
 from documents.parsers.pdf_text import clean_page, find_title, join_pages
 from documents.tests.factories_files import encrypted_pdf, pdf, scanned_pdf
 
@@ -113,11 +114,31 @@ def test_nothing_is_logged_or_warned(
         ("soft\u00ad\nly and soft\u00adly", "softly and softly"),
         ("Smith-\nJones, page 3-\n4", "Smith-\nJones, page 3-\n4"),
         ("ﬁne oﬃce", "fine office"),
+        ("1 Start . . . . . . 7\nWait... what", "1 Start … 7\nWait... what"),
         ("  a \t b  \n\n\n\n c\r\n\x00", "a b\n\nc"),
     ],
 )
 def test_words_of_a_page_are_made_whole(raw: str, clean: str) -> None:
     assert clean_page(raw) == clean
+
+
+def test_running_heads_and_page_numbers_are_dropped() -> None:
+    words = ["alpha", "beta", "gamma", "delta", "eta"]
+    texts = [f"{word} is\n\nsaid\nof {word}" for word in words]
+    pages = [f"The Book\n{text}\nPage {number}" for number, text in enumerate(texts, start=8)]
+    assert without_running_lines(pages) == texts
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        [f"{head}\na\nb\nc\n{head}" for head in ("Same", "Same", "Other", "Another", "Fifth")],
+        [f"{n}\na\nb\nc\nTotal: {n * 7 % 10}" for n in (5, 1, 4, 9, 3)],
+        ["Slide", "Slide", "Slide", ""],
+    ],
+)
+def test_lines_that_differ_or_are_rare_stay(pages: list[str]) -> None:
+    assert without_running_lines(pages) == pages
 
 
 def test_a_sentence_that_runs_over_the_page_is_not_torn_into_paragraphs() -> None:
