@@ -132,8 +132,8 @@ def test_running_heads_and_page_numbers_are_dropped() -> None:
 @pytest.mark.parametrize(
     "pages",
     [
-        [f"{head}\na\nb\nc\n{head}" for head in ("Same", "Same", "Other", "Another", "Fifth")],
-        [f"{n}\na\nb\nc\nTotal: {n * 7 % 10}" for n in (5, 1, 4, 9, 3)],
+        [f"{head}\n{head} a\nb\n{head} c\n{head}" for head in ("One", "One", "Two", "Three")],
+        [f"{n}\n{n} a\nb\n{n} c\nTotal: {n * 7 % 10}" for n in (5, 1, 4, 9, 3)],
         ["Slide", "Slide", "Slide", ""],
     ],
 )
