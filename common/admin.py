@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.db import connections
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
@@ -31,6 +31,16 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
         if counted <= COUNTED_ROWS or rows.query.where:
             return min(counted, COUNTED_ROWS)
         return max(counted, _estimated_rows(rows))
+
+    def page(self, number: int | str) -> "Page[Any]":
+        """A page; for a deep one, the rows before it are passed over in the index alone."""
+        number = self.validate_number(number)
+        first = (number - 1) * self.per_page
+        if first < COUNTED_ROWS:
+            return super().page(number)
+        rows: QuerySet[Any] = self.object_list  # type: ignore[assignment]
+        keys = list(rows.values_list("pk", flat=True)[first : first + self.per_page])
+        return Page(rows.filter(pk__in=keys), number, self)
 
 
 def _estimated_rows(rows: QuerySet[Any]) -> int:

@@ -37,6 +37,7 @@ class ChunkAdmin(ReadOnlyAdmin):
     search_fields = ["search_vector"]
     search_help_text = "Words of the text, as in a web search: a phrase in quotes, or -without."
     ordering = ["-id"]
+    sortable_by = ["place"]
     fields = [
         "document_link",
         "ordinal",

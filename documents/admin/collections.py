@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
 from django.utils.text import slugify
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
@@ -109,4 +110,4 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
     def contents(self, collection: Collection) -> str:
         documents = link_to_list(Document, "documents", collection__id__exact=collection.pk)
         runs = link_to_list(IngestionRun, "runs", collection__id__exact=collection.pk)
-        return documents + " · " + runs
+        return format_html("{} · {}", documents, runs)

@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.db.models import F, Func, IntegerField, QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
+from django.utils.html import format_html
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
@@ -41,7 +42,7 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
             "Ingestion",
             {
                 "fields": [
-                    "shown_status",
+                    "status",
                     "error_code",
                     "error",
                     "attempts",
@@ -114,7 +115,7 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
             Chunk, f"{document.chunk_count:,} chunks", document__id__exact=document.pk
         )
         runs = link_to_list(IngestionItem, "runs", document__id__exact=document.pk)
-        return chunks + " · " + runs
+        return format_html("{} · {}", chunks, runs)
 
 
 @admin.register(StagedDocument)

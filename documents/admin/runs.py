@@ -43,7 +43,7 @@ class IngestionRunAdmin(ReadOnlyAdmin):
                     "collection_link",
                     "user",
                     "policy",
-                    "shown_state",
+                    "state",
                     "progress",
                     "failures",
                     "files",
@@ -118,7 +118,7 @@ class IngestionItemAdmin(ReadOnlyAdmin):
     list_heavy_fields = ("document__metadata", "document__declared")
     search_fields = ["name"]
     ordering = ["-id"]
-    fields = ["name", "run_link", "document_link", "size", "shown_state", "error_code", "error"]
+    fields = ["name", "run_link", "document_link", "size", "state", "error_code", "error"]
 
     @display(description="run", ordering="run")
     def run_link(self, item: IngestionItem) -> str:

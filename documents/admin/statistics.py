@@ -28,3 +28,4 @@ class LexemeFrequencyAdmin(ReadOnlyAdmin):
     search_fields = ["lexeme__startswith"]
     search_help_text = "The beginning of a lexeme, in lower case."
     ordering = ["-id"]
+    sortable_by: list[str] = []
