@@ -10,7 +10,7 @@ from django.urls import reverse
 from common.errors import InvalidInput
 from search.results import MODES, Mode
 
-MAX_PAGE = 10_000
+MAX_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)

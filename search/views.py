@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import Workspace
 from accounts.services import current_workspace
-from common.errors import InvalidInput
+from common.errors import RagsiteError
 from common.web import page
 from documents.models import Collection, Document
 from search import presentation
@@ -38,7 +38,7 @@ def search_page(request: HttpRequest) -> HttpResponse:
         return render(request, "search/start.html", context | _start(request, workspace))
     try:
         context |= _results(request, workspace, state)
-    except InvalidInput as error:
+    except RagsiteError as error:
         context["error"] = str(error)
         return render(request, "search/results.html", context, status=error.status)
     return render(request, "search/results.html", context)

@@ -15,7 +15,12 @@ def marked(snippet: Snippet) -> SafeString:
     parts: list[str] = ["… "] if snippet.cut_before else []
     at = 0
     for start, end in snippet.highlights:
-        parts += [escape(snippet.text[at:start]), "<mark>", escape(snippet.text[start:end]), "</mark>"]
+        parts += [
+            escape(snippet.text[at:start]),
+            "<mark>",
+            escape(snippet.text[start:end]),
+            "</mark>",
+        ]
         at = end
     parts.append(escape(snippet.text[at:]))
     if snippet.cut_after:

@@ -1,0 +1,129 @@
+"""What people type and send about documents."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from django.template.defaultfilters import filesizeformat
+
+from documents.models import IngestionRun
+from documents.services import Upload
+
+MAX_NAME = 1024
+
+
+class CollectionForm(forms.Form):
+    """A new collection."""
+
+    name = forms.CharField(max_length=200, help_text="What people call it.")
+    slug = forms.SlugField(
+        label="Address",
+        max_length=63,
+        required=False,
+        help_text="Stands in links. Left empty, it is made from the name.",
+    )
+    description = forms.CharField(
+        required=False, widget=forms.Textarea(attrs={"rows": 2}), help_text="What is in it."
+    )
+    language = forms.CharField(
+        max_length=20,
+        required=False,
+        help_text="A code such as “de”. Left empty, each document's language is detected.",
+    )
+
+
+class MultipleFileInput(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class MultipleFileField(forms.FileField):
+    """Every file of one input, as a list."""
+
+    widget = MultipleFileInput
+
+    def clean(self, data: Any, initial: Any = None) -> "list[UploadedFile[Any]]":
+        """Django's checks, on each file; an empty one is let through, to fail with its name."""
+        if not data:
+            raise forms.ValidationError(self.error_messages["required"], code="required")
+        return [super(MultipleFileField, self).clean(file, initial) for file in data]
+
+
+class UploadForm(forms.Form):
+    """Files for a collection. `paths` are the files' names with folders, in the files' order:
+    a browser leaves folders out of the names that it sends itself."""
+
+    files = MultipleFileField(  # type: ignore[assignment]  # the field, not what was sent
+        label="Files",
+        allow_empty_file=True,
+        error_messages={"required": "No file was sent. Choose at least one."},
+    )
+    paths = forms.CharField(required=False, widget=forms.HiddenInput)
+    again = forms.BooleanField(
+        label="Process unchanged files again",
+        required=False,
+        help_text="Files whose content is the same as before are skipped otherwise.",
+    )
+
+    def clean_files(self) -> "list[UploadedFile[Any]]":
+        """Refuse files that no worker would accept, before anything is stored."""
+        files: list[UploadedFile[Any]] = self.cleaned_data["files"]
+        large = [file for file in files if (file.size or 0) > settings.MAX_UPLOAD_BYTES]
+        if large:
+            raise forms.ValidationError(_too_large(large), code="too_large")
+        return files
+
+    def clean_paths(self) -> list[str]:
+        """A JSON list of names; anything else counts as not given."""
+        try:
+            paths = json.loads(self.cleaned_data["paths"] or "[]")
+        except ValueError:
+            return []
+        if not isinstance(paths, list):
+            return []
+        return [str(path).replace("\x00", "")[:MAX_NAME] for path in paths]
+
+    def uploads(self) -> list[Upload]:
+        """The valid form's files, each under its path."""
+        files = self.cleaned_data["files"]
+        names = [str(file.name) for file in files]
+        paths = self.cleaned_data["paths"]
+        if len(paths) == len(files):
+            names = [path or name for path, name in zip(paths, names, strict=True)]
+        return [Upload(name=name, file=file) for name, file in zip(names, files, strict=True)]
+
+    def policy(self) -> str:
+        """The valid form's policy."""
+        chosen = IngestionRun.Policy
+        return chosen.OVERWRITE if self.cleaned_data["again"] else chosen.SKIP_IF_UNCHANGED
+
+
+def _too_large(files: "Sequence[UploadedFile[Any]]") -> str:
+    named = ", ".join(f"{file.name} ({filesizeformat(file.size or 0)})" for file in files[:5])
+    more = f" and {len(files) - 5} more" if len(files) > 5 else ""
+    return (
+        f"Too large: {named}{more}. A file may have {filesizeformat(settings.MAX_UPLOAD_BYTES)}."
+        " Nothing was stored: leave these out or split them, and send the rest again."
+    )
+
+
+class DeleteCollectionForm(forms.Form):
+    """The name, typed, confirms what cannot be undone."""
+
+    name = forms.CharField(label="Name of the collection", strip=True)
+
+    def __init__(self, *args: Any, expected: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.expected = expected
+        self.fields["name"].widget.attrs["autocomplete"] = "off"
+
+    def clean_name(self) -> str:
+        """Exactly the collection's name."""
+        name: str = self.cleaned_data["name"]
+        if name != self.expected:
+            raise forms.ValidationError(
+                f"That is not its name. Type “{self.expected}” to delete it.", code="wrong_name"
+            )
+        return name

@@ -1,0 +1,75 @@
+"""Words for what the tables hold in codes."""
+
+import re
+
+from django import template
+
+register = template.Library()
+
+GIST = 64
+_SIGNS = re.compile(r"(?<!\S)(?:#{1,6}|[-*>|+]|\|?[-:|]{3,})(?!\S)|[`*|]+")
+
+MEDIA_TYPES = {
+    "application/pdf": "PDF",
+    "application/json": "JSON",
+    "application/xhtml+xml": "HTML",
+    "application/vnd.ragsite.chunk+json": "Chunk JSON",
+    "text/csv": "CSV",
+    "text/html": "HTML",
+    "text/markdown": "Markdown",
+    "text/plain": "Text",
+}
+#: State of a document, an item or a run → colour, which is never the only sign.
+TONES = {
+    "ready": "good",
+    "succeeded": "good",
+    "failed": "bad",
+    "partial": "warn",
+    "cancelled": "calm",
+    "skipped": "calm",
+    "waiting": "calm",
+    "queued": "calm",
+}
+
+
+@register.filter
+def media_label(media_type: str) -> str:
+    """`application/pdf` → “PDF”; an unknown type by the part behind the slash."""
+    return MEDIA_TYPES.get(media_type) or media_type.rpartition("/")[2] or "Unknown"
+
+
+@register.filter
+def tone(state: str) -> str:
+    """The colour of a state; what is under way is “busy”."""
+    return TONES.get(state, "busy")
+
+
+@register.filter
+def duration(seconds: float | None) -> str:
+    """Seconds as a person says them: “4 s”, “3 min 20 s”, “2 h 5 min”."""
+    if seconds is None:
+        return "–"
+    whole = round(seconds)
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+@register.filter
+def rate(per_second: float, thing: str) -> str:
+    """How many things a second, or a minute where they are slow: “2.3 passages a second”."""
+    number, unit = (per_second, "second") if per_second >= 1 else (per_second * 60, "minute")
+    shown = f"{number:,.1f}" if number < 10 else f"{number:,.0f}"
+    return f"{shown} {thing}s a {unit}"
+
+
+@register.filter
+def gist(text: str) -> str:
+    """The beginning of a passage in one line, without Markdown's signs."""
+    line = " ".join(_SIGNS.sub(" ", text[:300]).split())
+    return line if len(line) <= GIST else line[: GIST - 1].rstrip() + "…"

@@ -1,0 +1,252 @@
+"""Documents as HTML: the passage is where it is, and nothing an author wrote does anything."""
+
+import re
+from html import unescape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import html as lxml_html
+
+from documents.models import Document
+from documents.rendering import RenderedDocument, render_document
+
+WORDS = st.text(alphabet="ab<>&\"'#*_`|-[]()!\\ \n\t", max_size=120)
+HARMLESS = {"class", "id", "tabindex", "role", "aria-label", "href", "rel", "title", "start"}
+ACTING = {"script", "style", "img", "svg", "iframe", "form", "input", "math"}
+ATTACKS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "[x](javascript:alert(1))",
+    "[x](<java\tscript:alert(1)>)",
+    "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "[x](vbscript:alert(1))",
+    "![x](https://elsewhere.example/pixel.png)",
+    "<iframe src=//elsewhere.example></iframe>",
+    "<b onmouseover=alert(1)>b</b>",
+    "<style>body{display:none}</style>",
+    "<form action=//elsewhere.example><input name=q></form>",
+    "<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
+    "`</code></pre><script>alert(1)</script>`",
+    "```\n</code></pre><script>alert(1)</script>\n```",
+    "# <img src=x onerror=alert(1)>\n\ntext",
+    "<p id=passage class=passage>not the passage</p>",
+    "<<script>script>alert(1)</script>",
+    '<a href="x" id="q" name="q">clobber</a>',
+    "| a |\n|---|\n| <td onclick=alert(1)> |",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "[x]: javascript:alert(1)\n\n[x]",
+    "<https://ok.example/><javascript:alert(1)>",
+]
+
+
+def markdown(text: str, passage: tuple[int, int] | None = None, **fields: str) -> RenderedDocument:
+    return render_document(Document(rendering="markdown", **fields), text, passage=passage)
+
+
+def plain(text: str, passage: tuple[int, int] | None = None) -> RenderedDocument:
+    return render_document(Document(rendering="plain"), text, passage=passage)
+
+
+def of(text: str, words: str) -> tuple[int, int]:
+    start = text.index(words)
+    return start, start + len(words)
+
+
+def tree(rendered: RenderedDocument) -> lxml_html.HtmlElement:
+    return lxml_html.fragment_fromstring(rendered.html, create_parent="main")
+
+
+def find(rendered: RenderedDocument, path: str) -> list[lxml_html.HtmlElement]:
+    return list(tree(rendered).iterfind(path))
+
+
+def marked(rendered: RenderedDocument) -> list[str]:
+    found = find(rendered, ".//*[@class='passage']")
+    return [" ".join(element.text_content().split()) for element in found]
+
+
+def squeezed(text: str) -> str:
+    return re.sub(r"\s", "", text)
+
+
+# --- nothing does anything ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("rendering", ["plain", "markdown"])
+def test_what_an_author_wrote_never_acts(attack: str, rendering: str) -> None:
+    document = Document(rendering=rendering, title=attack)
+
+    rendered = render_document(document, f"before\n\n{attack}\n\nafter", passage=(0, 6))
+
+    for element in tree(rendered).iter():
+        assert element.tag not in ACTING
+        assert set(element.attrib) <= HARMLESS
+        assert re.match(r"https?://|mailto:|#", element.get("href", "#"))
+    passages = find(rendered, ".//*[@id='passage']")
+    assert [element.text_content() for element in passages] == ["before"]
+    assert "after" in rendered.html
+
+
+@given(WORDS)
+def test_whatever_markdown_becomes_is_on_the_list(text: str) -> None:
+    for element in tree(markdown(text)).iter():
+        assert set(element.attrib) <= HARMLESS
+
+
+def test_an_image_is_its_description() -> None:
+    assert ">a chart of sales<" in markdown("![a chart of *sales*](https://x.example/y.png)").html
+
+
+def test_raw_html_leaves_its_words_and_the_tags_that_style_them() -> None:
+    inline = markdown('H<sub>2</sub>O <span class="x">is</span>')
+    block = markdown('<div align="center">\nwater\n</div>')
+
+    assert "H<sub>2</sub>O is" in inline.html
+    assert "<p>water</p>" in block.html
+
+
+def test_a_link_to_a_heading_works_and_one_to_a_path_is_none() -> None:
+    rendered = markdown("# Set up\n\n[here](#set-up) [there](../other.md) [out](https://x.example)")
+    links = {element.text: element.get("href") for element in find(rendered, ".//a")}
+
+    assert links == {"here": "#h-set-up", "there": None, "out": "https://x.example"}
+    assert find(rendered, ".//*[@id='h-set-up']")
+
+
+# --- the passage -------------------------------------------------------------------------------
+
+
+@given(text=WORDS, cut=st.tuples(st.integers(0, 120), st.integers(0, 120)))
+def test_plain_text_loses_nothing_and_marks_exactly_the_passage(
+    text: str, cut: tuple[int, int]
+) -> None:
+    start, end = sorted(cut)
+    rendered = plain(text, (start, end))
+    inside = re.findall(
+        r'<(mark|p) class="passage"[^>]*>(.*?)</\1>', rendered.html, flags=re.DOTALL
+    )
+
+    shown = unescape(re.sub(r"</?(?:p|mark)\b[^>]*>", "", rendered.html))
+    assert squeezed(shown) == squeezed(text)
+    assert squeezed(unescape("".join(body for _, body in inside))) == squeezed(text[start:end])
+    assert rendered.html.count('id="passage"') == (1 if text[start:end].strip() else 0)
+
+
+def test_a_passage_across_paragraphs_is_marked_in_each() -> None:
+    text = "One is here.\n\nTwo is whole.\n\nThree is there."
+
+    assert marked(plain(text, of(text, "here.\n\nTwo is whole.\n\nThree"))) == [
+        "here.",
+        "Two is whole.",
+        "Three",
+    ]
+
+
+MARKDOWN = """# Guide
+
+Before.
+
+## Setting `it` up
+
+- tight one
+- tight two
+  - nested
+
+1. loose
+
+   second paragraph
+
+| a | b |
+|:--|--:|
+| 1 | 2 |
+
+```py
+code()
+```
+
+> quoted
+
+Behind.
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "blocks"),
+    [
+        ("Before.", ["Before."]),
+        ("Setting `it`", ["Setting it up"]),
+        ("tight two", ["tight two"]),
+        ("nested", ["nested"]),
+        ("second", ["second paragraph"]),
+        ("| 1 | 2 |", ["1 2"]),
+        ("code()", ["code()"]),
+        ("quoted", ["quoted"]),
+        ("Before.\n\n## Setting `it` up\n\n- tight one", ["Before.", "Setting it up", "tight one"]),
+        ("2 |\n\n```py\ncode()\n```\n\n> quoted", ["1 2", "code()", "quoted"]),
+    ],
+)
+def test_markdown_marks_every_block_that_the_passage_touches_and_no_other(
+    words: str, blocks: list[str]
+) -> None:
+    rendered = markdown(MARKDOWN, of(MARKDOWN, words))
+
+    assert marked(rendered) == blocks
+    assert rendered.html.count('id="passage"') == 1
+
+
+def test_white_space_at_the_ends_of_a_passage_marks_no_neighbour() -> None:
+    text = "One.\n\nTwo.\n\nThree."
+
+    assert marked(markdown(text, of(text, "\n\nTwo.\n\n"))) == ["Two."]
+
+
+def test_a_passage_outside_the_text_marks_nothing() -> None:
+    assert marked(plain("text", (10, 20))) == []
+    assert marked(markdown("text", (-5, 0))) == []
+
+
+# --- headings ----------------------------------------------------------------------------------
+
+
+def test_the_outline_names_the_headings_and_leads_to_them() -> None:
+    rendered = markdown("# One *two*\n\n## Same\n\n## Same\n\n### 數據\n\n## &&\n")
+
+    assert [(entry.title, entry.level, entry.anchor) for entry in rendered.outline] == [
+        ("One two", 1, "h-one-two"),
+        ("Same", 2, "h-same"),
+        ("Same", 2, "h-same-2"),
+        ("數據", 3, "h-數據"),
+        ("&&", 2, "h-section"),
+    ]
+    ids = [element.get("id") for element in tree(rendered).iter("h2", "h3", "h4")]
+    assert ids == [entry.anchor for entry in rendered.outline]
+
+
+def test_headings_stand_below_the_title_of_the_page() -> None:
+    assert find(markdown("# One\n\n###### Six"), ".//h1") == []
+
+
+def test_a_heading_that_repeats_the_title_is_left_out_unless_it_is_marked() -> None:
+    assert "Guide" not in markdown("# Guide\n\ntext", title="Guide").html
+    assert "Guide" in markdown("# Guide\n\ntext", title="Another").html
+    assert marked(markdown("# Guide\n\ntext", (0, 7), title="Guide")) == ["Guide"]
+
+
+def test_a_marked_heading_is_still_found_from_the_outline() -> None:
+    rendered = markdown("## Set up\n\ntext", (0, 9))
+
+    assert find(rendered, ".//*[@id='passage']//*[@id='h-set-up']")
+
+
+def test_code_and_tables_that_scroll_can_be_reached_by_keyboard() -> None:
+    rendered = markdown("```\nx\n```\n\n| a |\n|---|\n| 1 |")
+
+    assert [element.tag for element in find(rendered, ".//*[@tabindex='0']")] == ["pre", "div"]
+
+
+def test_an_empty_text_is_empty() -> None:
+    assert markdown("").html == plain("").html == ""

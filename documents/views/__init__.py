@@ -1,0 +1,1 @@
+"""Pages of collections, documents, uploads and runs."""

@@ -1,0 +1,98 @@
+"""The list of collections, one collection, and its end."""
+
+from django.contrib import messages
+from django.db.models import Count, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.services import current_workspace, require_editor
+from common.errors import RagsiteError
+from common.web import page
+from documents.forms import CollectionForm, DeleteCollectionForm
+from documents.models import Chunk, Collection, Document, IngestionRun
+from documents.services import create_collection, delete_collection, get_collection
+from documents.views.paging import page_by_id
+
+PREVIEWED = 10
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def index(request: HttpRequest) -> HttpResponse:
+    """All collections, and the form for a new one."""
+    workspace = current_workspace(user=request.user)
+    posted = request.method == "POST"
+    form = CollectionForm(request.POST if posted else None)
+    if posted:
+        require_editor(user=request.user, workspace=workspace)
+        if form.is_valid():
+            try:
+                collection = create_collection(workspace=workspace, **form.cleaned_data)
+            except RagsiteError as error:
+                field = getattr(error, "field", "name")
+                form.add_error(field if field in form.fields else "name", str(error))
+            else:
+                messages.success(request, f"“{collection}” is there. Now put files into it.")
+                return redirect("upload", slug=collection.slug)
+    collections = (
+        Collection.objects.visible_to(request.user)
+        .filter(workspace=workspace)
+        .annotate(
+            document_count=Count("documents", filter=Q(documents__is_current=True)),
+            failed_count=Count("documents", filter=Q(documents__status=Document.Status.FAILED)),
+        )
+    )
+    context = {"collections": collections, "form": form}
+    status = 400 if form.errors else 200
+    return render(request, "documents/collections.html", context, status=status)
+
+
+@require_safe
+@page
+def detail(request: HttpRequest, slug: str) -> HttpResponse:
+    """One collection: its documents, newest first."""
+    collection = _collection(request, slug)
+    documents = Document.objects.visible_to(request.user).filter(collection=collection).current()
+    status = request.GET.get("status", "")
+    if status in Document.Status.values:
+        documents = documents.filter(status=status)
+    context = {
+        "collection": collection,
+        "page": page_by_id(documents, request.GET),
+        "status": status,
+        "statuses": Document.Status.choices,
+        "active_run": IngestionRun.objects.visible_to(request.user)
+        .filter(collection=collection, finished_at=None)
+        .first(),
+    }
+    return render(request, "documents/collection.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def delete(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show what goes; delete when its name is typed."""
+    collection = _collection(request, slug)
+    require_editor(user=request.user, workspace=collection.workspace)
+    posted = request.method == "POST"
+    form = DeleteCollectionForm(request.POST if posted else None, expected=collection.name)
+    if posted and form.is_valid():
+        delete_collection(collection=collection)
+        messages.success(request, f"“{collection}” and everything in it is deleted.")
+        return redirect("collections")
+    documents = collection.documents.all()
+    context = {
+        "collection": collection,
+        "form": form,
+        "documents": documents[:PREVIEWED],
+        "document_count": documents.count(),
+        "chunk_count": Chunk.objects.filter(collection=collection).count(),
+        "run_count": collection.runs.count(),
+    }
+    status = 400 if form.errors else 200
+    return render(request, "documents/collection_delete.html", context, status=status)
+
+
+def _collection(request: HttpRequest, slug: str) -> Collection:
+    return get_collection(workspace=current_workspace(user=request.user), slug=slug)

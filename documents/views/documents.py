@@ -1,0 +1,94 @@
+"""One document, read or deleted."""
+
+from collections.abc import Sequence
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.services import current_workspace, require_editor
+from common.errors import NotFound
+from common.web import page
+from documents.models import Chunk, Document
+from documents.navigation import from_level_one, passages_around, sections_of
+from documents.parts import Part, cut_parts, part_at
+from documents.rendering import render_document
+from documents.services import delete_document, document_text, get_collection
+
+
+@require_safe
+@page
+def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """The text, with the passage `?chunk=ID` marked; `?part=N` of a long one."""
+    document = _document(request, slug, pk)
+    whole = document_text(document)
+    asked = request.GET.get("chunk", "")
+    passage = next((chunk for chunk in whole.chunks if str(chunk.pk) == asked), None)
+    parts = cut_parts(len(whole.text), [chunk.start for chunk in whole.chunks])
+    part = _part(parts, request.GET.get("part", ""), passage)
+    rendered = render_document(
+        document,
+        whole.text[part.start : part.end],
+        passage=(passage.start - part.start, passage.end - part.start) if passage else None,
+    )
+    search = _search_parameters(request)
+    context = {
+        "document": document,
+        "collection": document.collection,
+        "text": rendered.html,
+        "outline": from_level_one(rendered.outline),
+        "sections": [] if rendered.outline else sections_of(whole.chunks, part),
+        "passages": passages_around(whole.chunks, passage, part),
+        "passage_gone": bool(asked) and passage is None,
+        "part": part,
+        "back_url": f"{reverse('search')}?{search}" if request.GET.get("q") else "",
+        "query_string": search,
+    }
+    return render(request, "documents/document.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Show what goes; delete on POST."""
+    document = _document(request, slug, pk)
+    require_editor(user=request.user, workspace=document.workspace)
+    if request.method == "POST":
+        delete_document(document=document)
+        messages.success(request, f"“{document}” is deleted.")
+        return redirect("collection", slug=slug)
+    context = {"document": document, "collection": document.collection}
+    return render(request, "documents/document_delete.html", context)
+
+
+def _document(request: HttpRequest, slug: str, pk: int) -> Document:
+    collection = get_collection(workspace=current_workspace(user=request.user), slug=slug)
+    document = (
+        Document.objects.visible_to(request.user)
+        .select_related("collection", "workspace")
+        .filter(collection=collection, pk=pk)
+        .first()
+    )
+    if document is None:
+        raise NotFound(
+            f"There is no such document in “{collection}”. It may have been deleted:"
+            " look for it in the collection, or search again."
+        )
+    return document
+
+
+def _part(parts: Sequence[Part], asked: str, passage: Chunk | None) -> Part:
+    if passage is not None:
+        return part_at(parts, passage.start)
+    number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 1
+    return parts[min(max(number, 1), len(parts)) - 1]
+
+
+def _search_parameters(request: HttpRequest) -> str:
+    """The search that led here: the address's parameters but for the document's own."""
+    params = request.GET.copy()
+    for own in ("chunk", "part"):
+        params.pop(own, None)
+    return params.urlencode()

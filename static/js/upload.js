@@ -1,0 +1,180 @@
+// Dropping and choosing files and folders, and sending them with their paths and a progress bar.
+// Without this script the form sends what its file input holds.
+(() => {
+  const form = document.querySelector("[data-upload]");
+  if (!form) return;
+  const find = (selector) => form.querySelector(selector);
+  const maxBytes = Number(form.dataset.maxBytes);
+  const maxFiles = Number(form.dataset.maxFiles);
+  const chosen = new Map(); // path → File
+  let request = null;
+
+  const size = (bytes) =>
+    bytes < 1024 ? `${bytes} bytes`
+      : bytes < 1024 ** 2 ? `${(bytes / 1024).toFixed(0)} KB`
+        : `${(bytes / 1024 ** 2).toFixed(1)} MB`;
+  const duration = (seconds) =>
+    seconds < 60 ? `${Math.ceil(seconds)} s` : `${Math.ceil(seconds / 60)} min`;
+  const say = (text) => { find("[data-said]").textContent = text; };
+  const sendable = () => [...chosen].filter(([, file]) => file.size <= maxBytes);
+
+  const row = (path, file) => {
+    const item = document.createElement("li");
+    const name = item.appendChild(document.createElement("span"));
+    name.className = "name";
+    name.textContent = path;
+    const detail = item.appendChild(document.createElement("span"));
+    detail.className = file.size > maxBytes ? "why" : "quiet";
+    detail.textContent = file.size > maxBytes
+      ? `${size(file.size)}: too large, ${size(maxBytes)} a file are allowed. It is left out.`
+      : size(file.size);
+    const remove = item.appendChild(document.createElement("button"));
+    remove.type = "button";
+    remove.className = "plain";
+    remove.textContent = "Remove";
+    remove.setAttribute("aria-label", `Remove ${path}`);
+    remove.addEventListener("click", () => { chosen.delete(path); show(); });
+    return item;
+  };
+
+  const show = () => {
+    const files = sendable();
+    const bytes = files.reduce((sum, [, file]) => sum + file.size, 0);
+    const summary = `${files.length} file${files.length === 1 ? "" : "s"}, ${size(bytes)}`;
+    find("[data-chosen]").hidden = chosen.size === 0;
+    find("[data-count]").textContent = summary;
+    find("[data-files]").replaceChildren(...[...chosen].slice(0, 200).map(([path, file]) => row(path, file)));
+    if (chosen.size > 200) {
+      const rest = document.createElement("li");
+      rest.textContent = `and ${chosen.size - 200} more`;
+      find("[data-files]").append(rest);
+    }
+    find("[data-send-label]").textContent = files.length ? `Upload ${summary}` : "Upload";
+    say(chosen.size ? summary : "");
+  };
+
+  const fail = (message) => {
+    const note = document.createElement("div");
+    note.className = "note bad";
+    note.appendChild(document.createElement("p")).textContent = message;
+    find("#upload-errors").replaceChildren(note);
+  };
+
+  const add = (files) => {
+    find("#upload-errors").replaceChildren();
+    for (const [path, file] of files) chosen.set(path, file);
+    if (chosen.size > maxFiles) {
+      fail(`These are ${chosen.size} files; ${maxFiles} at once are allowed. Remove some, send the rest in parts, or load the folder with “manage.py ingest”.`);
+    }
+    show();
+  };
+
+  const entriesOf = async (entry) => {
+    if (entry.isFile) {
+      const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+      return [[entry.fullPath.replace(/^\//, ""), file]];
+    }
+    const reader = entry.createReader();
+    const found = [];
+    for (;;) { // a directory is read in batches, until one is empty
+      const batch = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+      if (!batch.length) return found;
+      for (const child of batch) {
+        if (!child.name.startsWith(".")) found.push(...(await entriesOf(child)));
+      }
+    }
+  };
+
+  for (const input of [find("#id_files"), find("#folder")]) {
+    input.addEventListener("change", () => {
+      add([...input.files].map((file) => [file.webkitRelativePath || file.name, file]));
+      input.value = "";
+    });
+  }
+
+  const overlay = document.querySelector("[data-overlay]");
+  let depth = 0;
+  const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+  document.addEventListener("dragenter", (event) => {
+    if (!hasFiles(event)) return;
+    depth += 1;
+    overlay.hidden = false;
+  });
+  document.addEventListener("dragleave", (event) => {
+    if (!hasFiles(event)) return;
+    depth -= 1;
+    overlay.hidden = depth > 0 ? false : true;
+  });
+  document.addEventListener("dragover", (event) => { if (hasFiles(event)) event.preventDefault(); });
+  document.addEventListener("drop", async (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    depth = 0;
+    overlay.hidden = true;
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+    const plain = [...event.dataTransfer.files].map((file) => [file.name, file]);
+    try {
+      add(entries.length ? (await Promise.all(entries.map(entriesOf))).flat() : plain);
+    } catch {
+      fail("Part of the folder could not be read. Check that you may open it, or choose the files one by one.");
+    }
+  });
+
+  const sending = (yes) => {
+    find("[data-sending]").hidden = !yes;
+    find("[data-send]").disabled = yes;
+  };
+
+  const progress = (event, began) => {
+    if (!event.lengthComputable) return;
+    const rate = event.loaded / Math.max((performance.now() - began) / 1000, 0.1);
+    const left = (event.total - event.loaded) / rate;
+    find("#sent").value = event.loaded / event.total;
+    find("[data-sent-label]").textContent = event.loaded < event.total
+      ? `Sending ${size(event.loaded)} of ${size(event.total)} · ${size(rate)} a second · ${duration(left)} left`
+      : "Sent. The site is storing the files…";
+  };
+
+  const finish = () => {
+    sending(false);
+    if (request.status < 300) {
+      location.assign(request.responseURL); // the run that the site went on to
+      return;
+    }
+    const page = new DOMParser().parseFromString(request.responseText, "text/html");
+    const notes = page.querySelectorAll("#upload-errors .note, main .blank p:not(.status):not(.actions)");
+    fail([...notes].map((note) => note.textContent.trim()).join(" ")
+      || `The site answered ${request.status}. Nothing was stored: try again in a minute.`);
+  };
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const files = sendable();
+    if (!files.length) {
+      fail("No file is chosen. Choose at least one.");
+      return;
+    }
+    if (files.length > maxFiles) {
+      add([]);
+      return;
+    }
+    const data = new FormData();
+    data.set("csrfmiddlewaretoken", find("[name=csrfmiddlewaretoken]").value);
+    if (find("[name=again]").checked) data.set("again", "on");
+    data.set("paths", JSON.stringify(files.map(([path]) => path)));
+    for (const [, file] of files) data.append("files", file, file.name);
+    const began = performance.now();
+    request = new XMLHttpRequest();
+    request.upload.addEventListener("progress", (sent) => progress(sent, began));
+    request.addEventListener("load", finish);
+    request.addEventListener("error", () => {
+      sending(false);
+      fail("The connection broke. Nothing was stored: check it, and upload again.");
+    });
+    request.addEventListener("abort", () => { sending(false); say("Cancelled. Nothing was stored."); });
+    request.open("POST", location.pathname);
+    request.send(data);
+    sending(true);
+  });
+  find("[data-cancel]").addEventListener("click", () => request?.abort());
+})();
