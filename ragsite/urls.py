@@ -1,8 +1,17 @@
 """Every URL of the site."""
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 
 urlpatterns = [
+    path("", include("search.urls")),
+    path("", include("documents.urls")),
+    path("", include("accounts.urls")),
+    path("api/", include("ragsite.api")),
     path("admin/", admin.site.urls),
 ]
+
+handler400 = "ragsite.views.bad_request"
+handler403 = "ragsite.views.forbidden"
+handler404 = "ragsite.views.not_found"
+handler500 = "ragsite.views.server_error"
