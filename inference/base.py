@@ -13,7 +13,7 @@ class InferenceError(Exception):
     """Base of everything that goes wrong in this package."""
 
 
-class DimensionMismatch(InferenceError):  # noqa: N818
+class DimensionMismatch(InferenceError):
     """Vectors of one length where another is stored."""
 
     def __init__(self, expected: int, actual: int) -> None:
@@ -25,7 +25,7 @@ class DimensionMismatch(InferenceError):  # noqa: N818
         self.actual = actual
 
 
-class EmptyText(InferenceError):  # noqa: N818
+class EmptyText(InferenceError):
     """A text in which there is nothing to embed."""
 
     def __init__(self, index: int) -> None:
@@ -33,11 +33,11 @@ class EmptyText(InferenceError):  # noqa: N818
         self.index = index
 
 
-class InvalidVector(InferenceError):  # noqa: N818
+class InvalidVector(InferenceError):
     """A zero, NaN or infinite vector: its cosine is NaN, and NaN sorts first in PostgreSQL."""
 
 
-class BackendUnavailable(InferenceError):  # noqa: N818
+class BackendUnavailable(InferenceError):
     """A configured backend that cannot be imported, loaded or reached."""
 
 

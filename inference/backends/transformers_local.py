@@ -1,7 +1,7 @@
 """Any encoder or decoder embedding model, run in this process by torch."""
 
-import threading
 import os
+import threading
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path

@@ -73,7 +73,7 @@ def _bfloat16_is_faster(device: str) -> bool:
     idle, chooses alike and a query meets vectors of its own precision.
     """
     if device.startswith("cuda"):
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     capabilities = torch.cpu.get_capabilities()
     return device == "mps" or any(capabilities.get(name, False) for name in NATIVE_BFLOAT16)
 
