@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib.admin import ShowFacets
 from django.core.paginator import Page, Paginator
 from django.db import connections
 from django.db.models import Model, QuerySet
@@ -60,6 +61,7 @@ class LargeTableAdmin(ModelAdmin):
 
     paginator = EstimatedPaginator
     show_full_result_count = False
+    show_facets = ShowFacets.NEVER
     list_per_page = 50
     list_filter_submit = True
     heavy_fields: tuple[str, ...] = ()

@@ -10,8 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
-from common import bounded_json
-from common.errors import InvalidInput
 from common.parsers import MAX_JSON_BYTES
 from documents.tests.factories import CollectionFactory, MembershipFactory
 
@@ -234,15 +232,3 @@ def test_no_parameters_make_a_server_error(
     parameters = data.draw(st.dictionaries(names, text | st.integers(), max_size=3))
     answer = client.get(url, {**({"q": "words"} if url == SEARCH else {}), **parameters})
     assert answer.status_code in (200, 400, 404)
-
-
-@given(anything)
-def test_what_passes_the_check_can_be_stored(value: Any) -> None:
-    """Neither NUL, nor half a surrogate pair, nor a number that JSON lacks comes through."""
-    try:
-        bounded_json.check(value)
-    except InvalidInput:
-        return
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    assert "\\u0000" not in text
-    text.encode()
