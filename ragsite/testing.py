@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from threading import Event
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -34,6 +37,28 @@ def _empty_cache() -> None:
     cache.clear()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _default_space() -> None:
+    """Flushing after a test with committed rows empties every table; the space that a migration
+    made comes back with it."""
+    from django.db.models.signals import post_migrate
+
+    post_migrate.connect(_restore_default_space, dispatch_uid="testing.default_space")
+
+
+def _restore_default_space(sender: Any, **kwargs: Any) -> None:
+    from django.apps import apps
+    from django.db import connection
+
+    if (
+        sender.name == "documents"
+        and not apps.get_model("documents", "EmbeddingSpace").objects.exists()
+    ):
+        migration = import_module("documents.migrations.0002_default_space")
+        with connection.schema_editor() as editor:
+            migration.create_default_space(apps, editor)
+
+
 @pytest.fixture
 def media_root(settings: Any, tmp_path: Path) -> Path:
     """Uploads of a test, apart from everybody else's."""
@@ -41,11 +66,21 @@ def media_root(settings: Any, tmp_path: Path) -> Path:
     return Path(settings.MEDIA_ROOT)
 
 
+def wait_until(condition: Callable[[], Any], *, what: str, seconds: float = 60.0) -> None:
+    """Return as soon as `condition()` holds; fail the test after `seconds`, saying what for."""
+    deadline = monotonic() + seconds
+    while not condition():
+        if monotonic() > deadline:
+            pytest.fail(f"waited {seconds:.0f} s in vain until {what}")
+        Event().wait(0.02)
+
+
 class WorkerProcess:
-    """A real Celery worker on the test's database and broker."""
+    """A real Celery worker on the test's database and broker. `environment` may be changed
+    before the next `start`."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        self._environment = environment
+        self.environment = environment
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -53,9 +88,9 @@ class WorkerProcess:
         command = [
             *(sys.executable, "-m", "celery", "-A", "ragsite", "worker", "-B"),
             *("-Q", "ingest,embed,default", "--pool=threads", "-c", "2", "-l", "WARNING"),
-            *("-s", self._environment["SCHEDULE"], "--without-gossip", "--without-mingle"),
+            *("-s", self.environment["SCHEDULE"], "--without-gossip", "--without-mingle"),
         ]
-        self._process = subprocess.Popen(command, cwd=_ROOT, env=self._environment)
+        self._process = subprocess.Popen(command, cwd=_ROOT, env=self.environment)
 
     def kill(self) -> None:
         """kill -9."""

@@ -1,0 +1,50 @@
+"""`manage.py demo`: a workspace, a login and the project's own documentation to search in."""
+
+from itertools import chain
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.services import ensure_login, get_or_create_workspace
+from common.errors import RagsiteError
+from documents import services
+from documents.ingestion.sources import SourceError, discover
+from inference.base import InferenceError
+
+USERNAME = "demo"
+COLLECTION = "ragsite-docs"
+
+
+class Command(BaseCommand):
+    help = (
+        "Make the login “demo” (its random password is printed once) and ingest docs/ into the"
+        " collection “ragsite-docs”. Safe to run again."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        workspace = get_or_create_workspace()
+        _, password = ensure_login(username=USERNAME, workspace=workspace)
+        # First of all: it is shown only this once, whatever happens next.
+        self.stdout.write(f"Login: {USERNAME}")
+        self.stdout.write(
+            f"Password: {password}"
+            if password
+            else f"Password: as before (reset it: manage.py changepassword {USERNAME})"
+        )
+        try:
+            collection = services.get_or_create_collection(workspace=workspace, slug=COLLECTION)
+            run = services.ingest_inline(
+                collection=collection,
+                sources=chain(
+                    discover([settings.BASE_DIR / "README.md"]),
+                    discover([settings.BASE_DIR / "docs"], glob="**/*.md"),
+                ),
+                source="the project's own documentation",
+            )
+        except (RagsiteError, SourceError, InferenceError) as error:
+            raise CommandError(str(error), returncode=2) from error
+        self.stdout.write(
+            f"Demo corpus: {services.chunk_count(collection=collection)} passages of"
+            f" {run.ready + run.skipped} documents in “{collection.name}”."
+        )

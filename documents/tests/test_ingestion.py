@@ -1,0 +1,356 @@
+"""A file becomes searchable chunks, once, and stays true to its source."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.files.base import ContentFile
+from django.db import connection
+from django.utils import timezone
+
+from documents import services
+from documents.ingestion import claims, stages, statistics
+from documents.ingestion.sources import Source, SourceError, discover, text_source
+from documents.models import (
+    Chunk,
+    Collection,
+    Document,
+    IngestionItem,
+    IngestionRun,
+    LexemeFrequency,
+    StagedDocument,
+)
+from documents.services import Upload, ingest_inline, ingest_uploads
+from documents.tests.factories import CollectionFactory, MembershipFactory
+from inference.backends.hashing import HashingEmbedder
+from inference.handler import embedders
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+
+PARAGRAPHS = [f"Paragraph {n} speaks of topic{n} at some length. " * 25 for n in range(12)]
+
+
+@pytest.fixture
+def collection() -> Collection:
+    return CollectionFactory()
+
+
+def ingest(collection: Collection, *sources: Source, **options: Any) -> IngestionRun:
+    return ingest_inline(collection=collection, sources=sources, **options)
+
+
+def queue(collection: Collection, name: str, content: bytes) -> Document:
+    """Upload a file, without any worker."""
+    upload = Upload(name=name, file=ContentFile(content, name=name))
+    ingest_uploads(collection=collection, uploads=[upload])
+    return Document.objects.get(collection=collection, key=name)
+
+
+def work(document: Document) -> None:
+    """What the two queues do with it."""
+    stages.embed_documents(stages.parse_documents([document.id]))
+    document.refresh_from_db()
+
+
+def chunk_ids(document: Document) -> dict[str, int]:
+    return dict(document.chunks.values_list("content_sha256", "id"))
+
+
+def test_a_text_becomes_ready_chunks_that_cover_it(collection: Collection) -> None:
+    text = "\n\n".join(PARAGRAPHS)
+    run = ingest(collection, text_source("guide", text, title="The guide"))
+    document = Document.objects.get(collection=collection)
+    assert (run.state, run.ready, run.total) == ("succeeded", 1, 1)
+    assert (document.status, document.title, document.language) == ("ready", "The guide", "en")
+    assert run.chunks == document.chunk_count == document.chunks.count() > 3
+    assert all(chunk.text == text[chunk.start : chunk.end] for chunk in document.chunks.all())
+    assert services.document_text(document).text.split() == text.split()
+
+
+def test_vectors_are_those_of_context_and_text(collection: Collection) -> None:
+    ingest(collection, text_source("note", "Aspirin thins the blood.", title="Medicines"))
+    chunk = Chunk.objects.get()
+    expected = HashingEmbedder().embed_documents(["Medicines\nAspirin thins the blood."])[0]
+    assert np.allclose(np.asarray(chunk.embedding), expected, atol=1e-6)
+
+
+def test_an_unchanged_document_is_skipped(collection: Collection) -> None:
+    source = text_source("note", PARAGRAPHS[0])
+    ingest(collection, source)
+    before = chunk_ids(Document.objects.get())
+    run = ingest(collection, source)
+    assert (run.state, run.skipped, run.ready, run.embedded) == ("succeeded", 1, 0, 0)
+    assert chunk_ids(Document.objects.get()) == before
+
+
+def test_overwrite_looks_again_and_embeds_nothing_that_is_the_same(collection: Collection) -> None:
+    source = text_source("note", PARAGRAPHS[0])
+    ingest(collection, source)
+    run = ingest(collection, source, policy=IngestionRun.Policy.OVERWRITE)
+    assert (run.ready, run.skipped, run.embedded) == (1, 0, 0)
+
+
+def test_only_changed_chunks_are_embedded_and_the_others_keep_their_ids(
+    collection: Collection,
+) -> None:
+    ingest(collection, text_source("guide", "\n\n".join(PARAGRAPHS)))
+    document = Document.objects.get()
+    before = chunk_ids(document)
+    changed = [*PARAGRAPHS[:-1], PARAGRAPHS[-1].replace("topic11", "something new")]
+    run = ingest(collection, text_source("guide", "\n\n".join(changed)))
+    after = chunk_ids(document)
+    assert 1 <= run.embedded <= 3
+    assert len(after.keys() - before.keys()) == run.embedded
+    assert all(after[digest] == before[digest] for digest in after.keys() & before.keys())
+    assert not document.chunks.filter(text__contains="topic11 ").exists()
+
+
+def test_a_shortened_document_leaves_nothing_behind(collection: Collection) -> None:
+    ingest(collection, text_source("guide", "\n\n".join(PARAGRAPHS)))
+    ingest(collection, text_source("guide", PARAGRAPHS[0]))
+    document = Document.objects.get()
+    assert document.chunk_count == document.chunks.count()
+    assert not Chunk.objects.filter(text__contains="topic5").exists()
+    assert not LexemeFrequency.objects.filter(lexeme="topic5").exists()
+
+
+def test_paragraphs_that_changed_places_are_moved(collection: Collection) -> None:
+    records = [
+        {
+            "chunk_id": f"doc_chunk_{n:03}",
+            "source_document": "doc",
+            "chunk_text": f"Prefix. Text number {n} of the document.",
+            "token_count": 7,
+            "metadata": {"chapter_title": "One", "section_title": "Two"},
+        }
+        for n in range(4)
+    ]
+
+    def bundle(order: list[int]) -> Source:
+        named = [
+            {**records[old], "chunk_id": f"doc_chunk_{new:03}"} for new, old in enumerate(order)
+        ]
+        data = "\n".join(map(json.dumps, named)).encode()
+        return Source("doc", "doc.chunks.jsonl", len(data), lambda: data)
+
+    ingest(collection, bundle([0, 1, 2, 3]))
+    before = dict(Chunk.objects.values_list("text", "id"))
+    run = ingest(collection, bundle([3, 1, 0, 2]))
+    assert run.embedded == 0
+    assert dict(Chunk.objects.values_list("text", "id")) == before
+    ordered = Chunk.objects.order_by("ordinal").values_list("text", flat=True)
+    assert [text.split("number ")[1][0] for text in ordered] == ["3", "1", "0", "2"]
+
+
+def test_a_broken_file_is_named_and_the_others_are_ingested(
+    collection: Collection, tmp_path: Path
+) -> None:
+    (tmp_path / "good.md").write_text("# Title\n\nSome good text.")
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
+    (tmp_path / "cut.pdf").write_bytes(b"%PDF-1.7\n1 0 obj\n<<")
+    run = ingest(collection, *discover([tmp_path]))  # type: ignore[arg-type]
+    failures = dict(run.items.filter(state="failed").values_list("name", "error_code"))
+    assert (run.state, run.ready, run.failed) == ("partial", 1, 3)
+    assert set(failures) == {"empty.txt", "picture.txt", "cut.pdf"}
+    assert failures["empty.txt"] == "empty"
+    assert all(run.items.filter(state="failed").values_list("error", flat=True))
+
+
+def test_a_file_over_the_limit_says_which_setting_raises_it(
+    collection: Collection, settings: Any
+) -> None:
+    settings.MAX_UPLOAD_BYTES = 100
+    run = ingest(collection, text_source("big", "word " * 100))
+    item = run.items.get()
+    assert (run.state, item.error_code) == ("failed", "too_large")
+    assert "RAGSITE_MAX_UPLOAD_BYTES" in item.error
+
+
+def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="nowhere does not exist"):
+        list(discover([tmp_path / "nowhere"]))
+
+
+def test_hidden_files_are_passed_over_and_a_star_does_not_cross_folders(tmp_path: Path) -> None:
+    for name in ("a.md", "b.txt", ".git/c.md", "deep/d.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("text")
+
+    def names(glob: str) -> list[str]:
+        return [source.name for source in discover([tmp_path], glob=glob)]
+
+    assert names("**/*") == ["a.md", "b.txt", "deep/d.md"]
+    assert names("*.md") == ["a.md"]
+    assert names("**/*.md") == ["a.md", "deep/d.md"]
+
+
+def test_the_queues_make_an_upload_ready(collection: Collection) -> None:
+    document = queue(collection, "folder/note.txt", b"Ibuprofen eases pain.")
+    assert document.status == "queued"
+    work(document)
+    run = IngestionRun.objects.get()
+    assert document.status == "ready"
+    assert Chunk.objects.get().text == "Ibuprofen eases pain."
+    assert (run.state, run.ready, run.chunks, run.embedded) == ("succeeded", 1, 1, 1)
+    assert not StagedDocument.objects.exists()
+    assert document.file.name
+    assert "note" not in document.file.name
+
+
+def test_a_message_delivered_twice_changes_nothing(collection: Collection) -> None:
+    document = queue(collection, "note.txt", b"Ibuprofen eases pain.")
+    work(document)
+    before = chunk_ids(document)
+    work(document)
+    stages.embed_documents([document.id])
+    assert chunk_ids(document) == before
+    assert IngestionRun.objects.get().ready == 1
+
+
+def test_a_claimed_document_is_nobody_elses(collection: Collection) -> None:
+    document = queue(collection, "note.txt", b"Ibuprofen eases pain.")
+    _, mine = claims.claim([document.id])
+    _, theirs = claims.claim([document.id])
+    assert [entry.id for entry in mine] == [document.id]
+    assert theirs == []
+
+
+def test_a_claim_that_ended_can_be_taken_and_its_first_holder_loads_nothing(
+    collection: Collection,
+) -> None:
+    document = queue(collection, "note.txt", b"Ibuprofen eases pain.")
+    stages.parse_documents([document.id])
+    token, (held,) = claims.claim([document.id])
+    job = stages.Job(
+        document=held,
+        prepared=stages.unpack(bytes(held.staged.payload)),
+        digest="",
+        source_sha256="",
+    )
+    Document.objects.update(claimed_until=timezone.now() - timezone.timedelta(seconds=1))
+    claims.claim([document.id])
+    stages.embed_and_load([job], token=token)
+    assert not Chunk.objects.exists()
+
+
+def test_a_newer_upload_of_the_same_key_wins(collection: Collection) -> None:
+    document = queue(collection, "note.txt", b"The old text.")
+    token, _ = claims.claim([document.id])
+    document = queue(collection, "note.txt", b"The new text.")
+    with claims.kept(token):
+        pass
+    work(document)
+    assert list(Chunk.objects.values_list("text", flat=True)) == ["The new text."]
+    assert list(IngestionRun.objects.values_list("state", flat=True)) == ["succeeded"] * 2
+
+
+def test_a_document_whose_workers_die_is_given_up(collection: Collection, settings: Any) -> None:
+    document = queue(collection, "note.txt", b"Some text.")
+    for _ in range(settings.INGESTION_MAX_ATTEMPTS):
+        claims.claim([document.id])
+        Document.objects.update(claimed_until=timezone.now() - timezone.timedelta(seconds=1))
+    work(document)
+    assert (document.status, document.error_code) == ("failed", "attempts")
+    assert IngestionRun.objects.get().state == "failed"
+
+
+def test_a_failed_update_leaves_the_earlier_text_searchable(collection: Collection) -> None:
+    document = queue(collection, "note.txt", b"The earlier text.")
+    work(document)
+    document = queue(collection, "note.txt", b"\x89PNG\r\n\x1a\n" + bytes(300))
+    work(document)
+    assert document.status == "failed"
+    assert document.is_searchable
+    assert Chunk.objects.get().text == "The earlier text."
+
+
+class _NaNForPoison(HashingEmbedder):
+    """A model that answers one text with nonsense."""
+
+    def embed_documents(self, texts: Any) -> Any:
+        vectors = super().embed_documents(texts)
+        for row, text in enumerate(texts):
+            if "poison" in text:
+                vectors[row] = np.nan
+        return vectors
+
+
+def test_an_unusable_vector_fails_its_own_document_only(
+    collection: Collection, settings: Any
+) -> None:
+    path = f"{__name__}._NaNForPoison"
+    settings.INFERENCE = {"embedder": {"default": {"BACKEND": path}}, "reranker": {}}
+    assert isinstance(embedders["default"], _NaNForPoison)
+    run = ingest(collection, text_source("good", "Good text."), text_source("bad", "Bad poison."))
+    assert (run.ready, run.failed) == (1, 1)
+    assert run.items.get(state="failed").error_code == "invalid_vector"
+    assert Chunk.objects.get().text == "Good text."
+
+
+def test_words_are_counted_by_collection_and_language(collection: Collection) -> None:
+    german = "Die Häuser der Stadt stehen seit langer Zeit an einem breiten Fluss im Norden. " * 2
+    english = "The houses of the town have been standing by a broad river for a long time. " * 2
+    ingest(collection, text_source("de", german), text_source("en", english))
+    counted = set(LexemeFrequency.objects.values_list("language", "lexeme", "chunk_count"))
+    assert ("german", "haus", 1) in counted
+    assert ("english", "hous", 1) in counted
+    assert dict(collection.lexical_statistics.values_list("language", "chunk_count")) == {
+        "german": 1,
+        "english": 1,
+    }
+
+
+def test_refreshing_agrees_with_forgetting(collection: Collection) -> None:
+    sources = [text_source(str(n), f"shared words and word{n} " * 5) for n in range(3)]
+    ingest(collection, *sources)
+    services.delete_document(document=Document.objects.get(key="1"))
+    forgotten = set(LexemeFrequency.objects.values_list("lexeme", "chunk_count"))
+    statistics.refresh(collection)
+    assert set(LexemeFrequency.objects.values_list("lexeme", "chunk_count")) == forgotten
+
+
+def test_a_deleted_document_is_gone_from_every_table_and_from_the_disk(
+    collection: Collection, media_root: Path, django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks():
+        document = queue(collection, "secret.txt", b"The xylophonist keeps zanzibarite.")
+    work(document)
+    assert tables_holding("zanzibarit") == {"documents_chunk", "documents_lexemefrequency"}
+    with django_capture_on_commit_callbacks(execute=True):
+        services.delete_document(document=document)
+    assert tables_holding("zanzibarit") == set()
+    assert [path for path in media_root.rglob("*") if path.is_file()] == []
+
+
+def tables_holding(word: str) -> set[str]:
+    """Every table of the database in which some row, as text, has this word."""
+    found = set()
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(
+                f'SELECT EXISTS (SELECT FROM "{table}" AS row WHERE row::text ~ %s)', [word]
+            )
+            if cursor.fetchone()[0]:
+                found.add(table)
+    return found
+
+
+def test_a_deleted_collection_takes_everything_with_it(collection: Collection) -> None:
+    ingest(collection, text_source("note", PARAGRAPHS[0]))
+    services.delete_collection(collection=collection)
+    for model in (Document, Chunk, IngestionRun, IngestionItem, LexemeFrequency):
+        assert not model.objects.exists()
+
+
+def test_documents_of_others_are_not_visible(collection: Collection) -> None:
+    member, outsider = MembershipFactory(workspace=collection.workspace), MembershipFactory()
+    ingest(collection, text_source("note", PARAGRAPHS[0]))
+    assert Document.objects.visible_to(member.user).count() == 1
+    assert Document.objects.visible_to(outsider.user).count() == 0
+    Document.objects.update(access=["user:0"])
+    assert Document.objects.visible_to(member.user).count() == 0
+    Document.objects.update(access=[f"user:{member.user.pk}"])
+    assert Document.objects.visible_to(member.user).count() == 1
