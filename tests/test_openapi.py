@@ -1,0 +1,144 @@
+"""The OpenAPI description is the committed one, and the API answers as it says."""
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.conf import settings
+from django.core.management import call_command
+from jsonschema import Draft202012Validator
+from rest_framework.test import APIClient
+
+from documents.models import Document, IngestionItem
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    ItemFactory,
+    MembershipFactory,
+    RunFactory,
+)
+
+COMMITTED = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
+
+
+@pytest.fixture(scope="module")
+def described() -> Any:
+    return yaml.safe_load(COMMITTED.read_text())
+
+
+def test_the_committed_description_is_up_to_date() -> None:
+    made = StringIO()
+    call_command("spectacular", validate=True, fail_on_warn=True, stdout=made)
+    assert made.getvalue().strip() == COMMITTED.read_text().strip(), "run `make openapi`"
+
+
+def test_every_operation_says_what_it_does_takes_and_answers(described: Any) -> None:
+    for path, operations in described["paths"].items():
+        for method, operation in operations.items():
+            where = f"{method} {path}"
+            assert operation["summary"], where
+            assert operation["operationId"], where
+            statuses = set(operation["responses"])
+            assert {"400", "401", "404"} <= statuses, where
+            assert ("403" in statuses) == (method != "get"), where
+            assert all(
+                each.get("description") or "$ref" in each
+                for each in operation["responses"].values()
+            )
+            for parameter in operation.get("parameters", []):
+                assert parameter["in"] == "path" or parameter["description"], (where, parameter)
+            for name, content in operation.get("requestBody", {}).get("content", {}).items():
+                assert content["examples"], (where, name)
+
+
+def validator(described: Any, schema: Any) -> Draft202012Validator:
+    """JSON Schema out of OpenAPI 3.0: `nullable` becomes a type, other names become faults."""
+
+    def converted(part: Any) -> Any:
+        if isinstance(part, list):
+            return [converted(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        inner = {key: converted(value) for key, value in part.items() if key != "nullable"}
+        if "properties" in inner:
+            inner.setdefault("additionalProperties", False)
+        return {"anyOf": [inner, {"type": "null"}]} if part.get("nullable") is True else inner
+
+    return Draft202012Validator(
+        {**converted(schema), "components": converted(described["components"])}
+    )
+
+
+def assert_as_described(described: Any, path: str, answer: Any, method: str = "get") -> None:
+    response = described["paths"][path][method]["responses"][str(answer.status_code)]
+    if "$ref" in response:
+        response = described["components"]["responses"][response["$ref"].rsplit("/", 1)[1]]
+    schema = response["content"]["application/json"]["schema"]
+    faults = [error.message for error in validator(described, schema).iter_errors(answer.json())]
+    assert not faults
+
+
+@pytest.mark.django_db
+def test_every_answer_is_as_described(described: Any, media_root: Path) -> None:
+    member = MembershipFactory()
+    collection = CollectionFactory(workspace=member.workspace, slug="notes")
+    document = DocumentFactory(collection=collection, metadata={"any": ["thing", {"a": 1}]})
+    DocumentFactory(
+        collection=collection,
+        status=Document.Status.FAILED,
+        error_code="encrypted",
+        error="The file is encrypted.",
+    )
+    ChunkFactory(document=document, text="Words to find.", heading_path=["One"], page=2)
+    run = RunFactory(collection=collection, timings={"parse": 0.25})
+    ItemFactory(run=run, state=IngestionItem.State.FAILED, error_code="empty", error="Nothing.")
+    ItemFactory(run=run, document=document)
+    client = APIClient()
+    client.force_login(member.user)
+
+    v1 = "/api/v1"
+    for path, values in {
+        f"{v1}/collections/": {},
+        f"{v1}/collections/{{slug}}/": {"slug": "notes"},
+        f"{v1}/documents/": {},
+        f"{v1}/documents/{{id}}/": {"id": document.pk},
+        f"{v1}/documents/{{id}}/chunks/": {"id": document.pk},
+        f"{v1}/runs/": {},
+        f"{v1}/runs/{{id}}/": {"id": run.pk},
+        f"{v1}/runs/{{id}}/items/": {"id": run.pk},
+    }.items():
+        url = path.format(**values)
+        answer = client.get(url)
+        assert answer.status_code == 200, url
+        assert_as_described(described, path, answer)
+        assert_as_described(described, path, client.get(url, {"no": "such"}))
+        assert_as_described(described, path, APIClient().get(url))
+
+    search = f"{v1}/search/"
+    for parameters in ({"q": "words", "explain": "true"}, {"q": "words", "mode": "lexical"}):
+        answer = client.get(search, parameters)
+        assert answer.json()["hits"]
+        assert_as_described(described, search, answer)
+        assert_as_described(described, search, client.post(search, parameters), "post")
+    assert_as_described(described, search, client.get(search))
+
+    made = client.post(f"{v1}/collections/", {"name": "New"})
+    assert_as_described(described, f"{v1}/collections/", made, "post")
+    again = client.post(f"{v1}/collections/", {"name": "New"})
+    assert again.status_code == 409
+    assert_as_described(described, f"{v1}/collections/", again, "post")
+    text = {"collection": "notes", "key": "k", "text": "More words."}
+    queued = client.post(f"{v1}/documents/", text)
+    assert queued.status_code == 202
+    assert_as_described(described, f"{v1}/documents/", queued, "post")
+
+
+def test_the_description_is_served_and_shown_from_local_files() -> None:
+    client = APIClient()
+    assert client.get("/api/schema/").status_code == 200
+    page = client.get("/api/docs/").content.decode()
+    assert "/static/drf_spectacular_sidecar/" in page
+    assert "https://" not in page
