@@ -35,7 +35,11 @@ class DocumentFilter(PageParameters, WorkspaceParameters):
         trim_whitespace=False,
         help_text="The caller's own id: with `collection`, at most one document has it.",
     )
-    status = serializers.ChoiceField(choices=Document.Status.choices, required=False)
+    status = serializers.ChoiceField(
+        choices=Document.Status.choices,
+        required=False,
+        help_text="How far the newest ingestion of the document is.",
+    )
     media_type = serializers.CharField(required=False, max_length=100, help_text="`text/markdown`.")
 
 
@@ -49,13 +53,17 @@ class RunFilter(PageParameters, WorkspaceParameters):
     collection = serializers.SlugField(
         required=False, max_length=63, help_text="Slug of a collection."
     )
-    state = serializers.ChoiceField(choices=IngestionRun.State.choices, required=False)
+    state = serializers.ChoiceField(
+        choices=IngestionRun.State.choices, required=False, help_text="How far the run is."
+    )
 
 
 class ItemFilter(PageParameters, WorkspaceParameters):
     """Which files of the run."""
 
-    state = serializers.ChoiceField(choices=IngestionItem.State.choices, required=False)
+    state = serializers.ChoiceField(
+        choices=IngestionItem.State.choices, required=False, help_text="How far the file is."
+    )
 
 
 @extend_schema_serializer(component_name="ChunkerOptions")

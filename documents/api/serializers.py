@@ -22,6 +22,7 @@ class SpaceSerializer(serializers.ModelSerializer[EmbeddingSpace]):
     class Meta:
         model = EmbeddingSpace
         fields = ["name", "model", "dimensions", "metric"]
+        read_only_fields = fields
 
 
 class CollectionSerializer(serializers.ModelSerializer[Collection]):
@@ -55,6 +56,7 @@ class CollectionSerializer(serializers.ModelSerializer[Collection]):
             "created_at",
             "updated_at",
         ]
+        read_only_fields = fields
 
 
 class FailureSerializer(serializers.Serializer[Any]):
@@ -108,6 +110,7 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
             "updated_at",
             "indexed_at",
         ]
+        read_only_fields = fields
 
 
 class ChunkSerializer(serializers.ModelSerializer[Chunk]):
@@ -133,6 +136,7 @@ class ChunkSerializer(serializers.ModelSerializer[Chunk]):
             "language",
             "metadata",
         ]
+        read_only_fields = fields
         extra_kwargs = {
             "context": {"help_text": "Title and headings, indexed together with the text."},
             "language": {"help_text": "Its text search configuration in PostgreSQL."},
@@ -148,6 +152,7 @@ class ItemSerializer(serializers.ModelSerializer[IngestionItem]):
     class Meta:
         model = IngestionItem
         fields = ["id", "name", "size", "state", "error", "document"]
+        read_only_fields = fields
 
 
 class RunSerializer(serializers.ModelSerializer[IngestionRun]):
@@ -190,6 +195,7 @@ class RunSerializer(serializers.ModelSerializer[IngestionRun]):
             "started_at",
             "finished_at",
         ]
+        read_only_fields = fields
 
 
 class RunDetailSerializer(RunSerializer):
@@ -203,3 +209,4 @@ class RunDetailSerializer(RunSerializer):
 
     class Meta(RunSerializer.Meta):
         fields = [*RunSerializer.Meta.fields, "items"]
+        read_only_fields = fields
