@@ -1,0 +1,337 @@
+"""Searching a real database: ranks, scores, scope and what a person may type."""
+
+import math
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from django.db import connection
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from accounts.models import Workspace
+from common.errors import InvalidInput, NotFound
+from documents.ingestion import statistics
+from documents.ingestion.sources import text_source
+from documents.models import Chunk, Collection, Document
+from documents.services import ingest_inline
+from documents.tests.factories import CollectionFactory, MembershipFactory
+from inference.backends.hashing import HashingEmbedder
+from inference.base import BackendUnavailable
+from search.results import Hit, SearchResult
+from search.retrieval.statement import B, K1
+from search.services import EmbedderUnavailable, scope_for, search, site_scope
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+
+TEXTS = {
+    "aspirin": "Aspirin eases pain and thins the blood. Do not give aspirin to young children.",
+    "ibuprofen": "Ibuprofen eases pain and fever. Take it with food.",
+    "bread": "Bread is baked from flour, water, salt and yeast.",
+    "blood": "The heart pumps blood through the body of children and adults.",
+}
+
+
+@pytest.fixture
+def collection() -> Collection:
+    collection = CollectionFactory(slug="notes", default_language="en")
+    fill(collection, TEXTS)
+    return collection
+
+
+def fill(collection: Collection, texts: dict[str, str], **declared: Any) -> None:
+    sources = [text_source(key, text, **declared) for key, text in texts.items()]
+    ingest_inline(collection=collection, sources=sources)
+
+
+def find(collection: Collection, query: str, **options: Any) -> SearchResult:
+    return search(query, scope=site_scope(workspace=collection.workspace), **options)
+
+
+def keys(result: SearchResult) -> list[str]:
+    return [hit.document_key for hit in result.hits]
+
+
+def test_a_question_finds_what_holds_some_of_its_words(collection: Collection) -> None:
+    result = find(
+        collection, "Which medicine should I take against pain and fever?", mode="lexical"
+    )
+    assert keys(result) == ["ibuprofen", "aspirin"]
+
+
+def test_scores_of_the_arms_are_kept_apart(collection: Collection) -> None:
+    best = find(collection, "aspirin for children").hits[0]
+    assert best.document_key == "aspirin"
+    assert best.lexical is not None
+    assert best.lexical > 0
+    assert best.similarity is not None
+    assert -1 <= best.similarity <= 1
+    assert best.ranks == {"lexical": 1, "vector": 1}
+    assert best.fused == pytest.approx(sum(best.contributions.values()))
+    assert (best.rerank, best.relevance) == (None, 1.0)
+
+
+def test_a_hit_of_one_arm_has_the_score_of_the_other_too(collection: Collection) -> None:
+    hits = {hit.document_key: hit for hit in find(collection, "aspirin").hits}
+    assert hits["bread"].lexical is None
+    assert hits["bread"].similarity is not None
+    assert "lexical" not in hits["bread"].ranks
+
+
+def bm25(words: list[str], texts: dict[str, str]) -> dict[str, float]:
+    """The textbook formula over the same lexemes, with distinct lexemes as length."""
+    lexemes = {key: lexemes_of(text) for key, text in texts.items()}
+    average = sum(map(len, lexemes.values())) / len(texts)
+    scores: Counter[str] = Counter()
+    for word in words:
+        containing = sum(word in counts for counts in lexemes.values())
+        idf = math.log(1 + (len(texts) - containing + 0.5) / (containing + 0.5))
+        for key, counts in lexemes.items():
+            if word in counts:
+                saturation = counts[word] + K1 * (1 - B + B * len(counts) / average)
+                scores[key] += idf * counts[word] * (K1 + 1) / saturation
+    return dict(scores)
+
+
+def lexemes_of(text: str) -> Counter[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT lexeme, cardinality(positions) FROM unnest(to_tsvector('english', %s))", [text]
+        )
+        return Counter(dict(cursor.fetchall()))
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from("cat dog bird fish tree".split()), min_size=1, max_size=60),
+        min_size=2,
+        max_size=6,
+    )
+)
+@hypothesis_settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_lexical_scores_are_bm25(documents: list[list[str]]) -> None:
+    collection = CollectionFactory(default_language="en")
+    texts = {str(number): " ".join(words) for number, words in enumerate(documents)}
+    # texts without title, so that no word counts twice
+    ingest_inline(collection=collection, sources=[text_source(k, t) for k, t in texts.items()])
+    Chunk.objects.filter(collection=collection).update(context="")
+    statistics.refresh(collection)
+    result = find(collection, "cats and dogs", mode="lexical")
+    expected = bm25(["cat", "dog"], texts)
+    assert {hit.document_key: hit.lexical for hit in result.hits} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3, 7, 20, 100, 250])
+def test_term_frequency_is_read_back_exactly_from_ts_rank(times: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT round(1 / (1.64493406685 * (1 - ts_rank('{1,1,1,1}',"
+            " to_tsvector('simple', %s), 'w'::tsquery)::float8)) - 0.5)",
+            ["w x " * times],
+        )
+        assert cursor.fetchone()[0] == times
+
+
+def test_a_word_in_the_title_counts_more(collection: Collection) -> None:
+    fill(collection, {"plain": "Gardening tools and a greenhouse stand there."})
+    fill(collection, {"titled": "Tools and a shed stand there, all day."}, title="Gardening")
+    assert keys(find(collection, "gardening", mode="lexical"))[0] == "titled"
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "lexical", "vector"])
+def test_a_phrase_and_an_exclusion_hold_for_every_arm(collection: Collection, mode: Any) -> None:
+    assert keys(find(collection, '"young children" blood', mode=mode)) == ["aspirin"]
+    assert "aspirin" not in keys(find(collection, "blood -aspirin", mode=mode))
+    assert "aspirin" not in keys(find(collection, 'pain -"thins the blood"', mode=mode))
+
+
+def test_a_prefix_finds_longer_words(collection: Collection) -> None:
+    assert keys(find(collection, "ibu*", mode="lexical")) == ["ibuprofen"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "the of and to be",
+        "什么是糖尿病的症状",
+        "'); DROP TABLE documents_chunk; --",
+        "a & b | !c <-> (d",
+        "\\ ' \" :* ::tsquery %s %(depth)s {scope}",
+        "\u202eright to left\u202c 👩‍👩‍👧‍👦",
+        "word " * 790,
+    ],
+)
+@pytest.mark.parametrize("mode", ["hybrid", "lexical", "vector"])
+def test_whatever_is_typed_is_answered(collection: Collection, query: str, mode: Any) -> None:
+    result = find(collection, query, mode=mode)
+    assert result.total == len(find(collection, query, mode=mode, k=100).hits)
+    assert mode == "lexical" or result.total == len(TEXTS)
+
+
+def test_common_words_alone_are_answered_by_meaning_and_say_so(collection: Collection) -> None:
+    result = find(collection, "what is it")
+    assert result.total == len(TEXTS)
+    assert "meaning" in result.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "field"),
+    [
+        ("", {}, "query"),
+        ("word " * 2500, {}, "query"),
+        ("x", {"k": 0}, "k"),
+        ("x", {"k": 101}, "k"),
+        ("x", {"offset": -1}, "offset"),
+        ("x", {"mode": "magic"}, "mode"),
+        ("x", {"fusion": "magic"}, "fusion"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(
+    collection: Collection, query: str, options: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        find(collection, query, **options)
+    assert refusal.value.field == field
+
+
+def test_an_unknown_collection_is_named_with_those_there_are(collection: Collection) -> None:
+    with pytest.raises(NotFound, match=r"“nowhere”.*notes"):
+        site_scope(workspace=collection.workspace, collections=["nowhere"])
+
+
+def test_nothing_leaks_to_an_outsider_or_past_an_access_list(collection: Collection) -> None:
+    alice = MembershipFactory(workspace=collection.workspace).user
+    bob = MembershipFactory(workspace=collection.workspace).user
+    charlie = MembershipFactory().user
+    for model in (Document, Chunk):
+        model.objects.update(access=[f"user:{alice.pk}"])
+
+    def found(user: Any) -> int:
+        scope = scope_for(user=user, workspace=collection.workspace)
+        return search("aspirin blood bread", scope=scope).total
+
+    assert (found(alice), found(bob), found(charlie)) == (len(TEXTS), 0, 0)
+    with pytest.raises(NotFound):
+        scope_for(user=charlie, workspace=collection.workspace, collections=["notes"])
+
+
+def test_another_workspace_with_the_same_words_is_not_searched(collection: Collection) -> None:
+    other = CollectionFactory(workspace=Workspace.objects.create(slug="other", name="Other"))
+    fill(other, {"theirs": "Aspirin, aspirin, aspirin."})
+    assert "theirs" not in keys(find(collection, "aspirin"))
+
+
+def test_media_types_and_metadata_narrow_every_arm(collection: Collection) -> None:
+    fill(collection, {"new": "Aspirin again."}, metadata={"year": 2024})
+    for mode in ("hybrid", "lexical", "vector"):
+        scope = site_scope(workspace=collection.workspace, metadata={"year": 2024})
+        assert keys(search("aspirin", scope=scope, mode=mode)) == ["new"]
+
+
+def test_pages_are_parts_of_one_ranking(collection: Collection) -> None:
+    fill(collection, {f"note {n}": f"Note {n} about pain and blood." for n in range(30)})
+    whole = keys(find(collection, "pain blood", k=30))
+    pages = [keys(find(collection, "pain blood", k=7, offset=offset)) for offset in range(0, 28, 7)]
+    assert [key for page in pages for key in page] == whole[:28]
+    assert len(set(whole)) == len(whole)
+    assert keys(find(collection, "pain blood", k=30)) == whole
+
+
+def test_grouping_shows_the_best_passage_of_each_document(collection: Collection) -> None:
+    fill(collection, {"book": "\n\n".join(f"Part {n} on blood and pain. " * 40 for n in range(6))})
+    result = find(collection, "blood pain", group=True)
+    assert len(set(keys(result))) == len(result.hits)
+    (book,) = (hit for hit in result.hits if hit.document_key == "book")
+    assert book.more_in_document == Document.objects.get(key="book").chunk_count - 1
+
+
+def highlighted(hit: Hit) -> list[str]:
+    return [hit.snippet.text[start:end] for start, end in hit.snippet.highlights]
+
+
+def test_snippets_mark_what_the_query_means(collection: Collection) -> None:
+    fill(collection, {"tags": "if a < b then <b>aspirins</b> ease pains & more" * 2})
+    hits = {hit.document_key: hit for hit in find(collection, "aspirin pain").hits}
+    assert highlighted(hits["aspirin"]) == ["Aspirin", "pain", "aspirin"]
+    assert set(highlighted(hits["tags"])) == {"aspirins", "pains"}
+    assert highlighted(hits["bread"]) == []
+
+
+def test_the_approximate_index_is_used_above_the_threshold_and_never_returns_too_little(
+    collection: Collection, settings: Any
+) -> None:
+    settings.EXACT_SCAN_CHUNKS = 2
+    result = find(collection, "aspirin", mode="vector")
+    assert result.total == len(TEXTS)
+    exact = find(collection, "aspirin", mode="vector")
+    assert keys(result) == keys(exact)
+
+
+def test_the_plan_of_a_large_scope_uses_the_index(collection: Collection, settings: Any) -> None:
+    settings.EXACT_SCAN_CHUNKS = 0
+    fill(collection, {f"n{n}": f"Note number {n} about something." for n in range(150)})
+    result = find(collection, "note about something", mode="vector", k=10)
+    assert [arm.method for arm in result.arms] == ["ann"]
+    assert result.total == 100
+
+
+class _Broken(HashingEmbedder):
+    """A model that is out of order."""
+
+    def embed_query(self, text: str, instruction: str | None = None) -> Any:
+        raise BackendUnavailable("the model host does not answer; start it.")
+
+
+@pytest.fixture
+def broken_embedder(settings: Any) -> None:
+    path = f"{__name__}._Broken"
+    settings.INFERENCE = {"embedder": {"default": {"BACKEND": path}}, "reranker": {}}
+
+
+def test_words_still_find_when_the_model_is_down(
+    collection: Collection, broken_embedder: None
+) -> None:
+    result = find(collection, "aspirin")
+    assert (keys(result), result.degraded) == (["aspirin"], ("vector",))
+    assert "words" in result.notes[0]
+
+
+def test_meaning_alone_says_that_the_model_is_down(
+    collection: Collection, broken_embedder: None
+) -> None:
+    with pytest.raises(EmbedderUnavailable, match="start it"):
+        find(collection, "aspirin", mode="vector")
+
+
+def test_languages_are_stemmed_by_their_own_rules(collection: Collection) -> None:
+    collection.default_language = "de"
+    collection.save()
+    fill(collection, {"de": "Die Häuser am Fluss wurden nach dem Hochwasser neu gebaut."})
+    assert keys(find(collection, "Haus gebaut", mode="lexical")) == ["de"]
+
+
+def test_explain_shows_gin_and_no_sequential_scan(collection: Collection) -> None:
+    """With thousands of chunks; on a handful the planner rightly reads the whole table."""
+    from search.query import parse_query
+    from search.retrieval.statement import build_statement
+
+    fill(
+        collection, {f"n{n}": f"Note {n} speaks of word{n % 700} and of pain." for n in range(1500)}
+    )
+    statement = build_statement(
+        parse_query("word5 pain"),
+        scope=site_scope(workspace=collection.workspace),
+        depth=100,
+        lexical=True,
+        spaces=[],
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE documents_chunk")
+        cursor.execute("EXPLAIN " + statement.sql, statement.parameters)
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "chunk_search_vector_index" in plan
+    assert not re.search(r"Seq Scan on documents_chunk", plan)
