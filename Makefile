@@ -47,8 +47,11 @@ openapi: setup  ## write docs/openapi.yaml
 	$(manage) spectacular --validate --file docs/openapi.yaml
 
 lock: setup-dev  ## compile requirements*.in to requirements*.txt
-	.venv/bin/pip-compile --quiet --strip-extras --no-header --no-annotate requirements.in
-	.venv/bin/pip-compile --quiet --strip-extras --no-header --no-annotate requirements-dev.in
+	for name in requirements requirements-dev; do \
+		.venv/bin/pip-compile --quiet --strip-extras --no-header --no-annotate --no-emit-index-url \
+			--no-emit-trusted-host --no-emit-find-links --output-file $$name.txt $$name.in || exit 1; \
+		sed -i 's/+cpu$$//' $$name.txt; \
+	done
 
 bench: setup-dev  ## measure
 	@for name in $(basename $(notdir $(filter-out %/__init__.py,$(wildcard bench/*.py)))); do \

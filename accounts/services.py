@@ -62,9 +62,7 @@ def ensure_login(*, username: str, workspace: Workspace) -> tuple[User, str | No
     if user is None:
         password = secrets.token_urlsafe(12)
         user = User.objects.create_superuser(username=username, password=password)
-    Membership.objects.get_or_create(
-        workspace=workspace, user=user, defaults={"role": Role.OWNER}
-    )
+    Membership.objects.get_or_create(workspace=workspace, user=user, defaults={"role": Role.OWNER})
     return user, password
 
 

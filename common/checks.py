@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.core.checks import CheckMessage, Error, Tags, Warning, register as register_check
+from django.core.checks import CheckMessage, Error, Tags, Warning
+from django.core.checks import register as register_check
 from django.db import connections
 
 MINIMUM_PGVECTOR = (0, 8)
 MINIMUM_POSTGRESQL = 150000
 
 
-def check_database(
-    *, databases: Sequence[str] | None = None, **kwargs: Any
-) -> list[CheckMessage]:
+def check_database(*, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """PostgreSQL is new enough, has pgvector, and folds the case of non-ASCII letters."""
     messages: list[CheckMessage] = []
     for alias in databases or ():

@@ -8,9 +8,7 @@ from pgvector.psycopg import register_vector
 from psycopg import ProgrammingError
 
 
-def register_vector_types(
-    sender: Any, connection: BaseDatabaseWrapper, **kwargs: Any
-) -> None:
+def register_vector_types(sender: Any, connection: BaseDatabaseWrapper, **kwargs: Any) -> None:
     """Teach a new connection pgvector's types.
 
     Before any cursor exists, because psycopg copies the adapters when it makes one. A database

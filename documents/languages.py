@@ -53,7 +53,9 @@ SAMPLE_CHARACTERS = 4000
 def configuration_oids() -> dict[str, int]:
     """The server's text search configurations by name, with the oids that binary COPY writes."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT cfgname, oid::int FROM pg_ts_config WHERE pg_ts_config_is_visible(oid)")
+        cursor.execute(
+            "SELECT cfgname, oid::int FROM pg_ts_config WHERE pg_ts_config_is_visible(oid)"
+        )
         return dict(cursor.fetchall())
 
 

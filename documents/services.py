@@ -18,6 +18,8 @@ from documents.ingestion.sources import (
     BrokenSource,
     Source,
     bundle_chunks,
+    checked_key,
+    clean_name,
     sha256,
     text_source,
 )
@@ -195,11 +197,11 @@ def _upload_sources(uploads: Sequence[Upload]) -> Iterable[Source | BrokenSource
     chunk_files = []
     for upload in uploads:
         if is_chunk_json_name(upload.name):
-            chunk_files.append((upload.name, upload.file.read()))
+            chunk_files.append((clean_name(upload.name), upload.file.read()))
             continue
         yield Source(
-            key=upload.name,
-            name=upload.name,
+            key=clean_name(upload.name),
+            name=clean_name(upload.name),
             size=upload.file.size,
             read=upload.file.read,
             declared={"metadata": upload.metadata} if upload.metadata else {},
@@ -266,6 +268,8 @@ def ingest_sources(
 def _queue_source(entry: Source | BrokenSource, run: IngestionRun) -> int | None:
     """Store one source; the document's id where a worker must look at it."""
     runs.count_on_run(run.id, total=1, bytes=entry.size)
+    if isinstance(entry, Source):
+        entry = checked_key(entry)
     if isinstance(entry, BrokenSource):
         runs.record_item(
             run, entry, state=IngestionItem.State.FAILED, code=entry.code, reason=entry.reason

@@ -1,7 +1,9 @@
 """Celery tasks: they take ids, translate to the stages, and may be delivered twice."""
 
+import logging
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from celery import shared_task
@@ -10,10 +12,13 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
+from kombu.exceptions import OperationalError
 
 from documents.ingestion import claims, stages, statistics
 from documents.models import Collection, Document, IngestionItem, StagedDocument
 from inference.base import InferenceError
+
+logger = logging.getLogger(__name__)
 
 #: Documents a message carries: enough for full batches, few enough to share among workers.
 BATCH = 32
@@ -23,7 +28,15 @@ def enqueue(document_ids: Sequence[int]) -> None:
     """Send documents to the `ingest` queue once the current transaction has committed."""
     for start in range(0, len(document_ids), BATCH):
         part = list(document_ids[start : start + BATCH])
-        transaction.on_commit(lambda part=part: ingest_documents.delay(part))  # type: ignore[misc]
+        transaction.on_commit(partial(_hurry, part))
+
+
+def _hurry(document_ids: list[int]) -> None:
+    """Tell the workers. A broker that is down loses nothing: recovery finds the rows."""
+    try:
+        ingest_documents.delay(document_ids)
+    except OperationalError as error:
+        logger.warning("the broker does not answer, the documents wait for it: %s", error)
 
 
 @shared_task

@@ -32,9 +32,7 @@ def load_rows(chunk_ids: Sequence[int]) -> dict[int, Row]:
     return {row[0]: Row(*row) for row in values}
 
 
-def group_rows(
-    ranked: Sequence[Fused], rows: Mapping[int, Row]
-) -> list[tuple[Fused, int]]:
+def group_rows(ranked: Sequence[Fused], rows: Mapping[int, Row]) -> list[tuple[Fused, int]]:
     """The best passage of each document, with the number of its other ranked ones."""
     present = [entry for entry in ranked if entry.hit in rows]
     counts = Counter(rows[entry.hit].document_id for entry in present)
@@ -57,9 +55,7 @@ def make_hits(
     """The page's hits, with their texts and snippets."""
     ids = [entry.hit for entry, _ in listed]
     chunks = (
-        Chunk.objects.select_related("document")
-        .defer("embedding", "search_vector")
-        .in_bulk(ids)
+        Chunk.objects.select_related("document").defer("embedding", "search_vector").in_bulk(ids)
     )
     marked = highlights(query, ids) if snippets else {}
     return tuple(

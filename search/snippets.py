@@ -40,7 +40,9 @@ def make_snippet(text: str, highlights: Spans, *, window: int = WINDOW) -> Snipp
     start, end = _best_window(text, highlights, window)
     start, end = _trimmed(text, start, end)
     inside = tuple(
-        (first - start, last - start) for first, last in highlights if start <= first and last <= end
+        (first - start, last - start)
+        for first, last in highlights
+        if start <= first and last <= end
     )
     return Snippet(
         text=text[start:end],
@@ -76,7 +78,9 @@ def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
         space = _SPACE.search(text, start, min(end, start + 40))
         start = space.end() if space else start
     if end < len(text) and not text[end].isspace():
-        cut = max(text.rfind(" ", max(start, end - 40), end), text.rfind("\n", max(start, end - 40), end))
+        cut = max(
+            text.rfind(" ", max(start, end - 40), end), text.rfind("\n", max(start, end - 40), end)
+        )
         end = cut if cut > start else end
     return start, end
 

@@ -12,7 +12,7 @@ from documents.ingestion import claims, runs, stages
 from documents.ingestion.loading import Job
 from documents.ingestion.preparing import PreparedDocument, Recipe, prepare
 from documents.ingestion.registering import register_document
-from documents.ingestion.sources import BrokenSource, Source, sha256
+from documents.ingestion.sources import BrokenSource, Source, checked_key, sha256
 from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.parsers import ParseError
 from inference.handler import embedders
@@ -81,6 +81,8 @@ class InlineIngestion:
 
     def _prepare(self, entry: Source | BrokenSource, known: dict[str, Document]) -> _Ready | None:
         """The parsed source; None where it is broken or unchanged, which is recorded."""
+        if isinstance(entry, Source):
+            entry = checked_key(entry)
         if isinstance(entry, BrokenSource):
             runs.record_item(
                 self.run, entry, state=State.FAILED, code=entry.code, reason=entry.reason

@@ -40,6 +40,28 @@ class BrokenSource:
     reason: str
 
 
+#: PostgreSQL indexes no longer key than a third of its 8 kB page.
+MAX_KEY_BYTES = 2048
+
+
+def clean_name(name: str) -> str:
+    """The name as a database can store it: bytes that are no text become U+FFFD."""
+    return name.encode(errors="surrogateescape").decode(errors="replace").replace("\0", "\ufffd")
+
+
+def checked_key(source: Source) -> Source | BrokenSource:
+    """The source itself, or why its key is none."""
+    if 0 < len(source.key) <= 1024 and len(source.key.encode()) <= MAX_KEY_BYTES:
+        return source
+    return BrokenSource(
+        name=source.name,
+        size=source.size,
+        code="malformed",
+        reason="The name with its folders is longer than 1,024 characters or 2,048 bytes."
+        " Shorten it.",
+    )
+
+
 class SourceError(Exception):
     """The request itself names nothing that can be ingested."""
 
@@ -78,12 +100,12 @@ def _from_directory(files: list[Path], *, root: Path) -> Iterator[Source | Broke
         if not is_chunk_json_name(file.name):
             yield _file_source(file, root=root)
     named = [(_shown_name(file, root), file.read_bytes()) for file in chunk_files]
-    yield from bundle_chunks(named, key_prefix=str(files[0].parent.resolve()) + "/")
+    yield from bundle_chunks(named, key_prefix=clean_name(f"{files[0].parent.resolve()}/"))
 
 
 def _file_source(file: Path, *, root: Path) -> Source:
     return Source(
-        key=str(file.resolve()),
+        key=clean_name(str(file.resolve())),
         name=_shown_name(file, root),
         size=file.stat().st_size,
         read=file.read_bytes,
@@ -91,7 +113,7 @@ def _file_source(file: Path, *, root: Path) -> Source:
 
 
 def _shown_name(file: Path, root: Path) -> str:
-    return file.name if file == root else str(file.relative_to(root))
+    return clean_name(file.name if file == root else str(file.relative_to(root)))
 
 
 def bundle_chunks(

@@ -30,9 +30,7 @@ class Chunk(models.Model):
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="+", db_index=False)
-    document = models.ForeignKey(
-        Document, models.CASCADE, related_name="chunks", db_index=False
-    )
+    document = models.ForeignKey(Document, models.CASCADE, related_name="chunks", db_index=False)
     space = models.ForeignKey(EmbeddingSpace, models.PROTECT, related_name="+", db_index=False)
     ordinal = models.PositiveIntegerField()
     key = models.CharField(max_length=1024, blank=True)

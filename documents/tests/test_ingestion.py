@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from celery import current_app
 from django.core.files.base import ContentFile
 from django.db import connection
 from django.utils import timezone
@@ -354,3 +355,25 @@ def test_documents_of_others_are_not_visible(collection: Collection) -> None:
     assert Document.objects.visible_to(member.user).count() == 0
     Document.objects.update(access=[f"user:{member.user.pk}"])
     assert Document.objects.visible_to(member.user).count() == 1
+
+
+def test_an_overlong_or_unprintable_name_is_no_surprise(
+    collection: Collection, tmp_path: Path
+) -> None:
+    (tmp_path / "caf\udce9.txt").write_text("A name that is no UTF-8.")
+    run = ingest(collection, *discover([tmp_path]), text_source("k" * 1025, "text"))  # type: ignore[arg-type]
+    assert (run.ready, run.failed) == (1, 1)
+    assert Document.objects.get().source == "caf\ufffd.txt"
+    assert "Shorten" in run.items.get(state="failed").error
+
+
+def test_an_upload_is_kept_while_the_broker_is_down(
+    collection: Collection, django_capture_on_commit_callbacks: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(current_app.conf, "broker_url", "redis://127.0.0.1:1/0")
+    monkeypatch.setattr(current_app, "_pool", None)
+    monkeypatch.setattr(current_app.amqp, "_producer_pool", None)
+    with django_capture_on_commit_callbacks(execute=True) as callbacks:
+        document = queue(collection, "note.txt", b"Some text.")
+    assert callbacks
+    assert document.status == "queued"

@@ -63,7 +63,8 @@ class Command(BaseCommand):
     def _print_hit(self, hit: Hit) -> None:
         heading = " > ".join(hit.heading_path)
         self.stdout.write(
-            self.style.MIGRATE_HEADING(f"{hit.rank}. {hit.title}") + (f" · {heading}" if heading else "")
+            self.style.MIGRATE_HEADING(f"{hit.rank}. {hit.title}")
+            + (f" · {heading}" if heading else "")
         )
         self.stdout.write("   " + " ".join(hit.snippet.text.split()))
         scores = [f"fused {hit.fused:.3f}"]

@@ -1,0 +1,55 @@
+"""What every chunker promises: exact offsets, nothing lost, nothing above the budget."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from tokenizers import Tokenizer
+
+from common.errors import RagsiteError
+from documents.parsers import ParsedDocument
+
+
+class ChunkerError(RagsiteError):
+    """A chunker that does not exist or cannot work as asked; the message tells the cure."""
+
+    code = "chunker"
+    status = 422
+
+
+class TokenCounter(Protocol):
+    """Counts text the way its model will read it."""
+
+    @property
+    def max_tokens(self) -> int:
+        """What the model reads of one text, special tokens not counted."""
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer itself where there is one."""
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`, special tokens not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A chunk is `document.text[start:end]`; headings and page are those at its start."""
+
+    start: int
+    end: int
+    token_count: int
+    heading_path: tuple[str, ...] = ()
+    page: int | None = None
+
+
+class Chunker(Protocol):
+    """Cuts a document into spans.
+
+    Spans are in order. Between and around them is nothing but white space; only neighbours
+    overlap. None is empty or begins or ends with white space, none has more tokens than the
+    budget, no cut goes through a grapheme cluster (so a space that carries a mark stays with
+    it). The same document gives the same spans. The one exception: a single grapheme cluster
+    with more tokens than the budget is cut.
+    """
+
+    def split(self, document: ParsedDocument) -> list[Span]: ...

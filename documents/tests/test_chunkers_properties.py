@@ -1,0 +1,121 @@
+"""What holds for every chunker and every text."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from documents.chunkers import Span, TokenCounter, get_chunker
+from documents.parsers import ParsedDocument
+from documents.tests.factories_chunkers import (
+    CharacterCounter,
+    byte_pairs,
+    grapheme_edges,
+    graphemes,
+    marked,
+    minilm,
+    plain,
+    random_texts,
+)
+
+COUNTERS: dict[str, TokenCounter] = {
+    "wordpiece": minilm(),
+    "byte pairs": byte_pairs(),
+    "no tokenizer": CharacterCounter(254),
+}
+BUDGETS = st.sampled_from([(24, 0), (24, 11), (40, 20), (100, 30), (250, 50)])
+
+
+@pytest.mark.parametrize("counter", COUNTERS.values(), ids=COUNTERS)
+@pytest.mark.parametrize("name", ["recursive", "markdown", "auto"])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(text=random_texts(markup=True), budget=BUDGETS)
+def test_spans_lose_nothing_and_keep_the_budget(
+    name: str, counter: TokenCounter, text: str, budget: tuple[int, int]
+) -> None:
+    max_tokens, overlap = budget
+    document = marked(text)
+    chunker = get_chunker(name, counter=counter, max_tokens=max_tokens, overlap=overlap)
+
+    spans = chunker.split(document)
+
+    assert_covers(text, spans)
+    assert_only_neighbours_overlap(spans)
+    assert_within_budget(text, spans, counter, max_tokens)
+    assert_graphemes_whole(text, spans, counter, max_tokens)
+    assert chunker.split(document) == spans
+
+
+@pytest.mark.parametrize("counter", COUNTERS.values(), ids=COUNTERS)
+@settings(max_examples=60, deadline=None)
+@given(text=random_texts(), budget=BUDGETS)
+def test_overlap_is_at_most_what_was_asked_for(
+    counter: TokenCounter, text: str, budget: tuple[int, int]
+) -> None:
+    max_tokens, overlap = budget
+    chunker = get_chunker("recursive", counter=counter, max_tokens=max_tokens, overlap=overlap)
+    spans = chunker.split(plain(text))
+    for one, two in pairwise(spans):
+        repeated = text[two.start : one.end]
+        # Inside a text words cost what they cost alone, give or take where they are joined.
+        assert two.start >= one.end or counter.count(repeated) <= 1.5 * overlap + 2
+
+
+@given(text=st.text(st.sampled_from(" \n\t\u2003\xa0\x0b\u3000"), max_size=50))
+@pytest.mark.parametrize("name", ["none", "recursive", "markdown", "auto"])
+def test_white_space_gives_no_span(name: str, text: str) -> None:
+    document = ParsedDocument(text=text, media_type="text/plain", title="T")
+    assert get_chunker(name, counter=COUNTERS["wordpiece"]).split(document) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(text=random_texts())
+def test_none_gives_the_whole_text_as_one_span(text: str) -> None:
+    counter = minilm(max_tokens=100_000)
+    spans = get_chunker("none", counter=counter).split(plain(text))
+    assert [text[span.start : span.end] for span in spans] == [text.strip()] * bool(text.strip())
+    assert [span.token_count for span in spans] == [counter.count(text)] * bool(text.strip())
+
+
+def assert_covers(text: str, spans: Sequence[Span]) -> None:
+    edges = [0]
+    for span in spans:
+        clusters = graphemes(text[span.start : span.end])
+        assert clusters[0].strip(), "begins with white space"
+        assert clusters[-1].strip(), "ends with white space"
+        assert not text[edges[-1] : span.start].strip(), "lost between spans"
+        assert span.end > edges[-1], "contained in the one before"
+        edges.append(span.end)
+    assert not text[edges[-1] :].strip(), "lost at the end"
+
+
+def assert_only_neighbours_overlap(spans: Sequence[Span]) -> None:
+    for one, three in zip(spans, spans[2:], strict=False):
+        assert one.end <= three.start
+    for one, two in pairwise(spans):
+        assert one.start < two.start
+
+
+def assert_within_budget(
+    text: str, spans: Sequence[Span], counter: TokenCounter, max_tokens: int
+) -> None:
+    for span in spans:
+        chunk = text[span.start : span.end]
+        assert span.token_count == counter.count(chunk)
+        assert span.token_count <= max_tokens, chunk
+
+
+def assert_graphemes_whole(
+    text: str, spans: Sequence[Span], counter: TokenCounter, max_tokens: int
+) -> None:
+    """No cut inside a cluster, unless that cluster alone is above the budget.
+
+    The ends of the text itself are trimmed of white space whatever follows it.
+    """
+    edges = grapheme_edges(text)
+    for cut in {span.start for span in spans[1:]} | {span.end for span in spans[:-1]}:
+        start = max(edge for edge in edges if edge <= cut)
+        end = min(edge for edge in edges | {len(text)} if edge >= cut)
+        assert start == cut or counter.count(text[start:end]) > max_tokens

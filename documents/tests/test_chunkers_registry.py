@@ -1,0 +1,100 @@
+"""Choosing a chunker by name, and what it is refused."""
+
+import pytest
+from tokenizers import Tokenizer
+
+from documents.chunkers import CHUNKERS, ChunkerError, Span, get_chunker
+from documents.chunkers.measure import Measure, measure_for
+from documents.parsers import Heading
+from documents.tests.factories_chunkers import (
+    CharacterCounter,
+    TokenizerCounter,
+    byte_pairs,
+    minilm,
+    plain,
+)
+
+TEXT = "one two three four five six seven eight nine ten " * 20
+
+
+def test_the_names_are_known() -> None:
+    assert sorted(CHUNKERS) == ["auto", "markdown", "none", "recursive"]
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ChunkerError, match="auto, markdown, none, recursive"):
+        get_chunker("clever", counter=minilm())
+
+
+@pytest.mark.parametrize(("max_tokens", "overlap"), [(50, 50), (50, 51), (50, -1), (0, 0)])
+def test_an_overlap_that_does_not_fit_is_refused(max_tokens: int, overlap: int) -> None:
+    with pytest.raises(ChunkerError, match="smaller than max_tokens"):
+        get_chunker("recursive", counter=minilm(), max_tokens=max_tokens, overlap=overlap)
+
+
+def test_a_reserve_that_leaves_nothing_is_refused() -> None:
+    with pytest.raises(ChunkerError, match="Shorten titles"):
+        get_chunker("recursive", counter=minilm(100), reserve=100)
+
+
+@pytest.mark.parametrize(
+    ("model", "max_tokens", "reserve", "most"),
+    [(254, 400, 0, 254), (254, 100, 0, 100), (254, 400, 54, 200), (254, 100, 54, 100)],
+)
+def test_the_budget_is_the_least_of_what_is_wanted_and_what_the_model_reads(
+    model: int, max_tokens: int, reserve: int, most: int
+) -> None:
+    chunker = get_chunker(
+        "recursive", counter=minilm(model), max_tokens=max_tokens, overlap=0, reserve=reserve
+    )
+    sizes = [span.token_count for span in chunker.split(plain("word " * 2000))]
+    assert max(sizes) == most
+
+
+def test_none_gives_one_span_with_its_heading_and_refuses_what_no_model_reads() -> None:
+    chunker = get_chunker("none", counter=minilm(), max_tokens=100)
+    document = plain(f" {TEXT}", Heading(1, 1, "one"))
+    assert chunker.split(document) == [Span(1, len(document.text) - 1, 200, ("one",))]
+    with pytest.raises(ChunkerError, match=r"400 tokens .* Choose the chunker “recursive”"):
+        chunker.split(plain(TEXT * 2))
+
+
+def test_truncation_and_padding_of_a_tokenizer_do_not_hide_tokens() -> None:
+    tokenizer: Tokenizer = minilm().tokenizer
+    tokenizer.enable_truncation(16)
+    tokenizer.enable_padding(length=64)
+    chunker = get_chunker("recursive", counter=TokenizerCounter(tokenizer, 254), overlap=0)
+    document = plain(TEXT * 3)
+    spans = chunker.split(document)
+    honest = minilm()
+    assert [honest.count(document.text[span.start : span.end]) for span in spans] == [
+        span.token_count for span in spans
+    ]
+    assert max(span.token_count for span in spans) <= 254
+    assert tokenizer.truncation is not None, "the caller's own tokenizer was changed"
+
+
+def test_words_are_remembered_from_document_to_document() -> None:
+    counter = minilm()
+    assert measure_for(counter) is measure_for(counter)
+    assert measure_for(counter) is not measure_for(minilm())
+
+
+@pytest.mark.parametrize(
+    ("counter", "additive"),
+    [(minilm(), True), (byte_pairs(), False), (CharacterCounter(9), False)],
+    ids=["wordpiece", "byte pairs", "no tokenizer"],
+)
+def test_only_where_words_add_up_are_their_sums_trusted(
+    counter: CharacterCounter, additive: bool
+) -> None:
+    assert Measure(counter).additive is additive
+
+
+def test_the_memory_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("documents.chunkers.measure._MAX_KNOWN_WORDS", 10)
+    measure = Measure(minilm())
+    for start in range(0, 100, 7):
+        words = [f"w{number}" for number in range(start, start + 7)] * 2
+        assert measure.count_words(words) == measure.count_all(words)
+    assert len(measure._known) <= 14
