@@ -19,6 +19,5 @@ COPY . .
 USER ragsite
 RUN SECRET_KEY=only-for-this-step python manage.py collectstatic --noinput --verbosity 0
 EXPOSE 8000
-CMD ["gunicorn", "ragsite.wsgi:application", "--bind=0.0.0.0:8000", "--worker-class=gthread", \
-     "--workers=2", "--threads=8", "--worker-tmp-dir=/dev/shm", "--graceful-timeout=20", \
-     "--no-control-socket"]
+CMD ["gunicorn", "ragsite.wsgi:application", "--config=python:ragsite.gunicorn", "--bind=0.0.0.0:8000", \
+     "--worker-tmp-dir=/dev/shm"]

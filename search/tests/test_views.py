@@ -111,6 +111,7 @@ def test_a_result_leads_to_its_passage_and_remembers_the_search(
     assert target.fragment == "passage"
     assert parse_qs(target.query) == {
         "chunk": [str(leaflet.chunks.get(ordinal=1).pk)],
+        "words": ["nausea"],
         "q": ["nausea"],
         "mode": ["lexical"],
         "collection": ["leaflets"],

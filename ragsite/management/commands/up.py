@@ -63,9 +63,8 @@ def programs(bind: str, port: int) -> list[Program]:
     python = [sys.executable, "-W", _ROOT_WARNING, "-m"]
     celery = [*python, "celery", "--quiet", "-A", "ragsite", "worker"]
     celery += ["--without-gossip", "--without-mingle"]
-    web = [*python, "gunicorn", "ragsite.wsgi:application", f"--bind={_bracketed(bind)}:{port}"]
-    web += ["--worker-class=gthread", "--workers=2", "--threads=8", "--graceful-timeout=10"]
-    web += ["--no-control-socket"]  # it would lie in the user's home directory
+    web = [*python, "gunicorn", "ragsite.wsgi:application", "--config=python:ragsite.gunicorn"]
+    web += [f"--bind={_bracketed(bind)}:{port}"]
     ingest = ["--queues=ingest,default", "--pool=threads", "--concurrency=2", "-n", "ingest@%h"]
     beat = ["--beat", f"--schedule={settings.VAR_DIR / 'celerybeat-schedule'}"]
     return [
