@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from documents.chunkers import Span, TokenCounter, get_chunker
@@ -32,6 +32,7 @@ BUDGETS = st.sampled_from([(24, 0), (24, 11), (40, 20), (100, 30), (250, 50)])
 @pytest.mark.parametrize("name", ["recursive", "markdown", "auto"])
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(text=random_texts(markup=True), budget=BUDGETS)
+@example(text="x" * 45 + " \n \u0301" + "y" * 80, budget=(24, 0))
 def test_spans_lose_nothing_and_keep_the_budget(
     name: str, counter: TokenCounter, text: str, budget: tuple[int, int]
 ) -> None:

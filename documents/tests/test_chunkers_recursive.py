@@ -150,7 +150,9 @@ def test_a_word_without_end_is_cut_in_good_time(word: str) -> None:
     document = plain(text)
     spans = split(document, 200)
     assert "".join(texts(document, spans)) == text
-    assert max(span.token_count for span in spans) <= 200
+    counts = [COUNTER.count(chunk) for chunk in texts(document, spans)]
+    assert counts == [span.token_count for span in spans]
+    assert max(counts) <= 200
 
 
 def test_a_text_of_many_windows_is_cut_like_a_short_one() -> None:
