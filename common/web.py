@@ -4,9 +4,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django_htmx.http import HttpResponseClientRedirect
 
 from common.errors import RagsiteError
 
@@ -25,15 +26,23 @@ TITLES = {
 def page(view: View) -> View:
     """A view for people who are logged in; a RagsiteError becomes a page with its message."""
 
-    @login_required
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not request.user.is_authenticated:
+            return _to_login(request)
         try:
             return view(request, *args, **kwargs)
         except RagsiteError as error:
             return error_page(request, status=error.status, message=str(error))
 
     return guarded
+
+
+def _to_login(request: HttpRequest) -> HttpResponse:
+    """The whole page goes to the login, also where only a part of it was asked for."""
+    answer = redirect_to_login(request.get_full_path())
+    is_part = request.headers.get("HX-Request") == "true"
+    return HttpResponseClientRedirect(answer.url) if is_part else answer
 
 
 def error_page(request: HttpRequest, *, status: int, message: str) -> HttpResponse:

@@ -1,8 +1,10 @@
 """What the search page shows: results and state turned into words, shares and addresses."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
+from urllib.parse import urlencode
 
 from django.urls import reverse
 
@@ -20,6 +22,8 @@ ARM_LABELS = {"lexical": "Words", "vector": "Meaning"}
 FACETS = {"collection": ("Collection", "collections"), "media_type": ("Type", "types")}
 #: More values than this get a box to narrow them by.
 LONG_FACET = 8
+#: As many found words go along in the address of a passage.
+PASSED_WORDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,15 @@ def shown_hits(state: SearchState, result: SearchResult) -> list[ShownHit]:
 def _passage_url(state: SearchState, hit: Hit) -> str:
     """The document with the passage marked; it keeps the search, for the way back."""
     path = reverse("document", args=[hit.collection_slug, hit.document_id])
-    return f"{path}?chunk={hit.chunk_id}&{state.query_string()}#passage"
+    own = {"chunk": hit.chunk_id, "words": " ".join(_found_words(hit))}
+    query = urlencode({name: value for name, value in own.items() if value})
+    return f"{path}?{query}&{state.query_string()}#passage"
+
+
+def _found_words(hit: Hit) -> list[str]:
+    """The words that are highlighted in the snippet, each once, for the page to light too."""
+    marked = " ".join(hit.snippet.text[start:end] for start, end in hit.snippet.highlights)
+    return list(dict.fromkeys(re.findall(r"\w+", marked.lower())))[:PASSED_WORDS]
 
 
 def _arm_line(arm: ArmReport, hit: Hit) -> ArmLine:

@@ -89,6 +89,6 @@ def _part(parts: Sequence[Part], asked: str, passage: Chunk | None) -> Part:
 def _search_parameters(request: HttpRequest) -> str:
     """The search that led here: the address's parameters but for the document's own."""
     params = request.GET.copy()
-    for own in ("chunk", "part"):
+    for own in ("chunk", "part", "words"):
         params.pop(own, None)
     return params.urlencode()

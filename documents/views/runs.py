@@ -1,13 +1,10 @@
 """Ingestion runs: all of them, and one as it goes."""
 
-from typing import cast
-
 from django.db.models import Case, Count, QuerySet, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
-from django_htmx.middleware import HtmxDetails
 
 from accounts.services import current_workspace
 from common.errors import NotFound
@@ -77,8 +74,9 @@ def _page_or_part(
     request: HttpRequest, template: str, part: str, context: dict[str, object]
 ) -> HttpResponse:
     """The whole page, or for htmx the part that changes. Neither may be shown for the other."""
-    is_part = bool(cast("HtmxDetails", request.htmx))  # type: ignore[attr-defined]
-    response = render(request, f"{template}#{part}" if is_part else template, context)
+    is_part = request.headers.get("HX-Request") == "true"
+    name = f"{template}#{part}" if is_part else template
+    response = render(request, name, context | {"is_part": is_part})
     patch_vary_headers(response, ["HX-Request"])
     response["Cache-Control"] = "no-store"
     return response

@@ -1,0 +1,92 @@
+"""Who may open a page, and who may change something on it."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from accounts.models import Membership
+from documents.models import Collection, Document, IngestionRun
+from documents.tests.factories import ChunkFactory, DocumentFactory, RunFactory
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+
+
+def paths(letter: Document) -> list[str]:
+    run = RunFactory(collection=letter.collection)
+    return [
+        "/documents/notes/",
+        "/documents/notes/upload/",
+        "/documents/notes/delete/",
+        f"/documents/notes/{letter.pk}/",
+        f"/documents/notes/{letter.pk}/delete/",
+        f"/runs/{run.pk}/",
+    ]
+
+
+def test_an_outsider_finds_no_page_of_it(charlie: Client, letter: Document) -> None:
+    for path in paths(letter):
+        assert charlie.get(path).status_code == 404, path
+    for path in ("/documents/", "/runs/"):
+        assert "Notes" not in charlie.get(path).text, path
+
+
+def test_a_viewer_reads_and_is_offered_no_change(bob: Client, letter: Document) -> None:
+    collection, _upload, _delete, document, _delete_document, run = paths(letter)
+
+    for path in ("/documents/", collection, document, "/runs/", run):
+        answer = bob.get(path)
+        assert answer.status_code == 200, path
+        assert "/upload/" not in answer.text, path
+        assert "/delete/" not in answer.text, path
+        assert "New collection" not in answer.text, path
+
+
+def test_a_viewer_changes_nothing(bob: Client, letter: Document) -> None:
+    file = SimpleUploadedFile("a.txt", b"text")
+    attempts = [
+        bob.post("/documents/", {"name": "Mine"}),
+        bob.post("/documents/notes/upload/", {"files": [file]}),
+        bob.post("/documents/notes/delete/", {"name": "Notes"}),
+        bob.post(f"/documents/notes/{letter.pk}/delete/"),
+    ]
+
+    assert [answer.status_code for answer in attempts] == [403] * 4
+    assert "Ask an owner" in attempts[0].text
+    assert (Collection.objects.count(), Document.objects.count()) == (1, 1)
+    assert not IngestionRun.objects.exists()
+
+
+def test_an_outsider_changes_nothing(charlie: Client, letter: Document) -> None:
+    file = SimpleUploadedFile("a.txt", b"text")
+
+    assert charlie.post("/documents/notes/upload/", {"files": [file]}).status_code == 404
+    assert charlie.post("/documents/notes/delete/", {"name": "Notes"}).status_code == 404
+    assert charlie.post(f"/documents/notes/{letter.pk}/delete/").status_code == 404
+    assert Document.objects.count() == 1
+
+
+def test_a_document_with_an_access_list_is_there_for_those_on_it(
+    client: Client, bob: Client, alice: Membership, notes: Collection
+) -> None:
+    secret = DocumentFactory(collection=notes, title="Secret", access=[f"user:{alice.user_id}"])
+    ChunkFactory(document=secret, text="Confidential.")
+    path = f"/documents/notes/{secret.pk}/"
+
+    assert "Confidential." in client.get(path).text
+    assert bob.get(path).status_code == 404
+    assert "Secret" not in bob.get("/documents/notes/").text
+
+
+def test_every_change_needs_its_token(alice: Membership, letter: Document) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice.user)
+
+    assert client.post("/documents/", {"name": "Mine"}).status_code == 403
+    assert client.post("/documents/notes/delete/", {"name": "Notes"}).status_code == 403
+    assert client.post(f"/documents/notes/{letter.pk}/delete/").status_code == 403
+    assert Document.objects.count() == 1
+
+
+def test_reading_pages_take_no_other_method(client: Client, letter: Document) -> None:
+    for path in ("/documents/notes/", f"/documents/notes/{letter.pk}/", "/runs/"):
+        assert client.post(path).status_code == 405

@@ -1,0 +1,143 @@
+"""The list of collections, one of them, and its end."""
+
+import pytest
+from django.test import Client
+
+from accounts.models import Membership
+from documents.models import Chunk, Collection, Document
+from documents.tests.factories import DocumentFactory, RunFactory
+from documents.tests.views.reading import href, parse, rows, words
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+
+
+def test_the_list_counts_documents_and_failures(client: Client, letter: Document) -> None:
+    DocumentFactory(collection=letter.collection, status=Document.Status.FAILED)
+    cells = [words(cell) for cell in parse(client.get("/documents/")).iterfind(".//tbody/tr/*")]
+
+    assert cells[:2] == ["Notes", "2 1 failed"]
+
+
+def test_without_collections_the_form_for_the_first_is_open(client: Client) -> None:
+    tree = parse(client.get("/documents/"))
+
+    assert "No collections yet" in tree.text_content()
+    assert tree.find(".//details[@id='new']").get("open") is not None
+
+
+def test_a_new_collection_leads_to_its_upload(client: Client, alice: Membership) -> None:
+    answer = client.post("/documents/", {"name": "Case law", "language": "de"})
+
+    made = Collection.objects.get()
+    assert answer.url == "/documents/case-law/upload/"
+    assert (made.workspace, made.name, made.default_language) == (alice.workspace, "Case law", "de")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "This field is required."),
+        ({"name": "Notes"}, "There is a collection “notes” already."),
+        ({"name": "Other", "language": "xx"}, "no language code"),
+        ({"name": "Other", "slug": "Not A Slug"}, "letters, numbers"),
+        ({"name": "!!!"}, "stands in the address"),
+    ],
+)
+def test_a_collection_that_cannot_be_says_why_beside_the_field(
+    client: Client, notes: Collection, fields: dict[str, str], message: str
+) -> None:
+    answer = client.post("/documents/", fields)
+
+    assert answer.status_code == 400
+    assert message in parse(answer).find(".//*[@class='errorlist']").text_content()
+    assert Collection.objects.get() == notes
+
+
+def test_a_collection_shows_its_documents_newest_first_in_pages(
+    client: Client, notes: Collection
+) -> None:
+    DocumentFactory.create_batch(120, collection=notes)
+    names = [document.title for document in Document.objects.order_by("-id")]
+
+    first = parse(client.get("/documents/notes/"))
+    second = parse(client.get("/documents/notes/" + href(first, "Older")))
+    third = parse(client.get("/documents/notes/" + href(second, "Older")))
+    back = parse(client.get("/documents/notes/" + href(third, "Newer")))
+
+    assert [*rows(first), *rows(second), *rows(third)] == names
+    assert rows(back) == rows(second)
+    assert not [link for link in third.iterfind(".//a") if link.text_content() == "Older"]
+    assert not [link for link in first.iterfind(".//a") if link.text_content() == "Newer"]
+
+
+def test_a_page_of_documents_stays_while_others_are_added(
+    client: Client, notes: Collection
+) -> None:
+    DocumentFactory.create_batch(60, collection=notes)
+    older = "/documents/notes/" + href(parse(client.get("/documents/notes/")), "Older")
+    before = rows(parse(client.get(older)))
+
+    DocumentFactory.create_batch(5, collection=notes)
+
+    assert rows(parse(client.get(older))) == before
+
+
+@pytest.mark.parametrize("params", [{"before": "x"}, {"after": "9" * 40}, {"before": "-1"}])
+def test_a_strange_place_in_the_list_is_not_an_error(
+    client: Client, letter: Document, params: dict[str, str]
+) -> None:
+    assert rows(parse(client.get("/documents/notes/", params))) == ["A letter"]
+
+
+def test_documents_can_be_narrowed_to_a_state_and_say_why_they_failed(
+    client: Client, letter: Document
+) -> None:
+    DocumentFactory(
+        collection=letter.collection,
+        title="Broken",
+        status=Document.Status.FAILED,
+        error="The PDF is encrypted. Remove its password.",
+    )
+    answer = client.get("/documents/notes/", {"status": "failed"})
+
+    assert words(parse(answer).find(".//tbody//th")) == (
+        "Broken The PDF is encrypted. Remove its password."
+    )
+    assert "No document is queued" in client.get("/documents/notes/", {"status": "queued"}).text
+
+
+def test_a_collection_can_be_searched_from_its_page(client: Client, letter: Document) -> None:
+    form = parse(client.get("/documents/notes/")).find(".//form[@class='inside']")
+
+    assert form.get("action") == "/"
+    assert [(field.get("name"), field.get("value")) for field in form.iterfind(".//input")] == [
+        ("collection", "notes"),
+        ("q", None),
+    ]
+
+
+def test_an_unknown_collection_names_the_known_ones(client: Client, notes: Collection) -> None:
+    answer = client.get("/documents/nope/")
+
+    assert answer.status_code == 404
+    assert "There are: notes." in answer.text
+
+
+def test_deleting_a_collection_shows_what_goes_and_takes_its_name(
+    client: Client, letter: Document
+) -> None:
+    RunFactory(collection=letter.collection)
+    shown = parse(client.get("/documents/notes/delete/")).find(".//form[@class='card narrowcard']")
+    told = words(shown)
+
+    for part in ("1 document with", "2 searchable passages", "1 run", "A letter"):
+        assert part in told
+
+    refused = client.post("/documents/notes/delete/", {"name": "notes"})
+    assert refused.status_code == 400
+    assert "Type “Notes”" in refused.text
+    assert Chunk.objects.count() == 2
+
+    assert client.post("/documents/notes/delete/", {"name": "Notes"}).url == "/documents/"
+    assert not Collection.objects.exists()
+    assert not Chunk.objects.exists()

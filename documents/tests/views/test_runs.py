@@ -1,0 +1,110 @@
+"""Runs, as they go."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from documents.models import Collection, IngestionItem, IngestionRun
+from documents.tests.factories import ItemFactory, RunFactory
+from documents.tests.views.reading import href, parse, rows, words
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def run(notes: Collection) -> IngestionRun:
+    """Four files: one ready, one failed, one being embedded, one waiting; ten seconds old."""
+    run = RunFactory(
+        collection=notes,
+        total=4,
+        ready=1,
+        failed=1,
+        chunks=5,
+        started_at=timezone.now() - timedelta(seconds=10),
+    )
+    states = IngestionItem.State
+    ItemFactory(run=run, name="ready.txt", state=states.READY)
+    ItemFactory(run=run, name="waiting.txt", state=states.WAITING)
+    ItemFactory(run=run, name="embedding.txt", state=states.EMBEDDING)
+    ItemFactory(run=run, name="failed.pdf", state=states.FAILED, error="Encrypted. Remove it.")
+    return run
+
+
+def test_a_run_shows_failures_first_with_their_cure(client: Client, run: IngestionRun) -> None:
+    tree = parse(client.get(f"/runs/{run.pk}/"))
+
+    assert rows(tree) == ["failed.pdf", "embedding.txt", "waiting.txt", "ready.txt"]
+    assert words(tree.find(".//tbody//th")) == "failed.pdf Encrypted. Remove it."
+    assert "2 of 4 files" in tree.text_content()
+    assert tree.find(".//progress").get("value") == "50"
+    stats = [words(stat) for stat in tree.iterfind(".//dl/div")]
+    assert stats[:3] == ["Ready 1", "Unchanged 0", "Failed 1"]
+    assert stats[3:6] == ["Waiting 1", "Reading 0", "Embedding 1"]
+
+
+def test_a_run_tells_its_pace_and_what_is_left(client: Client, run: IngestionRun) -> None:
+    text = client.get(f"/runs/{run.pk}/").text
+
+    assert "about 10 s left" in text
+    assert "12 files a minute" in text
+    assert "30 passages a minute" in text
+
+
+def test_a_run_is_followed_until_it_ends(client: Client, run: IngestionRun) -> None:
+    path = f"/runs/{run.pk}/"
+    part = client.get(path, headers=HTMX)
+    assert f'hx-get="{path}"' in part.text
+    assert "<html" not in part.text
+    assert "<noscript>" in client.get(path).text
+
+    run.finished_at, run.state = timezone.now(), IngestionRun.State.PARTIAL
+    run.save()
+
+    ended = client.get(path, headers=HTMX)
+    assert "hx-get" not in ended.text
+    assert "The run has ended: 1 ready, 0 unchanged, 1 failed." in ended.text
+    assert "htmx" not in client.get(path).text
+
+
+def test_the_part_of_a_page_is_never_kept_for_the_page(client: Client, run: IngestionRun) -> None:
+    answer = client.get(f"/runs/{run.pk}/", headers=HTMX)
+
+    assert "HX-Request" in answer["Vary"]
+    assert answer["Cache-Control"] == "no-store"
+
+
+def test_a_session_that_ended_sends_the_whole_page_to_the_login(run: IngestionRun) -> None:
+    answer = Client().get(f"/runs/{run.pk}/", headers=HTMX)
+
+    assert answer["HX-Redirect"] == f"/login/?next=/runs/{run.pk}/"
+
+
+def test_many_files_of_a_run_come_in_pages(client: Client, run: IngestionRun) -> None:
+    ItemFactory.create_batch(120, run=run)
+    first = parse(client.get(f"/runs/{run.pk}/"))
+    second = parse(client.get(f"/runs/{run.pk}/{href(first, 'More files')}"))
+
+    assert (len(rows(first)), len(rows(second))) == (100, 24)
+    assert set(rows(first)).isdisjoint(rows(second))
+
+
+def test_the_runs_are_listed_newest_first_and_followed_while_one_works(
+    client: Client, run: IngestionRun
+) -> None:
+    done = RunFactory(collection=run.collection, source="later", finished_at=timezone.now())
+    tree = parse(client.get("/runs/"))
+
+    assert [link.get("href") for link in tree.iterfind(".//tbody//a")] == [
+        f"/runs/{done.pk}/",
+        f"/runs/{run.pk}/",
+    ]
+    assert tree.get_element_by_id("runs").get("hx-trigger") == "every 2s"
+    IngestionRun.objects.update(finished_at=timezone.now())
+    assert parse(client.get("/runs/")).get_element_by_id("runs").get("hx-trigger") is None
+
+
+def test_without_runs_the_page_says_how_to_begin(client: Client) -> None:
+    assert "No runs yet" in client.get("/runs/").text

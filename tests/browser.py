@@ -1,0 +1,122 @@
+"""Driving a real Chromium: what it said, what it asked for, what it weighs, what axe finds."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# Without a sandbox, because tests may run as root; without anything that calls home.
+ARGUMENTS = [
+    *("--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+SCREENSHOTS = Path(settings.BASE_DIR) / "var" / "screenshots"
+SIZES = {390: 844, 820: 1180, 1440: 900}
+SCHEMES = ("light", "dark")
+#: What a page may do without inline code, inline style or another site.
+POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A running browser; a test without one fails and says how to get it."""
+    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.fail(
+            "No Chromium on the PATH. Run scripts/chromium, which `make test` does, or install it"
+            " (Debian: apt-get install chromium)."
+        )
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """One person's browser window on the site, and everything that went wrong in it."""
+
+    def __init__(self, browser: Browser, site: str, **options: Any) -> None:
+        self.site = site
+        self.context: BrowserContext = browser.new_context(base_url=site, **options)
+        self.context.set_default_timeout(30_000)
+        self.errors: list[str] = []
+        self.outside: list[str] = []
+        self.context.on("request", lambda request: self._note_request(request.url))
+        self.context.on(
+            "console",
+            lambda message: self.errors.append(message.text) if message.type == "error" else None,
+        )
+        self.context.on("weberror", lambda error: self.errors.append(str(error.error)))
+        self.page: Page = self.context.new_page()
+
+    def _note_request(self, url: str) -> None:
+        if not url.startswith((self.site, "data:", "blob:")):
+            self.outside.append(url)
+
+    def log_in(self, username: str, password: str) -> None:
+        """Through the form, as a person does."""
+        self.page.goto("/login/")
+        self.page.get_by_label("Username").fill(username)
+        self.page.get_by_label("Password").fill(password)
+        self.page.get_by_role("button", name="Log in").click()
+        self.page.wait_for_url(lambda url: "/login/" not in url)
+
+    def under_policy(self) -> None:
+        """Add a content security policy without exceptions to every page that is loaded now."""
+
+        def with_policy(route: Route) -> None:
+            if route.request.resource_type != "document":
+                route.continue_()
+                return
+            response = route.fetch(max_redirects=0)
+            headers = {**response.headers, "content-security-policy": POLICY}
+            route.fulfill(response=response, headers=headers)
+
+        self.context.route("**/*", with_policy)
+
+    def serious_findings(self) -> list[str]:
+        """What axe calls serious or critical on the page that is shown."""
+        found = Axe().run(self.page).response["violations"]
+        return [
+            f"{entry['id']}: {node['target']} {node['failureSummary']}"
+            for entry in found
+            if entry["impact"] in {"serious", "critical"}
+            for node in entry["nodes"]
+        ]
+
+    def screenshot(self, name: str) -> None:
+        """The page that is shown, in every size and both themes, into var/screenshots."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        for scheme in SCHEMES:
+            self.page.emulate_media(color_scheme=scheme)
+            for width, height in SIZES.items():
+                self.page.set_viewport_size({"width": width, "height": height})
+                self.page.screenshot(path=SCREENSHOTS / f"{name}-{width}-{scheme}.png")
+        self.page.emulate_media(color_scheme="light")
+
+    def scrolls_sideways(self) -> bool:
+        """Whether the page is wider than its window."""
+        return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+
+    def weight(self, path: str) -> int:
+        """Bytes of a page and everything it loads, uncompressed and with an empty cache."""
+        bodies: list[int] = []
+        page = self.context.new_page()
+        page.context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})
+        page.on("response", lambda response: bodies.append(len(response.body())))
+        page.goto(path, wait_until="networkidle")
+        page.close()
+        return sum(bodies)
+
+    def close(self) -> None:
+        """Close the window; nothing may have gone wrong in it."""
+        self.context.close()
+        assert self.errors == []
+        assert self.outside == []

@@ -1,0 +1,353 @@
+"""The site in a real Chromium: with real servers, a real worker and real files."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from accounts.models import Membership
+from documents.models import Collection, Document, IngestionItem
+from documents.tests.factories import (
+    PASSWORD,
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    ItemFactory,
+    MembershipFactory,
+    RunFactory,
+    UserFactory,
+)
+from tests.browser import SIZES, Visit, chromium
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("media_root"),
+]
+MAX_PAGE_BYTES = 100_000
+SENTENCE = "The lighthouse keeper counted seventeen cormorants at dusk."
+GUIDE = f"""# Birds of the harbour
+
+What was seen, and by whom.
+
+## At the pier
+
+{"Gulls, mostly, and now and then a heron that nobody had asked for. " * 30}
+
+## At the lighthouse
+
+{SENTENCE} They sat on the rail
+until the lamp was lit.
+
+| bird | count |
+|:-----|------:|
+| cormorant | 17 |
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    # Playwright keeps an event loop in this thread, which Django would take for async code.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    with chromium() as started:
+        yield started
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def alice() -> Membership:
+    """The owner, who may use the admin."""
+    return MembershipFactory(user=UserFactory(username="alice", is_superuser=True))
+
+
+@pytest.fixture
+def visit(browser: Browser, live_server: Any, alice: Membership) -> Iterator[Visit]:
+    """Alice's window, logged in."""
+    visit = Visit(browser, live_server.url)
+    visit.log_in("alice", PASSWORD)
+    yield visit
+    visit.close()
+
+
+# --- the main job ------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("celery_worker_process")
+def test_from_a_file_to_its_passage(visit: Visit, tmp_path: Path) -> None:
+    guide, broken = tmp_path / "birds.md", tmp_path / "broken.pdf"
+    guide.write_text(GUIDE)
+    broken.write_bytes(b"%PDF-1.7\nnothing more")
+    page = visit.page
+
+    page.get_by_role("link", name="Documents").first.click()
+    page.get_by_label("Name").fill("Harbour log")
+    page.get_by_role("button", name="Make the collection").click()
+    page.locator("#id_files").set_input_files([guide, broken])
+    expect(page.locator("[data-files] li")).to_have_count(2)
+    page.get_by_role("button", name="Upload 2 files").click()
+
+    page.wait_for_url("**/runs/*/")
+    expect(page.locator("#progress")).to_have_attribute("data-state", "partial", timeout=60_000)
+    expect(page.locator("#said")).to_contain_text("1 ready, 0 unchanged, 1 failed")
+    first = page.locator("#files tbody tr").first
+    expect(first).to_contain_text("broken.pdf")
+    expect(first.locator(".why")).not_to_be_empty()
+    assert visit.serious_findings() == []
+    visit.screenshot("run-finished")
+
+    page.get_by_role("link", name="Search them").click()
+    page.get_by_role("searchbox").first.fill("seventeen cormorants")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/?q=seventeen+cormorants*")
+    hit = page.locator("[data-hit]").first
+    expect(hit.locator("mark").first).to_be_visible()
+    visit.screenshot("found")
+
+    page.keyboard.press("ArrowDown")
+    expect(hit.get_by_role("link").first).to_be_focused()
+    page.keyboard.press("e")
+    expect(hit.get_by_role("table")).to_be_visible()
+    page.keyboard.press("Enter")
+
+    page.wait_for_url("**#passage")
+    expect(page.locator(".passage", has_text="cormorant").first).to_be_in_viewport()
+    assert SENTENCE in " ".join(" ".join(page.locator(".text .passage").all_inner_texts()).split())
+    assert visit.serious_findings() == []
+    visit.screenshot("passage")
+
+    page.get_by_role("link", name="Back to the results").click()
+    expect(page.get_by_role("searchbox").first).to_have_value("seventeen cormorants")
+
+
+@pytest.mark.usefixtures("celery_worker_process")
+def test_without_javascript_files_go_in_and_are_found(
+    browser: Browser, live_server: Any, alice: Membership, tmp_path: Path
+) -> None:
+    CollectionFactory(workspace=alice.workspace, slug="logs")
+    guide, other = tmp_path / "birds.md", tmp_path / "other.txt"
+    guide.write_text(GUIDE)
+    other.write_text("Nothing to be seen today.")
+    visit = Visit(browser, live_server.url, java_script_enabled=False)
+    visit.log_in("alice", PASSWORD)
+    page = visit.page
+
+    page.goto("/documents/logs/upload/")
+    page.get_by_label("Choose files").set_input_files([guide, other])
+    page.get_by_role("button", name="Upload").click()
+    # The page reloads itself until the run has ended.
+    expect(page.locator("#progress")).to_have_attribute("data-state", "succeeded", timeout=60_000)
+
+    page.get_by_role("searchbox").fill("seventeen cormorants")
+    page.get_by_role("button", name="Search").click()
+    page.locator("[data-hit] h2 a").first.click()
+    expect(page.locator("#passage")).to_be_in_viewport()
+    visit.close()
+
+
+def test_a_stranger_sees_the_login(browser: Browser, live_server: Any) -> None:
+    visit = Visit(browser, live_server.url)
+    visit.page.goto("/runs/")
+
+    expect(visit.page.get_by_role("heading", name="Log in")).to_be_visible()
+    expect(visit.page.get_by_label("Username")).to_be_focused()
+    visit.screenshot("login")
+    visit.close()
+
+
+# --- every page --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pages(alice: Membership) -> dict[str, str]:
+    """The site's pages by name, with something on each."""
+    leaflets = CollectionFactory(
+        workspace=alice.workspace,
+        slug="leaflets",
+        name="Leaflets",
+        description="Package leaflets of medicines.",
+    )
+    CollectionFactory(workspace=alice.workspace, slug="empty", name="Empty")
+    document = _leaflets(leaflets)
+    run = _run(leaflets, document)
+    passage = document.chunks.get(ordinal=1).pk
+    return {
+        "start": "/",
+        "results": "/?q=side+effects",
+        "explained": "/?q=side+effects&group=0&explain=1&collection=leaflets&type=text/markdown",
+        "second-page": "/?q=side+effects&page=2",
+        "nothing": "/?q=zzzz&mode=lexical&collection=leaflets",
+        "wrong-question": "/?q=%22%22",
+        "collections": "/documents/",
+        "collection": "/documents/leaflets/",
+        "collection-empty": "/documents/empty/",
+        "collection-delete": "/documents/leaflets/delete/",
+        "document": f"/documents/leaflets/{document.pk}/?chunk={passage}&q=side+effects",
+        "document-delete": f"/documents/leaflets/{document.pk}/delete/",
+        "upload": "/documents/leaflets/upload/",
+        "runs": "/runs/",
+        "run": f"/runs/{run.pk}/",
+        "not-found": "/documents/nope/",
+    }
+
+
+def _leaflets(collection: Collection) -> Document:
+    for number in range(14):
+        other = DocumentFactory(collection=collection, title=f"Medicine {number}")
+        ChunkFactory(document=other, heading_path=["Possible side effects"], page=number)
+    DocumentFactory(collection=collection, status="failed", error="Encrypted. Remove the password.")
+    document = DocumentFactory(
+        collection=collection,
+        title="Aripiprazole",
+        media_type="text/markdown",
+        rendering="markdown",
+        metadata={"year": 2026},
+    )
+    texts = [
+        "# Aripiprazole\n\nRead all of this leaflet.",
+        "## Side effects\n\nCommon side effects:\n\n- nausea\n- restlessness\n\n"
+        "| effect | of 100 |\n|:--|--:|\n| nausea | 7 |",
+        "## Storing\n\n```\nbelow 30 °C\n```\n\n> Keep out of the reach of children.",
+    ]
+    start = 0
+    for text in texts:
+        ChunkFactory(
+            document=document, text=text, start=start, context="Side effects", language="english"
+        )
+        start += len(text) + 2
+    return document
+
+
+def _run(collection: Collection, document: Document) -> Any:
+    run = RunFactory(collection=collection, total=4, ready=1, failed=1, chunks=9, bytes=54_321)
+    states = IngestionItem.State
+    ItemFactory(run=run, name="broken.pdf", state=states.FAILED, error="Cut off. Copy it again.")
+    ItemFactory(run=run, name="a.md", state=states.READY, document=document)
+    ItemFactory(run=run, name="b.md", state=states.EMBEDDING)
+    ItemFactory(run=run, name="c.md", state=states.WAITING)
+    return run
+
+
+#: Chromium calls every answer of 400 and more an error on the console.
+REFUSED = {"not-found", "wrong-question"}
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(390, "dark"), (820, "light"), (1440, "dark"), (1440, "light")]
+)
+def test_every_page_is_accessible_and_fits_its_window(
+    browser: Browser, live_server: Any, pages: dict[str, str], width: int, scheme: str
+) -> None:
+    visit = Visit(
+        browser,
+        live_server.url,
+        color_scheme=scheme,
+        viewport={"width": width, "height": SIZES[width]},
+    )
+    visit.page.goto("/login/")
+    assert visit.serious_findings() == []
+    visit.log_in("alice", PASSWORD)
+    for name, path in pages.items():
+        visit.page.goto(path)
+        assert visit.serious_findings() == [], name
+        assert not visit.scrolls_sideways(), name
+    visit.errors = [error for error in visit.errors if "Failed to load" not in error]
+    visit.close()
+
+
+def test_every_page_is_light_and_obeys_a_strict_policy(visit: Visit, pages: dict[str, str]) -> None:
+    weights = {name: visit.weight(path) for name, path in pages.items()}
+    assert {name: bytes_ for name, bytes_ in weights.items() if bytes_ >= MAX_PAGE_BYTES} == {}
+
+    visit.under_policy()
+    for name, path in pages.items():
+        answer = visit.page.goto(path)
+        assert answer is not None
+        assert answer.header_value("content-security-policy"), name
+        assert (answer.status >= 400) == (name in REFUSED), name
+        visit.screenshot(name)
+    visit.errors = [error for error in visit.errors if "Failed to load" not in error]
+
+
+def test_the_keyboard_reaches_everything_about_results(visit: Visit, pages: dict[str, str]) -> None:
+    page = visit.page
+    page.goto(pages["collections"])
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.type("side effects")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/?q=side+effects")
+
+    titles = page.locator("[data-hit] h2 a")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(titles.nth(1)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#q")).to_be_focused()
+
+    page.goto(pages["start"])
+    page.keyboard.press("Escape")
+    expect(page.locator("#q")).to_be_focused()
+
+
+def test_the_theme_is_remembered(visit: Visit, pages: dict[str, str]) -> None:
+    page = visit.page
+    page.emulate_media(color_scheme="light")
+    page.goto(pages["start"])
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+
+    page.get_by_role("button", name="Theme").click()
+    dark = page.evaluate(ground)
+    assert dark != light
+
+    page.goto(pages["runs"])
+    assert page.evaluate(ground) == dark
+    page.get_by_role("button", name="Theme").click()
+    assert page.evaluate(ground) == light
+
+
+def test_dropped_files_are_listed_and_those_too_large_left_out(
+    visit: Visit, pages: dict[str, str], settings: Any
+) -> None:
+    settings.MAX_UPLOAD_BYTES = 10
+    page = visit.page
+    page.goto(pages["upload"])
+    transfer = page.evaluate_handle(
+        """() => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File(["short"], "short.txt"));
+            transfer.items.add(new File(["much too long"], "long.txt"));
+            return transfer;
+        }"""
+    )
+    page.dispatch_event("main", "dragenter", {"dataTransfer": transfer})
+    expect(page.get_by_text("Drop them here")).to_be_visible()
+    page.dispatch_event("main", "drop", {"dataTransfer": transfer})
+
+    expect(page.get_by_text("Drop them here")).to_be_hidden()
+    expect(page.locator("[data-files] li")).to_have_count(2)
+    expect(page.locator("[data-files] .why")).to_contain_text("too large")
+    expect(page.get_by_role("button", name="Upload 1 file, 5 bytes")).to_be_visible()
+    page.get_by_role("button", name="Remove short.txt").click()
+    page.get_by_role("button", name="Upload", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("No file is chosen")
+
+
+def test_a_refusal_of_the_site_is_shown_without_losing_the_choice(
+    visit: Visit, pages: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("text")
+    page = visit.page
+    page.goto(pages["upload"])
+    page.locator("#id_files").set_input_files([file])
+    Membership.objects.update(role="viewer")
+    page.get_by_role("button", name="Upload 1 file").click()
+
+    expect(page.get_by_role("alert")).to_contain_text("Ask an owner for the editor role")
+    expect(page.locator("[data-files] li")).to_have_count(1)
+    visit.errors = [error for error in visit.errors if "403" not in error]
