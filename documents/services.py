@@ -13,7 +13,7 @@ from common.errors import Conflict, InvalidInput, NotFound
 from documents.chunkers import CHUNKERS
 from documents.ingestion import runs, stages, statistics
 from documents.ingestion.inline import InlineIngestion
-from documents.ingestion.registering import register_document
+from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import (
     BrokenSource,
     Source,
@@ -283,7 +283,10 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun) -> int | None
     if document is not None and document.is_unchanged(run.policy, sha256(data), recipe):
         runs.record_item(run, entry, state=IngestionItem.State.SKIPPED, document=document)
         return None
-    document = register_document(run.collection, entry, run=run, state=IngestionItem.State.WAITING)
+    registered = register_documents(
+        run.collection, [entry], run=run, state=IngestionItem.State.WAITING
+    )
+    document = registered[entry.key]
     replaced = document.file.name
     # The name decides nothing about the path: it is kept in `source`.
     document.file.save(f"{document.id}", ContentFile(data), save=True)

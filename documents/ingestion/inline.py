@@ -11,7 +11,7 @@ from django.db import transaction
 from documents.ingestion import claims, runs, stages
 from documents.ingestion.loading import Job
 from documents.ingestion.preparing import PreparedDocument, Recipe, prepare
-from documents.ingestion.registering import register_document
+from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import BrokenSource, Source, checked_key, sha256
 from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.parsers import ParseError
@@ -148,10 +148,11 @@ class InlineIngestion:
     @transaction.atomic
     def _register(self, ready: list[_Ready]) -> tuple[UUID, dict[str, Document]]:
         """Rows for the documents, claimed, with an open item each on this run."""
-        for entry in ready:
-            register_document(self.collection, entry.source, run=self.run, state=State.EMBEDDING)
-        keys = [entry.source.key for entry in ready]
-        ids = [document.id for document in self._known_documents(keys).values()]
+        sources = [entry.source for entry in ready]
+        registered = register_documents(
+            self.collection, sources, run=self.run, state=State.EMBEDDING
+        )
+        ids = [document.id for document in registered.values()]
         token, documents = claims.claim(ids)
         return token, {document.key: document for document in documents}
 

@@ -1,13 +1,12 @@
 """Prepared documents and their vectors into the chunk table, in one transaction."""
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
-from django.utils import timezone
+from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 
 from common.copy import copy_rows
@@ -42,7 +41,17 @@ COLUMNS = (
 )
 
 #: Columns of a kept chunk that may change although its text did not.
-MOVABLE = ("ordinal", "start", "end", "page", "token_count", "media_type", "metadata", "access")
+MOVABLE = (
+    "ordinal",
+    "start",
+    "end",
+    "page",
+    "token_count",
+    "media_type",
+    "metadata",
+    "access",
+    "language",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,64 +79,102 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
         .values_list("id", flat=True)
     )
     mine = [job for job in jobs if job.document.id in held]
-    rows: list[tuple[Any, ...]] = []
-    for job in mine:
-        new = _keep_unchanged(job)
-        rows += [_row(job, chunk, vectors) for chunk in new]
-        _finish(job, embedded=len(new))
+    new = _keep_unchanged(mine)
+    rows = [_row(job, chunk, vectors) for job, chunk in new]
     if rows:
         copy_rows("documents_chunk", COLUMNS, rows)
-    for job in mine:
-        for language in sorted({_language(job, chunk) for chunk in job.prepared.chunks}):
-            statistics.note_language(job.document, language)
+    _note_languages(mine)
+    _finish(mine)
     StagedDocument.objects.filter(document_id__in=held).delete()
+    runs.count_loaded(_sizes(mine, new))
     runs.settle_items(held, state=IngestionItem.State.READY)
     return sorted(held)
 
 
-def _keep_unchanged(job: Job) -> list[PreparedChunk]:
-    """Delete the document's chunks that vanished, move those that stay; return the new ones."""
-    kept: dict[str, deque[Chunk]] = defaultdict(deque)
-    chunks = Chunk.objects.filter(
-        document=job.document, space_id=job.document.collection.space_id, embedding__isnull=False
-    ).defer("text", "context", "search_vector", "embedding")
-    for chunk in chunks.order_by("ordinal"):
-        kept[chunk.content_sha256].append(chunk)
-    new, moved = [], []
-    for prepared in job.prepared.chunks:
-        if kept[prepared.content_sha256]:
-            moved.append((kept[prepared.content_sha256].popleft(), prepared))
-        else:
-            new.append(prepared)
-    staying = [chunk.id for chunk, _ in moved]
-    vanished = Chunk.objects.filter(document=job.document).exclude(id__in=staying)
-    if vanished.exists():
-        statistics.forget(vanished)
-        vanished.delete()
-    Chunk.objects.bulk_update(_moved(job, moved), [*MOVABLE, "language"], batch_size=500)
+def _keep_unchanged(jobs: Sequence[Job]) -> list[tuple[Job, PreparedChunk]]:
+    """Delete the documents' chunks that vanished, move those that stay; return the new ones."""
+    known = _known_chunks(jobs)
+    new: list[tuple[Job, PreparedChunk]] = []
+    moved: list[Chunk] = []
+    staying: set[int] = set()
+    for job in jobs:
+        for prepared in job.prepared.chunks:
+            same = known.get((job.document.id, prepared.content_sha256))
+            if same:
+                chunk = same.popleft()
+                staying.add(chunk.id)
+                if _move(chunk, job, prepared):
+                    moved.append(chunk)
+            else:
+                new.append((job, prepared))
+    _remove_vanished(jobs, staying)
+    Chunk.objects.bulk_update(moved, MOVABLE, batch_size=500)
     return new
 
 
-def _moved(job: Job, pairs: Sequence[tuple[Chunk, PreparedChunk]]) -> list[Chunk]:
-    """The kept chunks that must be written, with their new values."""
-    changed = []
-    for chunk, prepared in pairs:
-        values = {
-            "ordinal": prepared.ordinal,
-            "start": prepared.start,
-            "end": prepared.end,
-            "page": prepared.page,
-            "token_count": prepared.token_count,
-            "media_type": job.prepared.media_type,
-            "metadata": _metadata(job, prepared),
-            "access": job.document.access,
-            "language": _language(job, prepared),
-        }
-        if any(getattr(chunk, name) != value for name, value in values.items()):
-            for name, value in values.items():
-                setattr(chunk, name, value)
-            changed.append(chunk)
+def _known_chunks(jobs: Sequence[Job]) -> dict[tuple[int, str], deque[Chunk]]:
+    """The documents' chunks that have a vector in their space, by document and content."""
+    space_id = jobs[0].document.collection.space_id if jobs else None
+    chunks = Chunk.objects.filter(
+        document__in=[job.document.id for job in jobs],
+        space_id=space_id,
+        embedding__isnull=False,
+    ).defer("text", "context", "search_vector", "embedding")
+    known: dict[tuple[int, str], deque[Chunk]] = defaultdict(deque)
+    for chunk in chunks.order_by("document_id", "ordinal"):
+        known[chunk.document_id, chunk.content_sha256].append(chunk)
+    return known
+
+
+def _remove_vanished(jobs: Sequence[Job], staying: set[int]) -> None:
+    document_ids = [job.document.id for job in jobs]
+    vanished = Chunk.objects.filter(document_id__in=document_ids).exclude(id__in=staying)
+    if vanished.exists():
+        statistics.forget(vanished)
+        vanished.delete()
+
+
+def _move(chunk: Chunk, job: Job, prepared: PreparedChunk) -> bool:
+    """Give a kept chunk its new place; whether anything of it changed."""
+    values = {
+        "ordinal": prepared.ordinal,
+        "start": prepared.start,
+        "end": prepared.end,
+        "page": prepared.page,
+        "token_count": prepared.token_count,
+        "media_type": job.prepared.media_type,
+        "metadata": _metadata(job, prepared),
+        "access": job.document.access,
+        "language": _language(job, prepared),
+    }
+    changed = any(getattr(chunk, name) != value for name, value in values.items())
+    for name, value in values.items():
+        setattr(chunk, name, value)
     return changed
+
+
+def _sizes(jobs: Sequence[Job], new: Sequence[tuple[Job, PreparedChunk]]) -> dict[int, runs.Loaded]:
+    """What each document added, by its id."""
+    embedded = Counter(job.document.id for job, _ in new)
+    return {
+        job.document.id: runs.Loaded(
+            chunks=len(job.prepared.chunks),
+            embedded=embedded[job.document.id],
+            tokens=job.prepared.token_count,
+        )
+        for job in jobs
+    }
+
+
+def _note_languages(jobs: Sequence[Job]) -> None:
+    """Make sure that searches look for the languages of what was loaded."""
+    found = {
+        (job.document.collection_id, _language(job, chunk)): job.document
+        for job in jobs
+        for chunk in job.prepared.chunks
+    }
+    for (_, language), document in sorted(found.items(), key=lambda pair: pair[0]):
+        statistics.note_language(document, language)
 
 
 def _metadata(job: Job, chunk: PreparedChunk) -> dict[str, Any]:
@@ -165,28 +212,33 @@ def _row(job: Job, chunk: PreparedChunk, vectors: Vectors) -> tuple[Any, ...]:
     )
 
 
-def _finish(job: Job, *, embedded: int) -> None:
-    """The document's own row, and its sizes on the runs that wait for it."""
-    prepared = job.prepared
-    chunks = len(prepared.chunks)
-    Document.objects.filter(id=job.document.id).update(
-        title=prepared.title,
-        media_type=prepared.media_type,
-        rendering=prepared.rendering,
-        language=prepared.language,
-        metadata=prepared.metadata,
-        content_sha256=prepared.content_sha256,
-        source_sha256=job.source_sha256,
-        recipe=job.digest,
-        chunk_count=chunks,
-        token_count=prepared.token_count,
-        status=Document.Status.READY,
-        error_code="",
-        error="",
-        attempts=0,
-        claimed_by=None,
-        claimed_until=None,
-        indexed_at=timezone.now(),
-        updated_at=timezone.now(),
-    )
-    runs.count_loaded(job.document, chunks=chunks, embedded=embedded, tokens=prepared.token_count)
+_FINISH = """
+    UPDATE documents_document
+    SET title = %s, media_type = %s, rendering = %s, language = %s, metadata = %s,
+        content_sha256 = %s, source_sha256 = %s, recipe = %s, chunk_count = %s, token_count = %s,
+        status = 'ready', error_code = '', error = '', attempts = 0,
+        claimed_by = NULL, claimed_until = NULL, indexed_at = now(), updated_at = now()
+    WHERE id = %s
+"""
+
+
+def _finish(jobs: Sequence[Job]) -> None:
+    """The documents' own rows, by statements that psycopg sends in one go."""
+    rows: list[Any] = [
+        (
+            job.prepared.title,
+            job.prepared.media_type,
+            job.prepared.rendering,
+            job.prepared.language,
+            Jsonb(job.prepared.metadata),
+            job.prepared.content_sha256,
+            job.source_sha256,
+            job.digest,
+            len(job.prepared.chunks),
+            job.prepared.token_count,
+            job.document.id,
+        )
+        for job in jobs
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(_FINISH, rows)

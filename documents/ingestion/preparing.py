@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from documents.chunkers import Span, TokenCounter, get_chunker
+from documents.chunkers import ChunkerError, Span, TokenCounter, get_chunker
 from documents.ingestion.sources import CHUNK_BUNDLE_SUFFIX
 from documents.languages import detect_language
 from documents.parsers import ParsedChunk, ParsedDocument, ParseError, content_sha256, parse
@@ -146,12 +146,16 @@ def _chunks(
         path: _context(title, path, counter, limit) for path in [(), *_heading_paths(parsed)]
     }
     reserve = max(counter.count(context) for context in contexts.values()) + 1
-    chunker = get_chunker(
-        recipe.chunker, counter=counter, reserve=reserve, **recipe.chunker_options
-    )
+    try:
+        chunker = get_chunker(
+            recipe.chunker, counter=counter, reserve=reserve, **recipe.chunker_options
+        )
+        spans = chunker.split(parsed)
+    except ChunkerError as error:
+        raise ParseError("too_large", str(error)) from error
     return (
-        _cut_chunk(parsed.text, span, ordinal, _context(title, span.heading_path, counter, limit))
-        for ordinal, span in enumerate(chunker.split(parsed))
+        _cut_chunk(parsed.text, span, ordinal, contexts.get(span.heading_path, title))
+        for ordinal, span in enumerate(spans)
     )
 
 

@@ -1,7 +1,8 @@
 """What became of a run's files, counted in the transaction in which it became so."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from django.db import connection, transaction
 from django.db.models import F
@@ -11,6 +12,15 @@ from documents.ingestion.sources import BrokenSource, Source
 from documents.models import Document, IngestionItem, IngestionRun
 
 State = IngestionItem.State
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What one document brought: its chunks, how many of them were embedded anew, its tokens."""
+
+    chunks: int
+    embedded: int
+    tokens: int
 
 
 def settle_items(
@@ -69,13 +79,23 @@ def count_on_run(run_id: int, **increments: int) -> None:
         IngestionRun.objects.filter(id=run_id).update(**changes, updated_at=timezone.now())
 
 
-def count_loaded(document: Document, *, chunks: int, embedded: int, tokens: int) -> None:
-    """Add a loaded document's sizes to the runs that wait for it. Call before settling."""
-    run_ids = IngestionItem.objects.filter(
-        document=document, state__in=IngestionItem.ACTIVE
-    ).values_list("run_id", flat=True)
-    for run_id in set(run_ids):
-        count_on_run(run_id, chunks=chunks, embedded=embedded, tokens=tokens)
+def count_loaded(loaded: Mapping[int, Loaded]) -> None:
+    """Add loaded documents' sizes, by document id, to the runs that wait for them. Call it
+    before settling."""
+    waiting = IngestionItem.objects.filter(
+        document_id__in=list(loaded), state__in=IngestionItem.ACTIVE
+    )
+    sums: dict[int, list[Loaded]] = defaultdict(list)
+    for run_id, document_id in waiting.values_list("run_id", "document_id").distinct():
+        if document_id is not None:
+            sums[run_id].append(loaded[document_id])
+    for run_id, sizes in sums.items():
+        count_on_run(
+            run_id,
+            chunks=sum(size.chunks for size in sizes),
+            embedded=sum(size.embedded for size in sizes),
+            tokens=sum(size.tokens for size in sizes),
+        )
 
 
 def add_timings(run_ids: Iterable[int], timings: dict[str, float]) -> None:
