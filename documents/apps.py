@@ -5,3 +5,6 @@ from django.apps import AppConfig
 
 class DocumentsConfig(AppConfig):
     name = "documents"
+
+    def ready(self) -> None:
+        from documents import checks  # noqa: F401, PLC0415 (registers; models are ready by now)

@@ -1,0 +1,82 @@
+"""Checks of ingestion's settings, and of the embedding spaces against their embedders."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import connections
+
+from documents.languages import CONFIGURATIONS, OTHERS
+from documents.models import EmbeddingSpace
+from inference.base import InferenceError
+from inference.handler import embedders
+
+_AT_LEAST_ONE = (
+    "MAX_UPLOAD_BYTES",
+    "MAX_UPLOAD_FILES",
+    "INGESTION_LEASE_SECONDS",
+    "INGESTION_MAX_ATTEMPTS",
+)
+
+
+@register()
+def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Numbers that must be positive are, and the fallback language is one."""
+    messages: list[CheckMessage] = [
+        Error(
+            f"RAGSITE_{name} is {getattr(settings, name)}.",
+            hint="Set it to 1 or more, or leave it out.",
+            id="documents.E001",
+        )
+        for name in _AT_LEAST_ONE
+        if getattr(settings, name) < 1
+    ]
+    if settings.FALLBACK_LANGUAGE not in {*CONFIGURATIONS, *OTHERS}:
+        messages.append(
+            Error(
+                f"RAGSITE_FALLBACK_LANGUAGE “{settings.FALLBACK_LANGUAGE}” is no known language.",
+                hint=f"Use one of {', '.join(sorted(CONFIGURATIONS))}.",
+                id="documents.E002",
+            )
+        )
+    return messages
+
+
+@register(Tags.database)
+def check_spaces(
+    app_configs: Any, *, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """Every live space has an embedder that makes its vectors."""
+    if "default" not in (databases or ()):
+        return []
+    if EmbeddingSpace._meta.db_table not in connections["default"].introspection.table_names():
+        return []  # before the first migration
+    live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
+    return [message for space in live for message in _check_space(space)]
+
+
+def _check_space(space: EmbeddingSpace) -> list[CheckMessage]:
+    try:
+        embedder = embedders[space.embedder]
+        dimensions, model_name = embedder.dimensions, embedder.model_name
+    except InferenceError as error:
+        return [Error(f"Embedding space {space}: {error}", id="documents.E003")]
+    if dimensions != space.dimensions:
+        return [
+            Error(
+                f"Embedding space {space}: its embedder makes {dimensions} dimensions.",
+                hint="Configure the embedder that made the space, or make a space for this one.",
+                id="documents.E004",
+            )
+        ]
+    if model_name != space.model_name:
+        return [
+            Warning(
+                f"Embedding space {space}: its embedder is {model_name}, whose vectors cannot be"
+                " compared with those stored.",
+                hint="Configure the embedder that made the space, or ingest everything again.",
+                id="documents.W001",
+            )
+        ]
+    return []

@@ -1,0 +1,52 @@
+"""Wrong settings and spaces are said by `check`, not by a request."""
+
+from typing import Any
+
+import pytest
+
+from documents.checks import check_settings, check_spaces
+from documents.models import EmbeddingSpace
+
+HASHING = "inference.backends.hashing.HashingEmbedder"
+
+
+def ids(messages: list[Any]) -> list[str]:
+    return [message.id for message in messages]
+
+
+def test_good_settings_say_nothing() -> None:
+    assert check_settings(None) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("MAX_UPLOAD_BYTES", 0, "documents.E001"),
+        ("INGESTION_LEASE_SECONDS", -1, "documents.E001"),
+        ("FALLBACK_LANGUAGE", "english", "documents.E002"),
+    ],
+)
+def test_a_bad_setting_is_named(settings: Any, name: str, value: Any, expected: str) -> None:
+    setattr(settings, name, value)
+    (message,) = check_settings(None)
+    assert message.id == expected
+    assert name in message.msg
+    assert message.hint
+
+
+@pytest.mark.django_db
+def test_a_space_is_compared_with_its_embedder(settings: Any) -> None:
+    space = EmbeddingSpace.objects.get()
+    assert ids(check_spaces(None, databases=["default"])) == ["documents.W001"]
+    EmbeddingSpace.objects.update(model_name="hashing")
+    settings.INFERENCE = {
+        "embedder": {"default": {"BACKEND": HASHING, "OPTIONS": {"dimensions": 128}}},
+        "reranker": {},
+    }
+    assert ids(check_spaces(None, databases=["default"])) == ["documents.E004"]
+    EmbeddingSpace.objects.filter(id=space.id).update(embedder="nobody")
+    assert ids(check_spaces(None, databases=["default"])) == ["documents.E003"]
+
+
+def test_without_a_database_nothing_is_asked_of_it() -> None:
+    assert check_spaces(None, databases=None) == []
