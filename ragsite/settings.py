@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import environ
+from django.core.exceptions import ImproperlyConfigured
 
 from ragsite import embedded
 
@@ -154,6 +155,18 @@ CELERY_BEAT_SCHEDULE = {
 
 # --- models ------------------------------------------------------------------------------------
 
+
+def _options(name: str) -> dict[str, Any]:
+    """Keyword arguments of a model backend, from a JSON object in the environment."""
+    try:
+        options = env.json(name, default={})
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is no JSON ({error}). Write {{}} for none.") from error
+    if not isinstance(options, dict):
+        raise ImproperlyConfigured(f'{name} must be a JSON object, such as {{"threads": 2}}.')
+    return options
+
+
 INFERENCE = {
     "embedder": {
         "default": {
@@ -161,7 +174,7 @@ INFERENCE = {
                 "EMBEDDER_BACKEND",
                 default="inference.backends.transformers_local.TransformersEmbedder",
             ),
-            "OPTIONS": env.json("EMBEDDER_OPTIONS", default={}),
+            "OPTIONS": _options("EMBEDDER_OPTIONS"),
         }
     },
     "reranker": {
@@ -169,7 +182,7 @@ INFERENCE = {
             "BACKEND": env.str(
                 "RERANKER_BACKEND", default="inference.backends.rerank_basic.NoReranker"
             ),
-            "OPTIONS": env.json("RERANKER_OPTIONS", default={}),
+            "OPTIONS": _options("RERANKER_OPTIONS"),
         }
     },
 }

@@ -111,9 +111,9 @@ class Facet:
 class SearchResult:
     """A page of hits and how it came about.
 
-    `total` counts everything that was ranked (passages, or documents when grouped), of which
-    `hits` are those from `offset` on. `degraded` names arms that should have worked and did not
-    (“vector” when the embedder is down); `notes` are sentences for a person.
+    `total` counts everything that was ranked (passages, or documents when grouped; at most a few
+    hundred), of which `hits` are those from `offset` on. `degraded` names arms that should have
+    worked and did not (“vector” when the embedder is down); `notes` are sentences for a person.
     """
 
     query: str

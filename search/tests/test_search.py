@@ -22,7 +22,7 @@ from inference.backends.hashing import HashingEmbedder
 from inference.base import BackendUnavailable
 from search.results import Hit, SearchResult
 from search.retrieval.statement import K1, B
-from search.services import EmbedderUnavailable, scope_for, search, site_scope
+from search.services import DEPTH, EmbedderUnavailable, scope_for, search, site_scope
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -273,10 +273,10 @@ def test_the_approximate_index_is_used_above_the_threshold_and_never_returns_too
 
 def test_the_plan_of_a_large_scope_uses_the_index(collection: Collection, settings: Any) -> None:
     settings.EXACT_SCAN_CHUNKS = 0
-    fill(collection, {f"n{n}": f"Note number {n} about something." for n in range(150)})
+    fill(collection, {f"n{n}": f"Note number {n} about something." for n in range(250)})
     result = find(collection, "note about something", mode="vector", k=10)
     assert [arm.method for arm in result.arms] == ["ann"]
-    assert result.total == 100
+    assert result.total == DEPTH
 
 
 class _Broken(HashingEmbedder):
