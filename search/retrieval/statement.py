@@ -69,8 +69,9 @@ def build_statement(
         steps.append(_nearest(spaces, conditions, parameters))
     if lexical:
         parameters |= _lexical_parameters(query)
-        steps += [_piece("terms"), _candidates(conditions, also_nearest=bool(spaces))]
-        steps.append(_piece("bm25").format())
+        steps += [_piece("terms"), _piece("lexical_candidates").format(scope=conditions)]
+        steps.append(_piece("also_nearest") if spaces else "candidate AS (SELECT * FROM found)")
+        steps.append(_piece("bm25"))
     steps.append(_listed(lexical=lexical, vector=bool(spaces)))
     sql = "WITH\n" + ",\n".join(steps) + "\n" + _selection(lexical=lexical, spaces=spaces)
     return Statement(sql, parameters)
@@ -86,12 +87,6 @@ def _lexical_parameters(query: Query) -> Parameters:
         "b": B,
         "heading_boost": HEADING_BOOST,
     }
-
-
-def _candidates(conditions: str, *, also_nearest: bool) -> str:
-    found = _piece("lexical_candidates").format(scope=conditions)
-    more = "UNION SELECT id FROM nearest" if also_nearest else ""
-    return f"candidate_id AS MATERIALIZED ((\n{found}) {more})"
 
 
 def _nearest(spaces: Sequence[SpaceQuery], conditions: str, parameters: Parameters) -> str:

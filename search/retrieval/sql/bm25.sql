@@ -1,10 +1,3 @@
-candidate AS MATERIALIZED (
-    SELECT chunk.id, chunk.language,
-           -- joined with nothing, so that it is decompressed once and not for every term
-           chunk.search_vector || ''::tsvector AS search_vector
-    FROM documents_chunk AS chunk
-    JOIN candidate_id USING (id)
-),
 bm25 AS MATERIALIZED (
     SELECT candidate.id,
            sum(term.times * term.idf * tf * (%(k1)s + 1)
@@ -14,8 +7,8 @@ bm25 AS MATERIALIZED (
     JOIN term USING (language),
          -- ts_rank of one lexeme with equal weights w is w / 1.6449 · Σ 1/j² for j up to its
          -- frequency; the tail of that sum is near 1 / (frequency + ½): turned round here
-         LATERAL (SELECT ts_rank('{{1,1,1,1}}', search_vector, term.query)::float8 AS anywhere,
-                         ts_rank('{{0,0,0,1}}', search_vector, term.query)::float8 AS heading
+         LATERAL (SELECT ts_rank('{1,1,1,1}', search_vector, term.query)::float8 AS anywhere,
+                         ts_rank('{0,0,0,1}', search_vector, term.query)::float8 AS heading
                  ) AS rank,
          LATERAL (SELECT CASE WHEN anywhere > 0
                          THEN round(1 / (1.64493406685 * (1 - anywhere)) - 0.5) ELSE 0 END
