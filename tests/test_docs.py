@@ -1,0 +1,46 @@
+"""The documentation names every setting, error code and command, and has no dead link."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from django.core.management import get_commands
+
+from documents.parsers import ParseError
+from ragsite.bootstrap import OWN_APPS
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def test_every_environment_variable_is_described() -> None:
+    settings = (ROOT / "ragsite" / "settings.py").read_text()
+    variables = set(re.findall(r'(?:env\.\w+|_options)\(\s*"([A-Z_]+)"', settings))
+    described = (REFERENCE / "settings.md").read_text()
+    assert len(variables) > 15
+    assert {name for name in variables if f"`{name}`" not in described} == set()
+
+
+def test_every_error_code_of_a_file_is_described() -> None:
+    codes = get_args(ParseError.__init__.__annotations__["code"])
+    described = (REFERENCE / "errors.md").read_text()
+    assert len(codes) > 5
+    assert {code for code in codes if f"`{code}`" not in described} == set()
+
+
+def test_every_command_of_ours_is_described() -> None:
+    ours = {name for name, app in get_commands().items() if app in OWN_APPS}
+    described = (REFERENCE / "commands.md").read_text()
+    assert len(ours) > 4
+    assert {name for name in ours if not re.search(rf"\b{name}\b", described)} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_link_is_dead(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)", page.read_text())
+    local = [
+        target for target in targets if "://" not in target and not target.startswith("mailto:")
+    ]
+    assert [target for target in local if not (page.parent / target).exists()] == []
