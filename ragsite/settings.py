@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
+from django.templatetags.static import static
 
 from ragsite import embedded
 
@@ -303,6 +304,9 @@ UNFOLD = {
     "SITE_HEADER": "ragsite",
     "SITE_SUBHEADER": "curation",
     "SITE_SYMBOL": "manage_search",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("favicon.svg")}
+    ],
     "SHOW_BACK_BUTTON": True,
 }
 

@@ -1,6 +1,7 @@
 """pytest plugin: every test process has real servers, a database and a broker of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -90,12 +91,14 @@ class WorkerProcess:
             *("-Q", "ingest,embed,default", "--pool=threads", "-c", "2", "-l", "WARNING"),
             *("-s", self.environment["SCHEDULE"], "--without-gossip", "--without-mingle"),
         ]
-        self._process = subprocess.Popen(command, cwd=_ROOT, env=self.environment)
+        self._process = subprocess.Popen(
+            command, cwd=_ROOT, env=self.environment, start_new_session=True
+        )
 
     def kill(self) -> None:
-        """kill -9."""
+        """kill -9, its scheduler with it."""
         if self._process is not None:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
 

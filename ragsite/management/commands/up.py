@@ -20,7 +20,7 @@ _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to name a reachabl
 
 
 class Command(BaseCommand):
-    """Web server, ingestion worker with the scheduler, and embedding worker, under one roof."""
+    """Web server, scheduler, ingestion worker and embedding worker, under one roof."""
 
     help = "Run the web server and the workers until Ctrl-C."
 
@@ -61,16 +61,18 @@ class Command(BaseCommand):
 def programs(bind: str, port: int) -> list[Program]:
     """The site's processes. Embedding has its own: torch and Celery's forks do not mix."""
     python = [sys.executable, "-W", _ROOT_WARNING, "-m"]
-    celery = [*python, "celery", "--quiet", "-A", "ragsite", "worker"]
-    celery += ["--without-gossip", "--without-mingle"]
+    app = [*python, "celery", "--quiet", "-A", "ragsite"]
+    celery = [*app, "worker", "--without-gossip", "--without-mingle"]
     web = [*python, "gunicorn", "ragsite.wsgi:application", "--config=python:ragsite.gunicorn"]
     web += [f"--bind={_bracketed(bind)}:{port}"]
     ingest = ["--queues=ingest,default", "--pool=threads", "--concurrency=2", "-n", "ingest@%h"]
-    beat = ["--beat", f"--schedule={settings.VAR_DIR / 'celerybeat-schedule'}"]
+    schedule = f"--schedule={settings.VAR_DIR / 'celerybeat-schedule'}"
     return [
         Program("web", web),
-        Program("ingest", [*celery, *ingest, *beat]),
+        Program("ingest", [*celery, *ingest]),
         Program("embed", [*celery, "--queues=embed", "--pool=solo", "-n", "embed@%h"]),
+        # Not inside a worker: its process would outlive a worker that is killed.
+        Program("beat", [*app, "beat", schedule]),
     ]
 
 
