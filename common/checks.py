@@ -7,6 +7,9 @@ from django.core.checks import CheckMessage, Error, Tags, Warning
 from django.core.checks import register as register_check
 from django.db import connections
 
+#: Checks of what the environment says; commands that do work run these.
+SETTINGS = "settings"
+
 MINIMUM_PGVECTOR = (0, 8)
 MINIMUM_POSTGRESQL = 150000
 

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connections
 
+from common.checks import SETTINGS
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import EmbeddingSpace
 from inference.base import InferenceError
@@ -20,7 +21,7 @@ _AT_LEAST_ONE = (
 )
 
 
-@register()
+@register(SETTINGS)
 def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Numbers that must be positive are, and the fallback language is one."""
     messages: list[CheckMessage] = [

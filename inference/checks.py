@@ -8,10 +8,12 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 from django.utils.module_loading import import_string
 
+from common.checks import SETTINGS
+
 KINDS = ("embedder", "reranker")
 
 
-@register()
+@register(SETTINGS)
 def check_inference(**kwargs: object) -> list[CheckMessage]:
     """E001 shape, E002 no default, E003 BACKEND not importable, E004 OPTIONS it does not take.
 

@@ -3,6 +3,8 @@
 from django.contrib import admin
 from django.urls import include, path
 
+admin.autodiscover()
+
 urlpatterns = [
     path("", include("search.urls")),
     path("", include("documents.urls")),

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.services import ensure_login, get_or_create_workspace
+from common.checks import SETTINGS
 from common.errors import RagsiteError
 from documents import services
 from documents.ingestion.sources import SourceError, discover
@@ -17,6 +18,9 @@ COLLECTION = "ragsite-docs"
 
 
 class Command(BaseCommand):
+    # Checks of pages and URLs would take longer than many a run of this.
+    requires_system_checks = [SETTINGS]
+
     help = (
         "Make the login “demo” (its random password is printed once) and ingest docs/ into the"
         " collection “ragsite-docs”. Safe to run again."

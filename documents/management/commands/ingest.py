@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
+from common.checks import SETTINGS
 from common.errors import RagsiteError
 from documents import services
 from documents.ingestion.sources import SourceError, discover
@@ -22,6 +23,9 @@ FATAL = 2
 
 
 class Command(BaseCommand):
+    # Checks of pages and URLs would take longer than many a run of this.
+    requires_system_checks = [SETTINGS]
+
     help = (
         "Ingest files and directories into a collection, which is made when missing. Exit code:"
         " 0 all ready, 1 some files failed, 2 nothing could be done."

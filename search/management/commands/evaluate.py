@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.table import Table
 
+from common.checks import SETTINGS
 from common.errors import RagsiteError
 from inference.base import InferenceError
 from search.evaluation.dataset import DatasetError, load_dataset
@@ -29,6 +30,9 @@ def _modes(value: str) -> list[Mode]:
 
 
 class Command(BaseCommand):
+    # Checks of pages and URLs would take longer than many a run of this.
+    requires_system_checks = [SETTINGS]
+
     help = (
         "Ingest DIR (corpus.jsonl, queries.jsonl, qrels.tsv) into a throw-away collection, ask"
         " its questions in every mode and print the measures side by side."

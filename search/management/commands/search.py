@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
+from common.checks import SETTINGS
 from common.errors import RagsiteError
 from inference.base import InferenceError
 from search.fusion import METHODS
@@ -18,6 +19,9 @@ FATAL = 2
 
 
 class Command(BaseCommand):
+    # Checks of pages and URLs would take longer than many a run of this.
+    requires_system_checks = [SETTINGS]
+
     help = "Search collections and print the best passages."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
