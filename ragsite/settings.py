@@ -47,6 +47,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "django.contrib.humanize",
     "django_htmx",
+    "template_partials",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
