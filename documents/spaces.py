@@ -10,9 +10,6 @@ OPERATOR_CLASSES = {
 }
 HNSW_DEFAULTS = {"m": 16, "ef_construction": 64}
 
-#: pgvector indexes no `vector` of more dimensions (its README, “HNSW”).
-MAX_INDEXED_DIMENSIONS = 2000
-
 
 @dataclass(frozen=True, slots=True)
 class SpaceSql:

@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 
 from documents.ingestion import claims, runs, stages
 from documents.ingestion.loading import Job
-from documents.ingestion.preparing import PreparedDocument, Recipe, prepare
+from documents.ingestion.preparing import PreparedDocument, Recipe
 from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import BrokenSource, Source, checked_key, sha256
 from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.parsers import ParseError
-from inference.handler import embedders
 
 State = IngestionItem.State
 
@@ -96,7 +94,10 @@ class InlineIngestion:
             if document is not None and document.is_unchanged(self.run.policy, digest, recipe):
                 runs.record_item(self.run, entry, state=State.SKIPPED, document=document)
                 return None
-            return _Ready(entry, self._parse(entry, data), digest)
+            prepared = stages.prepare_for(
+                self.collection, data, name=entry.name, declared=entry.declared
+            )
+            return _Ready(entry, prepared, digest)
         except ParseError as error:
             runs.record_item(
                 self.run,
@@ -116,16 +117,6 @@ class InlineIngestion:
                 document=document,
             )
         return None
-
-    def _parse(self, source: Source, data: bytes) -> PreparedDocument:
-        return prepare(
-            data,
-            name=source.name,
-            recipe=self.recipe,
-            counter=embedders[self.collection.space.embedder].token_counter(),
-            declared=source.declared,
-            max_bytes=settings.MAX_UPLOAD_BYTES,
-        )
 
     def _embed(self, ready: list[_Ready]) -> None:
         token, documents = self._register(ready)

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from documents.ingestion.sources import Source
-from documents.models import Collection, Document, IngestionItem, IngestionRun
+from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
 
 #: What a new text of a known document starts with. A claim that somebody has on an older text
 #: ends here: the newest text wins.
@@ -36,6 +36,8 @@ def register_documents(
         .filter(collection=collection, key__in=by_key, is_current=True)
         .order_by("id")
     }
+    # An older text that waits for its vectors must not be loaded after this.
+    StagedDocument.objects.filter(document__in=documents.values()).delete()
     for document in documents.values():
         _renew(document, by_key[document.key])
     Document.objects.bulk_update(

@@ -5,7 +5,9 @@ Each takes document ids, claims what still waits, and may be run twice or killed
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from time import perf_counter
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -43,6 +45,20 @@ def recipe_of(collection: Collection) -> Recipe:
     )
 
 
+def prepare_for(
+    collection: Collection, data: bytes, *, name: str, declared: dict[str, Any]
+) -> PreparedDocument:
+    """Parse and cut a document of `collection`. Raises ParseError."""
+    return prepare(
+        data,
+        name=name,
+        recipe=recipe_of(collection),
+        counter=embedders[collection.space.embedder].token_counter(),
+        declared=declared,
+        max_bytes=settings.MAX_UPLOAD_BYTES,
+    )
+
+
 class Stopwatch:
     """Seconds a stage, summed."""
 
@@ -71,22 +87,19 @@ def _parse_document(document: Document, token: UUID) -> bool:
     """True where the document has chunks that wait for their vectors."""
     watch = Stopwatch()
     runs.mark_items([document.id], state=IngestionItem.State.PARSING)
-    if _gave_up(document):
+    if _gave_up(document, token):
         return False
-    recipe = recipe_of(document.collection)
     try:
         with watch("parse"):
             data = _stored_bytes(document)
-            prepared = prepare(
+            prepared = prepare_for(
+                document.collection,
                 data,
                 name=document.source or document.key,
-                recipe=recipe,
-                counter=embedders[document.collection.space.embedder].token_counter(),
                 declared=document.declared,
-                max_bytes=settings.MAX_UPLOAD_BYTES,
             )
     except ParseError as error:
-        fail([document.id], code=error.code, message=str(error))
+        fail([document.id], code=error.code, message=str(error), token=token)
         return False
     runs.add_timings(runs.open_runs([document.id]), watch.seconds)
     return _stage(document, prepared, sha256(data), token)
@@ -120,7 +133,9 @@ def _stage(document: Document, prepared: PreparedDocument, digest: str, token: U
 
 def embed_documents(document_ids: Sequence[int]) -> None:
     """Embed and load staged documents, in groups across documents."""
-    token, documents = claims.claim(document_ids)
+    # Only what is staged: a document that was replaced belongs to the `ingest` queue again.
+    waiting = StagedDocument.objects.filter(document_id__in=document_ids)
+    token, documents = claims.claim(waiting.values_list("document_id", flat=True))
     staged = StagedDocument.objects.in_bulk(
         [document.id for document in documents], field_name="document_id"
     )
@@ -132,7 +147,7 @@ def embed_documents(document_ids: Sequence[int]) -> None:
             source_sha256=document.source_sha256,
         )
         for document in documents
-        if document.id in staged and not _gave_up(document)
+        if document.id in staged and not _gave_up(document, token)
     ]
     with claims.kept(token):
         for group in grouped(jobs):
@@ -142,20 +157,24 @@ def embed_documents(document_ids: Sequence[int]) -> None:
 
 def grouped(jobs: Sequence[Job]) -> Iterator[list[Job]]:
     """Jobs of one space, about GROUP_CHUNKS chunks a group."""
-    group: list[Job] = []
-    for job in sorted(jobs, key=lambda job: job.document.collection.space_id):
-        spaces = {other.document.collection.space_id for other in (*group, job)}
-        size = sum(len(other.prepared.chunks) for other in group)
-        if group and (size >= GROUP_CHUNKS or len(spaces) > 1):
-            yield group
-            group = []
-        group.append(job)
-    if group:
+
+    def space_id(job: Job) -> int:
+        return job.document.collection.space_id
+
+    for _, of_space in groupby(sorted(jobs, key=space_id), key=space_id):
+        group: list[Job] = []
+        size = 0
+        for job in of_space:
+            if size >= GROUP_CHUNKS:
+                yield group
+                group, size = [], 0
+            group.append(job)
+            size += len(job.prepared.chunks)
         yield group
 
 
-def embed_and_load(jobs: Sequence[Job], *, token: UUID) -> dict[str, float]:
-    """Embed what is new in the jobs' documents and load them; returns seconds a stage.
+def embed_and_load(jobs: Sequence[Job], *, token: UUID) -> None:
+    """Embed what is new in the jobs' documents and load them.
 
     A model that answers with an unusable vector fails the document that it is for, not its
     neighbours. Raises InferenceError where the model does not work at all.
@@ -169,21 +188,28 @@ def embed_and_load(jobs: Sequence[Job], *, token: UUID) -> dict[str, float]:
             vectors = embed_new(documents, embedder=embedder, space_id=space.id)
     except InvalidVector as error:
         if len(jobs) == 1:
-            fail([jobs[0].document.id], code="invalid_vector", message=str(error))
-            return watch.seconds
+            fail([jobs[0].document.id], code="invalid_vector", message=str(error), token=token)
+            return
         for job in jobs:
             embed_and_load([job], token=token)
-        return watch.seconds
+        return
     run_ids = runs.open_runs([job.document.id for job in jobs])
     with watch("load"):
         load(jobs, vectors, token=token)
     runs.add_timings(run_ids, watch.seconds)
-    return watch.seconds
 
 
 @transaction.atomic
-def fail(document_ids: Sequence[int], *, code: str, message: str) -> None:
-    """Record that these documents cannot be ingested; what was searchable of them stays so."""
+def fail(
+    document_ids: Sequence[int], *, code: str, message: str, token: UUID | None = None
+) -> None:
+    """Record that these documents cannot be ingested; what was searchable of them stays so.
+
+    With `token` only those that are still held by it: a worker whose document was replaced
+    meanwhile says nothing of the new one. Without, those that nobody holds.
+    """
+    held = Document.objects.select_for_update().filter(id__in=document_ids, claimed_by=token)
+    document_ids = list(held.order_by("id").values_list("id", flat=True))
     Document.objects.filter(id__in=document_ids).update(
         status=Document.Status.FAILED,
         error_code=code,
@@ -197,7 +223,7 @@ def fail(document_ids: Sequence[int], *, code: str, message: str) -> None:
     )
 
 
-def _gave_up(document: Document) -> bool:
+def _gave_up(document: Document, token: UUID) -> bool:
     """Fail a document whose worker died or whose model failed again and again."""
     if document.attempts < settings.INGESTION_MAX_ATTEMPTS:
         return False
@@ -206,6 +232,7 @@ def _gave_up(document: Document) -> bool:
         code="attempts",
         message=f"Given up after {document.attempts} attempts: the worker died or the model"
         " failed each time. See the worker's log, then upload it again.",
+        token=token,
     )
     return True
 

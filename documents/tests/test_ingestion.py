@@ -377,3 +377,27 @@ def test_an_upload_is_kept_while_the_broker_is_down(
         document = queue(collection, "note.txt", b"Some text.")
     assert callbacks
     assert document.status == "queued"
+
+
+def test_a_newer_upload_wins_over_a_text_that_already_waits_for_its_vectors(
+    collection: Collection,
+) -> None:
+    document = queue(collection, "note.txt", b"The old text.")
+    stages.parse_documents([document.id])
+    queue(collection, "note.txt", b"The new text.")
+    stages.embed_documents([document.id])  # the message for the old one
+    work(document)
+    assert list(Chunk.objects.values_list("text", flat=True)) == ["The new text."]
+    assert list(IngestionRun.objects.values_list("state", flat=True)) == ["succeeded"] * 2
+
+
+def test_a_worker_whose_document_was_replaced_does_not_fail_the_new_one(
+    collection: Collection,
+) -> None:
+    document = queue(collection, "note.txt", b"The old text.")
+    token, _ = claims.claim([document.id])
+    queue(collection, "note.txt", b"The new text.")
+    stages.fail([document.id], code="truncated", message="The old file is gone.", token=token)
+    work(document)
+    assert (document.status, document.error) == ("ready", "")
+    assert list(Chunk.objects.values_list("text", flat=True)) == ["The new text."]
