@@ -47,7 +47,6 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "django.contrib.humanize",
     "django_htmx",
-    "template_partials",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
