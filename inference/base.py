@@ -37,8 +37,16 @@ class InvalidVector(InferenceError):
     """A zero, NaN or infinite vector: its cosine is NaN, and NaN sorts first in PostgreSQL."""
 
 
+class InvalidScore(InferenceError):
+    """A reranker's score that is NaN or infinite, by which nothing can be sorted."""
+
+
 class BackendUnavailable(InferenceError):
     """A configured backend that cannot be imported, loaded or reached."""
+
+
+class MalformedAnswer(InferenceError):
+    """A server that answered something else than it was asked for."""
 
 
 class TokenCounter(Protocol):
@@ -81,12 +89,18 @@ class Reranker(Protocol):
     """Judges how well each text answers a query. It scores; the caller sorts and drops nothing."""
 
     def score(
-        self, query: str, texts: Sequence[str], *, stored: Sequence[float] = ()
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        stored: Sequence[float] = (),
+        instruction: str | None = None,
     ) -> list[float]:
         """One score in 0..1 for each text, in the order of `texts`; higher is better.
 
         Equal scores mean no opinion: a stable sort keeps the order given. `stored` holds the
-        score each text came with, for rerankers that read that instead of the text.
+        score each text came with, for rerankers that read that instead of the text. `instruction`
+        says what makes a text relevant, to models that heed one. Raises InferenceError.
         """
 
 

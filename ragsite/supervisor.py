@@ -48,6 +48,7 @@ class Supervisor:
         self._stopping = threading.Event()
         self._children: dict[str, subprocess.Popen[str]] = {}
         self._lock = threading.Lock()
+        self._saying = threading.Lock()
 
     def run(self) -> None:
         """Run everything; returns when all programs are gone, `grace_seconds` after a signal."""
@@ -107,7 +108,8 @@ class Supervisor:
 
     def _say(self, line: str) -> None:
         try:
-            self._print(line)
+            with self._saying:  # text and line break are two writes: threads would mix theirs
+                self._print(line)
         except BrokenPipeError:
             self._stopping.set()  # nobody listens any more
 

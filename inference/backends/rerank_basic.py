@@ -10,7 +10,12 @@ class NoReranker:
     """No reranking, said out loud: every text gets the same score, so the order stays."""
 
     def score(
-        self, query: str, texts: Sequence[str], *, stored: Sequence[float] = ()
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        stored: Sequence[float] = (),
+        instruction: str | None = None,
     ) -> list[float]:
         return [1.0] * len(texts)
 
@@ -19,7 +24,12 @@ class ScoreReranker:
     """Sorts by the score each text came with, spread over 0..1: best of the list 1, worst 0."""
 
     def score(
-        self, query: str, texts: Sequence[str], *, stored: Sequence[float] = ()
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        stored: Sequence[float] = (),
+        instruction: str | None = None,
     ) -> list[float]:
         """Raises InferenceError unless `stored` has one finite score for each text."""
         if len(stored) != len(texts):
