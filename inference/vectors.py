@@ -1,4 +1,6 @@
-"""The gate through which every vector passes, whoever made it."""
+"""The gate through which every vector passes, whoever made it, and what is done on the way."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +26,23 @@ def check_vectors(array: ArrayLike, *, dimensions: int) -> NDArray[np.float32]:
         raise DimensionMismatch(expected=dimensions, actual=vectors.shape[-1])
     _refuse_unusable(vectors.reshape(-1, dimensions))
     return vectors
+
+
+def normalised(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Each row at length 1. A zero vector stays zero, to be refused as such and not as the NaN of a
+    division by zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return rows
+
+
+def averaged(
+    vectors: NDArray[np.float32], weights: Sequence[int], windows_of_text: Sequence[int]
+) -> NDArray[np.float32]:
+    """One unit vector a text, of the weighted window vectors that stand in a row for it."""
+    weighted = vectors * np.array(weights, dtype=np.float32)[:, None]
+    starts = np.cumsum([0, *windows_of_text[:-1]])
+    return normalised(np.add.reduceat(weighted, starts, axis=0))
 
 
 def _refuse_unusable(rows: NDArray[np.float32]) -> None:

@@ -1,0 +1,121 @@
+"""Embeddings from OpenAI, or from any server that speaks its protocol."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from inference.base import BackendUnavailable, MalformedAnswer
+from inference.remote.client import JsonClient, versioned
+from inference.remote.embedding import RemoteEmbedder
+from inference.remote.models import RemoteModel, described, dimensions_field
+from inference.remote.pace import (
+    ATTEMPTS,
+    BATCH_SIZE,
+    BATCH_TOKENS,
+    PARALLEL,
+    QUERY_TIMEOUT,
+    TIMEOUT,
+    Pace,
+)
+
+OPENAI = "https://api.openai.com/v1"
+# https://platform.openai.com/docs/guides/embeddings
+KNOWN = {
+    "text-embedding-3-small": RemoteModel(dimensions=1536, max_tokens=8191),
+    "text-embedding-3-large": RemoteModel(dimensions=3072, max_tokens=8191),
+    "text-embedding-ada-002": RemoteModel(dimensions=1536, max_tokens=8191),
+}
+BAD_KEY = "Check OPENAI_API_KEY, or api_key in OPTIONS."
+WRONG_FIELD = (
+    "Check the model's name. A server that knows no field `dimensions` needs"
+    " OPTIONS['send_dimensions'] = false."
+)
+
+
+class OpenAIEmbedder(RemoteEmbedder):
+    """`POST {base}/v1/embeddings`: OpenAI, TEI, vLLM, LM Studio, llama.cpp and others."""
+
+    path = "/embeddings"
+
+    def __init__(
+        self,
+        model: str = "text-embedding-3-small",
+        *,
+        base_url: str = OPENAI,
+        api_key: str | None = None,
+        dimensions: int | None = None,
+        send_dimensions: bool | None = None,
+        name: str | None = None,
+        max_tokens: int | None = None,
+        tokenizer: str | None = None,
+        query_prompt: str = "",
+        document_prompt: str = "",
+        batch_size: int = BATCH_SIZE,
+        batch_tokens: int = BATCH_TOKENS,
+        parallel: int = PARALLEL,
+        timeout: float = TIMEOUT,
+        attempts: int = ATTEMPTS,
+        query_timeout: float = QUERY_TIMEOUT,
+    ) -> None:
+        """`api_key`: None takes OPENAI_API_KEY from the environment, "" sends none.
+
+        `name` is what the vectors are filed under, by default the model's. `dimensions` must be
+        given for a model of another maker. It is sent, to get shorter vectors, only where it
+        differs from what is known of the model, since many servers refuse that field;
+        `send_dimensions` decides otherwise. `max_tokens`, special tokens not counted, is what the
+        model reads at once: 8191 for OpenAI's, else 510 unless given. `tokenizer` is the path of
+        the model's tokenizer.json or its folder; without it tokens are estimated. Prompts go before
+        each text as they are. For the rest see Pace. Raises BackendUnavailable.
+        """
+        known = KNOWN.get(model)
+        self._fields = {"model": model, **dimensions_field(known, dimensions, send_dimensions)}
+        wrong_field = {400: WRONG_FIELD, 422: WRONG_FIELD} if "dimensions" in self._fields else {}
+        super().__init__(
+            JsonClient(
+                versioned(base_url),
+                api_key=_key(api_key, base_url),
+                cures={401: BAD_KEY, 403: BAD_KEY, **wrong_field},
+            ),
+            described(
+                model,
+                known,
+                dimensions=dimensions,
+                max_tokens=max_tokens,
+                document_prompt=document_prompt,
+                query_prompt=query_prompt,
+            ),
+            name=name or model,
+            tokenizer=tokenizer,
+            pace=Pace(batch_size, batch_tokens, parallel, timeout, attempts, query_timeout),
+        )
+
+    def _payload(self, texts: Sequence[str]) -> dict[str, object]:
+        return {**self._fields, "input": list(texts)}
+
+    def _rows(self, answer: Any, count: int) -> list[Any]:
+        data = answer.get("data") if isinstance(answer, dict) else None
+        if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+            raise MalformedAnswer(
+                "the answer holds no list `data`: is base_url that of an OpenAI-compatible server?"
+            )
+        indexes = [item.get("index") for item in data]
+        # A bool is an int in Python, and sorted() cannot compare None.
+        if not all(type(index) is int for index in indexes) or sorted(indexes) != [*range(count)]:
+            raise MalformedAnswer(
+                f"{count} texts were sent and vectors came for {str(indexes)[:100]}: each index"
+                " must come once. Set a smaller batch_size, or update the server."
+            )
+        rows: list[Any] = [None] * count
+        for item in data:
+            rows[item["index"]] = item.get("embedding")
+        return rows
+
+
+def _key(api_key: str | None, base_url: str) -> str:
+    key = os.environ.get("OPENAI_API_KEY", "") if api_key is None else api_key
+    if not key.strip() and "//api.openai.com" in base_url:
+        raise BackendUnavailable(
+            "OpenAI answers nobody without a key: set OPENAI_API_KEY, or base_url in OPTIONS for"
+            " a server of your own."
+        )
+    return key

@@ -1,0 +1,198 @@
+"""A model server on a socket that answers as told: well, badly, slowly or not at all."""
+
+import json
+import ssl
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from inference.backends.hashing import HashingEmbedder
+
+DIMENSIONS = 8
+LOOPBACK = IPv4Address("127.0.0.1")
+_hashing = HashingEmbedder(dimensions=DIMENSIONS)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client sent, from which port. Header names are in lower case."""
+
+    path: str
+    port: int
+    headers: Mapping[str, str]
+    json: Any
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer: `body` is sent as it is where it is bytes, else as JSON."""
+
+    body: Any = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def send(self, handler: "Handler") -> None:
+        body = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+        handler.send_response(self.status)
+        for name, value in {"Content-Length": str(len(body)), **self.headers}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+
+class Silence:
+    """Takes the request and says nothing until the test is over."""
+
+    def send(self, handler: "Handler") -> None:
+        handler.stub.over.wait(10)
+        handler.close_connection = True
+
+
+class Dripping:
+    """A byte now and then, far beyond any deadline: in the body, or before it comes to one."""
+
+    def __init__(self, *, in_headers: bool = False) -> None:
+        self.start = b"HTTP/1.1 200 OK\r\n" + (b"X-Long: " if in_headers else b"\r\n")
+
+    def send(self, handler: "Handler") -> None:
+        handler.wfile.write(self.start)
+        for _ in range(300):
+            if handler.stub.over.wait(0.01):
+                break
+            handler.wfile.write(b"1")
+        handler.close_connection = True
+
+
+class Endless:
+    """A body that does not end, as fast as it goes."""
+
+    def send(self, handler: "Handler") -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while not handler.stub.over.is_set():
+            handler.wfile.write(b"[" * 4096)
+
+
+class CutOff:
+    """Promises a whole body and hangs up after a part of it."""
+
+    def send(self, handler: "Handler") -> None:
+        handler.wfile.write(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"data": [')
+        handler.close_connection = True
+
+
+class StubServer:
+    """Replies with what `first` was told, each once, then with what `always` makes of a request."""
+
+    def __init__(self, url: str, over: threading.Event) -> None:
+        self.url = url
+        self.over = over
+        self.requests: list[Request] = []
+        self._next: deque[Any] = deque()
+        self._always: Callable[[Any], Any] = lambda payload: Reply({})
+        self._lock = threading.Lock()
+
+    def first(self, *replies: Any) -> None:
+        self._next.extend(replies)
+
+    def always(self, reply: Callable[[Any], Any]) -> None:
+        self._always = reply
+
+    def take(self, request: Request) -> Any:
+        with self._lock:
+            self.requests.append(request)
+            if self._next:
+                return self._next.popleft()
+        return self._always(request.json)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    stub: StubServer
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.path, self.client_address[1], headers, json.loads(body))
+        try:
+            self.stub.take(request).send(self)
+        except OSError:  # the client has gone, as it should from some of these
+            self.close_connection = True
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def stub_server(*, certificate: Path | None = None) -> Iterator[StubServer]:
+    """Over TLS where there is a `certificate`, a PEM file with its key."""
+    over = threading.Event()
+    handler = type("StubHandler", (Handler,), {})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    server.block_on_close = False
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    scheme = "https" if certificate else "http"
+    handler.stub = StubServer(f"{scheme}://127.0.0.1:{server.server_port}", over)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield handler.stub
+    finally:
+        over.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def self_signed(folder: Path) -> Path:
+    """A certificate for 127.0.0.1 and its key in one PEM file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(LOOPBACK)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = folder / "server.pem"
+    pem.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    return pem
+
+
+def vector(text: str) -> list[float]:
+    """Of length 3, so that a client that does not normalise is found out."""
+    return [3 * float(number) for number in _hashing.embed_query(text)]
+
+
+def openai_reply(payload: Any) -> Reply:
+    items = [{"index": at, "embedding": vector(text)} for at, text in enumerate(payload["input"])]
+    return Reply({"object": "list", "data": items})
+
+
+def ollama_reply(payload: Any) -> Reply:
+    return Reply({"embeddings": [vector(text) for text in payload["input"]]})
