@@ -1,7 +1,5 @@
 """Any encoder or decoder embedding model, run in this process by torch."""
 
-import os
-import threading
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from inference.base import BackendUnavailable, InferenceError
+from inference.base import InferenceError
 from inference.local.folder import ModelFolder, Pooling, read_model_folder
 from inference.local.locate import locate
+from inference.local.once import LoadOnce
+from inference.local.placement import Placement
 from inference.local.tokens import WindowTokenizer, load_tokenizer
 from inference.texts import check_texts
-from inference.vectors import check_vectors
+from inference.vectors import averaged, check_vectors, normalised
 
 if TYPE_CHECKING:
     from inference.local.encoder import Encoder
@@ -48,7 +48,8 @@ class TransformersEmbedder:
         """`model`: a folder or a hub name; None is the bundled all-MiniLM-L6-v2.
 
         `name` is what the vectors are filed under, by default the model's own. `max_length`, in
-        tokens, and `pooling` override the folder. `dimensions` keeps that many leading ones, for
+        tokens, and `pooling` override the folder; a window of more than 8192 tokens is used only
+        where `max_length` asks for it. `dimensions` keeps that many leading ones, for
         Matryoshka models. `device`, `dtype` and `batch_tokens`, the tokens of one forward pass, are
         chosen for this machine where None; `threads` is torch's, for the whole process.
         """
@@ -58,12 +59,8 @@ class TransformersEmbedder:
         self._dimensions = dimensions
         self._pooling = pooling
         self._allow_download = allow_download
-        self._device = device
-        self._dtype = dtype
-        self._batch_tokens = batch_tokens
-        self._threads = threads
-        self._loading = threading.Lock()
-        self._encoder: Encoder | None = None
+        self._placement = Placement(device, dtype, batch_tokens, threads)
+        self._loaded = LoadOnce(self._load)
 
     @property
     def dimensions(self) -> int:
@@ -92,9 +89,14 @@ class TransformersEmbedder:
 
     def embed_query(self, text: str, instruction: str | None = None) -> NDArray[np.float32]:
         """Shape (dimensions,). `instruction` takes the place of the folder's own."""
-        prompt = self._folder.prompts.for_query(instruction)
-        vector: NDArray[np.float32] = self._embed(prompt, [text])[0]
+        vector: NDArray[np.float32] = self.embed_queries([text], instruction)[0]
         return vector
+
+    def embed_queries(
+        self, texts: Sequence[str], instruction: str | None = None
+    ) -> NDArray[np.float32]:
+        """Shape (len(texts), dimensions): several queries under one instruction, in one pass."""
+        return self._embed(self._folder.prompts.for_query(instruction), texts)
 
     @cached_property
     def _located(self) -> tuple[Path, str]:
@@ -120,50 +122,13 @@ class TransformersEmbedder:
             return np.empty((0, self.dimensions), dtype=np.float32)
         windows = self._tokenizer.windows([prompt + text for text in texts])
         flat = [window for of_text in windows for window in of_text]
-        vectors = _normalised(self._loaded().encode(flat)[:, : self.dimensions])
+        vectors = normalised(self._loaded().encode(flat)[:, : self.dimensions])
         if len(flat) > len(texts):
             weights = [self._tokenizer.content_tokens(window) for window in flat]
-            vectors = _averaged(vectors, weights, [len(of_text) for of_text in windows])
+            vectors = averaged(vectors, weights, [len(of_text) for of_text in windows])
         return check_vectors(vectors, dimensions=self.dimensions)
 
-    def _loaded(self) -> "Encoder":
-        with self._loading:
-            if self._encoder is None:
-                self._encoder = self._load()
-            return self._encoder
-
     def _load(self) -> "Encoder":
-        # Read when torch is loaded. Threads that spin while they wait take the cores from each
-        # other: a query beside a busy worker took 820 ms on two cores, without spinning 32 ms.
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        try:
-            # Torch and transformers take seconds to import, so only whoever embeds pays for them.
-            from inference.local.encoder import Encoder  # noqa: PLC0415
-        except ImportError as error:
-            raise BackendUnavailable(
-                f"local models need torch and transformers ({error}): `pip install torch"
-                " transformers`, or configure a remote embedder."
-            ) from error
-        return Encoder(
-            self._folder,
-            device=self._device,
-            dtype=self._dtype,
-            batch_tokens=self._batch_tokens,
-            threads=self._threads,
-        )
+        from inference.local.encoder import Encoder  # noqa: PLC0415  (imports torch)
 
-
-def _averaged(
-    vectors: NDArray[np.float32], weights: Sequence[int], windows_of_text: Sequence[int]
-) -> NDArray[np.float32]:
-    """One unit vector a text, of the weighted window vectors that stand in a row for it."""
-    weighted = vectors * np.array(weights, dtype=np.float32)[:, None]
-    starts = np.cumsum([0, *windows_of_text[:-1]])
-    return _normalised(np.add.reduceat(weighted, starts, axis=0))
-
-
-def _normalised(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    # A zero vector stays zero, to be refused as such and not as the NaN of a division by zero.
-    normalised: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
-    return normalised
+        return Encoder(self._folder, self._placement)

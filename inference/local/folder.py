@@ -1,11 +1,12 @@
 """Reads a model folder in the sentence-transformers layout: JSON only, no torch, no network."""
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from inference.base import BackendUnavailable
+from inference.local.checkpoint import read_checkpoint, read_json
 from inference.local.prompts import Prompts, read_prompts
 
 Pooling = Literal["mean", "cls", "lasttoken"]
@@ -33,9 +34,8 @@ def read_model_folder(
 
     Raises BackendUnavailable for a folder that is not whole or that this package cannot run.
     """
-    config = _json(path / "config.json", required=True)
-    transformer = _json(path / "sentence_bert_config.json")
-    prompts = read_prompts(_json(path / "config_sentence_transformers.json"))
+    checkpoint = read_checkpoint(path, max_length=max_length)
+    prompts = read_prompts(read_json(path / "config_sentence_transformers.json"))
     pooling_config = _pooling_config(path)
     if pooling_config.get("include_prompt", True) is False and prompts != Prompts():
         raise BackendUnavailable(
@@ -44,29 +44,18 @@ def read_model_folder(
         )
     return ModelFolder(
         path=path,
-        hidden_size=_hidden_size(path, pooling_config, config),
-        max_length=_max_length(path, max_length or transformer.get("max_seq_length"), config),
+        hidden_size=_hidden_size(path, pooling_config, checkpoint.config),
+        max_length=checkpoint.max_length,
         pooling=_pooling(path, [pooling] if pooling else _pooling_modes(pooling_config)),
         prompts=prompts,
-        lowercase=bool(transformer.get("do_lower_case")),
-        pad_id=config.get("pad_token_id") or 0,
+        lowercase=checkpoint.lowercase,
+        pad_id=checkpoint.pad_id,
     )
-
-
-def _json(path: Path, *, required: bool = False, default: Any = None) -> Any:
-    if not path.is_file() and not required:
-        return {} if default is None else default
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BackendUnavailable(
-            f"{path} cannot be read ({error}): is the model folder whole?"
-        ) from error
 
 
 def _pooling_config(path: Path) -> dict[str, Any]:
     """The Pooling module's configuration, {} where there is none."""
-    modules = _json(path / "modules.json", default=[])
+    modules = read_json(path / "modules.json", default=[])
     places = {module["type"].rpartition(".")[2]: path / module["path"] for module in modules}
     if unknown := sorted(places.keys() - MODULES):
         raise BackendUnavailable(
@@ -75,7 +64,7 @@ def _pooling_config(path: Path) -> dict[str, Any]:
         )
     if "Pooling" not in places:
         return {}
-    config: dict[str, Any] = _json(places["Pooling"] / "config.json", required=True)
+    config: dict[str, Any] = read_json(places["Pooling"] / "config.json", required=True)
     return config
 
 
@@ -95,7 +84,7 @@ def _pooling(path: Path, modes: list[str]) -> Pooling:
     )
 
 
-def _pooling_modes(config: dict[str, Any]) -> list[str]:
+def _pooling_modes(config: Mapping[str, Any]) -> list[str]:
     if "pooling_mode" in config:  # sentence-transformers 6; before it one flag for each mode
         mode = config["pooling_mode"]
         return [mode] if isinstance(mode, str) else list(mode)
@@ -106,7 +95,7 @@ def _pooling_modes(config: dict[str, Any]) -> list[str]:
     return [flag.removesuffix("_tokens").removesuffix("_token") for flag in flags]
 
 
-def _hidden_size(path: Path, pooling: dict[str, Any], config: dict[str, Any]) -> int:
+def _hidden_size(path: Path, pooling: dict[str, Any], config: Mapping[str, Any]) -> int:
     # sentence-transformers 6 named it anew; a plain checkpoint says it in its own configuration.
     for source, key in (
         (pooling, "embedding_dimension"),
@@ -116,14 +105,3 @@ def _hidden_size(path: Path, pooling: dict[str, Any], config: dict[str, Any]) ->
         if key in source:
             return int(source[key])
     raise BackendUnavailable(f"{path} does not say how long its vectors are: is it whole?")
-
-
-def _max_length(path: Path, wanted: int | None, config: dict[str, Any]) -> int:
-    positions: int = config.get("max_position_embeddings", 10**30)
-    if wanted and wanted > positions:
-        raise BackendUnavailable(
-            f"{path} reads {positions} tokens at most, not {wanted}: lower OPTIONS['max_length']."
-        )
-    # Tokenizers that know no limit write 1e30 into their configuration.
-    own: float = _json(path / "tokenizer_config.json").get("model_max_length", 10**30)
-    return wanted or int(min(own, positions))

@@ -1,18 +1,18 @@
-"""A decoder (Qwen3, tiny and random) is pooled at its last token, padding or none."""
+"""Qwen3-Embedding, tiny and random in the layout of the hub, is run as its card says."""
+
+import json
 
 import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3Model
 
 from inference.backends.transformers_local import TransformersEmbedder
+from inference.base import BackendUnavailable
+from inference.tests.checkpoints import QUERY_PROMPT, qwen3_embedding
 
 pytestmark = pytest.mark.model
 
-END = "<|endoftext|>"
 TEXTS = [
     "a wing",
     "the pump carries cold water before noon " * 6,
@@ -22,87 +22,119 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    """Left-padding last-token pipeline, and its folder."""
-    at = tmp_path_factory.mktemp("qwen")
-    tokenizer = _tokenizer()
-    tokenizer.save_pretrained(at / "plain")
-    _model(len(tokenizer)).save_pretrained(at / "plain")
-    pipeline = SentenceTransformer(
-        modules=[
-            Transformer(str(at / "plain")),
-            Pooling(32, pooling_mode="lasttoken"),
-            Normalize(),
-        ],
-        prompts={"query": "Instruct: Find the answer\nQuery:"},
+def folder(tmp_path_factory):
+    return qwen3_embedding(tmp_path_factory.mktemp("hub") / "Qwen3-Embedding-0.6B")
+
+
+@pytest.fixture(scope="module")
+def embedder(folder):
+    return TransformersEmbedder(folder)
+
+
+def left_padding(folder, **options):
+    """The pipeline of the model card."""
+    return SentenceTransformer(
+        folder,
         device="cpu",
-    )
-    pipeline.save_pretrained(str(at / "tiny-qwen3"))
-    return pipeline, str(at / "tiny-qwen3")
-
-
-def _tokenizer():
-    bytewise = Tokenizer(models.BPE())
-    bytewise.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bytewise.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=320,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        special_tokens=[END],
-        show_progress=False,
-    )
-    bytewise.train_from_iterator(TEXTS, trainer)
-    bytewise.post_processor = processors.TemplateProcessing(
-        single=f"$A {END}", special_tokens=[(END, bytewise.token_to_id(END))]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=bytewise, pad_token=END, padding_side="left", model_max_length=512
+        model_kwargs={"dtype": torch.float32},
+        processor_kwargs={"padding_side": "left"},
+        local_files_only=True,
+        **options,
     )
 
 
-def _model(vocabulary):
-    torch.manual_seed(7)
-    config = Qwen3Config(
-        vocab_size=vocabulary,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=512,
-        initializer_range=0.3,  # so that texts differ and a wrong token shows
-    )
-    return Qwen3Model(config)
-
-
-def test_documents_agree_with_the_left_padding_pipeline(reference):
-    pipeline, folder = reference
+@pytest.fixture(scope="module")
+def reference(folder):
+    pipeline = left_padding(folder)
     assert pipeline.tokenizer.padding_side == "left"
-    vectors = TransformersEmbedder(folder, dtype="float32").embed_documents(TEXTS)
-    expected = pipeline.encode(TEXTS, normalize_embeddings=True)
-    np.testing.assert_allclose(np.sum(vectors * expected, axis=1), 1, atol=1e-5)
+    return pipeline
 
 
-def test_queries_carry_the_instruction_and_documents_are_bare(reference):
-    pipeline, folder = reference
-    embedder = TransformersEmbedder(folder, dtype="float32")
-    own = pipeline.encode_query("maps", normalize_embeddings=True)
+def cosines(left, right):
+    return np.sum(left * right, axis=1)
+
+
+def alone(embedder):
+    return np.concatenate([embedder.embed_documents([text]) for text in TEXTS])
+
+
+def test_the_folder_is_read_as_it_stands_on_the_hub(embedder):
+    assert embedder.model_name == "Qwen3-Embedding-0.6B"
+    assert embedder.dimensions == 32
+    assert embedder.max_tokens == 8191  # it claims 32768, and one token is the end of the text
+    assert embedder.token_counter().windows(["a"])[0][0][-1] == 0  # <|endoftext|>
+
+
+def test_a_wider_window_is_used_where_it_is_asked_for(folder):
+    assert TransformersEmbedder(folder, max_length=32768).max_tokens == 32767
+    with pytest.raises(BackendUnavailable, match="reads 32768 tokens at most, not 40000"):
+        _ = TransformersEmbedder(folder, max_length=40000).max_tokens
+
+
+def test_documents_agree_with_the_left_padding_pipeline(embedder, reference):
+    vectors = embedder.embed_documents(TEXTS)
+    expected = reference.encode(TEXTS, normalize_embeddings=True)
+    np.testing.assert_allclose(cosines(vectors, expected), 1, atol=1e-5)
+
+
+def test_queries_carry_the_instruction_and_documents_are_bare(embedder, reference):
+    own = reference.encode_query("maps", normalize_embeddings=True)
     assert embedder.embed_query("maps") @ own == pytest.approx(1, abs=1e-5)
-    other = pipeline.encode("Instruct: Find maps\nQuery:maps", normalize_embeddings=True)
+    spelled = reference.encode(f"{QUERY_PROMPT}maps", normalize_embeddings=True)
+    assert embedder.embed_query("maps") @ spelled == pytest.approx(1, abs=1e-5)
+    other = reference.encode("Instruct: Find maps\nQuery:maps", normalize_embeddings=True)
     assert embedder.embed_query("maps", "Find maps") @ other == pytest.approx(1, abs=1e-5)
     assert embedder.embed_query("maps") @ embedder.embed_documents(["maps"])[0] < 0.999
 
 
-def test_a_text_alone_and_in_a_padded_batch_is_the_same(reference):
-    embedder = TransformersEmbedder(reference[1], dtype="float32")
-    together = embedder.embed_documents(TEXTS)
-    alone = np.concatenate([embedder.embed_documents([text]) for text in TEXTS])
-    assert np.sum(together * alone, axis=1).min() >= 0.9999
+def test_a_text_alone_and_in_a_padded_batch_is_the_same(embedder):
+    assert cosines(embedder.embed_documents(TEXTS), alone(embedder)).min() >= 0.9999
 
 
-def test_mean_pooling_would_be_seen(reference):
-    pipeline, folder = reference
-    wrong = TransformersEmbedder(folder, dtype="float32", pooling="mean").embed_documents(TEXTS)
-    expected = pipeline.encode(TEXTS, normalize_embeddings=True)
-    assert np.sum(wrong * expected, axis=1).max() < 0.99
+def test_bfloat16_is_had_by_asking_and_moves_a_text_a_little_with_its_batch(folder, embedder):
+    half = TransformersEmbedder(folder, dtype="bfloat16")
+    assert half._loaded()._model.dtype == torch.bfloat16
+    assert embedder._loaded()._model.dtype == torch.float32
+    assert cosines(half.embed_documents(TEXTS), alone(half)).min() >= 0.999
+    assert cosines(half.embed_documents(TEXTS), embedder.embed_documents(TEXTS)).min() >= 0.999
+
+
+def test_fewer_dimensions_agree_with_truncate_dim(folder):
+    vectors = TransformersEmbedder(folder, dimensions=8).embed_documents(TEXTS)
+    expected = left_padding(folder, truncate_dim=8).encode(TEXTS, normalize_embeddings=True)
+    assert vectors.shape == expected.shape == (len(TEXTS), 8)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_another_pooling_would_be_seen(folder, reference, pooling):
+    wrong = TransformersEmbedder(folder, dtype="float32", pooling=pooling).embed_documents(TEXTS)
+    expected = reference.encode(TEXTS, normalize_embeddings=True)
+    assert cosines(wrong, expected).max() < 0.99
+
+
+def test_out_of_memory_halves_the_batch_and_changes_nothing(folder, embedder, caplog):
+    tight = TransformersEmbedder(folder, batch_tokens=4096)
+
+    def limited(model, args, kwargs):
+        if kwargs["input_ids"].numel() > 200:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    tight._loaded()._model.register_forward_pre_hook(limited, with_kwargs=True)
+    vectors = tight.embed_documents(TEXTS * 3)
+    assert cosines(vectors, np.tile(embedder.embed_documents(TEXTS), (3, 1))).min() >= 0.9999
+    assert "out of memory" in caplog.text
+    caplog.clear()
+    tight.embed_documents(TEXTS * 3)
+    assert not caplog.records  # the smaller budget is kept
+
+
+def test_weights_that_are_not_there_are_not_made_up(tmp_path):
+    folder = qwen3_embedding(tmp_path / "short")
+    config = tmp_path / "short" / "config.json"
+    said = json.loads(config.read_text())
+    layers = {"num_hidden_layers": 4, "layer_types": ["full_attention"] * 4}
+    config.write_text(json.dumps(said | layers))
+    with pytest.raises(BackendUnavailable, match=r"short lacks 11 of the weights.*layers\.3\."):
+        TransformersEmbedder(folder).embed_query("maps")

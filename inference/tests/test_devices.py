@@ -2,14 +2,21 @@
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
+from inference.backends.rerank_cross_encoder import CrossEncoderReranker
+from inference.backends.rerank_qwen3 import Qwen3Reranker
+from inference.backends.transformers_local import TransformersEmbedder
 from inference.base import InferenceError
 from inference.local.devices import (
+    batch_rows,
     default_batch_tokens,
     is_out_of_memory,
     pick_device,
     pick_dtype,
 )
+from inference.tests.checkpoints import cross_encoder, qwen3_embedding, qwen3_reranker
 
 MISSING = "cuda" if torch.backends.mps.is_available() else "mps"
 
@@ -41,6 +48,46 @@ def test_bfloat16_is_chosen_where_the_processor_multiplies_it_itself():
         assert pick_dtype("cpu", None) in {torch.float32, torch.bfloat16}
 
 
+@pytest.mark.parametrize("device", ["cpu", "mps", "cuda"])
+def test_an_exact_model_runs_in_float32_unless_asked_otherwise(device):
+    assert pick_dtype(device, None, exact=True) == torch.float32
+    assert pick_dtype(device, "bfloat16", exact=True) == torch.bfloat16
+
+
+def test_metal_runs_both_half_formats():
+    assert pick_dtype("mps", None) == torch.bfloat16
+    assert pick_dtype("mps", "float16") == torch.float16
+
+
+class Formats(TorchDispatchMode):
+    """Notes the number format of every tensor that an operation makes."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        self.seen |= {leaf.dtype for leaf in tree_leaves(made) if isinstance(leaf, torch.Tensor)}
+        return made
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_nothing_is_ever_float64_which_metal_lacks(tmp_path, dtype):
+    embedder = TransformersEmbedder(qwen3_embedding(tmp_path / "embedding"), dtype=dtype)
+    bundled = TransformersEmbedder(dtype=dtype)
+    qwen = Qwen3Reranker(qwen3_reranker(tmp_path / "reranker"), dtype=dtype)
+    pairs = CrossEncoderReranker(cross_encoder(tmp_path / "pairs"), dtype=dtype)
+    with Formats() as formats:
+        embedder.embed_documents(["a wing", "cold water"])
+        bundled.embed_documents(["a wing", "cold water"])
+        qwen.score("water", ["a wing", "cold water"])
+        pairs.score("water", ["a wing", "cold water"])
+    assert pick_dtype("cpu", dtype) in formats.seen
+    assert torch.float64 not in formats.seen
+
+
 @pytest.mark.parametrize("name", ["int8", "float64", "no_such"])
 def test_another_number_format_is_refused(name):
     with pytest.raises(InferenceError, match=f"dtype '{name}' is not one of float32, bfloat16"):
@@ -58,3 +105,10 @@ def test_a_real_allocation_failure_is_recognised():
 
 def test_a_batch_on_the_cpu_has_some_thousand_tokens():
     assert 2048 <= default_batch_tokens("cpu") <= 4096
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "rows"), [(8, 8), (15.9, 8), (16, 16), (32, 32), (63, 32), (64, 64), (192, 64)]
+)
+def test_more_memory_takes_larger_batches(gigabytes, rows):
+    assert batch_rows(int(gigabytes * 1e9)) == rows

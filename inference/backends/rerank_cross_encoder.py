@@ -1,0 +1,82 @@
+"""Any cross-encoder: a classifier that reads query and text together."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tokenizers import Tokenizer
+
+from inference.base import BackendUnavailable
+from inference.local.checkpoint import read_json
+from inference.local.placement import Placement
+from inference.local.reranker import LocalReranker
+from inference.local.tokens import Window, load_tokenizer
+
+if TYPE_CHECKING:
+    from inference.local.judge import PairJudge
+
+
+class CrossEncoderReranker(LocalReranker):
+    """A sequence classifier with one label, or with two: not relevant and relevant.
+
+    A pair that is too long loses the end of the longer of the two. Instructions mean nothing to
+    it. Nothing is fetched unless `allow_download`.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        batch_tokens: int | None = None,
+        threads: int | None = None,
+        max_length: int | None = None,
+        allow_download: bool = False,
+    ) -> None:
+        """`model`: a folder or a hub name. `max_length`, in tokens of the pair, overrides its own.
+
+        `device`, `dtype` and `batch_tokens`, the tokens of one forward pass, are chosen for this
+        machine where None; `threads` is torch's, for the whole process.
+        """
+        super().__init__(
+            model,
+            name=name,
+            placement=Placement(device, dtype, batch_tokens, threads),
+            max_length=max_length,
+            allow_download=allow_download,
+        )
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        checkpoint = self._checkpoint
+        tokenizer = load_tokenizer(checkpoint.path, lowercase=checkpoint.lowercase)
+        special = tokenizer.num_special_tokens_to_add(is_pair=True)
+        if checkpoint.max_length < special + 2:
+            raise BackendUnavailable(
+                f"max_length {checkpoint.max_length} leaves no room for a query and a text beside"
+                f" {special} special tokens: raise it."
+            )
+        tokenizer.enable_truncation(checkpoint.max_length, strategy="longest_first")
+        return tokenizer
+
+    @cached_property
+    def _has_types(self) -> bool:
+        """False where the folder says that its tokenizer keeps them to itself."""
+        config = read_json(self._checkpoint.path / "tokenizer_config.json")
+        return "token_type_ids" in config.get("model_input_names", ["token_type_ids"])
+
+    def _columns(
+        self, query: str, texts: Sequence[str], instruction: str | None
+    ) -> Mapping[str, Sequence[Window]]:
+        encodings = self._tokenizer.encode_batch_fast([(query, text) for text in texts])
+        columns = {"input_ids": [encoding.ids for encoding in encodings]}
+        if self._has_types:
+            columns["token_type_ids"] = [encoding.type_ids for encoding in encodings]
+        return columns
+
+    def _load(self) -> "PairJudge":
+        from inference.local.judge import PairJudge  # noqa: PLC0415  (imports torch)
+
+        return PairJudge(self._checkpoint, self._placement)
