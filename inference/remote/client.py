@@ -44,12 +44,15 @@ class JsonClient:
         `largest_answer` is in bytes. Raises BackendUnavailable for an address or key that cannot be
         right.
         """
-        self._url = _checked_url(base_url)
-        self.base_url = str(self._url.copy_with(username=None, password=None)).rstrip("/")
+        url = _checked_url(base_url)
+        # HTTPX logs the addresses it asks, so what is secret in this one travels beside it.
+        self._login = (url.username, url.password) if url.username or url.password else None
+        self._url = url.copy_with(username=None, password=None)
+        self.base_url = str(self._url).rstrip("/")
         self._headers = dict(headers or {})
         if api_key:
             self._headers["Authorization"] = f"Bearer {_checked_key(api_key.strip())}"
-        self._secrets = tuple(filter(None, ((api_key or "").strip(), self._url.password)))
+        self._secrets = tuple(filter(None, ((api_key or "").strip(), url.password)))
         self._cures = dict(cures or {})
         self._unreachable = unreachable
         self._largest_answer = largest_answer
@@ -86,7 +89,7 @@ class JsonClient:
             with (
                 deadline(at),
                 self._client().stream(
-                    "POST", self._address(path), json=payload, timeout=max(at - began, 0.001)
+                    "POST", where, json=payload, timeout=max(at - began, 0.001)
                 ) as response,
             ):
                 if response.is_success:
@@ -114,9 +117,6 @@ class JsonClient:
                 )
         return bytes(body)
 
-    def _address(self, path: str) -> str:
-        return str(self._url).rstrip("/") + path
-
     def _client(self) -> httpx2.Client:
         # A fork shares its parent's connections, on which two would read each other's answers. No
         # lock, which a fork could inherit locked: at worst two threads make one client each.
@@ -129,6 +129,7 @@ class JsonClient:
         return httpx2.Client(
             transport=DeadlineTransport(proxy=_environment_proxy(self._url)),
             headers=self._headers,
+            auth=None if "Authorization" in self._headers else self._login,
             follow_redirects=False,
         )
 

@@ -49,6 +49,14 @@ def test_json_goes_there_with_the_key_and_comes_back(stub):
     assert request.headers["x-extra"] == "1"
 
 
+def test_a_login_in_the_address_is_sent_as_one(stub):
+    stub.first(GOOD)
+    client = JsonClient(stub.url.replace("//", "//user:pass@"))
+    client.post("/x", {}, patience=PATIENCE)
+    assert stub.requests[0].headers["authorization"] == "Basic dXNlcjpwYXNz"
+    assert client.base_url == stub.url
+
+
 def test_without_a_key_none_is_sent(stub):
     stub.first(GOOD)
     JsonClient(stub.url).post("/x", {}, patience=PATIENCE)
@@ -226,12 +234,14 @@ def test_a_redirect_is_not_followed(stub):
         CutOff(),
     ],
 )
-def test_the_key_is_in_no_message_representation_or_traceback(stub, reply):
+def test_the_key_is_in_no_message_representation_traceback_or_log(stub, reply, caplog):
+    caplog.set_level("INFO")
     stub.first(reply)
     client = JsonClient(stub.url.replace("//", "//user:pass-word@"), api_key=KEY)
     with pytest.raises((BackendUnavailable, MalformedAnswer)) as failed:
         client.post("/x", {}, patience=Patience(1, 0.1, 0.01, 1))
     told = "".join(traceback.format_exception(failed.value)) + repr(failed.value) + repr(client)
+    told += caplog.text
     assert KEY not in told
     assert "pass-word" not in told
 
