@@ -25,7 +25,7 @@ from documents.services import delete_collection, get_or_create_collection, inge
 from inference.handler import embedders
 from search.query import parse_query
 from search.results import MODES, Scope
-from search.retrieval.arms import _space_queries
+from search.retrieval.spaces import space_queries
 from search.retrieval.statement import build_statement
 from search.services import DEPTH, search, site_scope
 
@@ -84,7 +84,7 @@ def report(mode: str, scope: Scope, queries: list[str]) -> None:
 
 def run_sql(query: str, scope: Scope, mode: str) -> None:
     parsed = parse_query(query)
-    spaces = _space_queries(parsed, scope) if mode != "lexical" else []
+    spaces = space_queries(parsed, scope, depth=DEPTH).queries if mode != "lexical" else ()
     statement = build_statement(
         parsed, scope=scope, depth=DEPTH, lexical=mode != "vector", spaces=spaces
     )

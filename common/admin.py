@@ -86,6 +86,13 @@ class ReadOnlyAdmin(LargeTableAdmin):
         return False
 
 
+def press(model_admin: ModelAdmin, request: HttpRequest, row: Model) -> None:
+    """Do what the pressed button below the form says, without saving the row."""
+    for button in model_admin.get_actions_submit_line(request, row.pk):
+        if button.action_name in request.POST:
+            button.method(request, row)
+
+
 def link_to(row: Model | None, text: str = "") -> str | SafeString:
     """A link to the admin page of `row`."""
     if row is None:

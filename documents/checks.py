@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections
 
 from common.checks import SETTINGS
+from documents.embedders import ModelMismatch, embedder_for
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import EmbeddingSpace
-from inference.base import InferenceError
-from inference.handler import embedders
+from inference.base import DimensionMismatch, InferenceError
 
 _AT_LEAST_ONE = (
     "MAX_UPLOAD_BYTES",
@@ -58,26 +58,17 @@ def check_spaces(
 
 
 def _check_space(space: EmbeddingSpace) -> list[CheckMessage]:
+    hint = (
+        "Configure the embedder that made the space, and give a new one another alias in"
+        " EMBEDDERS, a space of its own (`manage.py spaces add`) and the chunks (`manage.py"
+        " reembed`)."
+    )
     try:
-        embedder = embedders[space.embedder]
-        dimensions, model_name = embedder.dimensions, embedder.model_name
+        embedder_for(space)
+    except DimensionMismatch as error:
+        return [Error(f"Embedding space {space}: {error}", hint=hint, id="documents.E004")]
+    except ModelMismatch as error:
+        return [Error(f"Embedding space {space}: {error}", hint=hint, id="documents.E005")]
     except InferenceError as error:
         return [Error(f"Embedding space {space}: {error}", id="documents.E003")]
-    if dimensions != space.dimensions:
-        return [
-            Error(
-                f"Embedding space {space}: its embedder makes {dimensions} dimensions.",
-                hint="Configure the embedder that made the space, or make a space for this one.",
-                id="documents.E004",
-            )
-        ]
-    if model_name != space.model_name:
-        return [
-            Warning(
-                f"Embedding space {space}: its embedder is {model_name}, whose vectors cannot be"
-                " compared with those stored.",
-                hint="Configure the embedder that made the space, or ingest everything again.",
-                id="documents.W001",
-            )
-        ]
     return []

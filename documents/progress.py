@@ -1,4 +1,4 @@
-"""Progress of a run on a terminal."""
+"""Progress on a terminal."""
 
 from types import TracebackType
 from typing import Self
@@ -9,10 +9,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from documents.models import IngestionRun
 
 
-class RunProgress:
+class Bar:
     """A bar on standard error; nothing at all where `quiet`."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, what: str, *, quiet: bool) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -22,7 +22,7 @@ class RunProgress:
             console=Console(stderr=True),
             disable=quiet,
         )
-        self._task = self._progress.add_task("files", total=None, detail="")
+        self._task = self._progress.add_task(what, total=None, detail="")
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -36,11 +36,11 @@ class RunProgress:
     ) -> None:
         self._progress.stop()
 
-    def show(self, run: IngestionRun) -> None:
-        """Draw the run as it is now."""
-        self._progress.update(
-            self._task,
-            total=run.total,
-            completed=run.settled,
-            detail=f"{run.embedded:,} chunks embedded, {run.failed} failed",
-        )
+    def show(self, done: int, total: int, detail: str = "") -> None:
+        """Draw it as it is now."""
+        self._progress.update(self._task, total=total, completed=done, detail=detail)
+
+    def show_run(self, run: IngestionRun) -> None:
+        """The same for an ingestion run."""
+        detail = f"{run.embedded:,} chunks embedded, {run.failed} failed"
+        self.show(run.settled, run.total, detail)

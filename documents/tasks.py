@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from celery import shared_task
 from celery.signals import worker_ready
@@ -14,8 +15,15 @@ from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from documents.ingestion import claims, stages, statistics
-from documents.models import Collection, Document, IngestionItem, StagedDocument
+from documents.ingestion import claims, indexes, reembedding, stages, statistics
+from documents.models import (
+    Collection,
+    Document,
+    EmbeddingSpace,
+    IngestionItem,
+    Reembedding,
+    StagedDocument,
+)
 from inference.base import InferenceError
 
 logger = logging.getLogger(__name__)
@@ -128,3 +136,51 @@ def recover_at_start(sender: Any = None, **kwargs: Any) -> None:
     """A worker that starts may follow one that died: look now, and when its claims have ended."""
     recover_documents.delay()
     recover_documents.apply_async(countdown=settings.INGESTION_LEASE_SECONDS + 1)
+
+
+def enqueue_reembedding(row: Reembedding, token: UUID, *, after: int = 0) -> None:
+    """Send the next batch of a re-embedding. Without a broker it waits for recovery."""
+    try:
+        reembed.delay(row.pk, str(token), after)
+    except OperationalError as error:
+        logger.warning("the broker does not answer, the re-embedding waits for it: %s", error)
+
+
+@shared_task
+def reembed(row_id: int, token: str, after: int) -> None:
+    """One batch, then a message for the next: uploads that wait for the model come in between."""
+    row = Reembedding.objects.select_related("target").filter(pk=row_id, token=token).first()
+    if row is None:
+        return
+    try:
+        if after == 0 and reembedding.builds_index_first(row):
+            reembedding.index(row, token=UUID(token))
+        last = reembedding.advance(row, token=UUID(token), after=after)
+    except reembedding.TakenOver as error:
+        logger.info("%s", error)
+    except InferenceError as error:
+        # The row stays running and its sign of life grows old: recovery tries again.
+        logger.warning("re-embedding waits for its model: %s", error)
+        Reembedding.objects.filter(pk=row_id, token=token).update(error=str(error))
+    else:
+        if last is not None:
+            enqueue_reembedding(row, UUID(token), after=last)
+
+
+@shared_task
+def build_space_index(space_id: int) -> None:
+    """Build a space's index, on the queue of everything that is not urgent."""
+    for space in EmbeddingSpace.objects.filter(pk=space_id):
+        indexes.build_index(space)
+
+
+@shared_task
+def recover_reembeddings() -> int:
+    """Go on with re-embeddings that nobody has worked on for a lease; returns how many."""
+    silent = Reembedding.objects.filter(
+        state=Reembedding.State.RUNNING, seen_at__lt=_one_lease_ago()
+    )
+    rows = list(silent)
+    for row in rows:
+        enqueue_reembedding(row, reembedding.take(row))
+    return len(rows)

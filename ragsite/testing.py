@@ -40,24 +40,46 @@ def _empty_cache() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _default_space() -> None:
-    """Flushing after a test with committed rows empties every table; the space that a migration
-    made comes back with it."""
+    """The space that a migration made is the test embedder's, and it comes back after a flush:
+    flushing after a test with committed rows empties every table."""
     from django.db.models.signals import post_migrate
 
-    post_migrate.connect(_restore_default_space, dispatch_uid="testing.default_space")
+    post_migrate.connect(_adopt_default_space, dispatch_uid="testing.default_space")
 
 
-def _restore_default_space(sender: Any, **kwargs: Any) -> None:
+def _adopt_default_space(sender: Any, **kwargs: Any) -> None:
     from django.apps import apps
     from django.db import connection
 
-    if (
-        sender.name == "documents"
-        and not apps.get_model("documents", "EmbeddingSpace").objects.exists()
-    ):
+    from inference.handler import embedders
+
+    if sender.name != "documents":
+        return
+    spaces = apps.get_model("documents", "EmbeddingSpace").objects
+    if not spaces.exists():
         migration = import_module("documents.migrations.0002_default_space")
         with connection.schema_editor() as editor:
             migration.create_default_space(apps, editor)
+    spaces.filter(id=1).update(is_default=True, model_name=embedders["default"].model_name)
+    _reset_space_indexes()
+
+
+def _reset_space_indexes() -> None:
+    """Indexes are no rows: a flush leaves those of a test's spaces, and brings none back."""
+    from django.db import connection
+
+    from documents.spaces import SpaceSql
+
+    default = SpaceSql(space_id=1, dimensions=384)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT indexname FROM pg_indexes WHERE indexname ~ '^chunk_space_[0-9]+_index$'"
+            " AND indexname <> %s",
+            [default.index_name],
+        )
+        for (name,) in cursor.fetchall():
+            cursor.execute(f'DROP INDEX "{name}"')
+        cursor.execute(default.create_index())
 
 
 @pytest.fixture

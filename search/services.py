@@ -148,7 +148,7 @@ def _checked(query: str, *, mode: str, k: int, offset: int, fusion: str) -> Quer
 def _arms(retrieved: Retrieved, weights: Mapping[str, float]) -> list[Arm]:
     values: dict[str, Callable[[Candidate], float | None]] = {
         "lexical": lambda candidate: candidate.lexical,
-        "vector": lambda candidate: candidate.similarity,
+        "vector": lambda candidate: candidate.closeness,
     }
     return [
         _arm(report.name, values[report.name], weights[report.name], retrieved.candidates)
@@ -213,8 +213,12 @@ def _page(
 def _notes(retrieved: Retrieved) -> tuple[str, ...]:
     notes = []
     if "vector" in retrieved.degraded:
+        partly = any(report.name == "vector" for report in retrieved.arms)
         notes.append(
-            "Search by meaning is out of order just now: these passages were found by their words."
+            "Search by meaning reaches only some of the passages just now: a model does not answer."
+            if partly
+            else "Search by meaning is out of order just now: these passages were found by their"
+            " words."
         )
     lexical = [report for report in retrieved.arms if report.name == "lexical"]
     if retrieved.candidates and lexical and not lexical[0].candidates:

@@ -1,44 +1,239 @@
-"""Embedding spaces."""
+"""Embedding spaces, and the moves between them."""
 
-from django.contrib import admin
-from unfold.decorators import display
+from typing import Any
 
-from common.admin import ReadOnlyAdmin, link_to_list
-from documents.models import Collection, EmbeddingSpace
+from django import forms
+from django.contrib import admin, messages
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
+
+from common.admin import LargeTableAdmin, ReadOnlyAdmin, link_to, link_to_list, press
+from common.errors import RagsiteError
+from documents import services
+from documents.models import Collection, EmbeddingSpace, Reembedding
+from documents.spaces import checked_index
+from inference.base import InferenceError
+from inference.handler import embedders
+
+STATE_COLOURS = {
+    Reembedding.State.RUNNING: "info",
+    Reembedding.State.STOPPED: "warning",
+    Reembedding.State.FAILED: "danger",
+    Reembedding.State.DONE: "success",
+}
+
+
+class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """What decides about a space; its model and dimensions are the embedder's."""
+
+    embedder = forms.ChoiceField(
+        choices=lambda: [(alias, alias) for alias in embedders],
+        widget=UnfoldAdminSelectWidget,
+        help_text="As named in EMBEDDERS.",
+    )
+    precision = forms.ChoiceField(
+        choices=[("", "Finest that can be indexed"), *EmbeddingSpace.Precision.choices],
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="Of the index. Vectors are stored in full, and hits are ranked by them.",
+    )
+    query_instruction = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget,
+        help_text="What queries tell a model to find that heeds instructions. Empty: its own.",
+    )
+
+    class Meta:
+        model = EmbeddingSpace
+        fields = ["name", "embedder", "metric", "index_type", "precision", "query_instruction"]
+
+    def clean(self) -> dict[str, Any]:
+        """Ask the embedder, so that saving cannot be refused."""
+        given = super().clean() or {}
+        if self.errors or self.instance.pk:
+            return given
+        try:
+            checked_index(
+                dimensions=embedders[given["embedder"]].dimensions,
+                index_type=given["index_type"],
+                precision=given["precision"] or None,
+                options={},
+            )
+        except (RagsiteError, InferenceError) as error:
+            raise forms.ValidationError(str(error)) from error
+        return given
 
 
 @admin.register(EmbeddingSpace)
-class EmbeddingSpaceAdmin(ReadOnlyAdmin):
-    """Read only: a space and its index are made together, by a migration or a command."""
+class EmbeddingSpaceAdmin(LargeTableAdmin):
+    """Made by the services and filled by re-embedding; what made its vectors is fixed."""
 
+    form = NewSpaceForm
     list_display = [
         "name",
         "model_name",
         "dimensions",
         "metric",
-        "index_type",
-        "precision",
+        "index",
         "state",
+        "is_default",
+        "users",
     ]
     list_filter = ["state"]
     search_fields = ["name", "model_name"]
     ordering = ["id"]
-    fields = [
+    fixed_fields = [
         "name",
         "embedder",
         "model_name",
         "dimensions",
         "metric",
         "query_instruction",
-        "index_type",
+        "index",
         "index_options",
-        "precision",
         "state",
+        "is_default",
         "users",
+        "moves",
         "created_at",
         "updated_at",
     ]
+    actions_submit_line = ["reembed", "build_index"]
+    actions = None
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.fixed_fields if obj else NewSpaceForm.Meta.fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return [name for name in self.fixed_fields if name != "query_instruction"] if obj else []
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False  # `manage.py spaces drop`
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        if change:
+            services.change_instruction(
+                space=obj, instruction=form.cleaned_data["query_instruction"]
+            )
+            press(self, request, obj)
+            return
+        given = dict(form.cleaned_data)
+        made, remarks = services.add_space(**{**given, "precision": given["precision"] or None})
+        obj.__dict__.update(made.__dict__)
+        for remark in remarks:
+            messages.info(request, remark)
+
+    @display(description="index")
+    def index(self, space: EmbeddingSpace) -> str:
+        (report,) = services.space_reports(name=space.name, count=False)
+        if space.index_type == EmbeddingSpace.IndexType.NONE:
+            return "none (exact)"
+        kind = f"{space.get_index_type_display()}, {space.get_precision_display().lower()}"
+        if report.index is None:
+            return f"{kind}, not built"
+        return f"{kind}, {filesizeformat(report.index.bytes) if report.index.valid else 'broken'}"
 
     @display(description="used by")
     def users(self, space: EmbeddingSpace) -> str:
         return link_to_list(Collection, "collections", space__id__exact=space.pk)
+
+    @display(description="moves")
+    def moves(self, space: EmbeddingSpace) -> str:
+        return link_to_list(Reembedding, "re-embeddings", target__id__exact=space.pk)
+
+    @action(description="Re-embed everything into it", permissions=["change"])
+    def reembed(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
+        try:
+            services.reembed_in_queue(target=obj, user=request.user)
+        except (RagsiteError, InferenceError) as error:
+            messages.error(request, str(error))
+        else:
+            messages.success(
+                request, "The embedding workers are at it. Searches find everything meanwhile."
+            )
+
+    @action(description="Build its index", permissions=["change"])
+    def build_index(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
+        try:
+            services.build_space_index_in_queue(space=obj)
+        except RagsiteError as error:
+            messages.error(request, str(error))
+        else:
+            messages.success(request, "A worker builds the index.")
+
+
+@admin.register(Reembedding)
+class ReembeddingAdmin(ReadOnlyAdmin):
+    """How far a move is; it can be stopped, and gone on with."""
+
+    list_display = ["name", "target", "collection", "shown_state", "progress", "started_at"]
+    list_filter = ["state", "target"]
+    list_select_related = ["target", "collection"]
+    search_fields = ["target__name"]
+    ordering = ["-id"]
+    fields = [
+        "target_link",
+        "collection",
+        "state_in_words",
+        "progress",
+        "error",
+        "created_by",
+        "started_at",
+        "seen_at",
+        "finished_at",
+    ]
+    readonly_fields = fields
+    actions_submit_line = ["stop", "go_on"]
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nothing of it can be edited, but who may change spaces may stop it."""
+        return bool(request.user.has_perm("documents.change_embeddingspace"))
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        press(self, request, obj)
+
+    @display(description="move", ordering="id")
+    def name(self, row: Reembedding) -> str:
+        return f"{row.pk}: {row}"
+
+    @display(description="state", ordering="state", label=STATE_COLOURS)
+    def shown_state(self, row: Reembedding) -> tuple[str, str]:
+        return row.state, row.get_state_display()
+
+    @display(description="state")
+    def state_in_words(self, row: Reembedding) -> str:
+        return str(row.get_state_display())
+
+    @display(description="progress")
+    def progress(self, row: Reembedding) -> str:
+        refused = f", {len(row.refused):,} refused" if row.refused else ""
+        return f"{row.done:,} of {row.total:,} chunks ({100 * row.share:.0f} %){refused}"
+
+    @display(description="into")
+    def target_link(self, row: Reembedding) -> str:
+        return link_to(row.target)
+
+    @action(description="Stop", permissions=["change"])
+    def stop(self, request: HttpRequest, obj: Reembedding) -> None:
+        if services.cancel_reembedding(target=obj.target):
+            messages.success(
+                request, "Stopped. Both spaces are searched until it goes on or goes back."
+            )
+        else:
+            messages.info(request, "It is not running.")
+
+    @action(description="Go on", permissions=["change"])
+    def go_on(self, request: HttpRequest, obj: Reembedding) -> None:
+        if obj.state in (Reembedding.State.DONE, Reembedding.State.RUNNING):
+            messages.info(request, f"It is {obj.get_state_display().lower()}.")
+            return
+        try:
+            services.reembed_in_queue(
+                target=obj.target, collection=obj.collection, user=request.user
+            )
+        except (RagsiteError, InferenceError) as error:
+            messages.error(request, str(error))
+        else:
+            messages.success(request, "The embedding workers go on with it.")

@@ -8,14 +8,14 @@ from collections.abc import Collection as Ids
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from threading import Event, Thread
 from uuid import UUID, uuid4
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from documents.ingestion.heartbeat import heartbeat
 from documents.models import Document
 
 UNFINISHED = (Document.Status.QUEUED, Document.Status.PROCESSING)
@@ -57,24 +57,13 @@ def release(token: UUID) -> None:
 
 @contextmanager
 def kept(token: UUID) -> Iterator[None]:
-    """Renew the claim from a thread while the block works, and let go of it at the end.
+    """Renew the claim while the block works, and let go of it at the end.
 
-    A thread, because one page of a PDF or one batch of a model may take longer than a lease.
+    One page of a PDF or one batch of a model may take longer than a lease.
     """
-    done = Event()
-    heart = Thread(target=_renew_until, args=(done, token), daemon=True)
-    heart.start()
+    held = Document.objects.filter(claimed_by=token)
     try:
-        yield
+        with heartbeat(lambda: held.update(claimed_until=lease_end())):
+            yield
     finally:
-        done.set()
-        heart.join()
         release(token)
-
-
-def _renew_until(done: Event, token: UUID) -> None:
-    try:
-        while not done.wait(settings.INGESTION_LEASE_SECONDS / 3):
-            Document.objects.filter(claimed_by=token).update(claimed_until=lease_end())
-    finally:
-        connection.close()

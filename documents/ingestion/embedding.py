@@ -13,12 +13,15 @@ from inference.vectors import check_vectors
 Vectors = dict[str, NDArray[np.float32]]
 
 
-def known_hashes(document_ids: Sequence[int], *, space_id: int) -> set[tuple[int, str]]:
-    """(document, content hash) of the chunks that have a vector in this space already."""
+def known_hashes(document_ids: Sequence[int]) -> set[tuple[int, str]]:
+    """(document, content hash) of the chunks that have a vector already.
+
+    In whatever space: those that are not in their collection's are being re-embedded.
+    """
     return set(
-        Chunk.objects.filter(
-            document_id__in=document_ids, space_id=space_id, embedding__isnull=False
-        ).values_list("document_id", "content_sha256")
+        Chunk.objects.filter(document_id__in=document_ids, embedding__isnull=False).values_list(
+            "document_id", "content_sha256"
+        )
     )
 
 
@@ -26,13 +29,12 @@ def embed_new(
     documents: Sequence[tuple[int, PreparedDocument]],
     *,
     embedder: Embedder,
-    space_id: int,
 ) -> Vectors:
     """Vectors by content hash for every chunk whose text is new to its document.
 
     Batches go across documents. Raises inference.base.InferenceError.
     """
-    known = known_hashes([document_id for document_id, _ in documents], space_id=space_id)
+    known = known_hashes([document_id for document_id, _ in documents])
     wanted = {
         chunk.content_sha256: chunk.embedding_text
         for document_id, document in documents

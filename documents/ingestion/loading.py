@@ -12,9 +12,10 @@ from psycopg.types.json import Jsonb
 from common.copy import copy_rows
 from documents.ingestion import runs, statistics
 from documents.ingestion.embedding import Vectors
+from documents.ingestion.locks import share_collections
 from documents.ingestion.preparing import PreparedChunk, PreparedDocument
 from documents.languages import configuration, configuration_oids
-from documents.models import Chunk, Document, IngestionItem, StagedDocument
+from documents.models import Chunk, Collection, Document, IngestionItem, StagedDocument
 
 COLUMNS = (
     ("workspace_id", "int8"),
@@ -64,14 +65,20 @@ class Job:
     source_sha256: str
 
 
+class SpaceChanged(Exception):
+    """A collection is being re-embedded: its new chunks need vectors of another model."""
+
+
 @transaction.atomic
 def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     """Make the documents' chunks exactly the prepared ones; returns the ids that were loaded.
 
     A document whose claim is not `token` any more is passed over: somebody else has it. Chunks
     whose text did not change keep their id and vector; all others are replaced. Readers see the
-    old or the new document, because all of it is one transaction.
+    old or the new document, because all of it is one transaction. Raises SpaceChanged, and loads
+    nothing, where the vectors were made for a space that a collection has left meanwhile.
     """
+    _check_spaces(jobs)
     held = set(
         Document.objects.select_for_update()
         .filter(id__in=[job.document.id for job in jobs], claimed_by=token)
@@ -89,6 +96,14 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     runs.count_loaded(_sizes(mine, new))
     runs.settle_items(held, state=IngestionItem.State.READY)
     return sorted(held)
+
+
+def _check_spaces(jobs: Sequence[Job]) -> None:
+    wanted = {job.document.collection_id: job.document.collection.space_id for job in jobs}
+    share_collections(wanted)
+    spaces = dict(Collection.objects.filter(id__in=wanted).values_list("id", "space_id"))
+    if any(spaces.get(collection_id, space) != space for collection_id, space in wanted.items()):
+        raise SpaceChanged
 
 
 def _keep_unchanged(jobs: Sequence[Job]) -> list[tuple[Job, PreparedChunk]]:
@@ -113,12 +128,9 @@ def _keep_unchanged(jobs: Sequence[Job]) -> list[tuple[Job, PreparedChunk]]:
 
 
 def _known_chunks(jobs: Sequence[Job]) -> dict[tuple[int, str], deque[Chunk]]:
-    """The documents' chunks that have a vector in their space, by document and content."""
-    space_id = jobs[0].document.collection.space_id if jobs else None
+    """The documents' chunks that have a vector, by document and content."""
     chunks = Chunk.objects.filter(
-        document__in=[job.document.id for job in jobs],
-        space_id=space_id,
-        embedding__isnull=False,
+        document__in=[job.document.id for job in jobs], embedding__isnull=False
     ).defer("text", "context", "search_vector", "embedding")
     known: dict[tuple[int, str], deque[Chunk]] = defaultdict(deque)
     for chunk in chunks.order_by("document_id", "ordinal"):

@@ -5,6 +5,7 @@ Each takes document ids, claims what still waits, and may be run twice or killed
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from time import perf_counter
 from typing import Any
@@ -13,9 +14,10 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
+from documents.embedders import embedder_for
 from documents.ingestion import claims, runs, statistics
 from documents.ingestion.embedding import embed_new
-from documents.ingestion.loading import Job, load
+from documents.ingestion.loading import Job, SpaceChanged, load
 from documents.ingestion.preparing import (
     PreparedDocument,
     Recipe,
@@ -27,7 +29,6 @@ from documents.ingestion.sources import sha256
 from documents.models import Collection, Document, IngestionItem, StagedDocument
 from documents.parsers import ParseError
 from inference.base import InferenceError, InvalidVector
-from inference.handler import embedders
 
 #: Documents are loaded in groups of about this many chunks, so that progress shows.
 GROUP_CHUNKS = 512
@@ -53,7 +54,7 @@ def prepare_for(
         data,
         name=name,
         recipe=recipe_of(collection),
-        counter=embedders[collection.space.embedder].token_counter(),
+        counter=embedder_for(collection.space).token_counter(),
         declared=declared,
         max_bytes=settings.MAX_UPLOAD_BYTES,
     )
@@ -180,12 +181,11 @@ def embed_and_load(jobs: Sequence[Job], *, token: UUID) -> None:
     neighbours. Raises InferenceError where the model does not work at all.
     """
     watch = Stopwatch()
-    space = jobs[0].document.collection.space
-    embedder = embedders[space.embedder]
+    embedder = embedder_for(jobs[0].document.collection.space)
     documents = [(job.document.id, job.prepared) for job in jobs]
     try:
         with watch("embed"):
-            vectors = embed_new(documents, embedder=embedder, space_id=space.id)
+            vectors = embed_new(documents, embedder=embedder)
     except InvalidVector as error:
         if len(jobs) == 1:
             fail([jobs[0].document.id], code="invalid_vector", message=str(error), token=token)
@@ -194,9 +194,20 @@ def embed_and_load(jobs: Sequence[Job], *, token: UUID) -> None:
             embed_and_load([job], token=token)
         return
     run_ids = runs.open_runs([job.document.id for job in jobs])
-    with watch("load"):
-        load(jobs, vectors, token=token)
+    try:
+        with watch("load"):
+            load(jobs, vectors, token=token)
+    except SpaceChanged:
+        for group in grouped([_as_of_now(job) for job in jobs]):
+            embed_and_load(group, token=token)
+        return
     runs.add_timings(run_ids, watch.seconds)
+
+
+def _as_of_now(job: Job) -> Job:
+    """The same document for the space that its collection has now."""
+    job.document.collection.refresh_from_db()
+    return replace(job, digest=recipe_of(job.document.collection).digest(job.document.declared))
 
 
 @transaction.atomic

@@ -41,5 +41,5 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunPython(create_default_space, delete_default_space),
         migrations.RunSQL(INLINE, OUT_OF_LINE),
-        migrations.RunSQL(DEFAULT.create_index(**HNSW_DEFAULTS), DEFAULT.drop_index()),
+        migrations.RunSQL(DEFAULT.create_index(), DEFAULT.drop_index()),
     ]

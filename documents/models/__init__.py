@@ -3,6 +3,7 @@
 from documents.models.chunk import Chunk
 from documents.models.collection import Collection
 from documents.models.document import Document, StagedDocument
+from documents.models.reembedding import Reembedding
 from documents.models.run import IngestionItem, IngestionRun
 from documents.models.space import EmbeddingSpace
 from documents.models.statistics import LexemeFrequency, LexicalStatistics
@@ -16,5 +17,6 @@ __all__ = [
     "IngestionRun",
     "LexemeFrequency",
     "LexicalStatistics",
+    "Reembedding",
     "StagedDocument",
 ]

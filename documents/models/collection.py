@@ -1,5 +1,6 @@
 """Collections: documents that are cut, embedded and searched alike."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from accounts.models import Workspace
@@ -16,6 +17,13 @@ class Collection(TimestampedModel):
     name = models.CharField(max_length=200)
     description = models.TextField(blank=True)
     space = models.ForeignKey(EmbeddingSpace, models.PROTECT, related_name="collections")
+    former_spaces = ArrayField(
+        models.BigIntegerField(),
+        default=list,
+        blank=True,
+        editable=False,
+        help_text="Spaces that still hold chunks of it while it is re-embedded: searched too.",
+    )
     chunker = models.CharField(max_length=20, default="auto")
     chunker_options = models.JSONField(default=dict, blank=True)
     default_language = models.CharField(

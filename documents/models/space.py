@@ -3,6 +3,7 @@
 from django.db import models
 
 from common.models import TimestampedModel
+from documents.spaces import SpaceSql
 
 
 class EmbeddingSpace(TimestampedModel):
@@ -29,7 +30,6 @@ class EmbeddingSpace(TimestampedModel):
         BINARY = "binary"
 
     class State(models.TextChoices):
-        BUILDING = "building"
         LIVE = "live"
         RETIRED = "retired"
 
@@ -45,10 +45,16 @@ class EmbeddingSpace(TimestampedModel):
     index_options = models.JSONField(default=dict, blank=True)
     precision = models.CharField(max_length=10, choices=Precision, default=Precision.FULL)
     state = models.CharField(max_length=10, choices=State, default=State.LIVE)
+    is_default = models.BooleanField(default=False, help_text="New collections use it.")
 
     class Meta:
         ordering = ["id"]
         constraints = [
+            models.UniqueConstraint(
+                fields=["is_default"],
+                condition=models.Q(is_default=True),
+                name="embeddingspace_default_unique",
+            ),
             models.UniqueConstraint(fields=["name"], name="embeddingspace_name_unique"),
             models.CheckConstraint(
                 condition=models.Q(dimensions__gt=0), name="embeddingspace_dimensions_check"
@@ -57,3 +63,15 @@ class EmbeddingSpace(TimestampedModel):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.model_name}, {self.dimensions})"
+
+    @property
+    def sql(self) -> SpaceSql:
+        """Its SQL."""
+        return SpaceSql(
+            space_id=self.pk,
+            dimensions=self.dimensions,
+            metric=self.metric,
+            index_type=self.index_type,
+            precision=self.precision,
+            options=self.index_options,
+        )

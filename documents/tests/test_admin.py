@@ -2,10 +2,12 @@
 
 import html
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
 from django.apps import apps
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.db import connection, models
@@ -24,6 +26,7 @@ from documents.models import (
     IngestionItem,
     LexemeFrequency,
     LexicalStatistics,
+    Reembedding,
     StagedDocument,
 )
 from documents.tests.factories import (
@@ -91,6 +94,7 @@ def rows() -> dict[type[models.Model], models.Model]:
     statistics.refresh(collection)
     everything: list[Any] = [member.user, member.workspace, member, collection, document, chunk]
     everything += [run, item, staged, EmbeddingSpace.objects.get()]
+    everything += [Reembedding.objects.create(target=EmbeddingSpace.objects.get(), total=7, done=3)]
     everything += [LexicalStatistics.objects.get(), LexemeFrequency.objects.first()]
     return {type(row): row for row in everything}
 
@@ -105,6 +109,7 @@ TOLD: dict[str, list[str]] = {
     "stageddocument": ["Aripiprazole", "2.0"],
     "chunk": ["Nausea is common.", "Aripiprazole"],
     "embeddingspace": ["minilm-384", "384"],
+    "reembedding": ["everything into minilm-384", "3 of 7 chunks (43 %)"],
     "ingestionrun": ["three files", "1 of 3, 1 failed"],
     "ingestionitem": ["locked.pdf", "Remove the password", "three files"],
     "lexicalstatistics": ["Package leaflets", "english"],
@@ -113,6 +118,7 @@ TOLD: dict[str, list[str]] = {
 
 
 def test_every_model_of_ours_is_in_the_admin() -> None:
+    import_module(settings.ROOT_URLCONF)  # finds the admin modules
     missing = [model for model in our_models() if not admin.site.is_registered(model)]
     assert not missing
 
@@ -135,7 +141,7 @@ def test_every_list_and_every_row_has_a_page(
 
 
 def test_rows_that_the_site_writes_are_not_added_by_hand(client: Client) -> None:
-    by_hand = {"user", "workspace", "membership", "collection"}
+    by_hand = {"user", "workspace", "membership", "collection", "embeddingspace"}
     for model in our_models():
         expected = 200 if model._meta.model_name in by_hand else 403
         assert client.get(page_of(model, "add")).status_code == expected, model

@@ -37,8 +37,9 @@ def test_a_bad_setting_is_named(settings: Any, name: str, value: Any, expected: 
 @pytest.mark.django_db
 def test_a_space_is_compared_with_its_embedder(settings: Any) -> None:
     space = EmbeddingSpace.objects.get()
-    assert ids(check_spaces(None, databases=["default"])) == ["documents.W001"]
-    EmbeddingSpace.objects.update(model_name="hashing")
+    assert check_spaces(None, databases=["default"]) == []
+    EmbeddingSpace.objects.update(model_name="another")
+    assert ids(check_spaces(None, databases=["default"])) == ["documents.E005"]
     settings.INFERENCE = {
         "embedder": {"default": {"BACKEND": HASHING, "OPTIONS": {"dimensions": 128}}},
         "reranker": {},

@@ -10,6 +10,7 @@ from documents.models import (
     Chunk,
     Collection,
     Document,
+    EmbeddingSpace,
     IngestionItem,
     IngestionRun,
     StagedDocument,
@@ -55,6 +56,7 @@ def test_every_document_is_ready_exactly_once_after_a_worker_was_killed(
     worker = celery_worker_process
     worker.stop()
     worker.environment["EMBEDDER_BACKEND"] = MODEL
+    EmbeddingSpace.objects.update(model_name="all-MiniLM-L6-v2")
     run = upload(CollectionFactory())
     worker.start()
     wait_until(in_the_middle, what="the worker is in the middle")

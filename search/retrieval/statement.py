@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.spaces import SpaceSql
+from documents.spaces import BINARY_OVERSAMPLING, SpaceSql
 from search.query import Query
 from search.results import Scope
 from search.retrieval.scope import Parameters, scope_conditions
@@ -23,6 +23,8 @@ HEADING_BOOST = 1.0
 #: Lexemes are looked up, rarest first, until they stand in this many chunks. Measured: 300 kept
 #: the quality of looking up all of them.
 LEXEME_BUDGET = 300
+#: So many chunks tell how similar just any chunk is.
+SAMPLE = 200
 #: A single word may stand everywhere; no more chunks than this are scored.
 MAX_CANDIDATES = 5000
 
@@ -38,7 +40,12 @@ class SpaceQuery:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL and its parameters. Rows: (chunk id, lexical score, similarity, in the vector list)."""
+    """SQL and its parameters.
+
+    Rows: (chunk id, lexical score, similarity, in the vector list, space of the chunk, spaces that
+    hold chunks of the scope, usual similarity in each space asked). The last two stand in every
+    row; where nothing was found, in one row without a chunk.
+    """
 
     sql: str
     parameters: Parameters
@@ -64,6 +71,7 @@ def build_statement(
     """
     conditions, parameters = scope_conditions(scope, query)
     parameters["depth"] = depth
+    parameters["oversampled"] = depth * BINARY_OVERSAMPLING
     steps: list[str] = []
     if spaces:
         steps.append(_nearest(spaces, conditions, parameters))
@@ -72,7 +80,8 @@ def build_statement(
         steps += [_piece("terms"), _piece("lexical_candidates").format(scope=conditions)]
         steps.append(_piece("also_nearest") if spaces else "candidate AS (SELECT * FROM found)")
         steps.append(_piece("bm25"))
-    steps.append(_listed(lexical=lexical, vector=bool(spaces)))
+    steps += [_listed(lexical=lexical, vector=bool(spaces)), _piece("spaces")]
+    steps.append(_background(spaces, conditions))
     sql = "WITH\n" + ",\n".join(steps) + "\n" + _selection(lexical=lexical, spaces=spaces)
     return Statement(sql, parameters)
 
@@ -101,18 +110,22 @@ def _nearest(spaces: Sequence[SpaceQuery], conditions: str, parameters: Paramete
 def _nearest_in_space(entry: SpaceQuery, conditions: str, name: str) -> str:
     """Exact: `+ 0` makes the order one that no index can give, so the planner scans the scope.
 
-    Approximate: the expression and the predicate must be the index's to the letter.
+    Approximate: the expression and the predicate must be the index's to the letter. An index of
+    bits is too coarse to rank by: it gives candidates, and the whole vectors decide.
     """
-    distance = _distance(entry.space, name)
-    order = f"({distance}) + 0, chunk.id" if entry.exact else distance
-    return (
-        f"(SELECT chunk.id FROM documents_chunk AS chunk WHERE {entry.space.predicate}"
-        f" AND chunk.embedding IS NOT NULL AND {conditions} ORDER BY {order} LIMIT %(depth)s)"
+    query, space = f"%({name})s", entry.space
+    chunks = (
+        f"FROM documents_chunk AS chunk WHERE {space.predicate}"
+        f" AND chunk.embedding IS NOT NULL AND {conditions}"
     )
-
-
-def _distance(space: SpaceSql, name: str) -> str:
-    return f"({space.operand}) {space.operator} %({name})s::vector({space.dimensions})"
+    exactly = f"ORDER BY ({space.distance(query)}) + 0, id LIMIT %(depth)s"
+    if entry.exact:
+        return f"(SELECT chunk.id {chunks} {exactly})"
+    roughly = f"ORDER BY {space.indexed_distance(query)} LIMIT"
+    if space.precision != "binary":
+        return f"(SELECT chunk.id {chunks} {roughly} %(depth)s)"
+    candidates = f"SELECT chunk.id, embedding {chunks} {roughly} %(oversampled)s"
+    return f"(SELECT id FROM ({candidates}) AS candidate {exactly})"
 
 
 def _listed(*, lexical: bool, vector: bool) -> str:
@@ -130,15 +143,34 @@ def _selection(*, lexical: bool, spaces: Sequence[SpaceQuery]) -> str:
     joins = "JOIN documents_chunk AS chunk USING (id)"
     joins += " LEFT JOIN bm25 USING (id)" if lexical else ""
     joins += " LEFT JOIN nearest USING (id)" if spaces else ""
-    return f"SELECT listed.id, {score}, {_similarity(spaces)}, {near} FROM listed {joins}"
+    found = (
+        f"SELECT listed.id, {score} AS lexical, {_similarity(spaces)} AS similarity,"
+        f" {near} AS near, chunk.space_id FROM listed {joins}"
+    )
+    return (
+        "SELECT found.*, spaces.ids, background.levels"
+        f" FROM spaces CROSS JOIN background LEFT JOIN ({found}) AS found ON true"
+    )
+
+
+def _background(spaces: Sequence[SpaceQuery], conditions: str) -> str:
+    """How similar the query is to just any chunks of the scope, in each of several spaces."""
+    if len(spaces) < 2:
+        return "background AS (SELECT '{}'::float8[] AS levels)"
+    samples = ", ".join(
+        f"(SELECT coalesce(avg(similarity), 0) FROM (SELECT"
+        f" {entry.space.similarity(f'%(vector_{entry.space.space_id})s')} AS similarity"
+        f" FROM documents_chunk AS chunk WHERE {entry.space.predicate}"
+        f" AND chunk.embedding IS NOT NULL AND {conditions} LIMIT {SAMPLE}) AS sample)"
+        for entry in spaces
+    )
+    return f"background AS (SELECT ARRAY[{samples}] AS levels)"
 
 
 def _similarity(spaces: Sequence[SpaceQuery]) -> str:
-    """Higher is better for every metric: 1 - cosine distance, -L2, inner product."""
-    forms = {"cosine": "1 - ({})", "l2": "-({})", "ip": "-({})"}
     cases = " ".join(
-        f"WHEN {entry.space.space_id} THEN "
-        + forms[entry.space.metric].format(_distance(entry.space, f"vector_{entry.space.space_id}"))
+        f"WHEN {entry.space.space_id} THEN"
+        f" {entry.space.similarity(f'%(vector_{entry.space.space_id})s')}"
         for entry in spaces
     )
     return f"CASE chunk.space_id {cases} END" if spaces else "NULL::float8"

@@ -15,7 +15,7 @@ from common.errors import RagsiteError
 from documents import services
 from documents.ingestion.sources import SourceError, discover
 from documents.models import IngestionItem, IngestionRun
-from documents.progress import RunProgress
+from documents.progress import Bar
 from inference.base import InferenceError
 
 PARTIAL = 1
@@ -75,8 +75,8 @@ class Command(BaseCommand):
         }
         if options["queue"]:
             return services.ingest_sources(**arguments)
-        with RunProgress(quiet=options["json"] or not sys.stderr.isatty()) as progress:
-            return services.ingest_inline(**arguments, on_progress=progress.show)
+        with Bar("files", quiet=options["json"] or not sys.stderr.isatty()) as bar:
+            return services.ingest_inline(**arguments, on_progress=bar.show_run)
 
     def _print(self, report: dict[str, Any]) -> None:
         documents, chunks = report["documents"], report["chunks"]

@@ -1,16 +1,13 @@
-"""What one can do with collections and documents."""
+"""Documents: brought in, read whole, removed."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.core.files.base import ContentFile, File
-from django.db import IntegrityError, transaction
-from django.utils.text import slugify
+from django.db import transaction
 
-from accounts.models import Workspace
-from common.errors import Conflict, InvalidInput, NotFound
-from documents.chunkers import CHUNKERS
+from common.errors import InvalidInput
 from documents.ingestion import runs, stages, statistics
 from documents.ingestion.inline import InlineIngestion
 from documents.ingestion.registering import register_documents
@@ -23,16 +20,15 @@ from documents.ingestion.sources import (
     sha256,
     text_source,
 )
-from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import (
     Chunk,
     Collection,
     Document,
-    EmbeddingSpace,
     IngestionItem,
     IngestionRun,
 )
 from documents.parsers.chunk_json import is_chunk_json_name
+from documents.services.media import delete_files
 from documents.tasks import enqueue
 
 MAX_METADATA_CHARACTERS = 20_000
@@ -53,125 +49,6 @@ class DocumentText:
 
     text: str
     chunks: list[Chunk]
-
-
-# --- collections -------------------------------------------------------------------------------
-
-
-def get_collection(*, workspace: Workspace, slug: str) -> Collection:
-    """The collection; raises NotFound that names those there are."""
-    collection = (
-        Collection.objects.select_related("space").filter(workspace=workspace, slug=slug).first()
-    )
-    if collection is None:
-        slugs = list(workspace.collections.order_by("slug").values_list("slug", flat=True)[:20])
-        known = f"There are: {', '.join(slugs)}." if slugs else "There is none yet."
-        raise NotFound(f"There is no collection “{slug}”. {known}")
-    return collection
-
-
-def create_collection(
-    *,
-    workspace: Workspace,
-    name: str,
-    slug: str = "",
-    description: str = "",
-    language: str = "",
-    chunker: str = "auto",
-    chunker_options: dict[str, Any] | None = None,
-) -> Collection:
-    """A new, empty collection in the site's default embedding space."""
-    name = name.strip()
-    slug = slug or slugify(name)
-    if not name:
-        raise InvalidInput("A collection needs a name.", field="name")
-    if not slug or slug != slugify(slug) or len(slug) > 63:
-        raise InvalidInput(
-            "The slug is what stands in the address: lower-case letters, digits and hyphens,"
-            " at most 63.",
-            field="slug",
-        )
-    _check_language(language)
-    if chunker not in CHUNKERS:
-        raise InvalidInput(
-            f"There is no chunker “{chunker}”. There are: {', '.join(CHUNKERS)}.", field="chunker"
-        )
-    try:
-        with transaction.atomic():
-            return Collection.objects.create(
-                workspace=workspace,
-                name=name[:200],
-                slug=slug,
-                description=description,
-                default_language=language,
-                chunker=chunker,
-                chunker_options=chunker_options or {},
-                space=default_space(),
-            )
-    except IntegrityError as error:
-        raise Conflict(f"There is a collection “{slug}” already. Choose another name.") from error
-
-
-def get_or_create_collection(*, workspace: Workspace, slug: str) -> Collection:
-    """The collection with this slug, made with defaults when missing."""
-    try:
-        return get_collection(workspace=workspace, slug=slug)
-    except NotFound:
-        name = slug.replace("-", " ").replace("_", " ").capitalize()
-        return create_collection(workspace=workspace, name=name, slug=slug)
-
-
-def default_space() -> EmbeddingSpace:
-    """The space that new collections use: the first live one."""
-    space = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE).order_by("id").first()
-    if space is None:
-        raise NotFound("There is no live embedding space. Run `manage.py migrate`.")
-    return space
-
-
-def _check_language(language: str) -> None:
-    if language and language not in CONFIGURATIONS and language not in OTHERS:
-        known = ", ".join(sorted(CONFIGURATIONS))
-        raise InvalidInput(
-            f"“{language}” is no language code known here. Use one of {known}, or leave it empty"
-            " to detect each document's language.",
-            field="language",
-        )
-
-
-def update_collection(
-    *,
-    collection: Collection,
-    name: str | None = None,
-    description: str | None = None,
-    language: str | None = None,
-) -> Collection:
-    """Change what is given. A new language holds for documents ingested from now on."""
-    if name is not None:
-        if not name.strip():
-            raise InvalidInput("A collection needs a name.", field="name")
-        collection.name = name.strip()[:200]
-    if description is not None:
-        collection.description = description
-    if language is not None:
-        _check_language(language)
-        collection.default_language = language
-    collection.save(update_fields=["name", "description", "default_language", "updated_at"])
-    return collection
-
-
-def delete_collection(*, collection: Collection) -> None:
-    """Remove the collection with everything in it: rows, vectors, statistics, stored files."""
-    files = list(collection.documents.exclude(file="").values_list("file", flat=True))
-    with transaction.atomic():
-        # The chunks by one statement: collecting them as objects would load every one.
-        Chunk.objects.filter(collection=collection)._raw_delete("default")
-        collection.lexeme_frequencies.all()._raw_delete("default")
-        collection.delete()
-        transaction.on_commit(lambda: _delete_files(files))
-
-
-# --- documents ---------------------------------------------------------------------------------
 
 
 def ingest_uploads(
@@ -291,7 +168,7 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun) -> int | None
     # The name decides nothing about the path: it is kept in `source`.
     document.file.save(f"{document.id}", ContentFile(data), save=True)
     if replaced:
-        transaction.on_commit(lambda: _delete_files([replaced]))
+        transaction.on_commit(lambda: delete_files([replaced]))
     return document.id
 
 
@@ -337,15 +214,9 @@ def delete_document(*, document: Document) -> None:
             error="The document was deleted before it was ingested.",
         )
         document.delete()
-        transaction.on_commit(lambda: _delete_files(files))
+        transaction.on_commit(lambda: delete_files(files))
     for run_id in run_ids:
         stages.finish_run(run_id)
-
-
-def _delete_files(names: Sequence[str]) -> None:
-    storage = Document._meta.get_field("file").storage
-    for name in names:
-        storage.delete(name)
 
 
 def document_text(document: Document) -> DocumentText:
@@ -368,8 +239,3 @@ def document_text(document: Document) -> DocumentText:
         parts.append(chunk.text[length - chunk.start :])
         length = max(length, chunk.end)
     return DocumentText(text="".join(parts), chunks=chunks)
-
-
-def chunk_count(*, collection: Collection) -> int:
-    """How many chunks of the collection are searchable."""
-    return Chunk.objects.filter(collection=collection).count()

@@ -1,0 +1,105 @@
+"""`manage.py reembed --to SPACE`: move chunks to another model while people search."""
+
+import json
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
+from common.checks import SETTINGS
+from common.errors import RagsiteError
+from documents import services
+from documents.models import Collection, EmbeddingSpace, Reembedding
+from documents.progress import Bar
+from inference.base import InferenceError
+
+State = Reembedding.State
+STOPPED = 1
+FATAL = 2
+
+
+class Command(BaseCommand):
+    requires_system_checks = [SETTINGS]
+
+    help = (
+        "Embed everything, or one collection, with another model. Searches find every document all"
+        " the while, in the old space or the new one. It can be stopped or killed and started"
+        " again. Exit code: 0 done, 1 stopped, 2 it cannot be done."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--to", metavar="SPACE", help="see `manage.py spaces list`")
+        parser.add_argument("--collection", help="slug; all collections where it is left out")
+        parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        parser.add_argument(
+            "--queue", action="store_true", help="leave the work to the embedding workers"
+        )
+        parser.add_argument("--cancel", action="store_true", help="stop what is running")
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            target = services.get_space(options["to"]) if options["to"] else None
+            if options["cancel"]:
+                self._cancel(target)
+                return
+            if target is None:
+                raise CommandError("Say where to: --to SPACE. See `manage.py spaces list`.")
+            row = self._reembed(target, options)
+        except (RagsiteError, InferenceError) as error:
+            raise CommandError(str(error), returncode=FATAL) from error
+        except KeyboardInterrupt:
+            self.stderr.write("stopped; start it again to go on. Both spaces are searched.")
+            sys.exit(STOPPED)
+        self._report(row, as_json=options["json"], queued=options["queue"])
+
+    def _cancel(self, target: EmbeddingSpace | None) -> None:
+        stopped = services.cancel_reembedding(target=target)
+        for row in stopped:
+            self.stdout.write(
+                f"stopped: {row}, {row.done:,} of {row.total:,} chunks. Go on with `manage.py"
+                f" reembed --to {row.target.name}`, or go back to another space the same way."
+            )
+        if not stopped:
+            self.stdout.write("nothing is being re-embedded")
+
+    def _reembed(self, target: EmbeddingSpace, options: dict[str, Any]) -> Reembedding:
+        collection = self._collection(options)
+        if options["queue"]:
+            return services.reembed_in_queue(target=target, collection=collection)
+        quiet = options["json"] or not sys.stderr.isatty()
+        with Bar("chunks", quiet=quiet) as bar:
+            return services.reembed_here(
+                target=target,
+                collection=collection,
+                on_progress=lambda row: bar.show(row.done, row.total),
+            )
+
+    def _collection(self, options: dict[str, Any]) -> Collection | None:
+        if not options["collection"]:
+            return None
+        workspace = get_or_create_workspace(slug=options["workspace"])
+        return services.get_collection(workspace=workspace, slug=options["collection"])
+
+    def _report(self, row: Reembedding, *, as_json: bool, queued: bool) -> None:
+        if as_json:
+            report = {
+                "to": row.target.name,
+                "state": row.state,
+                "total": row.total,
+                "done": row.done,
+                "refused": len(row.refused),
+                "error": row.error,
+            }
+            self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
+        else:
+            self.stdout.write(f"{row}: {row.done:,} of {row.total:,} chunks moved ({row.state})")
+        if row.error:
+            self.stderr.write(row.error)
+        if row.state == State.FAILED:
+            sys.exit(FATAL)
+        if row.state == State.STOPPED or (row.state == State.RUNNING and not queued):
+            self.stderr.write("it was stopped, or goes on in another process")
+            sys.exit(STOPPED)

@@ -1,0 +1,171 @@
+"""`manage.py spaces list|add|build-index|drop|stats`: the embedding spaces of the site."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.template.defaultfilters import filesizeformat
+
+from common.checks import SETTINGS
+from common.errors import RagsiteError
+from documents import services
+from documents.services import SpaceReport
+from documents.spaces import INDEX_TYPES, METRICS, PRECISIONS
+from inference.base import InferenceError
+
+
+class Command(BaseCommand):
+    requires_system_checks = [SETTINGS]
+
+    help = (
+        "Embedding spaces: which model's vectors there are, and how they are indexed. To move"
+        " chunks from one to another use `manage.py reembed`."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        listing = actions.add_parser("list", help="all spaces")
+        listing.add_argument("--json", action="store_true")
+        stats = actions.add_parser("stats", help="what a space holds, or each of them")
+        stats.add_argument("name", nargs="?", default="")
+        stats.add_argument("--json", action="store_true")
+        add = actions.add_parser("add", help="a new, empty space for an embedder's vectors")
+        add.add_argument("name", help="lower-case letters, digits, hyphens")
+        add.add_argument("--embedder", default="default", help="alias of INFERENCE['embedder']")
+        add.add_argument("--metric", default="cosine", choices=METRICS)
+        add.add_argument("--index", default="hnsw", choices=INDEX_TYPES)
+        add.add_argument(
+            "--precision",
+            choices=PRECISIONS,
+            help="of the index; the finest that the dimensions allow where it is left out",
+        )
+        for option, meaning in (
+            ("m", "HNSW: links of a vector (16)"),
+            ("ef-construction", "HNSW: candidates at building (64)"),
+            ("ef-search", "HNSW: candidates at searching (200 at least)"),
+            ("lists", "IVFFlat: lists (one for 1,000 rows)"),
+            ("probes", "IVFFlat: lists looked at (their root, 10 at least)"),
+        ):
+            add.add_argument(f"--{option}", type=int, help=meaning)
+        add.add_argument("--instruction", default="", help="what queries tell the model to find")
+        build = actions.add_parser("build-index", help="build its index while people search")
+        build.add_argument("name")
+        build.add_argument("--rebuild", action="store_true", help="also where there is one")
+        drop = actions.add_parser("drop", help="remove a space that nobody uses")
+        drop.add_argument("name")
+
+    def handle(self, *args: Any, action: str, **options: Any) -> None:
+        act = {
+            "list": self._list,
+            "stats": self._stats,
+            "add": self._add,
+            "build-index": self._build_index,
+            "drop": self._drop,
+        }[action]
+        try:
+            act(options)
+        except (RagsiteError, InferenceError) as error:
+            raise CommandError(str(error), returncode=2) from error
+
+    def _list(self, options: dict[str, Any]) -> None:
+        reports = services.space_reports()
+        if options["json"]:
+            self._json([report_of(report) for report in reports])
+            return
+        rows = [("name", "model", "dimensions", "metric", "index", "state", "chunks")]
+        rows += [
+            (
+                f"{report.space.name} *" if report.space.is_default else report.space.name,
+                report.space.model_name,
+                str(report.space.dimensions),
+                report.space.metric,
+                index_in_words(report),
+                report.space.state,
+                f"{report.chunks:,}",
+            )
+            for report in reports
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
+            self.stdout.write("  ".join(cells).rstrip())
+        self.stdout.write("* new collections use it")
+
+    def _stats(self, options: dict[str, Any]) -> None:
+        reports = [report_of(report) for report in services.space_reports(name=options["name"])]
+        if options["json"]:
+            self._json(reports)
+            return
+        for report in reports:
+            for name, value in report.items():
+                self.stdout.write(f"{name.replace('_', ' '):18} {value}")
+            self.stdout.write("")
+
+    def _add(self, options: dict[str, Any]) -> None:
+        names = ("m", "ef_construction", "ef_search", "lists", "probes")
+        space, remarks = services.add_space(
+            name=options["name"],
+            embedder=options["embedder"],
+            metric=options["metric"],
+            index_type=options["index"],
+            precision=options["precision"],
+            options={name: options[name] for name in names if options[name] is not None},
+            query_instruction=options["instruction"],
+        )
+        for remark in remarks:
+            self.stderr.write(remark)
+        self.stdout.write(f"{space}: {space.index_type}, {space.precision}, {space.metric}.")
+        self.stdout.write(f"To use it: manage.py reembed --to {space.name}")
+
+    def _build_index(self, options: dict[str, Any]) -> None:
+        space = services.get_space(options["name"])
+        built = services.build_space_index(space=space, rebuild=options["rebuild"])
+        self.stdout.write("built" if built else "there is one already; --rebuild makes it anew")
+
+    def _drop(self, options: dict[str, Any]) -> None:
+        services.drop_space(space=services.get_space(options["name"]))
+        self.stdout.write("dropped")
+
+    def _json(self, reports: list[dict[str, Any]]) -> None:
+        self.stdout.write(json.dumps(reports, ensure_ascii=False, indent=2))
+
+
+def index_in_words(report: SpaceReport) -> str:
+    """Type, precision, size; or why there is none."""
+    space = report.space
+    if space.index_type == space.IndexType.NONE:
+        return "none (exact)"
+    kind = f"{space.index_type} {space.precision}"
+    if report.index is None:
+        return f"{kind}, not built"
+    if not report.index.valid:
+        return f"{kind}, broken: build-index"
+    return f"{kind}, {filesizeformat(report.index.bytes)}".replace("\xa0", " ")
+
+
+def report_of(report: SpaceReport) -> dict[str, Any]:
+    """What a program wants to know of a space."""
+    space = report.space
+    return {
+        "name": space.name,
+        "embedder": space.embedder,
+        "model": space.model_name,
+        "dimensions": space.dimensions,
+        "metric": space.metric,
+        "precision": space.precision,
+        "index": space.index_type,
+        "index_options": space.index_options,
+        "index_state": _state(report),
+        "index_bytes": report.index.bytes if report.index else 0,
+        "state": space.state,
+        "default": space.is_default,
+        "collections": report.collections,
+        "chunks": report.chunks,
+    }
+
+
+def _state(report: SpaceReport) -> str:
+    if report.index is None:
+        return "none"
+    return "valid" if report.index.valid else "broken"

@@ -1,0 +1,124 @@
+"""Collections: found, made, changed, removed."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils.text import slugify
+
+from accounts.models import Workspace
+from common.errors import Conflict, InvalidInput, NotFound
+from documents.chunkers import CHUNKERS
+from documents.languages import CONFIGURATIONS, OTHERS
+from documents.models import Chunk, Collection
+from documents.services.media import delete_files
+from documents.services.spaces import default_space
+
+
+def get_collection(*, workspace: Workspace, slug: str) -> Collection:
+    """The collection; raises NotFound that names those there are."""
+    collection = (
+        Collection.objects.select_related("space").filter(workspace=workspace, slug=slug).first()
+    )
+    if collection is None:
+        slugs = list(workspace.collections.order_by("slug").values_list("slug", flat=True)[:20])
+        known = f"There are: {', '.join(slugs)}." if slugs else "There is none yet."
+        raise NotFound(f"There is no collection “{slug}”. {known}")
+    return collection
+
+
+def create_collection(
+    *,
+    workspace: Workspace,
+    name: str,
+    slug: str = "",
+    description: str = "",
+    language: str = "",
+    chunker: str = "auto",
+    chunker_options: dict[str, Any] | None = None,
+) -> Collection:
+    """A new, empty collection in the site's default embedding space."""
+    name = name.strip()
+    slug = slug or slugify(name)
+    if not name:
+        raise InvalidInput("A collection needs a name.", field="name")
+    if not slug or slug != slugify(slug) or len(slug) > 63:
+        raise InvalidInput(
+            "The slug is what stands in the address: lower-case letters, digits and hyphens,"
+            " at most 63.",
+            field="slug",
+        )
+    _check_language(language)
+    if chunker not in CHUNKERS:
+        raise InvalidInput(
+            f"There is no chunker “{chunker}”. There are: {', '.join(CHUNKERS)}.", field="chunker"
+        )
+    try:
+        with transaction.atomic():
+            return Collection.objects.create(
+                workspace=workspace,
+                name=name[:200],
+                slug=slug,
+                description=description,
+                default_language=language,
+                chunker=chunker,
+                chunker_options=chunker_options or {},
+                space=default_space(),
+            )
+    except IntegrityError as error:
+        raise Conflict(f"There is a collection “{slug}” already. Choose another name.") from error
+
+
+def get_or_create_collection(*, workspace: Workspace, slug: str) -> Collection:
+    """The collection with this slug, made with defaults when missing."""
+    try:
+        return get_collection(workspace=workspace, slug=slug)
+    except NotFound:
+        name = slug.replace("-", " ").replace("_", " ").capitalize()
+        return create_collection(workspace=workspace, name=name, slug=slug)
+
+
+def _check_language(language: str) -> None:
+    if language and language not in CONFIGURATIONS and language not in OTHERS:
+        known = ", ".join(sorted(CONFIGURATIONS))
+        raise InvalidInput(
+            f"“{language}” is no language code known here. Use one of {known}, or leave it empty"
+            " to detect each document's language.",
+            field="language",
+        )
+
+
+def update_collection(
+    *,
+    collection: Collection,
+    name: str | None = None,
+    description: str | None = None,
+    language: str | None = None,
+) -> Collection:
+    """Change what is given. A new language holds for documents ingested from now on."""
+    if name is not None:
+        if not name.strip():
+            raise InvalidInput("A collection needs a name.", field="name")
+        collection.name = name.strip()[:200]
+    if description is not None:
+        collection.description = description
+    if language is not None:
+        _check_language(language)
+        collection.default_language = language
+    collection.save(update_fields=["name", "description", "default_language", "updated_at"])
+    return collection
+
+
+def delete_collection(*, collection: Collection) -> None:
+    """Remove the collection with everything in it: rows, vectors, statistics, stored files."""
+    files = list(collection.documents.exclude(file="").values_list("file", flat=True))
+    with transaction.atomic():
+        # The chunks by one statement: collecting them as objects would load every one.
+        Chunk.objects.filter(collection=collection)._raw_delete("default")
+        collection.lexeme_frequencies.all()._raw_delete("default")
+        collection.delete()
+        transaction.on_commit(lambda: delete_files(files))
+
+
+def chunk_count(*, collection: Collection) -> int:
+    """How many chunks of the collection are searchable."""
+    return Chunk.objects.filter(collection=collection).count()

@@ -1,0 +1,228 @@
+"""Embedding spaces: made, indexed, measured, left, removed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils.text import slugify
+
+from common.errors import Conflict, InvalidInput, NotFound
+from documents.ingestion import reembedding
+from documents.ingestion.indexes import IndexState, build_index, drop_index, index_states
+from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
+from documents.spaces import HNSW_DEFAULTS, INDEX_TYPES, METRICS, PRECISIONS, checked_index
+from documents.tasks import build_space_index as build_space_index_later
+from documents.tasks import enqueue_reembedding
+from inference.base import Embedder, InferenceError
+from inference.handler import embedders
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceReport:
+    """A space as it is in the database. `index` is None where none is built."""
+
+    space: EmbeddingSpace
+    chunks: int
+    collections: int
+    index: IndexState | None
+
+
+def get_space(name: str) -> EmbeddingSpace:
+    """The space; raises NotFound that names those there are."""
+    space = EmbeddingSpace.objects.filter(name=name).first()
+    if space is None:
+        names = ", ".join(EmbeddingSpace.objects.values_list("name", flat=True)) or "none yet"
+        raise NotFound(f"There is no embedding space “{name}”. There are: {names}.")
+    return space
+
+
+def default_space() -> EmbeddingSpace:
+    """The space that new collections use.
+
+    On a site without a single chunk it follows the configured default embedder: who configures
+    another model before the first document need not know of spaces.
+    """
+    space = EmbeddingSpace.objects.filter(is_default=True).first()
+    if space is None:
+        raise NotFound("There is no default embedding space. Run `manage.py migrate`.")
+    if Chunk.objects.exists():
+        return space
+    try:
+        embedder = embedders[space.embedder]
+        fits = (embedder.dimensions, embedder.model_name) == (space.dimensions, space.model_name)
+    except InferenceError:
+        return space  # whoever embeds will be told
+    return space if fits else _replace_empty(space, embedder)
+
+
+@transaction.atomic
+def _replace_empty(space: EmbeddingSpace, embedder: Embedder) -> EmbeddingSpace:
+    EmbeddingSpace.objects.filter(pk=space.pk).update(
+        is_default=False, state=EmbeddingSpace.State.RETIRED
+    )
+    name = slugify(f"{embedder.model_name.rpartition('/')[2]}-{embedder.dimensions}")[-60:]
+    taken = EmbeddingSpace.objects.filter(name=name).exists()
+    new, _ = add_space(name=f"{name}-2" if taken else name, embedder=space.embedder)
+    EmbeddingSpace.objects.filter(pk=new.pk).update(is_default=True)
+    Collection.objects.filter(space=space).update(space=new)
+    new.is_default = True
+    return new
+
+
+def add_space(
+    *,
+    name: str,
+    embedder: str = "default",
+    metric: str = "cosine",
+    index_type: str = "hnsw",
+    precision: str | None = None,
+    options: Mapping[str, int] | None = None,
+    query_instruction: str = "",
+) -> tuple[EmbeddingSpace, list[str]]:
+    """A new, empty space for an embedder's vectors, and remarks on what was chosen for it.
+
+    `precision` None takes the finest that can be indexed. The index is built when chunks come.
+    Raises InvalidInput, Conflict, and InferenceError where the embedder cannot be asked.
+    """
+    if not name or name != slugify(name) or len(name) > 63:
+        raise InvalidInput(
+            "A space's name has lower-case letters, digits and hyphens, at most 63.", field="name"
+        )
+    _one_of("metric", metric, METRICS)
+    _one_of("index", index_type, INDEX_TYPES)
+    if precision is not None:
+        _one_of("precision", precision, PRECISIONS)
+    model = embedders[embedder]
+    index_type, chosen, remarks = checked_index(
+        dimensions=model.dimensions,
+        index_type=index_type,
+        precision=precision,
+        options=options or {},
+    )
+    defaults = HNSW_DEFAULTS if index_type == "hnsw" else {}
+    try:
+        with transaction.atomic():
+            space = EmbeddingSpace.objects.create(
+                name=name,
+                embedder=embedder,
+                model_name=model.model_name,
+                dimensions=model.dimensions,
+                metric=metric,
+                query_instruction=query_instruction,
+                index_type=index_type,
+                index_options={**defaults, **(options or {})},
+                precision=chosen,
+            )
+    except IntegrityError as error:
+        raise Conflict(f"There is a space “{name}” already. Choose another name.") from error
+    return space, remarks
+
+
+def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InvalidInput(f"There is no {what} “{value}”. Use {', '.join(known)}.", field=what)
+
+
+def space_reports(*, name: str = "", count: bool = True) -> list[SpaceReport]:
+    """All spaces, or the named one, with what they hold. `count` reads every chunk's entry."""
+    spaces = [get_space(name)] if name else list(EmbeddingSpace.objects.all())
+    states = index_states(spaces)
+    return [
+        SpaceReport(
+            space=space,
+            chunks=Chunk.objects.filter(space=space).count() if count else 0,
+            collections=Collection.objects.filter(space=space).count(),
+            index=states.get(space.pk),
+        )
+        for space in spaces
+    ]
+
+
+def build_space_index(*, space: EmbeddingSpace, rebuild: bool = False) -> bool:
+    """Build the index without locking anybody out; False where there was nothing to do."""
+    _refuse_unindexed(space)
+    return build_index(space, rebuild=rebuild)
+
+
+def build_space_index_in_queue(*, space: EmbeddingSpace) -> None:
+    """The same by a worker; returns at once."""
+    _refuse_unindexed(space)
+    build_space_index_later.delay(space.pk)
+
+
+def _refuse_unindexed(space: EmbeddingSpace) -> None:
+    if space.index_type == EmbeddingSpace.IndexType.NONE:
+        raise InvalidInput(f"Space {space.name} is searched exactly: it has no index to build.")
+
+
+def change_instruction(*, space: EmbeddingSpace, instruction: str) -> None:
+    """What queries tell the model to find. Documents are embedded without it, so nothing moves."""
+    EmbeddingSpace.objects.filter(pk=space.pk).update(query_instruction=instruction)
+
+
+def drop_space(*, space: EmbeddingSpace) -> None:
+    """Remove a space that nobody uses, with its index. Raises Conflict where it is in use."""
+    if reembedding.in_use(space):
+        raise Conflict(
+            f"Space {space.name} is in use. Re-embed into another one first:"
+            " `manage.py reembed --to NAME`."
+        )
+    drop_index(space)
+    space.delete()
+
+
+# --- re-embedding --------------------------------------------------------------------------------
+
+
+def reembed_here(
+    *,
+    target: EmbeddingSpace,
+    collection: Collection | None = None,
+    on_progress: Callable[[Reembedding], Any] = lambda row: None,
+) -> Reembedding:
+    """Move a collection, or all, into `target`, in this process; or finish what was begun.
+
+    Ends early where somebody stops it or goes on with it. Raises Conflict and InferenceError.
+    """
+    row = reembedding.start(target=target, collection=collection)
+    token = reembedding.take(row)
+    if reembedding.builds_index_first(row):
+        reembedding.index(row, token=token)
+    after: int | None = 0
+    try:
+        while after is not None:
+            on_progress(row)
+            after = reembedding.advance(row, token=token, after=after)
+            row.refresh_from_db()
+    except reembedding.TakenOver:
+        row.refresh_from_db()
+    except InferenceError as error:
+        reembedding.stop(row, error=str(error))
+        raise
+    except KeyboardInterrupt:
+        reembedding.stop(row)
+        raise
+    on_progress(row)
+    return row
+
+
+def reembed_in_queue(
+    *, target: EmbeddingSpace, collection: Collection | None = None, user: Any = None
+) -> Reembedding:
+    """The same on the `embed` queue; returns at once."""
+    row = reembedding.start(target=target, collection=collection, user=user)
+    enqueue_reembedding(row, reembedding.take(row))
+    return row
+
+
+def cancel_reembedding(*, target: EmbeddingSpace | None = None) -> list[Reembedding]:
+    """Stop what is running, into `target` or at all, after its batch; returns what was stopped.
+
+    What has moved stays where it is and both spaces are searched, until somebody goes on or goes
+    back.
+    """
+    running = Reembedding.objects.filter(state=Reembedding.State.RUNNING)
+    if target is not None:
+        running = running.filter(target=target)
+    return [row for row in running.select_related("target") if reembedding.stop(row)]

@@ -1,0 +1,158 @@
+"""Embedding spaces: what can be indexed, how it is found, and the command."""
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import InvalidInput
+from documents import services
+from documents.ingestion.indexes import build_index, index_states
+from documents.models import EmbeddingSpace
+from documents.spaces import INDEX_TYPES, MAX_DIMENSIONS, PRECISIONS, checked_index
+
+HASHING = "inference.backends.hashing.HashingEmbedder"
+DIMENSIONS = {"default": 384, "wide": 768, "huge": 3072, "vast": 5000}
+
+
+@pytest.fixture(autouse=True)
+def _embedders(settings: Any) -> None:
+    settings.INFERENCE = {
+        "embedder": {
+            alias: {"BACKEND": HASHING, "OPTIONS": {"dimensions": dimensions}}
+            for alias, dimensions in DIMENSIONS.items()
+        },
+        "reranker": {},
+    }
+
+
+@given(
+    dimensions=st.integers(1, 100_000),
+    index_type=st.sampled_from(INDEX_TYPES),
+    precision=st.sampled_from([None, *PRECISIONS]),
+)
+def test_no_index_is_chosen_that_cannot_be_built(
+    dimensions: int, index_type: str, precision: str | None
+) -> None:
+    asked: dict[str, Any] = {
+        "dimensions": dimensions,
+        "index_type": index_type,
+        "precision": precision,
+    }
+    if index_type != "none" and precision and dimensions > MAX_DIMENSIONS[precision]:
+        with pytest.raises(InvalidInput, match="Use "):
+            checked_index(**asked, options={})
+        return
+    kind, chosen, remarks = checked_index(**asked, options={})
+    assert kind == "none" or dimensions <= MAX_DIMENSIONS[chosen]
+    assert precision in (None, chosen)
+    changed = kind != index_type or (precision is None and chosen != "full")
+    assert bool(remarks) == changed
+
+
+@pytest.mark.parametrize(
+    ("index_type", "options"),
+    [("hnsw", {"lists": 3}), ("ivfflat", {"m": 4}), ("hnsw", {"m": 0}), ("hnsw", {"m": "16"})],
+)
+def test_options_that_mean_nothing_to_an_index_are_refused(
+    index_type: str, options: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidInput):
+        checked_index(dimensions=8, index_type=index_type, precision=None, options=options)
+
+
+def call(*words: str) -> tuple[str, str]:
+    out, err = StringIO(), StringIO()
+    call_command("spaces", *words, stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+@pytest.mark.django_db
+def test_more_dimensions_than_an_index_takes_move_to_the_next_precision_with_a_word() -> None:
+    out, err = call("add", "huge", "--embedder", "huge")
+    space = services.get_space("huge")
+    assert (space.precision, space.dimensions) == ("half", 3072)
+    assert "half precision" in err
+    assert "reembed --to huge" in out
+    assert call("add", "vast", "--embedder", "vast")[1]
+    assert services.get_space("vast").precision == "binary"
+
+
+@pytest.mark.django_db
+def test_a_precision_that_was_asked_for_and_cannot_be_is_refused() -> None:
+    with pytest.raises(CommandError, match=r"2,000 dimensions at most, not 3,072.*half"):
+        call("add", "huge", "--embedder", "huge", "--precision", "full")
+    assert not EmbeddingSpace.objects.filter(name="huge").exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["add", "Not a name"], "lower-case"),
+        (["add", "minilm-384"], "already"),
+        (["add", "new", "--embedder", "nobody"], "no embedder is called 'nobody'"),
+        (["add", "new", "--lists", "7"], "knows no option “lists”"),
+        (["drop", "minilm-384"], "in use"),
+        (["drop", "nothing"], "There are: minilm-384"),
+        (["stats", "nothing"], "There are: minilm-384"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(words: list[str], told: str) -> None:
+    with pytest.raises(CommandError, match=told):
+        call(*words)
+
+
+@pytest.mark.django_db
+def test_spaces_are_listed_with_what_they_hold() -> None:
+    call("add", "wide", "--embedder", "wide", "--index", "ivfflat")
+    text, _ = call("list")
+    assert "minilm-384 *" in text
+    assert "ivfflat full, not built" in text
+    old, new = json.loads(call("list", "--json")[0])
+    assert (old["index_state"], old["default"], old["chunks"]) == ("valid", True, 0)
+    assert (new["dimensions"], new["index_state"], new["state"]) == (768, "none", "live")
+    assert "768" in call("stats", "wide")[0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_unused_space_is_dropped_with_its_index() -> None:
+    call("add", "wide", "--embedder", "wide")
+    space = services.get_space("wide")
+    assert call("build-index", "wide")[0] == "built\n"
+    assert "one already" in call("build-index", "wide")[0]
+    assert call("build-index", "wide", "--rebuild")[0] == "built\n"
+    assert index_states([space])[space.pk].valid
+    call("drop", "wide")
+    assert not EmbeddingSpace.objects.filter(name="wide").exists()
+    assert index_states([space]) == {}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_index_whose_building_broke_off_is_not_trusted_and_is_built_anew() -> None:
+    space = EmbeddingSpace.objects.get()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass",
+            [space.sql.index_name],
+        )
+    assert "broken" in call("list")[0]
+    assert build_index(space)
+    assert index_states([space])[space.pk].valid
+
+
+@pytest.mark.django_db
+def test_a_site_without_documents_follows_the_configured_model(settings: Any) -> None:
+    settings.INFERENCE = {
+        "embedder": {"default": {"BACKEND": HASHING, "OPTIONS": {"dimensions": 96}}},
+        "reranker": {},
+    }
+    space = services.default_space()
+    assert (space.dimensions, space.is_default, space.state) == (96, True, "live")
+    assert services.default_space() == space
+    assert EmbeddingSpace.objects.get(name="minilm-384").state == "retired"

@@ -1,0 +1,217 @@
+"""Searching in one space and in two: indexes, precisions, metrics, and chunks on the move."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from django.db import connection
+
+from documents import services
+from documents.ingestion import reembedding
+from documents.ingestion.indexes import build_index
+from documents.ingestion.sources import text_source
+from documents.models import Chunk, Collection, EmbeddingSpace
+from documents.services import ingest_inline
+from documents.tests.factories import CollectionFactory, DocumentFactory
+from inference.backends.hashing import HashingEmbedder
+from inference.base import BackendUnavailable
+from search.query import parse_query
+from search.results import SearchResult
+from search.retrieval.arms import _run
+from search.retrieval.joining import on_one_scale
+from search.retrieval.spaces import SpaceQueries
+from search.retrieval.statement import SpaceQuery, build_statement
+from search.services import search, site_scope
+
+ROWS = 400
+
+
+@pytest.fixture
+def fill(transactional_db: None) -> Callable[..., tuple[EmbeddingSpace, Any]]:
+    def make(**options: Any) -> tuple[EmbeddingSpace, Any]:
+        """A space of clustered vectors, as texts have them, indexed; and the vectors."""
+        space, _ = services.add_space(name="tried", **options)
+        collection = CollectionFactory(space=space)
+        document = DocumentFactory(collection=collection)
+        random = np.random.default_rng(5)
+        centres = random.normal(size=(20, space.dimensions))
+        vectors = centres[random.integers(0, 20, ROWS)] + 0.6 * random.normal(
+            size=(ROWS, space.dimensions)
+        )
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        Chunk.objects.bulk_create(
+            Chunk(
+                workspace=collection.workspace,
+                collection=collection,
+                document=document,
+                space=space,
+                ordinal=ordinal,
+                text=f"passage {ordinal}",
+                start=ordinal,
+                end=ordinal + 1,
+                language="simple",
+                embedding=vector.astype(np.float32),
+                content_sha256=str(ordinal),
+            )
+            for ordinal, vector in enumerate(vectors)
+        )
+        build_index(space)
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE documents_chunk")
+        return space, vectors
+
+    return make
+
+
+@pytest.mark.parametrize("metric", ["cosine", "l2", "ip"])
+@pytest.mark.parametrize("precision", ["full", "half", "binary"])
+@pytest.mark.parametrize("index_type", ["hnsw", "ivfflat"])
+def test_every_index_is_used_and_finds_the_nearest(
+    fill: Callable[..., Any], settings: Any, index_type: str, precision: str, metric: str
+) -> None:
+    space, vectors = fill(index_type=index_type, precision=precision, metric=metric)
+    scope = site_scope(workspace=Collection.objects.get(space=space).workspace)
+    query = vectors[3] + 0.02 * np.random.default_rng(1).normal(size=space.dimensions)
+    query = (query / np.linalg.norm(query)).astype(np.float32)
+
+    def nearest(exact: bool) -> tuple[list[Any], str]:
+        spaces = (SpaceQuery(space.sql, query, exact=exact),)
+        asked = {"scope": scope, "depth": 10, "lexical": False}
+        found = _run(parse_query("x"), **asked, spaces=SpaceQueries(queries=spaces, probes=10))
+        assert found.needed == {space.pk}
+        statement = build_statement(parse_query("x"), **asked, spaces=spaces)
+        with connection.cursor() as cursor:
+            # On a few hundred rows reading all of them is rightly taken for cheaper.
+            cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
+            cursor.execute("SET enable_sort = off")
+            cursor.execute("EXPLAIN " + statement.sql, statement.parameters)
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+            cursor.execute("RESET enable_seqscan; RESET enable_bitmapscan; RESET enable_sort")
+        return sorted(found.rows, key=lambda row: -(row.similarity or 0)), plan
+
+    exact, plan = nearest(exact=True)
+    assert space.sql.index_name not in plan
+    found, plan = nearest(exact=False)
+    assert space.sql.index_name in plan
+    ordinals = dict(Chunk.objects.values_list("id", "ordinal"))
+    truth = np.argsort(-(vectors @ query))[:10]
+    assert [ordinals[row.chunk_id] for row in exact] == list(truth)
+    for row in exact:
+        expected = vectors[ordinals[row.chunk_id]] @ query
+        assert row.similarity == pytest.approx(expected, abs=1e-5)
+    assert len({row.chunk_id for row in found} & {row.chunk_id for row in exact}) >= 9
+
+
+WIDE = {
+    "default": {"BACKEND": "inference.backends.hashing.HashingEmbedder"},
+    "wide": {
+        "BACKEND": "inference.backends.hashing.HashingEmbedder",
+        "OPTIONS": {"dimensions": 768},
+    },
+}
+SUBJECTS = ("otter", "heron", "beaver", "salmon", "badger", "falcon", "marten", "plover")
+TEXTS = {
+    f"{subject}-{number}": f"The {subject} of river {number} sleeps by day."
+    for subject in SUBJECTS
+    for number in range(40)
+}
+
+
+@pytest.fixture
+def collection(transactional_db: None, media_root: Any, settings: Any) -> Collection:
+    settings.INFERENCE = {"embedder": WIDE, "reranker": {}}
+    collection = CollectionFactory(slug="notes", default_language="en")
+    sources = [text_source(key, text) for key, text in TEXTS.items()]
+    ingest_inline(collection=collection, sources=sources)
+    return collection
+
+
+def find(collection: Collection, query: str, **options: Any) -> SearchResult:
+    scope = site_scope(workspace=collection.workspace)
+    return search(query, scope=scope, **{"mode": "vector", "k": 1, **options})
+
+
+def half_moved(collection: Collection) -> reembedding.Reembedding:
+    services.add_space(name="wide", embedder="wide")
+    row = reembedding.start(target=services.get_space("wide"))
+    reembedding.advance(row, token=reembedding.take(row))
+    reembedding.stop(row)
+    moved = Chunk.objects.filter(space=row.target).count()
+    assert 0 < moved < len(TEXTS)
+    return row
+
+
+def test_while_chunks_move_every_one_is_found_in_its_own_space(collection: Collection) -> None:
+    half_moved(collection)
+    for mode in ("vector", "hybrid"):
+        for key, text in list(TEXTS.items())[::7]:
+            (hit,) = find(collection, text, mode=mode).hits
+            assert hit.document_key == key
+            assert hit.similarity == pytest.approx(1, abs=0.05)
+
+
+def test_ranks_of_two_spaces_are_one_list_and_nobody_comes_twice(collection: Collection) -> None:
+    half_moved(collection)
+    result = find(collection, "the otter sleeps", k=100)
+    assert len({hit.chunk_id for hit in result.hits}) == 100
+    ranks = [hit.ranks["vector"] for hit in result.hits]
+    assert ranks == list(range(1, 101))
+    assert {hit.document_key.partition("-")[0] for hit in result.hits[:30]} == {"otter"}
+
+
+def test_a_space_whose_model_is_down_leaves_the_other_one(
+    collection: Collection, settings: Any
+) -> None:
+    half_moved(collection)
+    broken = {**WIDE, "wide": {"BACKEND": f"{__name__}.Down", "OPTIONS": {"dimensions": 768}}}
+    settings.INFERENCE = {"embedder": broken, "reranker": {}}
+    there = Chunk.objects.filter(space__name="minilm-384").first()
+    assert there
+    result = find(collection, there.text)
+    assert result.hits[0].chunk_id == there.pk
+    assert result.degraded == ("vector",)
+    assert "only some of the passages" in result.notes[0]
+
+
+class Down(HashingEmbedder):
+    """A model host that does not answer."""
+
+    def embed_query(self, text: str, instruction: str | None = None) -> Any:
+        raise BackendUnavailable("the model host does not answer; start it.")
+
+
+class Mover(HashingEmbedder):
+    """Moves everything to another space while a query is being embedded: the worst moment."""
+
+    def embed_query(self, text: str, instruction: str | None = None) -> Any:
+        if EmbeddingSpace.objects.get(name="wide").state == "live":
+            services.reembed_here(target=services.get_space("wide"))
+        return super().embed_query(text, instruction)
+
+
+def test_chunks_that_move_while_a_query_is_embedded_are_found(
+    collection: Collection, settings: Any
+) -> None:
+    services.add_space(name="wide", embedder="wide")
+    moving = {**WIDE, "default": {"BACKEND": f"{__name__}.Mover"}}
+    settings.INFERENCE = {"embedder": moving, "reranker": {}}
+    key, text = next(iter(TEXTS.items()))
+    (hit,) = find(collection, text).hits
+    assert hit.document_key == key
+    assert not Chunk.objects.exclude(space__name="wide").exists()
+
+
+def test_vectors_of_another_model_are_never_compared(collection: Collection, settings: Any) -> None:
+    EmbeddingSpace.objects.update(model_name="another-model")
+    result = find(collection, "otter", mode="hybrid")
+    assert result.degraded == ("vector",)
+    assert result.hits[0].similarity is None
+
+
+def test_each_models_own_scale_is_taken_off() -> None:
+    similarities = {1: (1, 0.6), 2: (1, 0.05), 3: (2, 0.88), 4: (2, 0.75), 5: (2, 1.0)}
+    close = on_one_scale(similarities, {1: 0.05, 2: 0.75})
+    assert sorted(close, key=close.__getitem__) == [2, 4, 3, 1, 5]
+    assert (close[2], close[4], close[5]) == pytest.approx((0, 0, 1))
+    assert on_one_scale(similarities, {1: 0.05})[3] == 0.88
