@@ -82,6 +82,9 @@ class Embedder(Protocol):
     def embed_query(self, text: str, instruction: str | None = None) -> NDArray[np.float32]:
         """Shape (dimensions,). `instruction` says what to look for, to models that heed one."""
 
+    # `embed_queries(texts, instruction=None)`, shape (len(texts), dimensions), may be there too:
+    # a worker then embeds the queries that wait for it together.
+
     def token_counter(self) -> TokenCounter: ...
 
 

@@ -157,35 +157,55 @@ CELERY_BEAT_SCHEDULE = {
 # --- models ------------------------------------------------------------------------------------
 
 
-def _options(name: str) -> dict[str, Any]:
-    """Keyword arguments of a model backend, from a JSON object in the environment."""
+def _options(name: str, *, example: str = '{"threads": 2}') -> dict[str, Any]:
+    """A JSON object from the environment, such as the keyword arguments of a model backend."""
     try:
-        options = env.json(name, default={})
+        options = env.json(name) if env.str(name, default="") else {}
     except ValueError as error:
         raise ImproperlyConfigured(f"{name} is no JSON ({error}). Write {{}} for none.") from error
     if not isinstance(options, dict):
-        raise ImproperlyConfigured(f'{name} must be a JSON object, such as {{"threads": 2}}.')
+        raise ImproperlyConfigured(f"{name} must be a JSON object, such as {example}.")
     return options
 
 
+_ENTRY = '{"small": {"BACKEND": "dotted.path", "OPTIONS": {}}}'
+_ASKING_A_WORKER = (
+    "inference.backends.worker.WorkerEmbedder",
+    "inference.backends.worker.WorkerReranker",
+)
+
+
+def _models(name: str, backend: str, options: dict[str, Any], others: dict[str, Any]) -> Any:
+    """The aliases of one kind of model: the default and those of the variable `name`."""
+    if "default" in others:
+        raise ImproperlyConfigured(
+            f"{name} cannot hold “default”: set {name[:-1]}_BACKEND and {name[:-1]}_OPTIONS."
+        )
+    models = {"default": {"BACKEND": backend, "OPTIONS": options}, **others}
+    for alias, entry in models.items():
+        given = entry.get("OPTIONS", {}) if isinstance(entry, dict) else None
+        # What is malformed is left as it is, for the checks to name.
+        if isinstance(given, dict) and entry.get("BACKEND") in _ASKING_A_WORKER:
+            models[alias] = {**entry, "OPTIONS": {"url": REDIS_URL, "alias": alias, **given}}
+    return models
+
+
 INFERENCE = {
-    "embedder": {
-        "default": {
-            "BACKEND": env.str(
-                "EMBEDDER_BACKEND",
-                default="inference.backends.transformers_local.TransformersEmbedder",
-            ),
-            "OPTIONS": _options("EMBEDDER_OPTIONS"),
-        }
-    },
-    "reranker": {
-        "default": {
-            "BACKEND": env.str(
-                "RERANKER_BACKEND", default="inference.backends.rerank_basic.NoReranker"
-            ),
-            "OPTIONS": _options("RERANKER_OPTIONS"),
-        }
-    },
+    "embedder": _models(
+        "EMBEDDERS",
+        env.str(
+            "EMBEDDER_BACKEND",
+            default="inference.backends.transformers_local.TransformersEmbedder",
+        ),
+        _options("EMBEDDER_OPTIONS"),
+        _options("EMBEDDERS", example=_ENTRY),
+    ),
+    "reranker": _models(
+        "RERANKERS",
+        env.str("RERANKER_BACKEND", default="inference.backends.rerank_basic.NoReranker"),
+        _options("RERANKER_OPTIONS"),
+        _options("RERANKERS", example=_ENTRY),
+    ),
 }
 
 # --- ingestion and search ----------------------------------------------------------------------

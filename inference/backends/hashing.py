@@ -45,6 +45,11 @@ class HashingEmbedder:
         vector: NDArray[np.float32] = self.embed_documents([text])[0]
         return vector
 
+    def embed_queries(
+        self, texts: Sequence[str], instruction: str | None = None
+    ) -> NDArray[np.float32]:
+        return self.embed_documents(texts)
+
     def token_counter(self) -> "WordCounter":
         return WordCounter(self.max_tokens)
 

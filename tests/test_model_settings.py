@@ -1,0 +1,95 @@
+"""EMBEDDER_…, EMBEDDERS and their like become INFERENCE, or an error that tells the cure."""
+
+import json
+import runpy
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.test.utils import override_settings
+
+from inference.checks import check_inference
+from ragsite import settings
+
+HASHING = "inference.backends.hashing.HashingEmbedder"
+WORKER_EMBEDDER = "inference.backends.worker.WorkerEmbedder"
+WORKER_RERANKER = "inference.backends.worker.WorkerReranker"
+
+
+@pytest.fixture
+def inference(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """INFERENCE as the settings make it of these variables."""
+
+    def read(**variables: str) -> Any:
+        for name, value in {"REDIS_URL": "redis://cache.example.org/3", **variables}.items():
+            monkeypatch.setenv(name, value)
+        return runpy.run_path(settings.__file__)["INFERENCE"]
+
+    return read
+
+
+def test_further_models_stand_beside_the_default(inference: Any) -> None:
+    small = {"BACKEND": HASHING, "OPTIONS": {"dimensions": 8}}
+    models = inference(
+        EMBEDDER_BACKEND=HASHING,
+        EMBEDDERS=json.dumps({"small": small}),
+        RERANKERS='{"score": {"BACKEND": "inference.backends.rerank_basic.ScoreReranker"}}',
+    )
+    assert models["embedder"] == {"default": {"BACKEND": HASHING, "OPTIONS": {}}, "small": small}
+    assert sorted(models["reranker"]) == ["default", "score"]
+    with override_settings(INFERENCE=models):
+        assert check_inference() == []
+
+
+@pytest.mark.parametrize("nothing", ["", "{}"])
+def test_without_further_models_there_is_the_default_alone(inference: Any, nothing: str) -> None:
+    models = inference(EMBEDDERS=nothing, RERANKERS=nothing)
+    assert [list(kind) for kind in models.values()] == [["default"], ["default"]]
+
+
+def test_those_that_ask_a_worker_are_told_where_and_for_what(inference: Any) -> None:
+    models = inference(
+        EMBEDDER_BACKEND=WORKER_EMBEDDER,
+        EMBEDDER_OPTIONS='{"timeout": 2}',
+        EMBEDDERS=json.dumps(
+            {
+                "qwen3": {"BACKEND": WORKER_EMBEDDER},
+                "far": {"BACKEND": WORKER_EMBEDDER, "OPTIONS": {"url": "redis://far/0"}},
+            }
+        ),
+        RERANKER_BACKEND=WORKER_RERANKER,
+    )
+    here = "redis://cache.example.org/3"
+    options = {alias: entry["OPTIONS"] for alias, entry in models["embedder"].items()}
+    assert options == {
+        "default": {"url": here, "alias": "default", "timeout": 2},
+        "qwen3": {"url": here, "alias": "qwen3"},
+        "far": {"url": "redis://far/0", "alias": "far"},
+    }
+    assert models["reranker"]["default"]["OPTIONS"] == {"url": here, "alias": "default"}
+    with override_settings(INFERENCE=models):
+        assert check_inference() == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "cure"),
+    [
+        ("EMBEDDERS", '{"default": {}}', "set EMBEDDER_BACKEND and EMBEDDER_OPTIONS"),
+        ("RERANKERS", '{"default": {}}', "set RERANKER_BACKEND and RERANKER_OPTIONS"),
+        ("EMBEDDERS", "qwen3", "EMBEDDERS is no JSON"),
+        ("EMBEDDERS", "[]", "EMBEDDERS must be a JSON object"),
+        ("EMBEDDER_OPTIONS", "7", "EMBEDDER_OPTIONS must be a JSON object"),
+    ],
+)
+def test_what_cannot_be_is_an_error_with_its_cure(
+    inference: Any, variable: str, value: str, cure: str
+) -> None:
+    with pytest.raises(ImproperlyConfigured, match=cure):
+        inference(**{variable: value})
+
+
+@pytest.mark.parametrize("entry", ["text", {"BACKEND": WORKER_EMBEDDER, "OPTIONS": []}, {}])
+def test_an_entry_of_another_shape_is_left_to_the_checks(inference: Any, entry: Any) -> None:
+    models = inference(EMBEDDERS=json.dumps({"odd": entry}))
+    with override_settings(INFERENCE=models):
+        assert [error.id for error in check_inference()] == ["inference.E001"]
