@@ -16,6 +16,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from documents.ingestion import claims, indexes, reembedding, stages, statistics
+from documents.ingestion.reembedding import Cursor
 from documents.models import (
     Collection,
     Document,
@@ -30,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 #: Documents a message carries: enough for full batches, few enough to share among workers.
 BATCH = 32
+
+START = Cursor()
 
 
 def enqueue(document_ids: Sequence[int]) -> None:
@@ -138,16 +141,16 @@ def recover_at_start(sender: Any = None, **kwargs: Any) -> None:
     recover_documents.apply_async(countdown=settings.INGESTION_LEASE_SECONDS + 1)
 
 
-def enqueue_reembedding(row: Reembedding, token: UUID, *, after: int = 0) -> None:
+def enqueue_reembedding(row: Reembedding, token: UUID, cursor: Cursor = START) -> None:
     """Send the next batch of a re-embedding. Without a broker it waits for recovery."""
     try:
-        reembed.delay(row.pk, str(token), after)
+        reembed.delay(row.pk, str(token), cursor.after, cursor.size)
     except OperationalError as error:
         logger.warning("the broker does not answer, the re-embedding waits for it: %s", error)
 
 
 @shared_task
-def reembed(row_id: int, token: str, after: int) -> None:
+def reembed(row_id: int, token: str, after: int, size: int) -> None:
     """One batch, then a message for the next: uploads that wait for the model come in between."""
     row = Reembedding.objects.select_related("target").filter(pk=row_id, token=token).first()
     if row is None:
@@ -155,7 +158,7 @@ def reembed(row_id: int, token: str, after: int) -> None:
     try:
         if after == 0 and reembedding.builds_index_first(row):
             reembedding.index(row, token=UUID(token))
-        last = reembedding.advance(row, token=UUID(token), after=after)
+        following = reembedding.advance(row, token=UUID(token), cursor=Cursor(after, size))
     except reembedding.TakenOver as error:
         logger.info("%s", error)
     except InferenceError as error:
@@ -163,8 +166,8 @@ def reembed(row_id: int, token: str, after: int) -> None:
         logger.warning("re-embedding waits for its model: %s", error)
         Reembedding.objects.filter(pk=row_id, token=token).update(error=str(error))
     else:
-        if last is not None:
-            enqueue_reembedding(row, UUID(token), after=last)
+        if following is not None:
+            enqueue_reembedding(row, UUID(token), following)
 
 
 @shared_task

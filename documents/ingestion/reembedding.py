@@ -5,7 +5,8 @@ searched too until the last of its chunks has moved.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -26,8 +27,19 @@ from inference.base import Embedder, InvalidVector
 
 State = Reembedding.State
 
-#: Chunks a batch: some forward passes, and soon done, so that it can be stopped.
-BATCH = 256
+#: Chunks of the first batch; later ones are as large as the model does in about BATCH_SECONDS, so
+#: that progress shows and it can be stopped, on a slow processor and on a fast one.
+FIRST_BATCH = 64
+LARGEST_BATCH = 1024
+BATCH_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where the next batch begins, and how large it is."""
+
+    after: int = 0
+    size: int = FIRST_BATCH
 
 
 class TakenOver(Exception):
@@ -89,28 +101,34 @@ def stop(row: Reembedding, *, error: str = "") -> bool:
     return bool(stopped)
 
 
-def advance(row: Reembedding, *, token: UUID, after: int = 0) -> int | None:
-    """Move the next batch behind chunk `after`; the last chunk looked at, None when all is done.
+def advance(row: Reembedding, *, token: UUID, cursor: Cursor) -> Cursor | None:
+    """Move the batch at `cursor`; where the next one is, None when all is done.
 
     Raises TakenOver, and InferenceError where the model does not work. Must not be called inside
     a transaction.
     """
-    batch = _next_batch(row, after)
+    started = perf_counter()
+    batch = _next_batch(row, cursor)
     if batch:
         with heartbeat(lambda: _show_life(row, token)):
             vectors = _embed(row, batch)
         _store(row, batch, vectors, token)
-        return int(batch[-1].pk)
+        return Cursor(batch[-1].pk, _next_size(cursor.size, perf_counter() - started))
     _switch(row)
     if _settle(row):
         _finish(row, token)
         return None
     row.refresh_from_db()
-    if row.refused and not _next_batch(row, 0):
+    if row.refused and not _next_batch(row, Cursor()):
         index(row, token=token)
         stop(row, error=_refusal(row))
         return None
-    return 0  # chunks that another transaction had locked when they were passed
+    return Cursor()  # chunks that another transaction had locked when they were passed
+
+
+def _next_size(size: int, seconds: float) -> int:
+    wanted = size * BATCH_SECONDS / max(seconds, 0.001)
+    return int(min(max(1, size // 4, wanted), 2 * size, LARGEST_BATCH))
 
 
 def builds_index_first(row: Reembedding) -> bool:
@@ -208,17 +226,17 @@ def _settle(row: Reembedding) -> bool:
 # --- batches -------------------------------------------------------------------------------------
 
 
-def _next_batch(row: Reembedding, after: int) -> list[Chunk]:
+def _next_batch(row: Reembedding, cursor: Cursor) -> list[Chunk]:
     """The next chunks to move, by id."""
     scope = list(_moving(row).only("id", "former_spaces"))
     spaces = {space for entry in scope for space in entry.former_spaces}
     chunks = Chunk.objects.filter(
-        collection__in=scope, space__in=spaces - {row.target_id}, pk__gt=after
+        collection__in=scope, space__in=spaces - {row.target_id}, pk__gt=cursor.after
     )
     return list(
         chunks.exclude(pk__in=row.refused)
         .only("id", "context", "text", "content_sha256")
-        .order_by("id")[:BATCH]
+        .order_by("id")[: cursor.size]
     )
 
 

@@ -189,11 +189,11 @@ def reembed_here(
     token = reembedding.take(row)
     if reembedding.builds_index_first(row):
         reembedding.index(row, token=token)
-    after: int | None = 0
+    cursor: reembedding.Cursor | None = reembedding.Cursor()
     try:
-        while after is not None:
+        while cursor is not None:
             on_progress(row)
-            after = reembedding.advance(row, token=token, after=after)
+            cursor = reembedding.advance(row, token=token, cursor=cursor)
             row.refresh_from_db()
     except reembedding.TakenOver:
         row.refresh_from_db()

@@ -116,7 +116,7 @@ def spaces_of(collection: Collection) -> set[str]:
 
 def start_and_move_one_batch(target: EmbeddingSpace) -> Reembedding:
     row = reembedding.start(target=target)
-    reembedding.advance(row, token=reembedding.take(row))
+    reembedding.advance(row, token=reembedding.take(row), cursor=reembedding.Cursor())
     return row
 
 
@@ -178,9 +178,9 @@ def test_it_is_stopped_and_goes_on_where_it_was(
     row = start_and_move_one_batch(wide)
     assert services.cancel_reembedding() == [row]
     moved = Chunk.objects.filter(space=wide).count()
-    assert moved == reembedding.BATCH
+    assert moved == reembedding.FIRST_BATCH
     with pytest.raises(reembedding.TakenOver):
-        reembedding.advance(row, token=row.token)
+        reembedding.advance(row, token=row.token, cursor=reembedding.Cursor())
     assert Chunk.objects.filter(space=wide).count() == moved
     assert spaces_of(collection) == {"minilm-384", "wide"}
     again = services.reembed_here(target=wide)
@@ -193,7 +193,7 @@ def test_one_can_go_back(collection: Collection, wide: EmbeddingSpace) -> None:
     start_and_move_one_batch(wide)
     services.cancel_reembedding()
     old = EmbeddingSpace.objects.get(name="minilm-384")
-    assert services.reembed_here(target=old).total == reembedding.BATCH
+    assert services.reembed_here(target=old).total == reembedding.FIRST_BATCH
     assert spaces_of(collection) == {"minilm-384"}
     assert index_states([old, wide]).keys() == {old.pk}
     wide.refresh_from_db()

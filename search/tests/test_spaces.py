@@ -135,7 +135,7 @@ def find(collection: Collection, query: str, **options: Any) -> SearchResult:
 def half_moved(collection: Collection) -> reembedding.Reembedding:
     services.add_space(name="wide", embedder="wide")
     row = reembedding.start(target=services.get_space("wide"))
-    reembedding.advance(row, token=reembedding.take(row))
+    reembedding.advance(row, token=reembedding.take(row), cursor=reembedding.Cursor())
     reembedding.stop(row)
     moved = Chunk.objects.filter(space=row.target).count()
     assert 0 < moved < len(TEXTS)
