@@ -47,6 +47,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "django.contrib.humanize",
     "django_htmx",
+    "template_partials",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
@@ -142,6 +143,7 @@ CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_ROUTES = {
     "documents.tasks.ingest_documents": {"queue": "ingest"},
     "documents.tasks.embed_documents": {"queue": "embed"},
+    "documents.tasks.reembed": {"queue": "embed"},
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
@@ -149,6 +151,10 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULE = {
     "recover-documents": {
         "task": "documents.tasks.recover_documents",
+        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
+    },
+    "recover-reembeddings": {
+        "task": "documents.tasks.recover_reembeddings",
         "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
     },
     "refresh-statistics": {"task": "documents.tasks.refresh_stale_statistics", "schedule": 600.0},
