@@ -20,7 +20,8 @@ _ROOT = Path(__file__).resolve().parent.parent
 # number that no other test process has.
 os.environ.setdefault("RAGSITE_VAR_DIR", str(_ROOT / "var" / "test"))
 os.environ.setdefault("EMBEDDER_BACKEND", "inference.backends.hashing.HashingEmbedder")
-os.environ.setdefault("RAGSITE_REDIS_DB", str(1 + int(_WORKER.removeprefix("gw"))))
+# Set anew in each: xdist's workers inherit the environment of the process that starts them.
+os.environ["RAGSITE_REDIS_DB"] = str(1 + int(_WORKER.removeprefix("gw")))
 
 
 def pytest_configure(config: pytest.Config) -> None:
