@@ -4,8 +4,9 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import filesizeformat
+from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
@@ -17,11 +18,12 @@ from documents.spaces import checked_index
 from inference.base import InferenceError
 from inference.handler import embedders
 
+State = Reembedding.State
 STATE_COLOURS = {
-    Reembedding.State.RUNNING: "info",
-    Reembedding.State.STOPPED: "warning",
-    Reembedding.State.FAILED: "danger",
-    Reembedding.State.DONE: "success",
+    State.RUNNING: "info",
+    State.STOPPED: "warning",
+    State.FAILED: "danger",
+    State.DONE: "success",
 }
 
 
@@ -31,7 +33,7 @@ class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
     embedder = forms.ChoiceField(
         choices=lambda: [(alias, alias) for alias in embedders],
         widget=UnfoldAdminSelectWidget,
-        help_text="As named in EMBEDDERS.",
+        help_text="Its alias: “default”, or one of EMBEDDERS.",
     )
     precision = forms.ChoiceField(
         choices=[("", "Finest that can be indexed"), *EmbeddingSpace.Precision.choices],
@@ -41,7 +43,7 @@ class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
     )
     query_instruction = forms.CharField(
         required=False,
-        widget=UnfoldAdminTextareaWidget,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
         help_text="What queries tell a model to find that heeds instructions. Empty: its own.",
     )
 
@@ -175,7 +177,7 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     ordering = ["-id"]
     fields = [
         "target_link",
-        "collection",
+        "what",
         "state_in_words",
         "progress",
         "error",
@@ -194,6 +196,29 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         press(self, request, obj)
 
+    def get_actions_submit_line(
+        self, request: HttpRequest, object_id: int | str
+    ) -> list[UnfoldAction]:
+        """What can be done with a move as it is now."""
+        state = Reembedding.objects.values_list("state", flat=True).get(pk=object_id)
+        wanted = {"running": "stop", "stopped": "go_on", "failed": "go_on"}.get(state)
+        offered: list[UnfoldAction] = super().get_actions_submit_line(request, object_id)
+        return [button for button in offered if button.action_name.endswith(f"_{wanted}")]
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Nothing of it is typed, so nothing is saved."""
+        hidden = {"show_save": False, "show_save_and_continue": False, "show_close": True}
+        answer: HttpResponse = super().change_view(
+            request, object_id, form_url, {**hidden, **(extra_context or {})}
+        )
+        return answer
+
     @display(description="move", ordering="id")
     def name(self, row: Reembedding) -> str:
         return f"{row.pk}: {row}"
@@ -211,6 +236,10 @@ class ReembeddingAdmin(ReadOnlyAdmin):
         refused = f", {len(row.refused):,} refused" if row.refused else ""
         return f"{row.done:,} of {row.total:,} chunks ({100 * row.share:.0f} %){refused}"
 
+    @display(description="what")
+    def what(self, row: Reembedding) -> str:
+        return link_to(row.collection) if row.collection else "all collections"
+
     @display(description="into")
     def target_link(self, row: Reembedding) -> str:
         return link_to(row.target)
@@ -226,9 +255,6 @@ class ReembeddingAdmin(ReadOnlyAdmin):
 
     @action(description="Go on", permissions=["change"])
     def go_on(self, request: HttpRequest, obj: Reembedding) -> None:
-        if obj.state in (Reembedding.State.DONE, Reembedding.State.RUNNING):
-            messages.info(request, f"It is {obj.get_state_display().lower()}.")
-            return
         try:
             services.reembed_in_queue(
                 target=obj.target, collection=obj.collection, user=request.user

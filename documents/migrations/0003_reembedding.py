@@ -111,7 +111,36 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="embeddingspace",
             name="is_default",
-            field=models.BooleanField(default=False, help_text="New collections use it."),
+            field=models.BooleanField(
+                default=False, help_text="New collections use it.", verbose_name="default"
+            ),
+        ),
+        migrations.AlterField(
+            model_name="embeddingspace",
+            name="embedder",
+            field=models.CharField(
+                default="default",
+                help_text="Its alias: “default”, or one of EMBEDDERS.",
+                max_length=63,
+            ),
+        ),
+        migrations.AlterField(
+            model_name="embeddingspace",
+            name="index_type",
+            field=models.CharField(
+                choices=[("hnsw", "HNSW"), ("ivfflat", "IVFFlat"), ("none", "None (exact)")],
+                default="hnsw",
+                max_length=10,
+            ),
+        ),
+        migrations.AlterField(
+            model_name="embeddingspace",
+            name="metric",
+            field=models.CharField(
+                choices=[("cosine", "Cosine"), ("l2", "L2"), ("ip", "Inner product")],
+                default="cosine",
+                max_length=10,
+            ),
         ),
         migrations.RunPython(choose_default, migrations.RunPython.noop),
         migrations.AlterField(
@@ -134,7 +163,7 @@ class Migration(migrations.Migration):
             name="collection",
             field=models.ForeignKey(
                 blank=True,
-                help_text="None: all.",
+                help_text="Empty: all.",
                 null=True,
                 on_delete=django.db.models.deletion.CASCADE,
                 related_name="+",

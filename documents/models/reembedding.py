@@ -25,7 +25,7 @@ class Reembedding(TimestampedModel):
 
     target = models.ForeignKey(EmbeddingSpace, models.CASCADE, related_name="reembeddings")
     collection = models.ForeignKey(
-        Collection, models.CASCADE, null=True, blank=True, related_name="+", help_text="None: all."
+        Collection, models.CASCADE, null=True, blank=True, related_name="+", help_text="Empty: all."
     )
     state = models.CharField(max_length=10, choices=State, default=State.RUNNING)
     total = models.PositiveBigIntegerField(default=0, help_text="Chunks to move, at the start.")

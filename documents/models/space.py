@@ -15,14 +15,14 @@ class EmbeddingSpace(TimestampedModel):
     """
 
     class Metric(models.TextChoices):
-        COSINE = "cosine"
-        L2 = "l2"
-        INNER_PRODUCT = "ip"
+        COSINE = "cosine", "Cosine"
+        L2 = "l2", "L2"
+        INNER_PRODUCT = "ip", "Inner product"
 
     class IndexType(models.TextChoices):
-        HNSW = "hnsw"
-        IVFFLAT = "ivfflat"
-        NONE = "none"
+        HNSW = "hnsw", "HNSW"
+        IVFFLAT = "ivfflat", "IVFFlat"
+        NONE = "none", "None (exact)"
 
     class Precision(models.TextChoices):
         FULL = "full"
@@ -35,7 +35,7 @@ class EmbeddingSpace(TimestampedModel):
 
     name = models.SlugField(max_length=63)
     embedder = models.CharField(
-        max_length=63, default="default", help_text="Alias in settings.INFERENCE['embedder']."
+        max_length=63, default="default", help_text="Its alias: “default”, or one of EMBEDDERS."
     )
     model_name = models.CharField(max_length=200)
     dimensions = models.PositiveIntegerField()
@@ -45,7 +45,9 @@ class EmbeddingSpace(TimestampedModel):
     index_options = models.JSONField(default=dict, blank=True)
     precision = models.CharField(max_length=10, choices=Precision, default=Precision.FULL)
     state = models.CharField(max_length=10, choices=State, default=State.LIVE)
-    is_default = models.BooleanField(default=False, help_text="New collections use it.")
+    is_default = models.BooleanField(
+        default=False, verbose_name="default", help_text="New collections use it."
+    )
 
     class Meta:
         ordering = ["id"]
