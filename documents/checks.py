@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connections
 
 from common.checks import SETTINGS
 from documents.embedders import ModelMismatch, embedder_for
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import EmbeddingSpace
-from inference.base import DimensionMismatch, InferenceError
+from inference.base import BackendUnavailable, DimensionMismatch, InferenceError
 
 _AT_LEAST_ONE = (
     "MAX_UPLOAD_BYTES",
@@ -69,6 +69,9 @@ def _check_space(space: EmbeddingSpace) -> list[CheckMessage]:
         return [Error(f"Embedding space {space}: {error}", hint=hint, id="documents.E004")]
     except ModelMismatch as error:
         return [Error(f"Embedding space {space}: {error}", hint=hint, id="documents.E005")]
+    except BackendUnavailable as error:
+        # No error: migrations must run before a model's host is up, and words find without it.
+        return [Warning(f"Embedding space {space}: {error}", id="documents.W002")]
     except InferenceError as error:
         return [Error(f"Embedding space {space}: {error}", id="documents.E003")]
     return []

@@ -1,7 +1,8 @@
 """Celery tasks: they take ids, translate to the stages, and may be delivered twice."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -50,23 +51,34 @@ def _hurry(document_ids: list[int]) -> None:
         logger.warning("the broker does not answer, the documents wait for it: %s", error)
 
 
-@shared_task
-def ingest_documents(document_ids: list[int]) -> None:
-    """Parse and cut, then hand over to the `embed` queue."""
-    staged = stages.parse_documents(document_ids)
-    if staged:
-        embed_documents.delay(staged)
+@shared_task(bind=True, max_retries=None)
+def ingest_documents(self: Any, document_ids: list[int]) -> None:
+    """Parse and cut, then hand over to the `embed` queue.
+
+    Cutting asks the model how it counts tokens, and its host may be down.
+    """
+    with _waiting_for_the_model(self, document_ids):
+        staged = stages.parse_documents(document_ids)
+        if staged:
+            embed_documents.delay(staged)
 
 
 @shared_task(bind=True, max_retries=None)
 def embed_documents(self: Any, document_ids: list[int]) -> None:
-    """Embed and load. A model that is down is tried again, at growing intervals."""
-    try:
+    """Embed and load."""
+    with _waiting_for_the_model(self, document_ids):
         stages.embed_documents(document_ids)
+
+
+@contextmanager
+def _waiting_for_the_model(task: Any, document_ids: list[int]) -> Iterator[None]:
+    """Try a model that is down again, at growing intervals; the documents say why they wait."""
+    try:
+        yield
     except InferenceError as error:
         stages.report_outage(document_ids, error)
-        delay = min(300, 5 * 2**self.request.retries)
-        raise self.retry(exc=error, countdown=delay) from error
+        delay = min(300, 5 * 2**task.request.retries)
+        raise task.retry(exc=error, countdown=delay) from error
 
 
 @shared_task

@@ -45,6 +45,12 @@ def test_a_space_is_compared_with_its_embedder(settings: Any) -> None:
         "reranker": {},
     }
     assert ids(check_spaces(None, databases=["default"])) == ["documents.E004"]
+    settings.INFERENCE["embedder"]["away"] = {
+        "BACKEND": "inference.backends.transformers_local.TransformersEmbedder",
+        "OPTIONS": {"model": "nobody/has-fetched-this"},
+    }
+    EmbeddingSpace.objects.filter(id=space.id).update(embedder="away")
+    assert ids(check_spaces(None, databases=["default"])) == ["documents.W002"]
     EmbeddingSpace.objects.filter(id=space.id).update(embedder="nobody")
     assert ids(check_spaces(None, databases=["default"])) == ["documents.E003"]
 

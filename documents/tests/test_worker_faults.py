@@ -78,3 +78,31 @@ def test_every_document_is_ready_exactly_once_after_a_worker_was_killed(
         assert document.chunks.count() == document.chunk_count > 0
         assert document.claimed_by is None
     assert run.chunks == Chunk.objects.count()
+
+
+def test_uploads_wait_for_a_model_that_is_away_and_say_so(
+    celery_worker_process: WorkerProcess,
+) -> None:
+    worker = celery_worker_process
+    worker.stop()
+    present = dict(worker.environment)
+    worker.environment |= {
+        "EMBEDDER_BACKEND": MODEL,
+        "EMBEDDER_OPTIONS": '{"model": "nobody/has-fetched-this"}',
+    }
+    run = upload(CollectionFactory())
+    worker.start()
+    waiting = Document.objects.filter(error_code="model_unavailable")
+    wait_until(waiting.exists, what="a document says that the model is away")
+    assert not Document.objects.filter(status="failed").exists()
+    worker.stop()
+    worker.environment = present
+    worker.start()
+
+    def is_finished() -> bool:
+        run.refresh_from_db()
+        return run.is_finished
+
+    wait_until(is_finished, what="the run is finished", seconds=120)
+    assert (run.state, run.ready, run.failed) == ("succeeded", FILES, 0)
+    assert not waiting.exists()
