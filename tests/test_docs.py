@@ -1,12 +1,16 @@
-"""The documentation names every setting, error code and command, and has no dead link."""
+"""The documentation names every setting, code, command, check and model, and has no dead link."""
 
+import inspect
+import pkgutil
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import get_args
 
 import pytest
 from django.core.management import get_commands
 
+import inference.backends
 from documents.parsers import ParseError
 from ragsite.bootstrap import OWN_APPS
 
@@ -44,3 +48,35 @@ def test_no_link_is_dead(page: Path) -> None:
         target for target in targets if "://" not in target and not target.startswith("mailto:")
     ]
     assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_every_system_check_is_described() -> None:
+    described = (REFERENCE / "checks.md").read_text()
+    ids = {
+        number
+        for source in ROOT.glob("*/checks.py")
+        for number in re.findall(r'id="(\w+\.[EW]\d+)"', source.read_text())
+    }
+    assert len(ids) > 5
+    assert {number for number in ids if f"`{number}`" not in described} == set()
+
+
+BACKENDS = [
+    backend
+    for module in pkgutil.iter_modules(inference.backends.__path__, "inference.backends.")
+    for name, backend in inspect.getmembers(import_module(module.name), inspect.isclass)
+    if backend.__module__ == module.name and name.endswith(("Embedder", "Reranker"))
+]
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.__name__)
+def test_every_model_backend_is_described_with_its_options(backend: type) -> None:
+    page = (REFERENCE / "models.md").read_text()
+    overview, *sections = page.split("\n## ")
+    path = f"{backend.__module__}.{backend.__name__}".removeprefix("inference.backends.")
+    assert f"`{path}`" in overview
+    own = next(text for text in sections if backend.__name__ in text.splitlines()[0])
+    others = re.findall(r"\(#(\w+)\)", own)
+    described = own + "".join(text for text in sections if text.splitlines()[0].lower() in others)
+    options = inspect.signature(backend).parameters
+    assert {name for name in options if f"`{name}`" not in described} == set()
