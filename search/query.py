@@ -1,4 +1,4 @@
-"""The query language of the search box: words, “phrases”, -exclusions and prefix*. Pure."""
+"""The query language of the search box: words, “phrases”, -exclusions, prefix*. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -6,11 +6,17 @@ from dataclasses import dataclass
 MAX_QUERY_CHARACTERS = 4000
 
 _TOKEN = re.compile(
-    r"""(?P<minus>(?<!\S)-)?          # an exclusion starts a word: co-operation has none
+    r"""(?: (?P<minus>(?<!\S)-)        # an exclusion starts a word: co-operation has none
+          | (?P<plus>(?<!\S)\+)(?=["“”„]) )?
         (?: ["“”„](?P<phrase>[^"“”„]*)["“”„]   # a phrase in straight or curly quotes
           | (?P<word>[^\s"“”„]+) )""",
     re.VERBOSE,
 )
+
+#: A sentence names things in quotation marks, search words demand them. Measured: 31 of 493
+#: questions on database tables name a value that no table holds; demanding it cost 0.05 nDCG@10.
+_SENTENCE_ENDS = (".", "?", "!", "。", "？", "！")
+MOST_WORDS_BESIDE = 5
 
 
 class QueryError(ValueError):
@@ -22,14 +28,16 @@ class Query:
     """A parsed query.
 
     `text` is what is meant, without operators: the words that BM25 scores and the model embeds.
-    `phrases` must and `excluded` must not stand in a hit, whichever arm found it. `prefixes` are
-    the words that ended in `*`.
+    `phrases` must and `excluded` must not stand in a hit, whichever arm found it. `named` are
+    phrases that a sentence only names: words like others. `prefixes` are the words that ended in
+    `*`.
     """
 
     text: str
     phrases: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
 
 
 def parse_query(raw: str) -> Query:
@@ -44,6 +52,7 @@ def parse_query(raw: str) -> Query:
             " Ask with the part that matters."
         )
     words: list[str] = []
+    demanded: list[str] = []
     phrases: list[str] = []
     excluded: list[str] = []
     prefixes: list[str] = []
@@ -55,7 +64,7 @@ def parse_query(raw: str) -> Query:
         if token["minus"]:
             excluded.append(said)
         elif phrase is not None:
-            phrases.append(said)
+            (demanded if token["plus"] else phrases).append(said)
             words.append(said)
         elif word.endswith("*") and word.rstrip("*").isalnum():
             prefixes.append(word.rstrip("*"))
@@ -63,11 +72,14 @@ def parse_query(raw: str) -> Query:
             words.append(said)
     if not (words or prefixes):
         raise QueryError(_nothing_to_search(raw, excluded))
+    beside = len(words) - len(demanded) - len(phrases) + len(prefixes)
+    is_sentence = (beside > 0 and raw.endswith(_SENTENCE_ENDS)) or beside > MOST_WORDS_BESIDE
     return Query(
         text=" ".join([*words, *prefixes]),
-        phrases=tuple(phrases),
+        phrases=(*demanded, *(() if is_sentence else phrases)),
         excluded=tuple(excluded),
         prefixes=tuple(prefixes),
+        named=tuple(phrases) if is_sentence else (),
     )
 
 

@@ -47,3 +47,26 @@ def test_anything_can_be_typed(raw: str) -> None:
         return
     assert any(map(str.isalnum, query.text))
     assert "\0" not in query.text
+
+
+@pytest.mark.parametrize(
+    ("raw", "phrases", "named"),
+    [
+        ('"side effects"', ("side effects",), ()),
+        ('"side effects" aripiprazole', ("side effects",), ()),
+        ('aripiprazole "side effects" in young people', ("side effects",), ()),
+        ('What are "side effects"?', (), ("side effects",)),
+        ('Show the id of the document named "Robbin CV".', (), ("Robbin CV",)),
+        ('the year in which the song "Thinking Out Loud" came out', (), ("Thinking Out Loud",)),
+        ('What are +"side effects"?', ("side effects",), ()),
+        ('What are +"side effects" of “aspirin”?', ("side effects",), ("aspirin",)),
+        ('"What now?"', ("What now?",), ()),
+    ],
+)
+def test_search_words_demand_a_phrase_and_a_sentence_names_it(
+    raw: str, phrases: tuple[str, ...], named: tuple[str, ...]
+) -> None:
+    query = parse_query(raw)
+    assert (query.phrases, query.named) == (phrases, named)
+    for phrase in (*phrases, *named):
+        assert phrase in query.text
