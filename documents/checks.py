@@ -10,7 +10,7 @@ from django.db import connections
 from common.checks import SETTINGS
 from documents.embedders import ModelMismatch, embedder_for
 from documents.languages import CONFIGURATIONS, OTHERS
-from documents.models import EmbeddingSpace
+from documents.models import Chunk, EmbeddingSpace
 from inference.base import BackendUnavailable, DimensionMismatch, InferenceError
 
 _AT_LEAST_ONE = (
@@ -53,6 +53,8 @@ def check_spaces(
         return []
     if EmbeddingSpace._meta.db_table not in connections["default"].introspection.table_names():
         return []  # before the first migration
+    if not Chunk.objects.exists():
+        return []  # the default space follows the configured embedder until the first document
     live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
     return [message for space in live for message in _check_space(space)]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils.text import slugify
 
 from common.errors import Conflict, InvalidInput, NotFound
@@ -37,6 +37,13 @@ def get_space(name: str) -> EmbeddingSpace:
     return space
 
 
+def live_embedders() -> list[str]:
+    """Aliases of the embedders that searches ask now."""
+    live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
+    used = {*live.filter(is_default=True), *live.filter(collections__isnull=False)}
+    return sorted({space.embedder for space in used})
+
+
 def default_space() -> EmbeddingSpace:
     """The space that new collections use.
 
@@ -66,6 +73,10 @@ def _replace_empty(space: EmbeddingSpace, embedder: Embedder) -> EmbeddingSpace:
     new, _ = add_space(name=f"{name}-2" if taken else name, embedder=space.embedder)
     EmbeddingSpace.objects.filter(pk=new.pk).update(is_default=True)
     Collection.objects.filter(space=space).update(space=new)
+    with connection.cursor() as cursor:  # without a chunk both take no time
+        cursor.execute(space.sql.drop_index())
+        if new.index_type == EmbeddingSpace.IndexType.HNSW:
+            cursor.execute(new.sql.create_index())
     new.is_default = True
     return new
 

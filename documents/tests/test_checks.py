@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from documents.checks import check_settings, check_spaces
-from documents.models import EmbeddingSpace
+from documents.models import Chunk, EmbeddingSpace
+from documents.tests.factories import ChunkFactory
 
 HASHING = "inference.backends.hashing.HashingEmbedder"
 
@@ -37,6 +38,7 @@ def test_a_bad_setting_is_named(settings: Any, name: str, value: Any, expected: 
 @pytest.mark.django_db
 def test_a_space_is_compared_with_its_embedder(settings: Any) -> None:
     space = EmbeddingSpace.objects.get()
+    ChunkFactory()
     assert check_spaces(None, databases=["default"]) == []
     EmbeddingSpace.objects.update(model_name="another")
     assert ids(check_spaces(None, databases=["default"])) == ["documents.E005"]
@@ -53,6 +55,8 @@ def test_a_space_is_compared_with_its_embedder(settings: Any) -> None:
     assert ids(check_spaces(None, databases=["default"])) == ["documents.W002"]
     EmbeddingSpace.objects.filter(id=space.id).update(embedder="nobody")
     assert ids(check_spaces(None, databases=["default"])) == ["documents.E003"]
+    Chunk.objects.all().delete()
+    assert check_spaces(None, databases=["default"]) == []
 
 
 def test_without_a_database_nothing_is_asked_of_it() -> None:

@@ -155,4 +155,6 @@ def test_a_site_without_documents_follows_the_configured_model(settings: Any) ->
     space = services.default_space()
     assert (space.dimensions, space.is_default, space.state) == (96, True, "live")
     assert services.default_space() == space
-    assert EmbeddingSpace.objects.get(name="minilm-384").state == "retired"
+    old = EmbeddingSpace.objects.get(name="minilm-384")
+    assert old.state == "retired"
+    assert index_states([old, space]).keys() == {space.pk}

@@ -46,7 +46,8 @@ class Command(BaseCommand):
                 self._cancel(target)
                 return
             if target is None:
-                raise CommandError("Say where to: --to SPACE. See `manage.py spaces list`.")
+                message = "Say where to: --to SPACE. See `manage.py spaces list`."
+                raise CommandError(message, returncode=FATAL)
             row = self._reembed(target, options)
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
