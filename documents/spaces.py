@@ -32,6 +32,8 @@ MINIMUM_PROBES = 10
 #: How many candidates are taken by their bits for each row that is wanted, before the full vectors
 #: decide. Measured on 6,000 MiniLM vectors: see docs/decisions/0013.
 BINARY_OVERSAMPLING = 5
+#: And never fewer than this: the nearest ten need them however few rows are wanted.
+BINARY_CANDIDATES = 400
 
 
 @dataclass(frozen=True, slots=True)

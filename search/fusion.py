@@ -11,6 +11,29 @@ METHODS: tuple[Method, ...] = ("score", "rrf")
 RRF_K = 60
 
 
+#: How much the weight of words gives way to meaning where the nearest passage is closer than usual,
+#: and how far it may go.
+PULL = 0.5
+USUALLY_NEAREST = 0.55
+LEXICAL_WEIGHTS = (0.25, 0.65)
+
+
+def adapted_weights(weights: Mapping[str, float], nearest: float | None) -> dict[str, float]:
+    """Weights of words and meaning for one question, from those that hold in general.
+
+    `nearest` is how close the nearest passage is, 0 as close as any, 1 the same text. A model that
+    knows the language and the kind of text finds something near; one that does not finds nothing,
+    and words count for more. The sum of the weights stays.
+    """
+    if nearest is None or weights.keys() != {"lexical", "vector"}:
+        return dict(weights)
+    total = weights["lexical"] + weights["vector"]
+    least, most = (share * total for share in LEXICAL_WEIGHTS)
+    lexical = weights["lexical"] - PULL * total * (nearest - USUALLY_NEAREST)
+    lexical = min(most, max(least, lexical))
+    return {"lexical": lexical, "vector": total - lexical}
+
+
 @dataclass(frozen=True, slots=True)
 class Arm:
     """What one arm says: `ranks` of the hits that it listed (1-based), and `scores` of every hit

@@ -7,7 +7,7 @@ from django.db import connection, transaction
 
 from search.query import Query
 from search.results import ArmReport, Mode, Scope
-from search.retrieval.joining import on_one_scale
+from search.retrieval.joining import closeness, on_one_scale
 from search.retrieval.spaces import SpaceQueries, space_queries
 from search.retrieval.statement import build_statement
 
@@ -33,12 +33,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What the arms brought, in no order, and how they worked."""
+    """What the arms brought, in no order, and how they worked.
+
+    `nearest` is how close the nearest passage is, on the scale of all models; None without one.
+    """
 
     candidates: tuple[Candidate, ...]
     arms: tuple[ArmReport, ...]
     degraded: tuple[str, ...]
     timings: dict[str, float]
+    nearest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What the statement said: `needed` are the spaces that hold chunks of the scope,
-    `backgrounds` the usual similarity in each, where there are several."""
+    `backgrounds` the usual similarity in those that hold any."""
 
     rows: tuple[Row, ...]
     spaces: SpaceQueries
@@ -89,6 +93,18 @@ def retrieve(query: Query, *, scope: Scope, mode: Mode, depth: int) -> Retrieved
         arms=_reports(candidates, lexical=lexical, spaces=found.spaces),
         degraded=("vector",) if spaces.error else (),
         timings=timings,
+        nearest=_nearest(found),
+    )
+
+
+def _nearest(found: Found) -> float | None:
+    return max(
+        (
+            closeness(row.similarity, found.backgrounds[row.space_id])
+            for row in found.rows
+            if row.similarity is not None and row.space_id in found.backgrounds
+        ),
+        default=None,
     )
 
 
@@ -111,7 +127,12 @@ def _search(
 def _run(query: Query, *, scope: Scope, depth: int, lexical: bool, spaces: SpaceQueries) -> Found:
     """Run it; settings of the approximate scan live only as long as the transaction."""
     statement = build_statement(
-        query, scope=scope, depth=depth, lexical=lexical, spaces=spaces.queries
+        query,
+        scope=scope,
+        depth=depth,
+        lexical=lexical,
+        spaces=spaces.queries,
+        stride=spaces.stride,
     )
     with transaction.atomic(), connection.cursor() as cursor:
         if spaces.approximate:
@@ -129,15 +150,17 @@ def _run(query: Query, *, scope: Scope, depth: int, lexical: bool, spaces: Space
         rows=tuple(Row(*row[:-2]) for row in rows if row[0] is not None),
         spaces=spaces,
         needed=frozenset(needed),
-        backgrounds=dict(
-            zip((entry.space.space_id for entry in spaces.queries), backgrounds, strict=False)
-        ),
+        backgrounds={
+            entry.space.space_id: level
+            for entry, level in zip(spaces.queries, backgrounds, strict=True)
+            if level is not None
+        },
     )
 
 
 def _candidates(found: Found, depth: int) -> tuple[Candidate, ...]:
     rows = found.rows
-    closeness = on_one_scale(
+    close = on_one_scale(
         {
             row.chunk_id: (row.space_id, row.similarity)
             for row in rows
@@ -146,14 +169,14 @@ def _candidates(found: Found, depth: int) -> tuple[Candidate, ...]:
         found.backgrounds,
     )
     lexical = [(-row.lexical, row.chunk_id) for row in rows if row.lexical]
-    near = [(-closeness[row.chunk_id], row.chunk_id) for row in rows if row.near]
+    near = [(-close[row.chunk_id], row.chunk_id) for row in rows if row.near]
     ranks = {"lexical": _ranks(lexical, depth), "vector": _ranks(near, depth)}
     return tuple(
         Candidate(
             chunk_id=row.chunk_id,
             lexical=row.lexical,
             similarity=row.similarity,
-            closeness=closeness.get(row.chunk_id),
+            closeness=close.get(row.chunk_id),
             ranks={name: of[row.chunk_id] for name, of in ranks.items() if row.chunk_id in of},
         )
         for row in rows

@@ -14,11 +14,13 @@ from inference.base import InferenceError
 from inference.query_cache import embed_query_cached
 from search.query import Query
 from search.results import Scope
-from search.retrieval.statement import SpaceQuery, scope_size_statement
+from search.retrieval.statement import SAMPLE, SpaceQuery, scope_size_statement
 
 #: pgvector's default of 40 would cut every list to 40 rows.
 MINIMUM_EF_SEARCH = 200
 MAX_EF_SEARCH = 1000  # pgvector's own limit
+#: Chunks that lie together are of one document: the sample is spread over more than its number.
+MAX_STRIDE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,8 @@ class SpaceQueries:
     """The query in every space that its model works for.
 
     `ids` are all spaces that hold chunks of the scope; `error` is why some are missing. `probes`
-    is for IVFFlat indexes, `ef_search` for HNSW ones.
+    is for IVFFlat indexes, `ef_search` for HNSW ones. Every `stride`th chunk is enough to see what
+    similarity is usual.
     """
 
     queries: tuple[SpaceQuery, ...] = ()
@@ -34,6 +37,7 @@ class SpaceQueries:
     error: InferenceError | None = None
     ef_search: int = MINIMUM_EF_SEARCH
     probes: int = 1
+    stride: int = 1
 
     @property
     def approximate(self) -> bool:
@@ -46,7 +50,8 @@ def space_queries(query: Query, scope: Scope, *, depth: int) -> SpaceQueries:
     spaces = _spaces(scope)
     queries: list[SpaceQuery] = []
     error: InferenceError | None = None
-    indexes = {} if _scans_exactly(scope) else _usable_indexes(spaces)
+    known = _known_chunks(scope)
+    indexes = {} if _scans_exactly(scope, known) else _usable_indexes(spaces)
     for space in spaces:
         try:
             embedder_for(space)
@@ -64,6 +69,7 @@ def space_queries(query: Query, scope: Scope, *, depth: int) -> SpaceQueries:
             (space.sql.probes(indexes[space.pk].rows) for space in spaces if space.pk in indexes),
             default=1,
         ),
+        stride=min(MAX_STRIDE, max(1, known // SAMPLE)),
     )
 
 
@@ -86,11 +92,15 @@ def _ef_search(spaces: Sequence[EmbeddingSpace], depth: int) -> int:
     return min(max(depth, MINIMUM_EF_SEARCH, *wanted), MAX_EF_SEARCH) if wanted else depth
 
 
-def _scans_exactly(scope: Scope) -> bool:
+def _known_chunks(scope: Scope) -> int:
+    """How many chunks the scope's collections had when their words were counted."""
+    statistics = LexicalStatistics.objects.filter(collection_id__in=scope.collection_ids)
+    return statistics.aggregate(chunks=Sum("chunk_count"))["chunks"] or 0
+
+
+def _scans_exactly(scope: Scope, known: int) -> bool:
     """Whether the scope is small enough to look at every vector in it."""
     limit = settings.EXACT_SCAN_CHUNKS
-    statistics = LexicalStatistics.objects.filter(collection_id__in=scope.collection_ids)
-    known = statistics.aggregate(chunks=Sum("chunk_count"))["chunks"] or 0
     if known <= limit and not _is_stale(scope):
         return True
     statement = scope_size_statement(scope, at_most=limit + 1)

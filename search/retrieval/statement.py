@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.spaces import BINARY_OVERSAMPLING, SpaceSql
+from documents.spaces import BINARY_CANDIDATES, BINARY_OVERSAMPLING, SpaceSql
 from search.query import Query
 from search.results import Scope
 from search.retrieval.scope import Parameters, scope_conditions
@@ -63,15 +63,17 @@ def build_statement(
     depth: int,
     lexical: bool,
     spaces: Sequence[SpaceQuery],
+    stride: int = 1,
 ) -> Statement:
     """The arms that are wanted, each listing its best `depth` chunks.
 
     With both arms every listed chunk gets both scores, whichever arm listed it: everything is in
-    one database, so nothing need be guessed for the arm that did not.
+    one database, so nothing need be guessed for the arm that did not. Every `stride`th chunk is
+    looked at for the usual similarity.
     """
     conditions, parameters = scope_conditions(scope, query)
     parameters["depth"] = depth
-    parameters["oversampled"] = depth * BINARY_OVERSAMPLING
+    parameters["oversampled"] = max(depth * BINARY_OVERSAMPLING, BINARY_CANDIDATES)
     steps: list[str] = []
     if spaces:
         steps.append(_nearest(spaces, conditions, parameters))
@@ -81,7 +83,7 @@ def build_statement(
         steps.append(_piece("also_nearest") if spaces else "candidate AS (SELECT * FROM found)")
         steps.append(_piece("bm25"))
     steps += [_listed(lexical=lexical, vector=bool(spaces)), _piece("spaces")]
-    steps.append(_background(spaces, conditions))
+    steps.append(_background(spaces, conditions, stride))
     sql = "WITH\n" + ",\n".join(steps) + "\n" + _selection(lexical=lexical, spaces=spaces)
     return Statement(sql, parameters)
 
@@ -153,18 +155,17 @@ def _selection(*, lexical: bool, spaces: Sequence[SpaceQuery]) -> str:
     )
 
 
-def _background(spaces: Sequence[SpaceQuery], conditions: str) -> str:
-    """How similar the query is to just any chunks of the scope, in each of several spaces."""
-    if len(spaces) < 2:
-        return "background AS (SELECT '{}'::float8[] AS levels)"
+def _background(spaces: Sequence[SpaceQuery], conditions: str, stride: int) -> str:
+    """How similar the query is to just any chunks of the scope, in each space."""
     samples = ", ".join(
-        f"(SELECT coalesce(avg(similarity), 0) FROM (SELECT"
+        f"(SELECT avg(similarity) FROM (SELECT"
         f" {entry.space.similarity(f'%(vector_{entry.space.space_id})s')} AS similarity"
         f" FROM documents_chunk AS chunk WHERE {entry.space.predicate}"
-        f" AND chunk.embedding IS NOT NULL AND {conditions} LIMIT {SAMPLE}) AS sample)"
+        f" AND chunk.embedding IS NOT NULL AND chunk.id %% {int(stride)} = 0 AND {conditions}"
+        f" LIMIT {SAMPLE}) AS sample)"
         for entry in spaces
     )
-    return f"background AS (SELECT ARRAY[{samples}] AS levels)"
+    return f"background AS (SELECT ARRAY[{samples}]::float8[] AS levels)"
 
 
 def _similarity(spaces: Sequence[SpaceQuery]) -> str:
