@@ -9,6 +9,7 @@ from common.errors import InvalidInput
 
 MAX_DEPTH = 32
 MAX_VALUES = 50_000
+SHOWN_PATH = 200
 
 
 def parse(text: str) -> Any:
@@ -40,8 +41,9 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _too_deep() -> InvalidInput:
-    return InvalidInput(f"The JSON is nested more than {MAX_DEPTH} deep. Flatten it.")
+def _too_deep(path: str = "") -> InvalidInput:
+    place = f"{path[:SHOWN_PATH]}: " if path else ""
+    return InvalidInput(f"{place}The JSON is nested more than {MAX_DEPTH} deep. Flatten it.")
 
 
 def _walk(root: Any) -> Iterator[tuple[str, Any]]:
@@ -50,7 +52,7 @@ def _walk(root: Any) -> Iterator[tuple[str, Any]]:
     while waiting:
         path, value, depth = waiting.pop()
         if depth > MAX_DEPTH:
-            raise _too_deep()
+            raise _too_deep(path)
         yield path, value
         below: Iterator[tuple[Any, Any]] = iter(())
         if isinstance(value, dict):

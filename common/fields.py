@@ -35,5 +35,6 @@ class ToTSVector(models.Func):
     template = "setweight(to_tsvector(%(expressions)s), '%(weight)s')"
     arity = 2
 
-    def __init__(self, language: str, text: str, *, weight: str) -> None:
-        super().__init__(models.F(language), models.F(text), weight=weight)
+    def __init__(self, language: str, text: str | models.Func, *, weight: str) -> None:
+        source = models.F(text) if isinstance(text, str) else text
+        super().__init__(models.F(language), source, weight=weight)

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import connection
 
+from common.search_vector import IN_NAME_SQL, split_names
 from search.query import Query
 from search.snippets import parse_marked
 
@@ -15,7 +16,10 @@ START, STOP = "\ue000", "\ue001"
 # and would shift every offset behind it.
 _SQL = """
     SELECT chunk.id,
-           ts_headline(chunk.language, translate(chunk.text, %(plain)s, %(blank)s), meant.query,
+           ts_headline(chunk.language,
+                       translate(regexp_replace(chunk.text, %(in_name)s, ' ', 'g'),
+                                 %(plain)s, %(blank)s),
+                       meant.query,
                        format('HighlightAll=true, StartSel=%%s, StopSel=%%s',
                               %(start)s::text, %(stop)s::text))
     FROM documents_chunk AS chunk,
@@ -35,7 +39,8 @@ _SQL = """
 def highlights(query: Query, chunk_ids: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
     """(start, end) offsets into each chunk's text of the words that the query means."""
     parameters: dict[str, Any] = {
-        "text": query.text,
+        "text": split_names(query.text),
+        "in_name": IN_NAME_SQL,
         "prefixes": list(query.prefixes),
         "ids": list(chunk_ids),
         "start": START,

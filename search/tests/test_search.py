@@ -261,6 +261,36 @@ def test_snippets_mark_what_the_query_means(collection: Collection) -> None:
     assert highlighted(hits["bread"]) == []
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "annual report",
+        "sales people",
+        "annual_report_2024.pdf",
+        "sales.people",
+        '"sales people"',
+        '"annual report 2024"',
+        "example",
+    ],
+)
+def test_names_of_files_tables_and_hosts_are_found_by_their_parts(
+    collection: Collection, query: str
+) -> None:
+    text = "Table sales.people feeds annual_report_2024.pdf, see www.example.org/path; 1.355 stays."
+    fill(collection, {"names": text})
+    (hit,) = find(collection, query, mode="lexical").hits
+    assert hit.document_key == "names"
+    assert highlighted(hit)
+    for mark in highlighted(hit):
+        assert mark in text
+
+
+def test_numbers_stay_whole(collection: Collection) -> None:
+    fill(collection, {"number": "The impact factor is 1.355 this year."})
+    assert keys(find(collection, "1.355", mode="lexical")) == ["number"]
+    assert keys(find(collection, "355", mode="lexical")) == []
+
+
 def test_the_approximate_index_is_used_above_the_threshold_and_never_returns_too_little(
     collection: Collection, settings: Any
 ) -> None:
