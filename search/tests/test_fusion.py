@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.fusion import METHODS, RRF_K, Arm, Method, fuse
+from search.fusion import METHODS, RRF_K, Arm, Method, adapted_weights, fuse
 
 SCORES = st.dictionaries(
     st.integers(1, 30), st.floats(0.01, 100, allow_nan=False), min_size=1, max_size=20
@@ -88,3 +88,23 @@ def test_negative_similarities_count_as_nothing() -> None:
 def test_an_arm_without_a_positive_score_adds_nothing() -> None:
     fused = fuse([Arm("vector", {1: 1}, {1: -0.1}), Arm("lexical", {2: 1}, {2: 3.0})])
     assert [(entry.hit, entry.score) for entry in fused] == [(2, 1.0), (1, 0.0)]
+
+
+@given(lexical=st.floats(0.25, 0.65), nearest=st.floats(-2, 2), nearer=st.floats(0, 2))
+def test_the_nearer_the_nearest_passage_the_more_meaning_weighs(
+    lexical: float, nearest: float, nearer: float
+) -> None:
+    weights = {"lexical": lexical, "vector": 1 - lexical}
+    far = adapted_weights(weights, nearest)
+    near = adapted_weights(weights, nearest + nearer)
+    assert near["vector"] >= far["vector"]
+    for adapted in (far, near):
+        assert sum(adapted.values()) == pytest.approx(1)
+        assert 0.25 <= round(adapted["lexical"], 9) <= 0.65
+    assert adapted_weights(weights, 0.55) == pytest.approx(weights)
+
+
+def test_weights_stay_where_nothing_was_found_by_meaning_or_one_arm_works_alone() -> None:
+    weights = {"lexical": 0.41, "vector": 0.59}
+    assert adapted_weights(weights, None) == weights
+    assert adapted_weights({"lexical": 1.0}, 0.9) == {"lexical": 1.0}
