@@ -21,6 +21,7 @@ class SearchState:
     mode: Mode = "hybrid"
     collections: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    filter: str = ""
     page: int = 1
     explain: bool = False
     group: bool = True
@@ -41,6 +42,7 @@ class SearchState:
             mode=known,
             collections=_given(clean.get("collection")),
             types=_given(clean.get("type")),
+            filter=(clean.get("filter") or [""])[-1].strip(),
             page=_page((clean.get("page") or [""])[-1]),
             explain=(clean.get("explain") or [""])[-1] == "1",
             group=(clean.get("group") or [""])[-1] != "0",
@@ -52,6 +54,7 @@ class SearchState:
         pairs += [("mode", self.mode)] if self.mode != "hybrid" else []
         pairs += [("collection", slug) for slug in self.collections]
         pairs += [("type", media_type) for media_type in self.types]
+        pairs += [("filter", self.filter)] if self.filter else []
         pairs += [("group", 0)] if not self.group else []
         pairs += [("explain", 1)] if self.explain else []
         pairs += [("page", self.page)] if self.page > 1 else []
@@ -71,7 +74,7 @@ class SearchState:
     @property
     def is_filtered(self) -> bool:
         """Whether anything narrows the search."""
-        return bool(self.collections or self.types)
+        return bool(self.collections or self.types or self.filter)
 
 
 def _given(values: list[str] | None) -> tuple[str, ...]:

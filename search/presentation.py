@@ -109,6 +109,8 @@ def chips(state: SearchState, names: Mapping[str, str]) -> list[Choice]:
                  hint="Collection") for slug in state.collections),
         *(Choice(label=media_type, url=state.toggled("types", media_type), hint="Type")
           for media_type in state.types),
+        *([Choice(label=state.filter, url=state.url(filter=""), hint="Filter")]
+          if state.filter else []),
     ]  # fmt: skip
 
 

@@ -1,9 +1,11 @@
 """What a search answers with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
+
+from search.filters import ALL, Node
 
 Mode = Literal["lexical", "vector", "hybrid"]
 MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
@@ -15,19 +17,18 @@ class Scope:
     access cannot be forgotten; every arm compiles the same one.
 
     `principals` are the names under which access lists know the asker; None is the site itself
-    (commands, evaluation). `metadata` keeps chunks whose metadata contain these pairs.
+    (commands, evaluation). `filter` narrows what they leave, and cannot widen it.
     """
 
     workspace_id: int
     collection_ids: tuple[int, ...]
     principals: tuple[str, ...] | None = None
-    media_types: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    filter: Node = ALL
 
     @property
     def is_filtered(self) -> bool:
         """Whether something narrower than whole collections is asked for."""
-        return bool(self.media_types or self.metadata)
+        return self.filter != ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ class SearchResult:
     timings: Mapping[str, float]
     degraded: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    filter: Node = ALL
 
     @property
     def milliseconds(self) -> float:

@@ -13,6 +13,7 @@ from common.errors import RagsiteError
 from common.web import page
 from documents.models import Collection, Document
 from search import presentation
+from search.filters import FilterError
 from search.forms import SearchState
 from search.services import scope_for, search
 
@@ -32,12 +33,15 @@ def search_page(request: HttpRequest) -> HttpResponse:
         "state": state,
         "modes": presentation.modes(state),
         "chips": presentation.chips(state, names),
-        "loosened_url": state.url(collections=(), types=()),
+        "loosened_url": state.url(collections=(), types=(), filter=""),
     }
     if not state.q:
         return render(request, "search/start.html", context | _start(request, workspace))
     try:
         context |= _results(request, workspace, state)
+    except FilterError as error:
+        context["filter_error"] = str(error)
+        return render(request, "search/results.html", context, status=error.status)
     except RagsiteError as error:
         context["error"] = str(error)
         return render(request, "search/results.html", context, status=error.status)
@@ -49,6 +53,7 @@ def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> 
         user=request.user,
         workspace=workspace,
         collections=state.collections,
+        filter=state.filter,
         media_types=state.types,
     )
     result = search(

@@ -7,6 +7,7 @@ QUESTION = OpenApiExample(
     value={
         "q": "What are common side effects of aripiprazole?",
         "collection": ["leaflets"],
+        "filter": {"language": "en", "year": {"$gte": 2020}},
         "k": 3,
         "explain": True,
     },
@@ -68,6 +69,7 @@ ANSWER = OpenApiExample(
                 {"value": "application/pdf", "label": "PDF", "count": 9, "selected": False}
             ],
         },
+        "filter": {"language": "en", "year": {"$gte": 2020}},
         "arms": [
             {
                 "name": "lexical",

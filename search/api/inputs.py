@@ -1,14 +1,33 @@
 """What a search may ask for: the same in a query string and in a JSON body."""
 
-from drf_spectacular.utils import extend_schema_serializer
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common.serializers import StrictSerializer
+from search.filters.limits import MAX_CHARACTERS
 from search.fusion import METHODS
 from search.query import MAX_QUERY_CHARACTERS
 from search.results import MODES
 from search.services import MAX_K, MAX_OFFSET
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "object", "additionalProperties": {}},
+            {"type": "string", "maxLength": MAX_CHARACTERS},
+        ],
+        "example": {"year": {"$gte": 2020}, "language": "de"},
+    }
+)
+class FilterField(serializers.Field[Any, Any, Any, Any]):
+    """A filter in either form, handed on as it is: the filter language has errors of its own."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return data
 
 
 @extend_schema_serializer(component_name="Search")
@@ -31,6 +50,11 @@ class SearchInput(StrictSerializer):
         required=False,
         max_length=100,
         help_text="Media types, such as `application/pdf`. Default: all.",
+    )
+    filter = FilterField(
+        required=False,
+        help_text="What hits must be like, as JSON or as text:"
+        ' `{"year": {"$gte": 2020}, "language": "de"}` or `year>=2020; lang=de`.',
     )
     mode = serializers.ChoiceField(
         choices=MODES,

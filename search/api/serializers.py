@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from search.filters import to_json
 from search.results import MODES, Hit
 
 
@@ -131,6 +132,9 @@ class SearchAnswerSerializer(serializers.Serializer[Any]):
         child=FacetSerializer(many=True),
         help_text="Values by name (`collection`, `media_type`), most frequent first.",
     )
+    filter = serializers.SerializerMethodField(
+        help_text="The filter that held, in JSON form; `type` is part of it. Empty: none."
+    )
     arms = ArmSerializer(many=True)
     timings = serializers.DictField(
         child=serializers.FloatField(), help_text="Milliseconds by stage, and their `total`."
@@ -142,6 +146,9 @@ class SearchAnswerSerializer(serializers.Serializer[Any]):
     notes = serializers.ListField(
         child=serializers.CharField(), help_text="What a person should know of this answer."
     )
+
+    def get_filter(self, result: Any) -> dict[str, Any]:
+        return to_json(result.filter)
 
     def get_next_offset(self, result: Any) -> int | None:
         behind: int = result.offset + len(result.hits)

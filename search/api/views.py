@@ -42,6 +42,7 @@ class SearchView(WorkspaceView):
             user=self.request.user,
             workspace=self.workspace,
             collections=tuple(asked.get("collection", ())),
+            filter=asked.get("filter"),
             media_types=tuple(asked.get("type", ())),
         )
         options = {name: asked[name] for name in ("mode", "k", "offset", "fusion", "group")}

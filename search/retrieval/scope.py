@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from psycopg.types.json import Jsonb
-
+from common.search_vector import split_names
+from documents.languages import configuration
+from search.filters import compile_filter
 from search.query import Query
 from search.results import Scope
 
@@ -13,8 +14,9 @@ Parameters = dict[str, Any]
 def scope_conditions(scope: Scope, query: Query | None = None) -> tuple[str, Parameters]:
     """Conditions on `documents_chunk AS chunk`, with their parameters.
 
-    Workspace and access come first and cannot be left out. A phrase or an exclusion of the query
-    is a condition too, because it holds for every arm.
+    Workspace and access come first and cannot be left out; whatever the filter says stands beside
+    them in brackets of its own. A phrase or an exclusion of the query is a condition too, because
+    it holds for every arm.
     """
     conditions = [
         "chunk.workspace_id = %(workspace)s",
@@ -27,20 +29,18 @@ def scope_conditions(scope: Scope, query: Query | None = None) -> tuple[str, Par
     if scope.principals is not None:
         conditions.append("(chunk.access IS NULL OR chunk.access && %(principals)s::varchar[])")
         parameters["principals"] = list(scope.principals)
-    if scope.media_types:
-        conditions.append("chunk.media_type = ANY(%(media_types)s)")
-        parameters["media_types"] = list(scope.media_types)
-    if scope.metadata:
-        conditions.append("chunk.metadata @> %(metadata)s")
-        parameters["metadata"] = Jsonb(dict(scope.metadata))
+    if scope.is_filtered:
+        condition, values = compile_filter(scope.filter, configuration=configuration)
+        conditions.append(f"({condition})")
+        parameters |= values
     for number, phrase in enumerate(query.phrases if query else ()):
         conditions.append(
             f"chunk.search_vector @@ phraseto_tsquery(chunk.language, %(phrase_{number})s)"
         )
-        parameters[f"phrase_{number}"] = phrase
+        parameters[f"phrase_{number}"] = split_names(phrase)
     for number, words in enumerate(query.excluded if query else ()):
         conditions.append(
             f"NOT chunk.search_vector @@ phraseto_tsquery(chunk.language, %(excluded_{number})s)"
         )
-        parameters[f"excluded_{number}"] = words
+        parameters[f"excluded_{number}"] = split_names(words)
     return " AND ".join(conditions), parameters

@@ -11,6 +11,7 @@ from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
 from inference.base import InferenceError
+from search.filters import to_json
 from search.fusion import METHODS
 from search.results import MODES, Hit, SearchResult
 from search.services import search, site_scope
@@ -30,6 +31,9 @@ class Command(BaseCommand):
             "--collection", action="append", default=[], help="slug; may be repeated; default: all"
         )
         parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        parser.add_argument(
+            "--filter", help='such as "year>=2020; lang=de; title~guide; !draft", or JSON'
+        )
         parser.add_argument("-k", type=int, default=10, help="how many passages (default: 10)")
         parser.add_argument("--mode", choices=MODES, default="hybrid")
         parser.add_argument("--fusion", choices=METHODS, default="score")
@@ -41,7 +45,11 @@ class Command(BaseCommand):
             workspace = get_or_create_workspace(slug=options["workspace"])
             result = search(
                 options["query"],
-                scope=site_scope(workspace=workspace, collections=options["collection"]),
+                scope=site_scope(
+                    workspace=workspace,
+                    collections=options["collection"],
+                    filter=options["filter"],
+                ),
                 mode=options["mode"],
                 k=options["k"],
                 fusion=options["fusion"],
@@ -79,4 +87,4 @@ class Command(BaseCommand):
 
 def result_json(result: SearchResult) -> dict[str, Any]:
     """The whole answer as plain data."""
-    return asdict(result)
+    return {**asdict(result), "filter": to_json(result.filter)}
