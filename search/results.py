@@ -131,6 +131,11 @@ class SearchResult:
     filter: Node = ALL
 
     @property
+    def by_words_only(self) -> bool:
+        """Whether no model at all could be asked, though one should have been."""
+        return "vector" in self.degraded and all(arm.name != "vector" for arm in self.arms)
+
+    @property
     def milliseconds(self) -> float:
         """Time from the question to the page, in milliseconds."""
         return self.timings.get("total", 0.0)

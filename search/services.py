@@ -227,12 +227,17 @@ def _page(
         facets=_facets([rows[entry.hit] for entry, _ in listed]),
         timings=retrieved.timings,
         degraded=retrieved.degraded,
-        notes=_notes(retrieved),
+        notes=_notes(query, retrieved),
     )
 
 
-def _notes(retrieved: Retrieved) -> tuple[str, ...]:
+def _notes(query: Query, retrieved: Retrieved) -> tuple[str, ...]:
     notes = []
+    if query.named:
+        notes.append(
+            f"In a sentence, quotation marks only name something. To find nothing but passages that"
+            f" hold it word for word, write +“{query.named[0]}”."
+        )
     if "vector" in retrieved.degraded:
         partly = any(report.name == "vector" for report in retrieved.arms)
         notes.append(

@@ -285,6 +285,16 @@ def test_names_of_files_tables_and_hosts_are_found_by_their_parts(
         assert mark in text
 
 
+def test_a_sentence_that_quotes_something_finds_and_says_how_to_demand_it(
+    collection: Collection,
+) -> None:
+    result = find(collection, 'Which medicine with the brand name "Zyprexa" eases pain?')
+    assert {"aspirin", "ibuprofen"} <= set(keys(result))
+    assert "+“Zyprexa”" in result.notes[0]
+    demanded = find(collection, 'Which medicine with the brand name +"Zyprexa" eases pain?')
+    assert demanded.hits == ()
+
+
 def test_numbers_stay_whole(collection: Collection) -> None:
     fill(collection, {"number": "The impact factor is 1.355 this year."})
     assert keys(find(collection, "1.355", mode="lexical")) == ["number"]
