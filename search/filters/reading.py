@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from search.filters.fields import METADATA, Field, check_text
-from search.filters.json_form import parse_json, read_json
+from search.filters.json_reading import parse_json, read_json
 from search.filters.limits import MAX_DEPTH, FilterError, too_deep
-from search.filters.text_form import read_text
+from search.filters.text_reading import read_text
 from search.filters.tree import Node, Operator, all_of, depth, equals
 from search.filters.values import check_value
 

@@ -218,6 +218,24 @@ def test_the_size_of_a_scope_is_that_of_its_filter(collection: Collection) -> No
             assert cursor.fetchone()[0] == size, asked
 
 
+@pytest.mark.parametrize(
+    "asked", ["year=2020", "author.name=Ada", "tags=a,b,c", "year=2020; !draft", "year>1; tags=a"]
+)
+def test_equality_of_metadata_is_looked_up_in_an_index(collection: Collection, asked: str) -> None:
+    conditions, parameters = scope_conditions(
+        site_scope(workspace=collection.workspace, filter=asked)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_indexscan = off")
+        cursor.execute("DROP INDEX chunk_collection_space_index")
+        cursor.execute(
+            f"EXPLAIN SELECT FROM documents_chunk AS chunk WHERE {conditions}", parameters
+        )
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "chunk_metadata_index" in plan
+
+
 def test_media_types_metadata_and_the_filter_are_one_filter(collection: Collection) -> None:
     Chunk.objects.filter(metadata__year=2024).update(media_type="application/pdf")
     scope = scope_for(

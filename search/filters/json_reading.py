@@ -1,4 +1,4 @@
-"""The JSON form: `{"year": {"$gte": 2020}, "$or": [{"language": "de"}, {"draft": true}]}`."""
+"""The JSON form, read: `{"year": {"$gte": 2020}, "$or": [{"language": "de"}, {"draft": true}]}`."""
 
 import json
 from collections.abc import Mapping
@@ -16,15 +16,10 @@ from search.filters.limits import (
     too_long,
 )
 from search.filters.tree import (
-    NEGATED_INLINE,
-    And,
     Comparison,
     Node,
-    Not,
     Operator,
-    Or,
     Scalar,
-    Value,
     all_of,
     any_of,
     equals,
@@ -59,11 +54,11 @@ def _no_constant(name: str) -> None:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in found if keys.count(key) > 1)
-        raise FilterError(f"{shown(twice)} stands twice in one object. Put both under $and.")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise FilterError(f"{shown(key)} stands twice in one object. Put both under $and.")
+        found[key] = value
     return found
 
 
@@ -191,51 +186,3 @@ def _unknown_operator(field: Field, key: str) -> str:
         f"Under a field stand operators such as $gte. For a value within “{field}” write"
         f' {{"{field}.{shown(key)[1:-1]}": …}}.'
     )
-
-
-def to_json(node: Node) -> dict[str, Any]:
-    """The JSON form of a tree: `read_json` gives the same tree back."""
-    match node:
-        case Comparison():
-            return {str(node.field): _condition(node)}
-        case Not(Comparison() as part) if part.operator in NEGATED_INLINE:
-            return {str(part.field): _negation(part)}
-        case Not(part):
-            return {"$not": to_json(part)}
-        case Or(parts):
-            return {"$or": [to_json(part) for part in parts]}
-        case And(parts):
-            return _joined([to_json(part) for part in parts])
-
-
-def _condition(node: Comparison) -> Any:
-    match node.operator:
-        case Operator.EQ:
-            return node.value
-        case Operator.EXISTS:
-            return {"$exists": True}
-        case Operator.IN:
-            return {"$in": _listed(node.value)}
-        case operator:
-            return {operator.value: node.value}
-
-
-def _negation(node: Comparison) -> Any:
-    match node.operator:
-        case Operator.EQ:
-            return {"$ne": node.value}
-        case Operator.IN:
-            return {"$nin": _listed(node.value)}
-        case _:
-            return {"$exists": False}
-
-
-def _listed(value: Value) -> list[Any]:
-    assert isinstance(value, tuple)
-    return list(value)
-
-
-def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """One object where no key would stand twice in it."""
-    together = {key: value for part in parts for key, value in part.items()}
-    return together if len(together) == len(parts) else {"$and": parts}

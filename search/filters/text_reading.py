@@ -1,4 +1,4 @@
-"""The text form: `year>=2020; lang=de,fr; title~guide | heading~guide; !draft`.
+"""The text form, read: `year>=2020; lang=de,fr; title~guide | heading~guide; !draft`.
 
 filter    = [ any { ";" any } [ ";" ] ]
 any       = term { "|" term }
@@ -13,14 +13,10 @@ from typing import Any
 from search.filters.fields import Field, Kind, parse_field
 from search.filters.limits import MAX_CHARACTERS, MAX_DEPTH, Budget, FilterError, too_deep, too_long
 from search.filters.tree import (
-    NEGATED_INLINE,
     PATTERNS,
-    And,
     Comparison,
     Node,
-    Not,
     Operator,
-    Or,
     Scalar,
     all_of,
     any_of,
@@ -216,6 +212,11 @@ class _Reader:
                            at=self._here())  # fmt: skip
 
 
+def is_literal(bare: str) -> bool:
+    """Whether a bare word is a number, true, false or null."""
+    return bare in CONSTANTS or _NUMBER.fullmatch(bare) is not None
+
+
 def _literal(bare: str, at: str) -> Scalar | None:
     if bare in CONSTANTS:
         return CONSTANTS[bare]
@@ -225,58 +226,3 @@ def _literal(bare: str, at: str) -> Scalar | None:
     if len(bare) > _DIGITS:
         raise FilterError("The number has too many digits. Put it in quotes if it is text.", at=at)
     return float(bare) if number["rest"] else int(bare)
-
-
-def to_text(node: Node) -> str:
-    """The text form of a tree: `read_text` gives the same tree back."""
-    return "; ".join(map(_any_text, node.parts)) if isinstance(node, And) else _any_text(node)
-
-
-def _any_text(node: Node) -> str:
-    return " | ".join(map(_term_text, node.parts)) if isinstance(node, Or) else _term_text(node)
-
-
-def _term_text(node: Node) -> str:
-    match node:
-        case Comparison():
-            return _condition_text(node)
-        case Not(Comparison() as part) if part.operator in NEGATED_INLINE:
-            return _condition_text(part, "!=")
-        case Not(part):
-            return f"!{_term_text(part)}"
-        case And() | Or():
-            return f"({to_text(node)})"
-
-
-_SIGNS = {operator: sign for sign, operator in SYMBOLS.items() if sign != "!="}
-_PLAIN_NAME = re.compile(r"[\w.\\-]+")
-_PLAIN_VALUE = re.compile(r"[\w./:+@%-]+")
-
-
-def _condition_text(node: Comparison, equal: str = "=") -> str:
-    name = str(node.field)
-    name = name if _PLAIN_NAME.fullmatch(name) else _in_quotes(name)
-    match node.operator, node.value:
-        case Operator.EXISTS, _:
-            return f"{name}{equal}*"
-        case Operator.IN, tuple(values):
-            return f"{name}{equal}{','.join(_value_text(node, value) for value in values)}"
-        case Operator.EQ, value if value is True:
-            return name if equal == "=" else f"!{name}"
-        case Operator.EQ, value:
-            return f"{name}{equal}{_value_text(node, value)}"
-        case operator, value:
-            return f"{name}{_SIGNS[operator]}{_value_text(node, value)}"
-
-
-def _value_text(node: Comparison, value: Any) -> str:
-    if not isinstance(value, str):
-        return str(value).lower() if isinstance(value, bool) else repr(value)
-    plain = _PLAIN_VALUE.fullmatch(value) is not None
-    if node.field.kind is Kind.ANY and node.operator not in PATTERNS:
-        plain = plain and value not in CONSTANTS and _NUMBER.fullmatch(value) is None
-    return value if plain else _in_quotes(value)
-
-
-def _in_quotes(text: str) -> str:
-    return '"' + re.sub(r"[\"“”„\\]", r"\\\g<0>", text) + '"'
