@@ -1,6 +1,7 @@
 """The SQL of a filter against what the filter means, on real rows, and what no filter can do."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -26,7 +27,18 @@ from search.retrieval.scope import scope_conditions
 from search.retrieval.statement import scope_size_statement
 from search.services import scope_for, site_scope
 from search.tests.filter_oracle import Row, holds
-from search.tests.filter_strategies import AWKWARD, NUMBERS, ORDER, TEXT, filters, rows
+from search.tests.filter_strategies import (
+    AWKWARD,
+    CODES,
+    EQUALITY,
+    MOMENTS,
+    NUMBERS,
+    ORDER,
+    TEXT,
+    TIMES,
+    filters,
+    rows,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -143,6 +155,34 @@ def test_every_number_meets_every_other(name: str) -> None:
     drawn = one_passage_each([*NUMBERS, "2020", False, None])
     for value in NUMBERS:
         assert_sql_agrees(drawn, {"a": {name: value}})
+
+
+@pytest.mark.parametrize(
+    ("field", "drawn", "wanted", "names"),
+    [
+        ("created", [Row(created=moment) for moment in MOMENTS], TIMES, ORDER),
+        ("page", [Row(page=page) for page in (None, 0, 1, 2)], [0, 1, 1.5, -1, 1e30], ORDER),
+        (
+            "lang",
+            [Row(language=code, configuration=stemmer)
+             for code, stemmer in product(["en", "de", "zh", ""], ["english", "german", "simple"])],
+            CODES,
+            EQUALITY,
+        ),
+    ],
+)  # fmt: skip
+def test_every_time_page_and_language_meets_every_other(
+    field: str, drawn: list[Row], wanted: list[Any], names: list[str]
+) -> None:
+    notes = CollectionFactory(slug="notes")
+    chunks = [ChunkFactory(document=DocumentFactory(collection=notes)) for _ in drawn]
+    fill(chunks, drawn)
+    known = {chunk.pk: row for chunk, row in zip(chunks, drawn, strict=True)}
+    for name, value in product(names, wanted):
+        assert_sql_agrees(known, {field: {name: value}})
+        assert_sql_agrees(known, {field: {"$not": {name: value}}})
+    assert_sql_agrees(known, {field: {"$in": wanted[:2]}})
+    assert_sql_agrees(known, {field: {"$nin": [*wanted[1:], None]}})
 
 
 @pytest.mark.parametrize("length", [2, 8, 9, 30])
