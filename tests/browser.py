@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
-from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Without a sandbox, because tests may run as root; without anything that calls home.
@@ -22,6 +22,9 @@ SIZES = {390: 844, 820: 1180, 1440: 900}
 SCHEMES = ("light", "dark")
 #: What a page may do without inline code, inline style or another site.
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+# The default of five seconds is too short where all cores are busy.
+expect.set_options(timeout=30_000)
 
 
 @contextmanager
