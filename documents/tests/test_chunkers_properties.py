@@ -119,4 +119,7 @@ def assert_graphemes_whole(
     for cut in {span.start for span in spans[1:]} | {span.end for span in spans[:-1]}:
         start = max(edge for edge in edges if edge <= cut)
         end = min(edge for edge in edges | {len(text)} if edge >= cut)
-        assert start == cut or counter.count(text[start:end]) > max_tokens
+        # Flags are pairs counted from the start of their run, which a piece of it does not know:
+        # a row of dozens without a space may still be cut inside one.
+        is_flag = any("\U0001f1e6" <= letter <= "\U0001f1ff" for letter in text[start:end])
+        assert start == cut or is_flag or counter.count(text[start:end]) > max_tokens
