@@ -114,8 +114,12 @@ def advance(row: Reembedding, *, token: UUID, cursor: Cursor) -> Cursor | None:
             vectors = _embed(row, batch)
         _store(row, batch, vectors, token)
         return Cursor(batch[-1].pk, _next_size(cursor.size, perf_counter() - started))
-    _switch(row)
-    if _settle(row):
+    with transaction.atomic():
+        # Or one that was stopped would take back collections that move elsewhere by now.
+        _hold(row, token)
+        _switch(row)
+        settled = _settle(row)
+    if settled:
         _finish(row, token)
         return None
     row.refresh_from_db()
@@ -261,6 +265,16 @@ def _vectors(embedder: Embedder, batch: Sequence[Chunk]) -> dict[int, Any]:
     return {chunk.pk: vector for chunk, vector in zip(batch, vectors, strict=True)}
 
 
+def _hold(row: Reembedding, token: UUID) -> QuerySet[Reembedding]:
+    """Its row, held to the end of the transaction. Raises TakenOver if it is not ours any more."""
+    held = Reembedding.objects.select_for_update().filter(
+        pk=row.pk, token=token, state=State.RUNNING
+    )
+    if not held:
+        raise TakenOver(f"the re-embedding of {row} was stopped, or goes on in another process.")
+    return held
+
+
 _MOVE = """
     UPDATE documents_chunk SET space_id = %s, embedding = %s WHERE id = %s AND content_sha256 = %s
 """
@@ -273,11 +287,7 @@ def _store(row: Reembedding, batch: Sequence[Chunk], vectors: dict[int, Any], to
     Chunks that somebody replaces or deletes just now are passed over: waiting for them while they
     may wait for us would be a deadlock, and a later round finds what is left.
     """
-    held = Reembedding.objects.select_for_update().filter(
-        pk=row.pk, token=token, state=State.RUNNING
-    )
-    if not held:
-        raise TakenOver(f"the re-embedding of {row} was stopped, or goes on in another process.")
+    held = _hold(row, token)
     free = set(
         Chunk.objects.select_for_update(skip_locked=True)
         .filter(pk__in=vectors)

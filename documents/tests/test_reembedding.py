@@ -200,6 +200,19 @@ def test_one_can_go_back(collection: Collection, wide: EmbeddingSpace) -> None:
     assert wide.state == "retired"
 
 
+def test_one_that_was_stopped_takes_nothing_back_from_the_way_back(
+    collection: Collection, wide: EmbeddingSpace
+) -> None:
+    row = start_and_move_one_batch(wide)
+    token = row.token
+    services.cancel_reembedding()
+    back = reembedding.start(target=EmbeddingSpace.objects.get(name="minilm-384"))
+    with pytest.raises(reembedding.TakenOver):
+        reembedding.advance(row, token=token, cursor=reembedding.Cursor())
+    collection.refresh_from_db()
+    assert (collection.space, collection.former_spaces) == (back.target, [wide.pk])
+
+
 def test_nobody_moves_the_same_chunks_two_ways(
     collection: Collection, wide: EmbeddingSpace
 ) -> None:
