@@ -88,8 +88,8 @@ def _usable_indexes(spaces: Sequence[EmbeddingSpace]) -> dict[int, IndexState]:
 
 
 def _ef_search(spaces: Sequence[EmbeddingSpace], depth: int) -> int:
-    wanted = [space.index_options.get("ef_search", 0) for space in spaces]
-    return min(max(depth, MINIMUM_EF_SEARCH, *wanted), MAX_EF_SEARCH) if wanted else depth
+    wanted: list[int] = [space.index_options.get("ef_search", 0) for space in spaces]
+    return min(max(depth, MINIMUM_EF_SEARCH, *wanted), MAX_EF_SEARCH)
 
 
 def _known_chunks(scope: Scope) -> int:
