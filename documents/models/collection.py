@@ -32,6 +32,20 @@ class Collection(TimestampedModel):
         help_text="ISO code, such as “de”. Empty: each document's language is detected.",
     )
     statistics_stale = models.BooleanField(default=False, editable=False)
+    reranker = models.CharField(
+        max_length=63,
+        blank=True,
+        help_text="An entry of RERANKERS that reads the best hits again. Empty: the site's own.",
+    )
+    rerank_instruction = models.TextField(
+        blank=True, help_text="What the reranker is to look for. Empty: what it was trained on."
+    )
+    tuning = models.JSONField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Weights learnt from judgements, with what they gained. Empty: the defaults.",
+    )
 
     objects = WorkspaceOwnedQuerySet["Collection"].as_manager()
 
