@@ -10,6 +10,21 @@ _IN_NAME = re.compile(r"(?<=[^\W_])[._/](?=[^\W\d_])")
 IN_NAME_SQL = "(?<=[[:alnum:]])[._/](?=[[:alpha:]])"
 
 
+class Words(Func):
+    """`ragsite_words(text)`: the text in which `to_tsvector` finds the words that people mean.
+
+    Names are split as by `SplitNames`; runs of Chinese, Japanese, Korean, Thai, Lao, Khmer and
+    Burmese become overlapping pairs of characters (docs/decisions/0018). A query goes through the
+    same function, in the database.
+    """
+
+    function = "ragsite_words"
+    arity = 1
+
+    def __init__(self, text: str) -> None:
+        super().__init__(F(text), output_field=TextField())
+
+
 class SplitNames(Func):
     """Dots, slashes and underscores between a letter or digit and a letter become spaces.
 

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from common.spaceless import is_spaceless, letters_alone
+
 MAX_QUERY_CHARACTERS = 4000
 
 _TOKEN = re.compile(
@@ -30,7 +32,7 @@ class Query:
     `text` is what is meant, without operators: the words that BM25 scores and the model embeds.
     `phrases` must and `excluded` must not stand in a hit, whichever arm found it. `named` are
     phrases that a sentence only names: words like others. `prefixes` are the words that ended in
-    `*`.
+    `*`, and letters that stand alone in a script without spaces, where any pair may begin with them.
     """
 
     text: str
@@ -67,18 +69,20 @@ def parse_query(raw: str) -> Query:
             (demanded if token["plus"] else phrases).append(said)
             words.append(said)
         elif word.endswith("*") and word.rstrip("*").isalnum():
-            prefixes.append(word.rstrip("*"))
+            # where no space ends a word, every word is found by its beginning
+            (words if is_spaceless(word) else prefixes).append(word.rstrip("*"))
         else:
             words.append(said)
     if not (words or prefixes):
         raise QueryError(_nothing_to_search(raw, excluded))
     beside = len(words) - len(demanded) - len(phrases) + len(prefixes)
     is_sentence = (beside > 0 and raw.endswith(_SENTENCE_ENDS)) or beside > MOST_WORDS_BESIDE
+    text = " ".join([*words, *prefixes])
     return Query(
-        text=" ".join([*words, *prefixes]),
+        text=text,
         phrases=(*demanded, *(() if is_sentence else phrases)),
         excluded=tuple(excluded),
-        prefixes=tuple(prefixes),
+        prefixes=(*prefixes, *letters_alone(text)),
         named=tuple(phrases) if is_sentence else (),
     )
 

@@ -8,7 +8,7 @@ from pgvector.django import VectorField
 
 from accounts.models import Workspace
 from common.fields import RegConfigField, ToTSVector
-from common.search_vector import SplitNames, joined
+from common.search_vector import Words, joined
 from documents.models.collection import Collection
 from documents.models.document import Document
 from documents.models.space import EmbeddingSpace
@@ -16,8 +16,8 @@ from documents.querysets import AccessListedQuerySet
 
 #: Context (title and headings) has weight A, so that ranking can tell it from the text (D).
 SEARCH_VECTOR = joined(
-    ToTSVector("language", SplitNames("context"), weight="A"),
-    ToTSVector("language", SplitNames("text"), weight="D"),
+    ToTSVector("language", Words("context"), weight="A"),
+    ToTSVector("language", Words("text"), weight="D"),
 )
 
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from common.search_vector import split_names
 from documents.languages import configuration
 from search.filters import compile_filter
 from search.query import Query
@@ -35,12 +34,12 @@ def scope_conditions(scope: Scope, query: Query | None = None) -> tuple[str, Par
         parameters |= values
     for number, phrase in enumerate(query.phrases if query else ()):
         conditions.append(
-            f"chunk.search_vector @@ phraseto_tsquery(chunk.language, %(phrase_{number})s)"
+            f"chunk.search_vector @@ ragsite_phrase(chunk.language, %(phrase_{number})s)"
         )
-        parameters[f"phrase_{number}"] = split_names(phrase)
+        parameters[f"phrase_{number}"] = phrase
     for number, words in enumerate(query.excluded if query else ()):
         conditions.append(
-            f"NOT chunk.search_vector @@ phraseto_tsquery(chunk.language, %(excluded_{number})s)"
+            f"NOT chunk.search_vector @@ ragsite_phrase(chunk.language, %(excluded_{number})s)"
         )
-        parameters[f"excluded_{number}"] = split_names(words)
+        parameters[f"excluded_{number}"] = words
     return " AND ".join(conditions), parameters

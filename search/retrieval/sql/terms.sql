@@ -11,9 +11,12 @@ language AS MATERIALIZED (
 lexeme AS (
     SELECT language.*, found.lexeme, cardinality(found.positions) AS times,
            '''' || replace(replace(found.lexeme, '\', '\\'), '''', '''''') || '''' AS quoted
-    FROM language, unnest(to_tsvector(language.language, %(text)s)) AS found
+    FROM language, unnest(to_tsvector(language.language, ragsite_words(%(text)s))) AS found
     -- the parser gives a hyphenated word and its parts; counting it twice lost a point
     WHERE found.lexeme !~ '^[[:alnum:]]+(-[[:alnum:]]+)+$'
+      -- 東京大学 → 東京 京大 大学 学, whose last letter says no more than the pair before it; letters
+      -- that stand alone in the query are among its prefixes
+      AND NOT ragsite_is_letter(found.lexeme)
 ),
 -- materialised, because a cast that is inlined is evaluated for every row
 term AS MATERIALIZED (
