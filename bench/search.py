@@ -25,6 +25,7 @@ from documents.services import delete_collection, get_or_create_collection, inge
 from inference.handler import embedders
 from search.query import parse_query
 from search.results import MODES, Scope
+from search.retrieval.facts import scope_facts
 from search.retrieval.spaces import space_queries
 from search.retrieval.statement import build_statement
 from search.services import DEPTH, search, site_scope
@@ -67,7 +68,7 @@ def fill(collection: Collection, chunks: int, random: np.random.Generator) -> No
 
 
 def report(mode: str, scope: Scope, queries: list[str]) -> None:
-    bare = [milliseconds(lambda query=query: run_sql(query, scope, mode)) for query in queries]
+    bare = [bare_milliseconds(query, scope, mode) for query in queries]
     ranked = [
         milliseconds(lambda query=query: search(query, scope=scope, mode=mode, snippets=False))
         for query in queries
@@ -82,15 +83,20 @@ def report(mode: str, scope: Scope, queries: list[str]) -> None:
     )
 
 
-def run_sql(query: str, scope: Scope, mode: str) -> None:
-    parsed = parse_query(query)
-    spaces = space_queries(parsed, scope, depth=DEPTH).queries if mode != "lexical" else ()
+def bare_milliseconds(query: str, scope: Scope, mode: str) -> float:
+    """The statement alone: its plan, its vector and its parameters are there already."""
+    parsed, facts = parse_query(query), scope_facts(scope)
+    spaces = space_queries(parsed, scope, facts, depth=DEPTH).queries if mode != "lexical" else ()
     statement = build_statement(
         parsed, scope=scope, depth=DEPTH, lexical=mode != "vector", spaces=spaces
     )
-    with connection.cursor() as cursor:
-        cursor.execute(statement.sql, statement.parameters)
-        cursor.fetchall()
+
+    def run() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(statement.sql, statement.parameters)
+            cursor.fetchall()
+
+    return milliseconds(run)
 
 
 def milliseconds(work: object) -> float:

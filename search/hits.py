@@ -1,91 +1,71 @@
-"""From ranked ids to hits: what a page shows of its passages, and only of those."""
+"""From ranked candidates to hits: what a page shows of its passages, and only of those."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from documents.models import Chunk
-from search.fusion import Fused
+from search.expansion import surroundings
 from search.highlighting import highlights
 from search.query import Query
-from search.results import Hit
-from search.retrieval.arms import Candidate
+from search.ranking import Ranked
+from search.results import Expansion, Hit, Surroundings
+from search.retrieval.facts import ScopeFacts
 from search.snippets import make_snippet
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What grouping and facets need of every ranked chunk."""
-
-    chunk_id: int
-    document_id: int
-    collection_slug: str
-    collection_name: str
-    media_type: str
-
-
-def load_rows(chunk_ids: Sequence[int]) -> dict[int, Row]:
-    """Rows by chunk id. A chunk that was deleted since it was ranked is absent."""
-    values = Chunk.objects.filter(id__in=chunk_ids).values_list(
-        "id", "document_id", "collection__slug", "collection__name", "media_type"
-    )
-    return {row[0]: Row(*row) for row in values}
-
-
-def group_rows(ranked: Sequence[Fused], rows: Mapping[int, Row]) -> list[tuple[Fused, int]]:
+def grouped(hits: Sequence[Ranked]) -> list[tuple[Ranked, int]]:
     """The best passage of each document, with the number of its other ranked ones."""
-    present = [entry for entry in ranked if entry.hit in rows]
-    counts = Counter(rows[entry.hit].document_id for entry in present)
-    best: dict[int, Fused] = {}
-    for entry in present:
-        best.setdefault(rows[entry.hit].document_id, entry)
-    return [(entry, counts[document_id] - 1) for document_id, entry in best.items()]
+    counts = Counter(hit.candidate.document_id for hit in hits)
+    best: dict[int, Ranked] = {}
+    for hit in hits:
+        best.setdefault(hit.candidate.document_id, hit)
+    return [(hit, counts[document_id] - 1) for document_id, hit in best.items()]
 
 
 def make_hits(
     query: Query,
-    listed: Sequence[tuple[Fused, int]],
+    listed: Sequence[tuple[Ranked, int]],
     *,
-    candidates: Mapping[int, Candidate],
-    rows: Mapping[int, Row],
-    best: float,
+    facts: ScopeFacts,
     first_rank: int,
     snippets: bool,
+    expand: Expansion,
 ) -> tuple[Hit, ...]:
-    """The page's hits, with their texts and snippets."""
-    ids = [entry.hit for entry, _ in listed]
+    """The page's hits, with their texts and snippets. One that was deleted since it was ranked is
+    left out."""
+    ids = [ranked.candidate.chunk_id for ranked, _ in listed]
     chunks = (
         Chunk.objects.select_related("document").defer("embedding", "search_vector").in_bulk(ids)
     )
     marked = highlights(query, ids) if snippets else {}
+    around = surroundings(list(chunks.values()), expand)
     return tuple(
         _hit(
-            chunks[entry.hit],
-            entry,
-            candidate=candidates[entry.hit],
-            row=rows[entry.hit],
-            spans=marked.get(entry.hit, []),
-            best=best,
+            chunks[ranked.candidate.chunk_id],
+            ranked,
+            facts=facts,
+            spans=marked.get(ranked.candidate.chunk_id, []),
+            around=around.get(ranked.candidate.chunk_id),
             rank=rank,
             more=more,
         )
-        for rank, (entry, more) in enumerate(listed, start=first_rank)
-        if entry.hit in chunks
+        for rank, (ranked, more) in enumerate(listed, start=first_rank)
+        if ranked.candidate.chunk_id in chunks
     )
 
 
 def _hit(
     chunk: Chunk,
-    fused: Fused,
+    ranked: Ranked,
     *,
-    candidate: Candidate,
-    row: Row,
+    facts: ScopeFacts,
     spans: list[tuple[int, int]],
-    best: float,
+    around: Surroundings | None,
     rank: int,
     more: int,
 ) -> Hit:
-    document = chunk.document
+    document, candidate = chunk.document, ranked.candidate
+    collection = facts.collections[chunk.collection_id]
     return Hit(
         rank=rank,
         chunk_id=chunk.pk,
@@ -105,17 +85,19 @@ def _hit(
         media_type=chunk.media_type,
         language=document.language,
         collection_id=chunk.collection_id,
-        collection_slug=row.collection_slug,
-        collection_name=row.collection_name,
+        collection_slug=collection.slug,
+        collection_name=collection.name,
         updated_at=document.updated_at,
         metadata=chunk.metadata,
         similarity=candidate.similarity,
         lexical=candidate.lexical,
-        fused=fused.score,
-        rerank=None,
+        fused=ranked.fused.score,
+        fused_rank=ranked.fused_rank,
+        rerank=ranked.rerank,
         ranks=candidate.ranks,
-        contributions=dict(fused.contributions),
-        relevance=max(0.0, min(1.0, fused.score / best)) if best > 0 else 0.0,
+        contributions=dict(ranked.fused.contributions),
+        relevance=ranked.relevance,
         snippet=make_snippet(chunk.text, spans),
+        surroundings=around,
         more_in_document=more,
     )

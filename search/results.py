@@ -9,6 +9,8 @@ from search.filters import ALL, Node
 
 Mode = Literal["lexical", "vector", "hybrid"]
 MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
+Expansion = Literal["none", "siblings", "section"]
+EXPANSIONS: tuple[Expansion, ...] = ("none", "siblings", "section")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,21 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True)
+class Surroundings:
+    """A hit with what stands around it, as one text; offsets are the document's."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One passage, with every score that was computed for it kept apart. Higher is better.
 
     `similarity` -1..1, `lexical` BM25 ≥ 0, `fused`, `rerank` 0..1; None where an arm did not see
-    it. `ranks` are 1-based places in the arms' own lists; `contributions` sum to `fused`.
+    it. `ranks` are 1-based places in the arms' own lists; `contributions` sum to `fused`, by which
+    alone it would be at `fused_rank`. `surroundings` are there where they were asked for.
     `relevance` 0..1 is for a bar: the score that ordered the list, over the list's best.
     """
 
@@ -80,11 +92,13 @@ class Hit:
     similarity: float | None
     lexical: float | None
     fused: float
+    fused_rank: int
     rerank: float | None
     ranks: Mapping[str, int]
     contributions: Mapping[str, float]
     relevance: float
     snippet: Snippet
+    surroundings: Surroundings | None = None
     more_in_document: int = 0
 
 
@@ -100,12 +114,17 @@ class ArmReport:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A value that hits have, and how many of the found documents have it."""
+    """A value that hits have, and how many of the found documents have it.
+
+    `filter` is the condition, in text form, that keeps only these; empty where the search has a
+    parameter of its own for it.
+    """
 
     value: str
     label: str
     count: int
     selected: bool = False
+    filter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +133,9 @@ class SearchResult:
 
     `total` counts everything that was ranked (passages, or documents when grouped; at most a few
     hundred), of which `hits` are those from `offset` on. `degraded` names arms that should have
-    worked and did not (“vector” when the embedder is down); `notes` are sentences for a person.
+    worked and did not (“vector” when the embedder is down, “rerank” when the reranker is); `notes`
+    are sentences for a person. `reranked` hits were read again by `reranker`. `suggestion` is the
+    query with its misspelt words mended, where some stand nowhere and others like them do.
     """
 
     query: str
@@ -129,6 +150,9 @@ class SearchResult:
     degraded: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     filter: Node = ALL
+    reranker: str = ""
+    reranked: int = 0
+    suggestion: str = ""
 
     @property
     def by_words_only(self) -> bool:

@@ -1,23 +1,28 @@
 """The one door to searching: a question and a scope in, a page of hits out."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from time import perf_counter
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from accounts.models import Workspace
 from accounts.services import principals
 from common.errors import InvalidInput, NotFound, RagsiteError
 from documents.models import Collection
 from inference.base import InferenceError
+from search.facets import facets as count_facets
 from search.filters import Node, all_of, metadata_filter, one_of, read_filter
 from search.filters.fields import Field
-from search.fusion import METHODS, Arm, Fused, Method, adapted_weights, fuse
-from search.hits import Row, group_rows, load_rows, make_hits
+from search.fusion import METHODS, Method, adapted_weights
+from search.hits import grouped, make_hits
 from search.query import Query, QueryError, parse_query
-from search.results import MODES, Facet, Mode, Scope, SearchResult
-from search.retrieval.arms import Candidate, Retrieved, retrieve
+from search.ranking import NoRerankerConfigured, Ranking, RankingOptions, rank
+from search.results import EXPANSIONS, MODES, Expansion, Mode, Scope, SearchResult
+from search.retrieval.arms import Retrieved, retrieve
 
 #: Every arm lists at least this many, and no more hits than this are offered: so all pages of an
 #: answer come from one ranking. Whoever asks for more gets it from one of twice the depth.
@@ -108,37 +113,89 @@ def search(
     k: int = 10,
     offset: int = 0,
     fusion: Method = "score",
+    weights: Mapping[str, float] | None = None,
+    vector: Sequence[float] | NDArray[np.float32] | None = None,
+    rerank: bool | None = None,
+    min_similarity: float | None = None,
+    min_rerank: float | None = None,
+    diversify: bool = False,
     group: bool = False,
+    expand: Expansion = "none",
+    facets: Sequence[str] = (),
     snippets: bool = True,
 ) -> SearchResult:
     """Rank the passages in `scope` for `query`.
 
-    `group` shows the best passage of each document and how many more it has; `k` and `offset`
-    then count documents. Without `snippets` no words are highlighted, which programs that only
-    want the ranking need not wait for. Raises InvalidInput for a query or a number that cannot
-    be, and EmbedderUnavailable for mode `vector` without a working model; mode `hybrid` then
-    answers by words alone and says so in `degraded`.
+    `vector` is asked instead of an embedding of the query, which may then be empty in mode
+    `vector`. `weights` (of `lexical` and `vector`, at least 0) take the place of those that follow
+    the question. `rerank`: None reads the best hits again where a reranker is set up, True demands
+    it, False does without. `min_similarity` (−1 to 1) and `min_rerank` (0 to 1) drop hits whose own
+    score of that kind is lower or missing. `diversify` puts hits of the same document or source
+    behind others. `group` shows the best passage of each document and how many more it has; `k`
+    and `offset` then count documents. `expand` adds to each hit what stands around it. `facets`
+    are fields of the metadata to count, `*` the most telling. Without `snippets` no words are
+    highlighted, which programs that only want the ranking need not wait for.
+
+    Raises InvalidInput for what cannot be, and EmbedderUnavailable for mode `vector` without a
+    working model; mode `hybrid` then answers by words alone and says so in `degraded`.
     """
     started = perf_counter()
-    parsed = _checked(query, mode=mode, k=k, offset=offset, fusion=fusion)
+    _check(mode=mode, k=k, offset=offset, fusion=fusion, expand=expand)
+    _check_thresholds(mode, rerank, min_similarity, min_rerank)
+    parsed = _parsed(query, mode=mode, vector=vector)
+    asked = _checked_vector(vector)
     depth = _depth(offset + k)
     try:
-        retrieved = retrieve(parsed, scope=scope, mode=mode, depth=depth)
+        retrieved = retrieve(parsed, scope=scope, mode=mode, depth=depth, vector=asked)
     except InferenceError as error:
         raise EmbedderUnavailable(
             f"Search by meaning does not work just now: {error} Search by words still does."
         ) from error
-    weights = WEIGHTS[fusion]
-    if fusion == "score":
-        weights = adapted_weights(weights, retrieved.nearest)
-    ranked = fuse(_arms(retrieved, weights), method=fusion)[:depth]
-    result = _page(parsed, ranked, retrieved, k=k, offset=offset, group=group, snippets=snippets)
-    weighed = tuple(
-        replace(report, weight=round(weights[report.name], 3)) for report in retrieved.arms
+    weighed = _weights(fusion, retrieved, weights)
+    options = RankingOptions(
+        method=fusion,
+        depth=depth,
+        k=k,
+        rerank=True if min_rerank is not None else rerank,
+        min_similarity=min_similarity,
+        min_rerank=min_rerank,
+        diversify=diversify,
     )
-    timings = {**retrieved.timings, "total": round((perf_counter() - started) * 1000, 3)}
-    return replace(
-        result, query=query, mode=mode, arms=weighed, timings=timings, filter=scope.filter
+    try:
+        ranking = rank(parsed, retrieved, weighed, options)
+    except NoRerankerConfigured as error:
+        raise InvalidInput(
+            "There is no reranker. Set RERANKER_BACKEND, name one in the collection, or search"
+            " without.",
+            field="rerank",
+        ) from error
+    listed = grouped(ranking.hits) if group else [(hit, 0) for hit in ranking.hits]
+    hits = make_hits(
+        parsed,
+        listed[offset : offset + k],
+        facts=retrieved.facts,
+        first_rank=offset + 1,
+        snippets=snippets,
+        expand=expand,
+    )
+    total = round((perf_counter() - started) * 1000, 3)
+    return SearchResult(
+        query=query,
+        mode=mode,
+        hits=hits,
+        total=len(listed),
+        offset=offset,
+        k=k,
+        arms=tuple(replace(arm, weight=round(weighed[arm.name], 3)) for arm in retrieved.arms),
+        facets=count_facets(
+            [hit.candidate for hit, _ in listed], facts=retrieved.facts, fields=facets
+        ),
+        timings={**retrieved.timings, "rerank": ranking.milliseconds, "total": total},
+        degraded=(*retrieved.degraded, *ranking.degraded),
+        notes=_notes(parsed, retrieved, ranking),
+        filter=scope.filter,
+        reranker=ranking.reranker,
+        reranked=ranking.reranked,
     )
 
 
@@ -149,89 +206,89 @@ def _depth(last: int) -> int:
     return depth
 
 
-def _checked(query: str, *, mode: str, k: int, offset: int, fusion: str) -> Query:
-    if mode not in MODES:
-        raise InvalidInput(f"There is no mode “{mode}”. Use {', '.join(MODES)}.", field="mode")
-    if fusion not in METHODS:
-        raise InvalidInput(
-            f"There is no fusion “{fusion}”. Use {', '.join(METHODS)}.", field="fusion"
-        )
+def _check(*, mode: str, k: int, offset: int, fusion: str, expand: str) -> None:
+    choices = (("mode", mode, MODES), ("fusion", fusion, METHODS), ("expand", expand, EXPANSIONS))
+    for field, value, known in choices:
+        if value not in known:
+            raise InvalidInput(
+                f"There is no {field} “{value}”. Use {', '.join(known)}.", field=field
+            )
     if not 1 <= k <= MAX_K:
         raise InvalidInput(f"k may be 1 to {MAX_K}.", field="k")
     if not 0 <= offset <= MAX_OFFSET:
         raise InvalidInput(f"offset may be 0 to {MAX_OFFSET}.", field="offset")
+
+
+def _check_thresholds(
+    mode: Mode, rerank: bool | None, min_similarity: float | None, min_rerank: float | None
+) -> None:
+    if min_similarity is not None:
+        if not -1 <= min_similarity <= 1:
+            raise InvalidInput("min_similarity may be −1 to 1.", field="min_similarity")
+        if mode == "lexical":
+            raise InvalidInput(
+                "Mode lexical compares no vectors, so no hit has a similarity. Use another mode or"
+                " leave min_similarity out.",
+                field="min_similarity",
+            )
+    if min_rerank is not None:
+        if not 0 <= min_rerank <= 1:
+            raise InvalidInput("min_rerank may be 0 to 1.", field="min_rerank")
+        if rerank is False:
+            raise InvalidInput(
+                "Without reranking no hit has its score. Leave min_rerank out.", field="min_rerank"
+            )
+
+
+def _parsed(query: str, *, mode: Mode, vector: Any) -> Query:
+    if vector is not None and mode == "vector" and not query.strip():
+        return Query(text="")
     try:
         return parse_query(query)
     except QueryError as error:
         raise InvalidInput(str(error), field="query") from error
 
 
-def _arms(retrieved: Retrieved, weights: Mapping[str, float]) -> list[Arm]:
-    values: dict[str, Callable[[Candidate], float | None]] = {
-        "lexical": lambda candidate: candidate.lexical,
-        "vector": lambda candidate: candidate.closeness,
-    }
-    return [
-        _arm(report.name, values[report.name], weights[report.name], retrieved.candidates)
-        for report in retrieved.arms
-    ]
+def _checked_vector(
+    vector: Sequence[float] | NDArray[np.float32] | None,
+) -> NDArray[np.float32] | None:
+    if vector is None:
+        return None
+    try:
+        asked = np.asarray(vector, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("A vector is a list of numbers.", field="vector") from error
+    if asked.ndim != 1 or not np.isfinite(asked).all() or not asked.any():
+        raise InvalidInput(
+            "A vector is a list of finite numbers that are not all zero.", field="vector"
+        )
+    return asked
 
 
-def _arm(
-    name: str,
-    value: Callable[[Candidate], float | None],
-    weight: float,
-    candidates: Sequence[Candidate],
-) -> Arm:
-    known = {entry.chunk_id: value(entry) for entry in candidates}
-    return Arm(
-        name=name,
-        ranks={entry.chunk_id: entry.ranks[name] for entry in candidates if name in entry.ranks},
-        scores={chunk_id: score for chunk_id, score in known.items() if score is not None},
-        weight=weight,
-    )
+def _weights(
+    fusion: Method, retrieved: Retrieved, given: Mapping[str, float] | None
+) -> Mapping[str, float]:
+    if given is None:
+        usual = WEIGHTS[fusion]
+        return adapted_weights(usual, retrieved.nearest) if fusion == "score" else usual
+    known = WEIGHTS[fusion]
+    unknown = sorted(given.keys() - known.keys())
+    if unknown:
+        raise InvalidInput(
+            f"There is no arm “{unknown[0]}” to weigh. There are: {', '.join(known)}.",
+            field="weights",
+        )
+    weights = {name: float(given.get(name, 0.0)) for name in known}
+    if any(not isfinite(each) or each < 0 for each in weights.values()) or not any(
+        weights.values()
+    ):
+        raise InvalidInput(
+            "Weights are finite numbers of at least 0, one of them greater.", field="weights"
+        )
+    return weights
 
 
-def _page(
-    query: Query,
-    ranked: Sequence[Fused],
-    retrieved: Retrieved,
-    *,
-    k: int,
-    offset: int,
-    group: bool,
-    snippets: bool,
-) -> SearchResult:
-    rows = load_rows([entry.hit for entry in ranked])
-    listed = (
-        group_rows(ranked, rows) if group else [(entry, 0) for entry in ranked if entry.hit in rows]
-    )
-    candidates = {candidate.chunk_id: candidate for candidate in retrieved.candidates}
-    hits = make_hits(
-        query,
-        listed[offset : offset + k],
-        candidates=candidates,
-        rows=rows,
-        best=ranked[0].score if ranked else 0.0,
-        first_rank=offset + 1,
-        snippets=snippets,
-    )
-    return SearchResult(
-        query=query.text,
-        mode="hybrid",
-        hits=hits,
-        total=len(listed),
-        offset=offset,
-        k=k,
-        arms=retrieved.arms,
-        facets=_facets([rows[entry.hit] for entry, _ in listed]),
-        timings=retrieved.timings,
-        degraded=retrieved.degraded,
-        notes=_notes(query, retrieved),
-    )
-
-
-def _notes(query: Query, retrieved: Retrieved) -> tuple[str, ...]:
+def _notes(query: Query, retrieved: Retrieved, ranking: Ranking) -> tuple[str, ...]:
     notes = []
     if query.named:
         notes.append(
@@ -246,21 +303,11 @@ def _notes(query: Query, retrieved: Retrieved) -> tuple[str, ...]:
             else "Search by meaning is out of order just now: these passages were found by their"
             " words."
         )
+    if "rerank" in ranking.degraded:
+        notes.append(
+            "The reranker does not answer just now: the order is that of words and meaning alone."
+        )
     lexical = [report for report in retrieved.arms if report.name == "lexical"]
     if retrieved.candidates and lexical and not lexical[0].candidates:
         notes.append("No passage holds these words: these were found by meaning.")
     return tuple(notes)
-
-
-def _facets(rows: Sequence[Row]) -> dict[str, tuple[Facet, ...]]:
-    """Counts of the values that the found passages have, most frequent first."""
-    collections = Counter((row.collection_slug, row.collection_name) for row in rows)
-    media_types = Counter(row.media_type for row in rows)
-    return {
-        "collection": tuple(
-            Facet(slug, name, count) for (slug, name), count in collections.most_common()
-        ),
-        "media_type": tuple(
-            Facet(value, value, count) for value, count in media_types.most_common()
-        ),
-    }

@@ -219,6 +219,19 @@ def delete_document(*, document: Document) -> None:
         stages.finish_run(run_id)
 
 
+def joined_text(chunks: Sequence[Chunk], *, start: int = 0) -> str:
+    """The text of a document from offset `start` on, from consecutive chunks in their order."""
+    parts: list[str] = []
+    reached = start
+    for chunk in chunks:
+        if chunk.start > reached:
+            parts.append("\n" * (chunk.start - reached))
+            reached = chunk.start
+        parts.append(chunk.text[reached - chunk.start :])
+        reached = max(reached, chunk.end)
+    return "".join(parts)
+
+
 def document_text(document: Document) -> DocumentText:
     """The whole text, put together from the chunks: each adds what lies behind the one before.
 
@@ -230,12 +243,4 @@ def document_text(document: Document) -> DocumentText:
         .defer("embedding", "search_vector", "metadata")
         .order_by("ordinal")
     )
-    parts: list[str] = []
-    length = 0
-    for chunk in chunks:
-        if chunk.start > length:
-            parts.append("\n" * (chunk.start - length))
-            length = chunk.start
-        parts.append(chunk.text[length - chunk.start :])
-        length = max(length, chunk.end)
-    return DocumentText(text="".join(parts), chunks=chunks)
+    return DocumentText(text=joined_text(chunks), chunks=chunks)

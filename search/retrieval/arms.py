@@ -1,12 +1,16 @@
 """Running the arms: what each listed, and how it worked."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter
 
+import numpy as np
 from django.db import connection, transaction
+from numpy.typing import NDArray
 
 from search.query import Query
 from search.results import ArmReport, Mode, Scope
+from search.retrieval.facts import ScopeFacts, scope_facts
 from search.retrieval.joining import closeness, on_one_scale
 from search.retrieval.spaces import SpaceQueries, space_queries
 from search.retrieval.statement import build_statement
@@ -25,6 +29,9 @@ class Candidate:
     """
 
     chunk_id: int
+    document_id: int
+    collection_id: int
+    media_type: str
     lexical: float | None
     similarity: float | None
     closeness: float | None
@@ -39,6 +46,7 @@ class Retrieved:
     """
 
     candidates: tuple[Candidate, ...]
+    facts: ScopeFacts
     arms: tuple[ArmReport, ...]
     degraded: tuple[str, ...]
     timings: dict[str, float]
@@ -54,6 +62,9 @@ class Row:
     similarity: float | None
     near: bool
     space_id: int
+    document_id: int
+    collection_id: int
+    media_type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +78,30 @@ class Found:
     backgrounds: dict[int, float]
 
 
-def retrieve(query: Query, *, scope: Scope, mode: Mode, depth: int) -> Retrieved:
+def retrieve(
+    query: Query,
+    *,
+    scope: Scope,
+    mode: Mode,
+    depth: int,
+    vector: NDArray[np.float32] | None = None,
+) -> Retrieved:
     """Run the arms of `mode`, each listing its best `depth` chunks in scope.
 
-    An embedder that does not work takes its space out of the vector arm and leaves the lexical
-    one; the answer says so. With mode `vector` and no working space there is nothing left, and
-    the InferenceError is raised.
+    `vector` is asked instead of an embedding of the query. An embedder that does not work takes
+    its space out of the vector arm and leaves the lexical one; the answer says so. With mode
+    `vector` and no working space there is nothing left, and the InferenceError is raised.
     """
-    timings = {"embed": 0.0, "database": 0.0}
+    timings = {"plan": 0.0, "embed": 0.0, "database": 0.0}
     lexical = mode != "vector"
     for _ in range(TRIES):
         started = perf_counter()
-        spaces = SpaceQueries() if mode == "lexical" else space_queries(query, scope, depth=depth)
+        facts = scope_facts(scope)
+        timings["plan"] += _milliseconds(started)
+        started = perf_counter()
+        spaces = SpaceQueries()
+        if mode != "lexical":
+            spaces = space_queries(query, scope, facts, depth=depth, vector=vector)
         timings["embed"] += _milliseconds(started)
         if spaces.error and not lexical and not spaces.queries:
             raise spaces.error
@@ -90,6 +113,7 @@ def retrieve(query: Query, *, scope: Scope, mode: Mode, depth: int) -> Retrieved
     candidates = _candidates(found, depth)
     return Retrieved(
         candidates=candidates,
+        facts=facts,
         arms=_reports(candidates, lexical=lexical, spaces=found.spaces),
         degraded=("vector",) if spaces.error else (),
         timings=timings,
@@ -134,7 +158,9 @@ def _run(query: Query, *, scope: Scope, depth: int, lexical: bool, spaces: Space
         spaces=spaces.queries,
         stride=spaces.stride,
     )
-    with transaction.atomic(), connection.cursor() as cursor:
+    # Without settings no transaction of its own: it would cost two round trips.
+    alone = transaction.atomic() if spaces.approximate else nullcontext()
+    with alone, connection.cursor() as cursor:
         if spaces.approximate:
             cursor.execute(
                 "SELECT set_config('hnsw.ef_search', %s, true),"
@@ -174,6 +200,9 @@ def _candidates(found: Found, depth: int) -> tuple[Candidate, ...]:
     return tuple(
         Candidate(
             chunk_id=row.chunk_id,
+            document_id=row.document_id,
+            collection_id=row.collection_id,
+            media_type=row.media_type,
             lexical=row.lexical,
             similarity=row.similarity,
             closeness=close.get(row.chunk_id),

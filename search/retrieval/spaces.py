@@ -3,17 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from django.conf import settings
 from django.db import connection
-from django.db.models import Sum
+from numpy.typing import NDArray
 
+from common.errors import InvalidInput
 from documents.embedders import embedder_for
 from documents.ingestion.indexes import IndexState, index_states
-from documents.models import Collection, EmbeddingSpace, LexicalStatistics
+from documents.models import EmbeddingSpace
 from inference.base import InferenceError
 from inference.query_cache import embed_query_cached
 from search.query import Query
 from search.results import Scope
+from search.retrieval.facts import ScopeFacts
 from search.retrieval.statement import SAMPLE, SpaceQuery, scope_size_statement
 
 #: pgvector's default of 40 would cut every list to 40 rows.
@@ -45,41 +48,68 @@ class SpaceQueries:
         return any(not entry.exact for entry in self.queries)
 
 
-def space_queries(query: Query, scope: Scope, *, depth: int) -> SpaceQueries:
-    """Embed `query` for every space that holds chunks of `scope`."""
-    spaces = _spaces(scope)
+def space_queries(
+    query: Query,
+    scope: Scope,
+    facts: ScopeFacts,
+    *,
+    depth: int,
+    vector: NDArray[np.float32] | None = None,
+) -> SpaceQueries:
+    """The query in every space of the scope: embedded, or `vector` where the caller brings it.
+
+    Raises InvalidInput for a vector of another length than the space's, or where the scope has
+    chunks of several models.
+    """
+    if vector is not None:
+        _check_vector(vector, facts)
     queries: list[SpaceQuery] = []
     error: InferenceError | None = None
-    known = _known_chunks(scope)
-    indexes = {} if _scans_exactly(scope, known) else _usable_indexes(spaces)
-    for space in spaces:
+    indexes = {} if _scans_exactly(scope, facts) else _usable_indexes(facts.spaces)
+    for space in facts.spaces:
         try:
-            embedder_for(space)
-            vector = embed_query_cached(space.embedder, query.text, space.query_instruction or None)
+            asked = vector if vector is not None else _embedded(query, space)
         except InferenceError as failed:
             error = failed
             continue
-        queries.append(SpaceQuery(space.sql, vector, exact=space.pk not in indexes))
+        queries.append(SpaceQuery(space.sql, asked, exact=space.pk not in indexes))
     return SpaceQueries(
         queries=tuple(queries),
-        ids=frozenset(space.pk for space in spaces),
+        ids=frozenset(space.pk for space in facts.spaces),
         error=error,
-        ef_search=_ef_search(spaces, depth),
+        ef_search=_ef_search(facts.spaces, depth),
         probes=max(
-            (space.sql.probes(indexes[space.pk].rows) for space in spaces if space.pk in indexes),
+            (
+                space.sql.probes(indexes[space.pk].rows)
+                for space in facts.spaces
+                if space.pk in indexes
+            ),
             default=1,
         ),
-        stride=min(MAX_STRIDE, max(1, known // SAMPLE)),
+        stride=min(MAX_STRIDE, max(1, facts.chunks // SAMPLE)),
     )
 
 
-def _spaces(scope: Scope) -> list[EmbeddingSpace]:
-    """The collections' own spaces, and those that their chunks are just leaving."""
-    collections = Collection.objects.filter(id__in=scope.collection_ids)
-    ids: set[int] = set()
-    for space_id, former in collections.values_list("space_id", "former_spaces").distinct():
-        ids |= {space_id, *former}
-    return list(EmbeddingSpace.objects.filter(pk__in=ids).order_by("pk"))
+def _embedded(query: Query, space: EmbeddingSpace) -> NDArray[np.float32]:
+    embedder_for(space)
+    return embed_query_cached(space.embedder, query.text, space.query_instruction or None)
+
+
+def _check_vector(vector: NDArray[np.float32], facts: ScopeFacts) -> None:
+    if len(facts.spaces) > 1:
+        names = ", ".join(space.name for space in facts.spaces)
+        raise InvalidInput(
+            f"These collections hold vectors of several models ({names}), and a vector is of one:"
+            " search collections of one model.",
+            field="vector",
+        )
+    for space in facts.spaces:
+        if len(vector) != space.dimensions:
+            raise InvalidInput(
+                f"The vector has the wrong length for space {space.name}:"
+                f" expected {space.dimensions}, got {len(vector)}.",
+                field="vector",
+            )
 
 
 def _usable_indexes(spaces: Sequence[EmbeddingSpace]) -> dict[int, IndexState]:
@@ -92,22 +122,12 @@ def _ef_search(spaces: Sequence[EmbeddingSpace], depth: int) -> int:
     return min(max(depth, MINIMUM_EF_SEARCH, *wanted), MAX_EF_SEARCH)
 
 
-def _known_chunks(scope: Scope) -> int:
-    """How many chunks the scope's collections had when their words were counted."""
-    statistics = LexicalStatistics.objects.filter(collection_id__in=scope.collection_ids)
-    return statistics.aggregate(chunks=Sum("chunk_count"))["chunks"] or 0
-
-
-def _scans_exactly(scope: Scope, known: int) -> bool:
+def _scans_exactly(scope: Scope, facts: ScopeFacts) -> bool:
     """Whether the scope is small enough to look at every vector in it."""
     limit = settings.EXACT_SCAN_CHUNKS
-    if known <= limit and not _is_stale(scope):
+    if facts.chunks <= limit and not facts.stale:
         return True
     statement = scope_size_statement(scope, at_most=limit + 1)
     with connection.cursor() as cursor:
         cursor.execute(statement.sql, statement.parameters)
         return bool(cursor.fetchone()[0] <= limit)
-
-
-def _is_stale(scope: Scope) -> bool:
-    return Collection.objects.filter(id__in=scope.collection_ids, statistics_stale=True).exists()

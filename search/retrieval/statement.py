@@ -43,9 +43,9 @@ class SpaceQuery:
 class Statement:
     """SQL and its parameters.
 
-    Rows: (chunk id, lexical score, similarity, in the vector list, space of the chunk, spaces that
-    hold chunks of the scope, usual similarity in each space asked). The last two stand in every
-    row; where nothing was found, in one row without a chunk.
+    Rows: (chunk id, lexical score, similarity, in the vector list, the chunk's space, document,
+    collection and media type, spaces that hold chunks of the scope, usual similarity in each space
+    asked). The last two stand in every row; where nothing was found, in one row without a chunk.
     """
 
     sql: str
@@ -148,7 +148,8 @@ def _selection(*, lexical: bool, spaces: Sequence[SpaceQuery]) -> str:
     joins += " LEFT JOIN nearest USING (id)" if spaces else ""
     found = (
         f"SELECT listed.id, {score} AS lexical, {_similarity(spaces)} AS similarity,"
-        f" {near} AS near, chunk.space_id FROM listed {joins}"
+        f" {near} AS near, chunk.space_id, chunk.document_id, chunk.collection_id,"
+        f" chunk.media_type FROM listed {joins}"
     )
     return (
         "SELECT found.*, spaces.ids, background.levels"
