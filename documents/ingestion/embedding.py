@@ -1,6 +1,7 @@
 """Vectors for prepared chunks: known ones are taken over, the others embedded."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from inference.base import Embedder
 from inference.vectors import check_vectors
 
 Vectors = dict[str, NDArray[np.float32]]
+
+#: Texts that one of several threads asks the model for at a time.
+SLICE_TEXTS = 64
 
 
 def known_hashes(document_ids: Sequence[int]) -> set[tuple[int, str]]:
@@ -29,10 +33,12 @@ def embed_new(
     documents: Sequence[tuple[int, PreparedDocument]],
     *,
     embedder: Embedder,
+    concurrency: int = 1,
 ) -> Vectors:
     """Vectors by content hash for every chunk whose text is new to its document.
 
-    Batches go across documents. Raises inference.base.InferenceError.
+    Batches go across documents, `concurrency` of them at a time. Raises
+    inference.base.InferenceError.
     """
     known = known_hashes([document_id for document_id, _ in documents])
     wanted = {
@@ -43,6 +49,14 @@ def embed_new(
     }
     if not wanted:
         return {}
-    array = embedder.embed_documents(list(wanted.values()))
+    array = _embedded(embedder, list(wanted.values()), concurrency)
     checked = check_vectors(array, dimensions=embedder.dimensions)
     return dict(zip(wanted, checked, strict=True))
+
+
+def _embedded(embedder: Embedder, texts: list[str], concurrency: int) -> NDArray[np.float32]:
+    slices = [texts[start : start + SLICE_TEXTS] for start in range(0, len(texts), SLICE_TEXTS)]
+    if concurrency == 1 or len(slices) == 1:
+        return embedder.embed_documents(texts)
+    with ThreadPoolExecutor(min(concurrency, len(slices))) as threads:
+        return np.concatenate(list(threads.map(embedder.embed_documents, slices)))

@@ -102,6 +102,18 @@ def prepare(
 ) -> PreparedDocument:
     """Parse `data` and cut it into chunks. Raises ParseError with the cure in its message."""
     parsed = _parse(data, name=name, declared=declared, max_bytes=max_bytes)
+    return prepare_parsed(parsed, name=name, recipe=recipe, counter=counter, declared=declared)
+
+
+def prepare_parsed(
+    parsed: ParsedDocument,
+    *,
+    name: str,
+    recipe: Recipe,
+    counter: TokenCounter,
+    declared: dict[str, Any],
+) -> PreparedDocument:
+    """Cut a document that is parsed already. Raises ParseError."""
     title = str(declared.get("title") or parsed.title)
     language = str(
         declared.get("language")

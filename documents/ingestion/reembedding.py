@@ -23,7 +23,7 @@ from documents.ingestion.locks import hold_collection, hold_starts
 from documents.ingestion.preparing import embedding_text
 from documents.ingestion.stages import recipe_of
 from documents.models import Chunk, Collection, Document, EmbeddingSpace, Reembedding
-from inference.base import Embedder, InvalidVector
+from inference.base import Embedder, EmptyText, InvalidVector
 
 State = Reembedding.State
 
@@ -245,16 +245,17 @@ def _next_batch(row: Reembedding, cursor: Cursor) -> list[Chunk]:
 
 
 def _embed(row: Reembedding, batch: Sequence[Chunk]) -> dict[int, Any]:
-    """Vectors by chunk. A chunk that has none is noted, not its neighbours."""
+    """Vectors by chunk. A chunk that has none is noted, not its neighbours; one without text came
+    with a vector of its caller's, which no model can make anew."""
     embedder = embedder_for(row.target)
     try:
         return _vectors(embedder, batch)
-    except InvalidVector:
+    except (InvalidVector, EmptyText):
         vectors: dict[int, Any] = {}
         for chunk in batch:
             try:
                 vectors |= _vectors(embedder, [chunk])
-            except InvalidVector:
+            except (InvalidVector, EmptyText):
                 row.refused.append(chunk.pk)
         return vectors
 

@@ -1,9 +1,11 @@
 """Rows for documents that are about to be ingested, many at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
+from psycopg.types.json import Jsonb
 
 from documents.ingestion.sources import Source
 from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
@@ -22,9 +24,9 @@ WAITING = {
 
 @transaction.atomic
 def register_documents(
-    collection: Collection, sources: Sequence[Source], *, run: IngestionRun, state: str
+    collection: Collection, sources: Sequence[Source], *, run: IngestionRun | None, state: str = ""
 ) -> dict[str, Document]:
-    """The documents' rows by key, waiting, and an open item on `run` for each."""
+    """The documents' rows by key, waiting, and an open item on `run`, if there is one, for each."""
     by_key = {source.key: source for source in sources}
     # Two that register the same new key at once: the second waits for the first, then finds it.
     Document.objects.bulk_create(
@@ -40,12 +42,11 @@ def register_documents(
     StagedDocument.objects.filter(document__in=documents.values()).delete()
     for document in documents.values():
         _renew(document, by_key[document.key])
-    Document.objects.bulk_update(
-        documents.values(), ["source", "declared", "url", "size", "updated_at", *WAITING]
-    )
-    IngestionItem.objects.bulk_create(
-        _item(run, source, documents[source.key], state) for source in sources
-    )
+    _save_renewed(documents.values())
+    if run is not None:
+        IngestionItem.objects.bulk_create(
+            _item(run, source, documents[source.key], state) for source in sources
+        )
     return documents
 
 
@@ -66,6 +67,32 @@ def _renew(document: Document, source: Source) -> None:
     document.updated_at = timezone.now()
     for name, value in WAITING.items():
         setattr(document, name, value)
+
+
+#: Bulk updates in Django's way take a thousand documents four seconds, most of it in Python.
+_RENEW = """
+    UPDATE documents_document
+    SET source = %s, declared = %s, url = %s, size = %s, updated_at = %s,
+        status = %s, error_code = %s, error = %s, attempts = %s, claimed_by = %s, claimed_until = %s
+    WHERE id = %s
+"""
+
+
+def _save_renewed(documents: Iterable[Document]) -> None:
+    rows: list[Any] = [
+        (
+            document.source,
+            Jsonb(document.declared),
+            document.url,
+            document.size,
+            document.updated_at,
+            *WAITING.values(),
+            document.pk,
+        )
+        for document in documents
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(_RENEW, rows)
 
 
 def _item(run: IngestionRun, source: Source, document: Document, state: str) -> IngestionItem:

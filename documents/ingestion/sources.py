@@ -40,6 +40,8 @@ class BrokenSource:
     reason: str
 
 
+#: Of one document's metadata, written out.
+MAX_METADATA_CHARACTERS = 20_000
 #: PostgreSQL indexes no longer key than a third of its 8 kB page.
 MAX_KEY_BYTES = 2048
 

@@ -9,6 +9,10 @@ from documents.models import Chunk, Collection, Document, LexicalStatistics
 
 #: A small collection is counted anew after every run; a large one by beat.
 REFRESH_AT_ONCE = 50_000
+#: A batch of a program is no run: a collection of so many chunks, or so many times the batch's, is
+#: counted anew after it, which then costs no more than the batch did.
+REFRESH_AFTER_BATCH = 1_000
+CHUNKS_A_CHANGE = 20
 
 _LANGUAGES = """
     SELECT language::text, count(*), avg(length(search_vector))
@@ -107,4 +111,11 @@ def refresh_after_run(collection: Collection) -> None:
         stale
         and Chunk.objects.filter(collection=collection)[:REFRESH_AT_ONCE].count() < REFRESH_AT_ONCE
     ):
+        refresh(collection)
+
+
+def refresh_after_batch(collection: Collection, changed: int) -> None:
+    """Refresh a collection of which `changed` chunks are new, if that is cheap against them."""
+    most = min(REFRESH_AT_ONCE, max(REFRESH_AFTER_BATCH, CHUNKS_A_CHANGE * changed))
+    if changed and Chunk.objects.filter(collection=collection)[:most].count() < most:
         refresh(collection)

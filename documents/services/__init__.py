@@ -1,5 +1,6 @@
 """What one can do with collections, documents and embedding spaces."""
 
+from documents.ingestion.sources import MAX_METADATA_CHARACTERS
 from documents.services.collections import (
     chunk_count,
     create_collection,
@@ -9,7 +10,6 @@ from documents.services.collections import (
     update_collection,
 )
 from documents.services.documents import (
-    MAX_METADATA_CHARACTERS,
     DocumentText,
     Upload,
     create_run,

@@ -12,6 +12,7 @@ from documents.ingestion import runs, stages, statistics
 from documents.ingestion.inline import InlineIngestion
 from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import (
+    MAX_METADATA_CHARACTERS,
     BrokenSource,
     Source,
     bundle_chunks,
@@ -30,8 +31,6 @@ from documents.models import (
 from documents.parsers.chunk_json import is_chunk_json_name
 from documents.services.media import delete_files
 from documents.tasks import enqueue
-
-MAX_METADATA_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,20 +199,27 @@ def create_run(
 
 def delete_document(*, document: Document) -> None:
     """Remove a document: after the commit no table and no stored file holds its text."""
-    files = [str(document.file.name)] if document.file else []
+    delete_documents(documents=[document])
+
+
+def delete_documents(*, documents: Sequence[Document]) -> None:
+    """Remove documents, all or none."""
+    ids = [document.pk for document in documents]
+    files = [str(document.file.name) for document in documents if document.file]
     with transaction.atomic():
-        Document.objects.select_for_update().filter(pk=document.pk).first()
-        chunks = Chunk.objects.filter(document=document)
+        held = Document.objects.select_for_update().filter(pk__in=ids).order_by("pk")
+        held_ids = list(held.values_list("pk", flat=True))
+        chunks = Chunk.objects.filter(document__in=ids)
         statistics.forget(chunks)
         chunks._raw_delete("default")
-        run_ids = runs.open_runs([document.pk])
+        run_ids = runs.open_runs(ids)
         runs.settle_items(
-            [document.pk],
+            ids,
             state=IngestionItem.State.FAILED,
             error_code="deleted",
             error="The document was deleted before it was ingested.",
         )
-        document.delete()
+        Document.objects.filter(pk__in=held_ids).delete()
         transaction.on_commit(lambda: delete_files(files))
     for run_id in run_ids:
         stages.finish_run(run_id)
