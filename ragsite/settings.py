@@ -158,6 +158,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
     },
     "refresh-statistics": {"task": "documents.tasks.refresh_stale_statistics", "schedule": 600.0},
+    "prune-search-log": {"task": "search.tasks.prune_search_log", "schedule": 3600.0},
 }
 
 # --- models ------------------------------------------------------------------------------------
@@ -226,6 +227,9 @@ FALLBACK_LANGUAGE = env.str("RAGSITE_FALLBACK_LANGUAGE", default="en")
 INGESTION_MAX_ATTEMPTS = env.int("RAGSITE_INGESTION_MAX_ATTEMPTS", default=5)
 # At most this many chunks in scope are scanned exactly; more go through the approximate index.
 EXACT_SCAN_CHUNKS = env.int("RAGSITE_EXACT_SCAN_CHUNKS", default=20_000)
+# What was asked, by whom and what was found: no text of a document.
+SEARCH_LOG = env.bool("RAGSITE_SEARCH_LOG", default=True)
+SEARCH_LOG_DAYS = env.int("RAGSITE_SEARCH_LOG_DAYS", default=90)
 
 # --- people ------------------------------------------------------------------------------------
 

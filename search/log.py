@@ -1,0 +1,67 @@
+"""The search log: written after each search, never in its way, and pruned."""
+
+import logging
+from contextlib import nullcontext
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
+
+from search.filters import to_json
+from search.models import SearchLog
+from search.results import Scope, SearchResult
+
+logger = logging.getLogger(__name__)
+
+#: As many of the documents found are noted.
+NOTED_DOCUMENTS = 10
+
+
+def record_search(*, result: SearchResult, scope: Scope, user: Any, source: str) -> None:
+    """Note a search, by one INSERT. `source` is one of `SearchLog.Source`.
+
+    A log that cannot be written is a line in the server's log, not the searcher's trouble. Turning
+    the page is no other question, and is not noted.
+    """
+    if not settings.SEARCH_LOG or result.offset:
+        return
+    # Within somebody's transaction a failure must not take that with it.
+    guard = transaction.atomic() if connection.in_atomic_block else nullcontext()
+    try:
+        with guard:
+            _row(result, scope, user, source).save(force_insert=True)
+    except DatabaseError as error:
+        logger.warning("a search could not be logged: %s", error)
+
+
+def _row(result: SearchResult, scope: Scope, user: Any, source: str) -> SearchLog:
+    documents = dict.fromkeys(hit.document_id for hit in result.hits)
+    by_words = [arm.candidates for arm in result.arms if arm.name == "lexical"]
+    return SearchLog(
+        workspace_id=scope.workspace_id,
+        user_id=getattr(user, "pk", None),
+        query=_storable(result.query),
+        mode=result.mode,
+        filter=to_json(scope.filter) if scope.is_filtered else None,
+        collections=list(scope.collection_ids),
+        documents=list(documents)[:NOTED_DOCUMENTS],
+        total=result.total,
+        lexical_total=by_words[0] if by_words else None,
+        degraded=list(result.degraded),
+        milliseconds=result.milliseconds,
+        source=source,
+    )
+
+
+def _storable(text: str) -> str:
+    """What PostgreSQL takes: no NUL, and no half of a surrogate pair."""
+    return text.replace("\0", " ").encode(errors="replace").decode()
+
+
+def prune_search_log() -> int:
+    """Delete rows older than RAGSITE_SEARCH_LOG_DAYS; returns how many."""
+    oldest = timezone.now() - timedelta(days=settings.SEARCH_LOG_DAYS)
+    deleted, _ = SearchLog.objects.filter(created_at__lt=oldest).delete()
+    return deleted

@@ -1,0 +1,64 @@
+"""The search log: what was asked and how much was found."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.db import models
+
+from accounts.models import User, Workspace
+from search.querysets import SearchLogQuerySet
+
+
+class SearchLog(models.Model):
+    """One question and how it went. No text of a document is in it.
+
+    What is deleted leaves it: the rows of a user or a workspace with them, the ids of documents
+    and collections by triggers (migration 0001), which no way of deleting goes around. A question
+    that was asked of deleted collections only goes too.
+    """
+
+    class Source(models.TextChoices):
+        WEB = "web"
+        API = "api", "API"
+        COMMAND = "command"
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    user = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="+")
+    query = models.TextField(verbose_name="question")
+    mode = models.CharField(max_length=10)
+    filter = models.JSONField(null=True, blank=True, help_text="In JSON form. Empty: none.")
+    collections = ArrayField(
+        models.BigIntegerField(), default=list, help_text="Ids of those that were searched."
+    )
+    documents = ArrayField(
+        models.BigIntegerField(), default=list, help_text="Ids of the best ones found, in order."
+    )
+    total = models.PositiveIntegerField(help_text="Hits that were ranked.")
+    lexical_total = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Passages found by words. Empty: words did not count."
+    )
+    degraded = ArrayField(
+        models.CharField(max_length=20), default=list, help_text="What should have worked."
+    )
+    milliseconds = models.FloatField()
+    source = models.CharField(max_length=10, choices=Source)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SearchLogQuerySet["SearchLog"].as_manager()
+
+    class Meta:
+        verbose_name = "logged search"
+        verbose_name_plural = "search log"
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["created_at"], name="searchlog_created_at_index"),
+            models.Index(fields=["workspace", "created_at"], name="searchlog_workspace_index"),
+            models.Index(
+                fields=["workspace", "created_at"],
+                condition=models.Q(total=0),
+                name="searchlog_found_nothing_index",
+            ),
+            GinIndex(fields=["documents"], name="searchlog_documents_index"),
+        ]
+
+    def __str__(self) -> str:
+        return self.query
