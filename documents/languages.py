@@ -1,9 +1,12 @@
 """Languages: ISO codes, PostgreSQL's text search configurations, and telling one from the text."""
 
+import re
 from functools import cache, lru_cache
 from typing import Any
 
 from django.db import connection
+
+from common.spaceless import BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI
 
 #: ISO 639-1 code → the snowball configuration of PostgreSQL 18 (`\\dF`); others use `simple`.
 CONFIGURATIONS = {
@@ -46,6 +49,26 @@ FALLBACK = "simple"
 #: Shorter texts say too little: chat turns and titles were told wrong one time in five.
 MINIMUM_CHARACTERS = 60
 MINIMUM_PROBABILITY = 0.95
+#: Where the script alone tells: a sentence, and most of the letters.
+MINIMUM_OF_SCRIPT = 20
+#: More than a name in kana: Japanese, which without any is no more than a heading.
+SHARE_OF_KANA = 0.15
+SCRIPTS = {
+    code: re.compile(f"[{letters}]")
+    for code, letters in {
+        "ko": HANGUL,
+        "th": THAI,
+        "lo": LAO,
+        "km": KHMER,
+        "my": BURMESE,
+        "el": r"\u0370-\u03ff\u1f00-\u1fff",
+        "hy": r"\u0531-\u0587",
+        "ka": r"\u10a0-\u10ff\u1c90-\u1cbf",
+        "ta": r"\u0b82-\u0bcd",
+    }.items()
+}
+_HAN = re.compile(f"[{HAN}]")
+_KANA = re.compile(f"[{KANA}]")
 SAMPLE_CHARACTERS = 4000
 
 
@@ -81,11 +104,27 @@ def _identifier() -> Any:
 def detect_language(text: str, *, default: str = "") -> str:
     """ISO code of the language that `text` is in, or `default` where that is not sure.
 
-    Judged by the first 4,000 characters. Source: langid's naive Bayes over byte n-grams
-    (Lui and Baldwin, 2012), as retrained by py3langid.
+    Judged by the first 4,000 characters. A script that one language has tells it alone; else
+    langid's naive Bayes over byte n-grams (Lui and Baldwin, 2012), as retrained by py3langid.
     """
     sample = text[:SAMPLE_CHARACTERS]
-    if sum(map(str.isalpha, sample)) < MINIMUM_CHARACTERS:
+    letters = sum(map(str.isalpha, sample))
+    if not sample.isascii() and (code := _told_by_script(sample, letters)):
+        return code
+    if letters < MINIMUM_CHARACTERS:
         return default
     code, probability = _identifier().classify(sample)
     return str(code) if probability >= MINIMUM_PROBABILITY else default
+
+
+def _told_by_script(sample: str, letters: int) -> str:
+    """The language whose script most of the letters are of, or nothing."""
+    enough = max(MINIMUM_OF_SCRIPT, letters // 2 + 1)
+    kana = len(_KANA.findall(sample))
+    both = kana + len(_HAN.findall(sample))
+    if both >= enough:
+        return "ja" if kana > SHARE_OF_KANA * both else "zh"
+    for code, script in SCRIPTS.items():
+        if len(script.findall(sample)) >= enough:
+            return code
+    return ""

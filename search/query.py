@@ -32,7 +32,7 @@ class Query:
     `text` is what is meant, without operators: the words that BM25 scores and the model embeds.
     `phrases` must and `excluded` must not stand in a hit, whichever arm found it. `named` are
     phrases that a sentence only names: words like others. `prefixes` are the words that ended in
-    `*`, and letters that stand alone in a script without spaces, where any pair may begin with them.
+    `*`, and letters alone of a script without spaces, where pairs of letters begin with them.
     """
 
     text: str

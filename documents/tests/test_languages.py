@@ -1,0 +1,42 @@
+"""Telling the language of a text."""
+
+import pytest
+
+from documents.languages import detect_language
+
+SENTENCES = {
+    "zh": "糖尿病是一种以血糖升高为特征的慢性代谢性疾病。",
+    "ja": "京都には千年以上の歴史を持つ寺院が数多く残っています。",
+    "ko": "서울은 한강을 끼고 있는 대한민국의 수도이며 가장 큰 도시이다.",
+    "th": "กรุงเทพมหานครเป็นเมืองหลวงของประเทศไทย",
+    "lo": "ວຽງຈັນແມ່ນນະຄອນຫຼວງຂອງປະເທດລາວ",
+    "km": "ភ្នំពេញគឺជារាជធានី និងជាទីក្រុងធំជាងគេនៃប្រទេសកម្ពុជា",
+    "my": "နေပြည်တော်သည် မြန်မာနိုင်ငံ၏ မြို့တော်ဖြစ်ပြီး ရန်ကုန်မြို့သည် အကြီးဆုံးမြို့ဖြစ်သည်",
+    "el": "Η Αθήνα είναι η πρωτεύουσα της Ελλάδας.",
+    "ka": "თბილისი საქართველოს დედაქალაქია.",
+}
+
+
+@pytest.mark.parametrize("code", SENTENCES)
+def test_a_sentence_is_enough_where_the_script_tells(code: str) -> None:
+    assert detect_language(SENTENCES[code], default="en") == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "东京大学", "Die Sitzung ist um neun.", "東京 and Ελλάδα are names.", "12 345 678 90"],
+)
+def test_what_says_too_little_is_left_to_the_default(text: str) -> None:
+    assert detect_language(text, default="sv") == "sv"
+
+
+def test_names_in_another_script_do_not_change_the_language_of_a_text() -> None:
+    english = "The temples of Kyoto (京都) and Nara (奈良) draw millions of visitors every year, "
+    assert detect_language(english + "and most of them come in spring.") == "en"
+    chinese = "日本的车站名「のぞみ」是新干线列车的名称，连接东京和大阪以及博多。" * 3
+    assert detect_language(chinese) == "zh"
+
+
+def test_longer_texts_are_told_by_what_they_say() -> None:
+    german = "Die Häuser am Fluss wurden nach dem Hochwasser von ihren Besitzern neu gebaut."
+    assert detect_language(german, default="en") == "de"
