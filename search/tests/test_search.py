@@ -151,6 +151,8 @@ def test_a_phrase_and_an_exclusion_hold_for_every_arm(collection: Collection, mo
 
 def test_a_prefix_finds_longer_words(collection: Collection) -> None:
     assert keys(find(collection, "ibu*", mode="lexical")) == ["ibuprofen"]
+    fill(collection, {"two": "Bookings and bookshelves, booked by bookkeepers."})
+    assert keys(find(collection, "book*", mode="lexical")) == ["two"]
 
 
 @pytest.mark.parametrize(
