@@ -41,11 +41,14 @@ MARKS = (
 )
 #: Full-width letters and digits, Roman numerals, ㈱ and ㎏: other characters in disguise.
 WIDE = r"\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\u2160-\u217f\u3200-\u33ff"
-#: What NFKC would melt into its neighbour, making 10² a hundred and two and Aspirin™ another word,
-#: or into the `<` that the parser takes for the beginning of a tag.
 APART = (
+    # what NFKC would melt into its neighbour: 10² into a hundred and two, Aspirin™ into AspirinTM
     r"\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209c\u2100-\u2125\u2150-\u215f\u2460-\u249b"
-    r"\u24ea-\u24ff\ufe64\ufe65\uff1c\uff1e"
+    r"\u24ea-\u24ff"
+    # what would become the `<` that the parser takes for the beginning of a tag
+    r"\ufe64\ufe65\uff1c\uff1e"
+    # 、。「」・ and their like, which a database of ctype C takes for letters
+    r"\u3001-\u3004\u3008-\u3020\u30fb\uff61-\uff65"
 )
 UNIT = f"[{LETTERS}][{MARKS}]*"
 IN_RUN = f"[{LETTERS}{MARKS}]"

@@ -64,7 +64,7 @@ def test_a_question_finds_its_passage(
     assert first >= 0.85 * len(found), found
 
 
-def test_whole_clauses_as_words_found_one_in_eight() -> None:
+def test_whole_clauses_as_words_found_one_in_eight_at_most() -> None:
     """What PostgreSQL's parser alone finds of the same questions, so that the gain is seen."""
     shared = sum(
         value(
@@ -75,7 +75,7 @@ def test_whole_clauses_as_words_found_one_in_eight() -> None:
         )
         for text, question in PASSAGES.values()
     )
-    assert shared <= 0.4 * len(PASSAGES)
+    assert shared <= len(PASSAGES) / 8
 
 
 @pytest.mark.parametrize(
