@@ -14,25 +14,30 @@ SHOWN_PATH = 200
 
 def parse(text: str) -> Any:
     """The value that `text` stands for; raises InvalidInput that names the place of a fault."""
-    try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except RecursionError as error:
-        raise _too_deep() from error
-    except ValueError as error:
-        raise InvalidInput(f"This is not JSON: {error}.") from error
+    value = load(text)
     check(value)
     return value
 
 
-def check(value: Any) -> None:
+def load(text: str) -> Any:
+    """The same without `check`, for those who check it by parts."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ValueError as error:
+        raise InvalidInput(f"This is not JSON: {error}.") from error
+
+
+def check(value: Any, *, max_values: int = MAX_VALUES) -> None:
     """Raise InvalidInput unless `value` is bounded and every part of it can be stored.
 
-    Bounded means nested at most 32 deep with at most 50,000 values. A `jsonb` column takes no
+    Bounded means nested at most 32 deep with at most `max_values` values. A `jsonb` column takes no
     NUL character, no half of a surrogate pair and no infinite number.
     """
     for count, (path, part) in enumerate(_walk(value)):
-        if count >= MAX_VALUES:
-            raise InvalidInput(f"The JSON has more than {MAX_VALUES:,} values. Send less at once.")
+        if count >= max_values:
+            raise InvalidInput(f"The JSON has more than {max_values:,} values. Send less at once.")
         if problem := _problem(part):
             raise InvalidInput(problem, field=path)
 

@@ -23,6 +23,8 @@ class JSONParser(parsers.BaseParser):
     """UTF-8 JSON objects of bounded size, depth and width."""
 
     media_type = "application/json"
+    max_bytes = MAX_JSON_BYTES
+    too_large = BodyTooLarge.default_detail
 
     def parse(
         self,
@@ -30,11 +32,11 @@ class JSONParser(parsers.BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        body = stream.read(MAX_JSON_BYTES + 1)
-        if len(body) > MAX_JSON_BYTES:
-            raise BodyTooLarge
+        body = stream.read(self.max_bytes + 1)
+        if len(body) > self.max_bytes:
+            raise BodyTooLarge(self.too_large)
         try:
-            value = bounded_json.parse(body.decode())
+            value = self.value(body.decode())
         except UnicodeDecodeError as error:
             raise exceptions.ParseError("The body is not UTF-8.") from error
         except InvalidInput as error:
@@ -44,3 +46,7 @@ class JSONParser(parsers.BaseParser):
         if not isinstance(value, dict):
             raise exceptions.ParseError("The body must be a JSON object, as in {“name”: …}.")
         return value
+
+    def value(self, text: str) -> Any:
+        """What the text stands for, checked; raises InvalidInput."""
+        return bounded_json.parse(text)

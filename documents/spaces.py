@@ -66,14 +66,9 @@ class SpaceSql:
         return f"({self._coarse('embedding')}) {self._operator} ({self._coarse(query)})"
 
     def similarity(self, query: str) -> str:
-        """-1..1, higher is nearer, for every metric, because stored vectors have length 1:
-        there the squared L2 distance is twice the cosine distance."""
-        distance = self.distance(query)
-        return {
-            "cosine": f"1 - ({distance})",
-            "l2": f"1 - ({distance}) ^ 2 / 2",
-            "ip": f"-({distance})",
-        }[self.metric]
+        """-1..1, higher is nearer, for every metric: the cosine. Of vectors of length 1, as models
+        make them, L2 and the inner product say the same; those that callers bring may have any."""
+        return f"1 - (({self._full('embedding')}) {OPERATORS['cosine']} {self._full(query)})"
 
     def create_index(self, *, rows: int = 0, concurrently: bool = False) -> str:
         """`CREATE INDEX`; `rows` is how many vectors there are, by which IVFFlat cuts its lists."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from common.errors import Conflict
+from common.errors import Conflict, NotFound
 from documents.embedders import embedder_for
 from documents.ingestion import claims, runs, stages
 from documents.ingestion.embedding import Vectors, embed_new, known_hashes
@@ -59,7 +59,7 @@ def write_items(collection: Collection, items: Sequence[Item], *, concurrency: i
     documents other texts, meanwhile: then it is done again. Raises InvalidItems, InferenceError.
     """
     for _ in range(TRIES):
-        collection = Collection.objects.select_related("space").get(pk=collection.pk)
+        collection = _as_of_now(collection)
         checked = check_items(items, collection.space)
         recipe = stages.recipe_of(collection)
         known = _known_documents(collection, [item.id for item in checked])
@@ -80,6 +80,13 @@ def write_items(collection: Collection, items: Sequence[Item], *, concurrency: i
             chunks=written.chunks,
         )
     raise Conflict("Others change the same items again and again. Try again in a moment.")
+
+
+def _as_of_now(collection: Collection) -> Collection:
+    current = Collection.objects.select_related("space").filter(pk=collection.pk).first()
+    if current is None:
+        raise NotFound(f"The collection “{collection.slug}” is gone.")
+    return current
 
 
 def _known_documents(collection: Collection, keys: Sequence[str]) -> dict[str, Document]:

@@ -113,7 +113,7 @@ def _stored(document: Document, chunks: Sequence[Chunk]) -> StoredItem:
     return StoredItem(
         id=document.key,
         text=joined_text(chunks).strip("\n"),
-        vector=chunks[0].embedding if len(chunks) == 1 else None,
+        vector=_vector(chunks[0]) if len(chunks) == 1 else None,
         metadata=document.metadata,
         title=document.title,
         language=document.language,
@@ -121,6 +121,16 @@ def _stored(document: Document, chunks: Sequence[Chunk]) -> StoredItem:
         document_id=document.pk,
         updated_at=document.updated_at,
     )
+
+
+def _vector(chunk: Chunk) -> NDArray[np.float32] | None:
+    return None if chunk.embedding is None else np.asarray(chunk.embedding, dtype=np.float32)
+
+
+def count_items(*, collection: Collection, user: Any = None) -> int:
+    """How many documents of the collection `user` may see."""
+    documents = Document.objects.current().filter(collection=collection)
+    return (documents if user is None else documents.visible_to(user)).count()
 
 
 def delete_items(*, collection: Collection, keys: Iterable[str], user: Any = None) -> int:

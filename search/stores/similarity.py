@@ -1,0 +1,130 @@
+"""The items nearest to a vector, in whatever metric is asked for."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+from django.db import connection, transaction
+from numpy.typing import NDArray
+
+from documents.ingestion.indexes import index_states
+from documents.models import EmbeddingSpace
+from search.results import Scope
+from search.retrieval.scope import scope_conditions
+from search.retrieval.spaces import MAX_EF_SEARCH, MINIMUM_EF_SEARCH
+from search.retrieval.statement import scope_size_statement
+from search.stores.matches import Match
+
+#: An item may have several passages among the nearest: more are taken than items are wanted.
+OVERSAMPLING = 4
+#: From pgvector's distances to similarities: 1 − d, −d, and `<#>` is the negative inner product.
+SIMILARITIES = {"cosine": "1 - ({})", "l2": "-({})", "ip": "-({})"}
+
+_NEAREST = """
+    WITH passage AS MATERIALIZED (
+        SELECT chunk.id, chunk.document_id, {distance} AS distance
+        FROM {chunks}
+    ), item AS (
+        SELECT DISTINCT ON (document_id) id, document_id, distance
+        FROM passage ORDER BY document_id, distance, id
+    ), nearest AS (
+        SELECT * FROM item ORDER BY distance, document_id LIMIT %(k)s
+    )
+    SELECT document.key, {similarity}, chunk.text, chunk.metadata, document.title,
+           nearest.document_id, nearest.id
+    FROM nearest
+    JOIN documents_chunk AS chunk ON chunk.id = nearest.id
+    JOIN documents_document AS document ON document.id = nearest.document_id
+    ORDER BY nearest.distance, nearest.document_id
+"""
+
+
+def nearest_items(
+    vector: NDArray[np.float32], *, space: EmbeddingSpace, scope: Scope, k: int, metric: str
+) -> tuple[Match, ...]:
+    """The `k` items in `scope` whose best passage is nearest to `vector`: never fewer than there
+    are. Beyond `EXACT_SCAN_CHUNKS` the space's own metric is asked of its index."""
+    if metric == space.metric and _has_index(space) and _is_large(scope):
+        found = _nearest(vector, space=space, scope=scope, k=k, metric=metric, by_index=True)
+        if len(found) == k:
+            return found
+    return _nearest(vector, space=space, scope=scope, k=k, metric=metric, by_index=False)
+
+
+def _has_index(space: EmbeddingSpace) -> bool:
+    state = index_states([space]).get(space.pk)
+    return state is not None and state.valid
+
+
+def _is_large(scope: Scope) -> bool:
+    limit = settings.EXACT_SCAN_CHUNKS
+    statement = scope_size_statement(scope, at_most=limit + 1)
+    with connection.cursor() as cursor:
+        cursor.execute(statement.sql, statement.parameters)
+        return bool(cursor.fetchone()[0] > limit)
+
+
+def _nearest(
+    vector: NDArray[np.float32],
+    *,
+    space: EmbeddingSpace,
+    scope: Scope,
+    k: int,
+    metric: str,
+    by_index: bool,
+) -> tuple[Match, ...]:
+    conditions, parameters = scope_conditions(scope)
+    chunks = (
+        f"documents_chunk AS chunk WHERE {space.sql.predicate}"
+        f" AND chunk.embedding IS NOT NULL AND {conditions}"
+    )
+    if by_index:
+        chunks = (
+            f"(SELECT chunk.id, chunk.document_id, embedding FROM {chunks}"
+            f" ORDER BY {space.sql.indexed_distance('%(vector)s')} LIMIT %(passages)s) AS chunk"
+        )
+    sql = _NEAREST.format(
+        distance=replace(space.sql, metric=metric).distance("%(vector)s"),
+        chunks=chunks,
+        similarity=SIMILARITIES[metric].format("nearest.distance"),
+    )
+    passages = max(OVERSAMPLING * k, MINIMUM_EF_SEARCH)
+    asked: dict[str, Any] = {**parameters, "vector": vector, "k": k, "passages": passages}
+    with transaction.atomic(), connection.cursor() as cursor:
+        if by_index:
+            cursor.execute(
+                "SELECT set_config('hnsw.ef_search', %s, true),"
+                " set_config('hnsw.iterative_scan', 'strict_order', true),"
+                " set_config('ivfflat.probes', %s, true),"
+                " set_config('ivfflat.iterative_scan', 'relaxed_order', true)",
+                [
+                    str(min(passages, MAX_EF_SEARCH)),
+                    str(space.sql.probes(index_states([space])[space.pk].rows)),
+                ],
+            )
+        cursor.execute(sql, asked)
+        return tuple(_match(*row) for row in cursor.fetchall())
+
+
+def _match(
+    key: str,
+    similarity: float,
+    text: str,
+    metadata: str,
+    title: str,
+    document_id: int,
+    chunk_id: int,
+) -> Match:
+    return Match(
+        id=key,
+        score=similarity,
+        text=text,
+        metadata=json.loads(metadata),  # Django leaves jsonb as text
+        title=title,
+        similarity=similarity,
+        lexical=None,
+        document_id=document_id,
+        chunk_id=chunk_id,
+    )

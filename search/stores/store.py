@@ -1,0 +1,289 @@
+"""A store: one collection, and who asks."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count as numbers_from
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from accounts.services import current_workspace, require_editor
+from common.errors import InvalidInput, NotFound, RagsiteError
+from documents import services as documents
+from documents.embedders import embedder_for
+from documents.ingestion.items import Item, check_vector
+from documents.models import Collection, EmbeddingSpace
+from documents.services import Stored, StoredItem
+from documents.spaces import METRICS
+from inference.base import InferenceError
+from inference.query_cache import embed_query_cached
+from search.results import Mode, Scope
+from search.services import scope_for, search, site_scope
+from search.stores.matches import Matches
+from search.stores.similarity import nearest_items
+
+Filter = Mapping[str, Any] | str | None
+
+#: What `hybrid` gives each arm unless told otherwise.
+WEIGHTS: Mapping[str, float] = {"lexical": 0.4, "vector": 0.6}
+#: How many matches a similarity search may be asked for.
+MAX_NEAREST = 1000
+
+
+class EmbeddingUnavailable(RagsiteError):
+    """A text came without its vector, and the model that would make it does not work."""
+
+    code = "embedder_unavailable"
+    status = 503
+
+
+def open_store(*, user: Any, collection: str, workspace: str = "") -> "Store":
+    """The store of a collection that `user` may see, by slugs; raises NotFound."""
+    where = current_workspace(user=user, slug=workspace)
+    return Store(documents.get_collection(workspace=where, slug=collection), user=user)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Items by id in `collection`, read and written as `user` may; None is the site itself.
+
+    An item is a document whose key is the id, in the same tables and under the same rules as one
+    that was uploaded: either way of bringing it, searching it and removing it works for both.
+    Writing raises Forbidden for those who may only read.
+    """
+
+    collection: Collection
+    user: Any = None
+
+    # --- what is there ---------------------------------------------------------------------------
+
+    def dimension(self) -> int:
+        """How long vectors must be."""
+        return self.space().dimensions
+
+    def space(self) -> EmbeddingSpace:
+        """Whose vectors these are, as of now."""
+        return self._current().space
+
+    def count(self) -> int:
+        """Documents that the user may see."""
+        return documents.count_items(collection=self.collection, user=self.user)
+
+    def get(self, key: str) -> StoredItem | None:
+        """The item, or None where there is none."""
+        return documents.get_item(collection=self.collection, key=key, user=self.user)
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, StoredItem]:
+        """Those of the items that there are."""
+        return documents.get_items(collection=self.collection, keys=keys, user=self.user)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def index(
+        self,
+        key: str,
+        text: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        title: str = "",
+        language: str = "",
+    ) -> None:
+        """Store a text, embedded by the collection's model, in place of what had this id."""
+        self._put([Item(key, text, None, metadata or {}, title, language)])
+
+    def index_many(
+        self,
+        items: Iterable[Item | Mapping[str, Any] | str],
+        *,
+        ids: Sequence[str] | None = None,
+        id_prefix: str | None = None,
+        concurrency: int = 4,
+    ) -> Stored:
+        """Store a batch, all or nothing: items, mappings of their fields, or bare texts.
+
+        Bare texts are named by `ids`, or `{id_prefix}:0`, `{id_prefix}:1`, … Of several items with
+        one id the last counts. So many batches of texts are embedded at a time.
+        """
+        return self._put(_named(items, ids, id_prefix), concurrency=concurrency)
+
+    def upsert_vector(
+        self,
+        key: str,
+        vector: ArrayLike,
+        metadata: Mapping[str, Any] | None = None,
+        text: str = "",
+    ) -> None:
+        """Store a vector, with the text it stands for or without."""
+        self._put([Item(key, text, vector, metadata or {})])
+
+    def upsert_vectors(
+        self,
+        items: Iterable[Item | Mapping[str, Any] | ArrayLike],
+        *,
+        ids: Sequence[str] | None = None,
+        id_prefix: str | None = None,
+        concurrency: int = 4,
+    ) -> Stored:
+        """The same as `index_many`, with bare vectors in place of bare texts."""
+        return self._put(_named(items, ids, id_prefix), concurrency=concurrency)
+
+    def remove(self, key: str) -> bool:
+        """Remove the item; whether there was one."""
+        return self.delete([key]) > 0
+
+    def delete(self, keys: Iterable[str]) -> int:
+        """Remove those of the items that there are, together; how many there were."""
+        self._require_editor()
+        return documents.delete_items(collection=self.collection, keys=keys, user=self.user)
+
+    # --- searching -------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        filter: Filter = None,
+        *,
+        mode: Mode = "hybrid",
+        rerank: bool | None = None,
+    ) -> Matches:
+        """The items that answer `query` best, as the site's own search has them."""
+        scope = self._scope(filter)
+        return Matches.of(
+            search(
+                query, scope=scope, mode=mode, k=limit, rerank=rerank, group=True, snippets=False
+            )
+        )
+
+    def similarity_search(
+        self, vector: ArrayLike, k: int = 10, filter: Filter = None, *, metric: str = ""
+    ) -> Matches:
+        """The `k` items nearest to `vector`, or all where there are fewer.
+
+        The score is 1 − d for `cosine`, −d for `l2` and the inner product for `ip`. Without
+        `metric` it is the space's. Items of a former model, which a re-embedding has not reached,
+        cannot be compared and are left out.
+        """
+        space = self.space()
+        metric = metric or space.metric
+        if metric not in METRICS:
+            raise InvalidInput(
+                f"There is no metric “{metric}”. Use {', '.join(METRICS)}.", field="metric"
+            )
+        if not 1 <= k <= MAX_NEAREST:
+            raise InvalidInput(f"k may be 1 to {MAX_NEAREST:,}.", field="k")
+        asked = check_vector(vector, space)
+        return Matches(
+            nearest_items(asked, space=space, scope=self._scope(filter), k=k, metric=metric)
+        )
+
+    def hybrid(
+        self,
+        query: str,
+        *,
+        text: str = "",
+        vector: ArrayLike | None = None,
+        k: int = 10,
+        filter: Filter = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> Matches:
+        """Words of `query` together with the meaning of `text`, or with `vector`.
+
+        With neither, the query is embedded. `weights` are those of `lexical` and `vector`.
+        """
+        if text and vector is not None:
+            raise InvalidInput("Give text or a vector, not both.", field="vector")
+        asked = None if vector is None else check_vector(vector, self.space())
+        result = search(
+            query,
+            scope=self._scope(filter),
+            mode="hybrid",
+            k=k,
+            vector=self.embed(text) if text else asked,
+            weights=WEIGHTS if weights is None else weights,
+            rerank=False,
+            group=True,
+            snippets=False,
+        )
+        return Matches.of(result)
+
+    def embed(self, text: str) -> NDArray[np.float32]:
+        """The vector of a question, as a search would ask it."""
+        space = self.space()
+        try:
+            embedder_for(space)
+            return embed_query_cached(space.embedder, text, space.query_instruction or None)
+        except InferenceError as error:
+            raise _unavailable(error) from error
+
+    # --- within ----------------------------------------------------------------------------------
+
+    def _put(self, items: list[Item], *, concurrency: int = 4) -> Stored:
+        self._require_editor()
+        try:
+            return documents.store_items(
+                collection=self.collection, items=items, user=self.user, concurrency=concurrency
+            )
+        except InferenceError as error:
+            raise _unavailable(error) from error
+
+    def _require_editor(self) -> None:
+        if self.user is not None:
+            require_editor(user=self.user, workspace=self.collection.workspace)
+
+    def _current(self) -> Collection:
+        current = (
+            Collection.objects.select_related("space", "workspace")
+            .filter(pk=self.collection.pk)
+            .first()
+        )
+        if current is None:
+            raise NotFound(f"The collection “{self.collection.slug}” is gone.")
+        return current
+
+    def _scope(self, filter: Filter) -> Scope:
+        where: dict[str, Any] = {
+            "workspace": self.collection.workspace,
+            "collections": (self.collection.slug,),
+            "filter": filter,
+        }
+        return site_scope(**where) if self.user is None else scope_for(user=self.user, **where)
+
+
+def _unavailable(error: InferenceError) -> EmbeddingUnavailable:
+    return EmbeddingUnavailable(
+        f"The text cannot be embedded just now: {error} Try again later, or give its vector."
+    )
+
+
+def _named(given: Iterable[Any], ids: Sequence[str] | None, id_prefix: str | None) -> list[Item]:
+    """Items of whatever was given. Those that are not items or mappings need a name."""
+    entries = list(given)
+    if ids is not None and len(ids) != len(entries):
+        raise InvalidInput(
+            f"There are {len(entries)} items and {len(ids)} ids. Give as many.", field="ids"
+        )
+    names = iter(ids) if ids is not None else _numbered(id_prefix)
+    return [_item(entry, name) for entry, name in zip(entries, names, strict=False)]
+
+
+def _numbered(id_prefix: str | None) -> Iterable[str | None]:
+    return (None if id_prefix is None else f"{id_prefix}:{number}" for number in numbers_from(0))
+
+
+def _item(entry: Any, name: str | None) -> Item:
+    if isinstance(entry, Item):
+        return entry
+    if not isinstance(entry, Mapping):
+        fields: Mapping[str, Any] = {"text" if isinstance(entry, str) else "vector": entry}
+    else:
+        fields = entry
+    if unknown := sorted(set(fields) - set(Item.__slots__)):
+        raise InvalidInput(
+            f"An item has no field “{unknown[0]}”. It has {', '.join(Item.__slots__)}.",
+            field="items",
+        )
+    if "id" not in fields and name is None:
+        raise InvalidInput("Name the items: give each an id, or `ids`, or `id_prefix`.", field="id")
+    return Item(**{"id": name, **fields})
