@@ -1,9 +1,13 @@
 """Snippets show the part that answers, with exact highlights."""
 
+import unicodedata
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.snippets import WINDOW, make_snippet, parse_marked
+from documents.chunkers.graphemes import may_join
+from search.snippets import WINDOW, make_snippet, parse_marked, sentences, wants_focus
 
 LONG = "Nothing to see in this sentence. " * 40
 
@@ -57,3 +61,79 @@ def test_offsets_always_point_into_the_text(text: str, raw: list[tuple[int, int]
     for first, last in snippet.highlights:
         assert 0 <= first < last <= len(snippet.text)
         assert (first + snippet.start, last + snippet.start) in spans
+
+
+def test_a_hit_of_meaning_alone_shows_its_nearest_sentence() -> None:
+    text = LONG + "Take one tablet in the morning. " + LONG
+    start = text.index("Take")
+    snippet = make_snippet(text, [], focus=(start, start + 31))
+    assert snippet.text.startswith("Take one tablet in the morning.")
+    assert snippet.cut_before
+    assert snippet.cut_after
+
+
+def test_the_last_sentence_is_shown_with_what_stands_before_it() -> None:
+    text = LONG + "Take one tablet."
+    snippet = make_snippet(text, [], focus=(text.index("Take"), len(text)))
+    assert snippet.text.endswith("see in this sentence. Take one tablet.")
+    assert len(snippet.text) > WINDOW / 2
+    assert not snippet.cut_after
+
+
+def test_two_highlighted_words_outweigh_the_nearest_sentence() -> None:
+    text = LONG + "The aspirin dose is one. " + LONG + "A tablet in the morning. " + LONG
+    focus = (text.index("A tablet"), text.index("morning."))
+    two = spans_of(text, "aspirin", "dose")
+    assert "aspirin dose" in make_snippet(text, two, focus=focus).text
+    assert "A tablet" in make_snippet(text, two[:1], focus=focus).text
+    assert (wants_focus(text, two), wants_focus(text, two[:1])) == (False, True)
+    assert not wants_focus("A short text.", [])
+
+
+CHINESE = (
+    "这一句没有什么可看的内容。" * 30 + "成人每次服用一片阿司匹林！" + "后面也没有什么内容。" * 30
+)
+
+
+def test_chinese_begins_and_ends_with_a_sentence_and_fills_as_many_lines() -> None:
+    snippet = make_snippet(CHINESE, spans_of(CHINESE, "阿司匹林"))
+    assert snippet.text.startswith("成人每次")
+    assert snippet.text.endswith("。")
+    assert WINDOW / 4 < len(snippet.text) <= WINDOW / 2
+
+
+@pytest.mark.parametrize("letter", ["é", "น้ำ", "👩‍👩‍👧 ", "が"])
+def test_what_a_reader_sees_as_one_character_is_not_cut(letter: str) -> None:
+    text = unicodedata.normalize("NFD", letter) * 400
+    for focus in range(20, 60):
+        snippet = make_snippet(text, [], focus=(focus, focus + 9))
+        end = snippet.start + len(snippet.text)
+        assert not may_join(text[snippet.start - 1], text[snippet.start])
+        assert not may_join(text[end - 1], text[end])
+
+
+def test_sentences_of_many_scripts() -> None:
+    text = (
+        "Dr. A. Smith said it, e.g. here and there. It was “true and long enough.” Next\n\n"
+        "A paragraph of its own without an end"
+    )
+    assert [text[a:b] for a, b in sentences(text)] == [
+        "Dr. A. Smith said it, e.g. here and there.",
+        "It was “true and long enough.”",
+        "Next\n\nA paragraph of its own without an end",
+    ]
+    chinese = "这是第一句话，足够长了，单独成为一句。「第二句话也必须足够长，对不对？」短。完！"
+    assert [chinese[a:b] for a, b in sentences(chinese)] == [
+        "这是第一句话，足够长了，单独成为一句。",
+        "「第二句话也必须足够长，对不对？」",
+        "短。完！",
+    ]
+
+
+@given(st.text(alphabet="ab .!?。！\n水火éน้", max_size=700), st.integers(10, 320))
+def test_sentences_cover_the_text_and_stay_short(text: str, longest: int) -> None:
+    spans = sentences(text, longest=longest)
+    assert all(0 < end - start <= longest for start, end in spans)
+    assert spans == sorted(spans)
+    covered = "".join(text[start:end] for start, end in spans)
+    assert "".join(covered.split()) == "".join(text.split())
