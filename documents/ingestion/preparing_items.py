@@ -35,15 +35,16 @@ def prepare_item(
 def _prepare_whole(
     item: CheckedItem, parsed: ParsedDocument, recipe: Recipe, counter: TokenCounter
 ) -> PreparedDocument:
-    """One passage. Without text it has no words either, and no language that matters."""
+    """One passage. Without text it has no words and is of no language, so that it does not count
+    among those of the collection's."""
     context = parsed.title if item.text else ""
     given = replace(parsed, chunks=(ParsedChunk(key="", text=item.text, context=context),))
-    recipe = recipe if item.text else replace(recipe, fallback_language="")
     prepared = prepare_parsed(
         given, name=item.id, recipe=recipe, counter=counter, declared=item.declared
     )
     return replace(
         prepared,
+        language=prepared.language if item.text else "",
         chunks=tuple(
             replace(chunk, language="", content_sha256=_digest(chunk.context, item.source_sha256))
             for chunk in prepared.chunks

@@ -15,7 +15,9 @@ REFRESH_AFTER_BATCH = 1_000
 CHUNKS_A_CHANGE = 20
 
 _LANGUAGES = """
-    SELECT language::text, count(*), avg(length(search_vector))
+    SELECT language::text, count(*),
+           -- vectors without text have no words: they do not make texts long
+           coalesce(avg(length(search_vector)) FILTER (WHERE length(search_vector) > 0), 1)
     FROM documents_chunk WHERE collection_id = %s GROUP BY language
 """
 

@@ -328,6 +328,49 @@ def test_a_vector_without_text_is_found_by_the_vector_arm_only(store: Store) -> 
     assert found[0].similarity > 0.8
 
 
+def test_vectors_without_text_change_no_score_of_texts(store: Store) -> None:
+    store.index_many(["Cats purr.", "Dogs bark and cats flee."], id_prefix="t")
+
+    def scores() -> list[tuple[str, float | None]]:
+        return [(match.id, match.lexical) for match in store.search("cats", mode="lexical")]
+
+    before = scores()
+    store.upsert_vectors(random_vectors(30), id_prefix="v")
+    assert scores() == before
+
+
+def test_vectors_of_a_model_that_the_site_does_not_run(
+    transactional_db: None, media_root: Any, settings: Any
+) -> None:
+    given = {"BACKEND": "inference.backends.given.GivenVectors", "OPTIONS": {"dimensions": 8}}
+    settings.INFERENCE = {
+        **settings.INFERENCE,
+        "embedder": {**settings.INFERENCE["embedder"], "mine": given},
+    }
+    store = Store(CollectionFactory(default_language="en"))
+    target, _ = add_space(name="mine", embedder="mine", metric="ip")
+    reembed_here(target=target, collection=store.collection)
+
+    assert store.dimension() == 8
+    own = np.arange(1, 9, dtype=np.float32)
+    store.upsert_vectors([Item("a", "Cats purr.", own), Item("b", vector=-own)])
+    assert [match.score for match in store.similarity_search(own)] == [204.0, -204.0]
+    assert ids(store.hybrid("cats", vector=own)) == ["a", "b"]
+    assert ids(store.search("cats", mode="lexical")) == ["a"]
+    with pytest.raises(EmbeddingUnavailable, match="give the vector with each text"):
+        store.index("c", "Dogs bark.")
+
+
+def test_pages_show_a_vector_without_text(store: Store, client: Any) -> None:
+    member = MembershipFactory(workspace=store.collection.workspace)
+    client.force_login(member.user)
+    store.upsert_vector("picture", embed("zebras gallop"), {"kind": "photo"})
+    found = client.get("/", {"q": "zebras gallop"})
+    assert "picture" in found.content.decode().lower()
+    address = f"/documents/{store.collection.slug}/{Document.objects.get().pk}/"
+    assert client.get(address).status_code == 200
+
+
 def test_a_text_with_its_vector_stays_whole_and_has_that_vector(store: Store) -> None:
     own = random_vectors(1)[0]
     text = "Cats and dogs and birds. " * 300
