@@ -10,8 +10,6 @@ from search.results import Snippet
 
 #: About three lines of a result; of wide characters, such as Chinese ones, half as many fill them.
 WINDOW = 320
-#: A window of fewer different highlighted words says less than the sentence that is nearest.
-FEW_WORDS = 2
 #: A shorter sentence is taken together with the next one.
 SHORTEST_SENTENCE = 30
 
@@ -51,9 +49,9 @@ def make_snippet(
 ) -> Snippet:
     """The window with the most different highlighted words, then with the most of them.
 
-    Where those are few, it is the one of the sentence `focus`, or the beginning. It starts at the
-    beginning of a sentence where one is near, and never cuts a word, nor what a reader sees as one
-    character.
+    Without highlights (a hit that only the vectors found) it is that of the sentence `focus`, or
+    the beginning. It starts at the beginning of a sentence where one is near, and never cuts a
+    word, nor what a reader sees as one character.
     """
     start, end = _best_window(text, highlights, window_for(text, window), focus)
     start, end = _trimmed(text, start, end)
@@ -73,9 +71,7 @@ def make_snippet(
 
 def wants_focus(text: str, highlights: Spans, *, window: int = WINDOW) -> bool:
     """Whether `make_snippet` would look at a `focus`."""
-    if len(text) <= window_for(text, window):
-        return False
-    return len({text[first:last].casefold() for first, last in highlights}) < FEW_WORDS
+    return not highlights and len(text) > window_for(text, window)
 
 
 def window_for(text: str, window: int = WINDOW) -> int:
@@ -125,7 +121,7 @@ def _best_window(text: str, highlights: Spans, window: int, focus: Span | None) 
         words = {text[a:b].casefold() for a, b in inside}
         if (len(words), len(inside)) > best:
             best, best_start = (len(words), len(inside)), start
-    if focus and best[0] < FEW_WORDS:
+    if focus and not highlights:
         best_start = _focus_start(text, focus, window)
     start = _cut_after(text, best_start)
     return start, _cut_before(text, start, min(len(text), start + window))

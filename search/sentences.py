@@ -1,0 +1,150 @@
+"""The sentence of a text that is nearest to a question: what a hit of meaning alone should show."""
+
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import BoundedSemaphore
+from time import perf_counter
+
+import numpy as np
+from django.core.cache import caches
+
+from documents.embedders import embedder_for
+from documents.models import Chunk, EmbeddingSpace
+from inference.base import Embedder, InferenceError
+from inference.query_cache import embed_query_cached
+from search.snippets import Span, Spans, sentences, wants_focus
+
+logger = logging.getLogger(__name__)
+
+#: Seconds that the model may take for a page: texts are looked at one by one while there is time
+#: for another, the first in any case. The others show their beginnings.
+BUDGET = 0.06
+#: Seconds that the page waits: a snippet is worth no more, even where the model hangs.
+PATIENCE = 0.5
+#: So much of a text is looked at: 40 ms for all-MiniLM-L6-v2 on two cores.
+MOST_SENTENCES = 16
+MOST_CHARACTERS = 2000
+KEEP_SECONDS = 24 * 60 * 60
+
+_AT_ONCE = 2
+_threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="sentences")
+_free = BoundedSemaphore(_AT_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A text with its sentences, and the cache's key for the nearest of them."""
+
+    text: str
+    spans: tuple[Span, ...]
+    key: str
+
+    @property
+    def sentences(self) -> list[str]:
+        return [self.text[start:end] for start, end in self.spans]
+
+
+def focuses(
+    query: str,
+    chunks: Sequence[Chunk],
+    marked: Mapping[int, Spans],
+    *,
+    spaces: Sequence[EmbeddingSpace],
+) -> dict[int, Span]:
+    """By chunk id, what `make_snippet` is to show of those of `chunks` that hold no marked word.
+
+    `chunks` are a page's, best first; each is looked at with the model of its own space.
+    """
+    wanted = [chunk for chunk in chunks if wants_focus(chunk.text, marked.get(chunk.pk, ()))]
+    found: dict[int, Span] = {}
+    for space in spaces:
+        own = [chunk for chunk in wanted if chunk.space_id == space.pk]
+        spans = similar_sentences(query, space, [chunk.text for chunk in own])
+        found |= {chunk.pk: span for chunk, span in zip(own, spans, strict=True) if span}
+    return found
+
+
+def similar_sentences(query: str, space: EmbeddingSpace, texts: Sequence[str]) -> list[Span | None]:
+    """(start, end) of the sentence of each text that is nearest to `query` in `space`.
+
+    Texts that matter most come first. None where there was no time left, the text is empty, or the
+    model did not answer: this never raises what goes wrong with a model or a cache.
+    """
+    if not texts:
+        return []
+    try:
+        embedder = embedder_for(space)
+        name = f"{embedder.model_name}\0{embedder.dimensions}\0{space.query_instruction}"
+        cuts = [_Cut(text, _first_sentences(text), _key(name, query, text)) for text in texts]
+        known = _read(cuts)
+        wanted = [cut for cut in cuts if cut.key not in known and cut.spans]
+        if wanted:
+            known |= _chosen_in_time(query, space, embedder, wanted)
+    except InferenceError as error:
+        logger.warning("no sentence is nearest, snippets show beginnings: %s", error)
+        return [None] * len(texts)
+    return [known.get(cut.key) for cut in cuts]
+
+
+def _chosen_in_time(
+    query: str, space: EmbeddingSpace, embedder: Embedder, cuts: Sequence[_Cut]
+) -> dict[str, Span]:
+    """The nearest sentences, or nothing where that takes too long or too many pages wait already.
+
+    What comes too late is in the cache for the next time.
+    """
+    if not _free.acquire(blocking=False):
+        return {}
+    waiting = _threads.submit(_choose, query, space, embedder, cuts)
+    waiting.add_done_callback(lambda _: _free.release())
+    try:
+        return waiting.result(timeout=PATIENCE)
+    except TimeoutError:
+        logger.info("the nearest sentences come too late for this page")
+        return {}
+
+
+def _choose(
+    query: str, space: EmbeddingSpace, embedder: Embedder, cuts: Sequence[_Cut]
+) -> dict[str, Span]:
+    asked = embed_query_cached(space.embedder, query, space.query_instruction or None)
+    chosen: dict[str, Span] = {}
+    began = perf_counter()
+    for cut in cuts:
+        started = perf_counter()
+        chosen[cut.key] = cut.spans[int(np.argmax(embedder.embed_documents(cut.sentences) @ asked))]
+        ended = perf_counter()
+        if (ended - began) + (ended - started) > BUDGET:
+            break
+    _write(chosen)
+    return chosen
+
+
+def _first_sentences(text: str) -> tuple[Span, ...]:
+    return tuple(span for span in sentences(text)[:MOST_SENTENCES] if span[1] <= MOST_CHARACTERS)
+
+
+def _key(name: str, query: str, text: str) -> str:
+    """Lengths first, so that no query and text can be taken for another two."""
+    said = f"{name}\0{len(query)}\0{query}{text}"
+    return "sentence:" + hashlib.sha256(said.encode(errors="replace")).hexdigest()
+
+
+def _read(cuts: Sequence[_Cut]) -> dict[str, Span]:
+    try:
+        stored = caches["default"].get_many([cut.key for cut in cuts])
+    except Exception as error:  # each cache backend has errors of its own
+        logger.warning("cache of sentences cannot be read, choosing without it: %s", error)
+        return {}
+    spans = {cut.key: set(cut.spans) for cut in cuts}
+    return {key: tuple(span) for key, span in stored.items() if tuple(span) in spans[key]}
+
+
+def _write(chosen: dict[str, Span]) -> None:
+    try:
+        caches["default"].set_many(chosen, timeout=KEEP_SECONDS)
+    except Exception as error:
+        logger.warning("cache of sentences cannot be written: %s", error)
