@@ -70,12 +70,14 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What the statement said: `needed` are the spaces that hold chunks of the scope,
-    `backgrounds` the usual similarity in those that hold any."""
+    `backgrounds` the usual similarity in those that hold any, `left_out` whether chunks that have
+    nothing but a common word were passed over."""
 
     rows: tuple[Row, ...]
     spaces: SpaceQueries
     needed: frozenset[int]
     backgrounds: dict[int, float]
+    left_out: bool = False
 
 
 def retrieve(
@@ -139,16 +141,29 @@ def _milliseconds(started: float) -> float:
 def _search(
     query: Query, *, scope: Scope, depth: int, lexical: bool, spaces: SpaceQueries
 ) -> Found:
+    """Ask, look whether enough was found, and where a shortcut cost too much, ask without it."""
     found = _run(query, scope=scope, depth=depth, lexical=lexical, spaces=spaces)
-    if spaces.approximate and sum(row.near for row in found.rows) < depth:
-        # The index walked past rows that the scope wanted: look at all of them.
-        exact = tuple(replace(entry, exact=True) for entry in spaces.queries)
-        spaces = replace(spaces, queries=exact)
-        return _run(query, scope=scope, depth=depth, lexical=lexical, spaces=spaces)
+    exactly = spaces.approximate and sum(row.near for row in found.rows) < depth
+    # Words that are rare in the collection may be missing from the part that this scope sees.
+    any_word = found.left_out and sum(bool(row.lexical) for row in found.rows) < depth // 2
+    if exactly:
+        spaces = replace(spaces, queries=tuple(replace(e, exact=True) for e in spaces.queries))
+    if exactly or any_word:
+        return _run(
+            query, scope=scope, depth=depth, lexical=lexical, spaces=spaces, any_word=any_word
+        )
     return found
 
 
-def _run(query: Query, *, scope: Scope, depth: int, lexical: bool, spaces: SpaceQueries) -> Found:
+def _run(
+    query: Query,
+    *,
+    scope: Scope,
+    depth: int,
+    lexical: bool,
+    spaces: SpaceQueries,
+    any_word: bool = False,
+) -> Found:
     """Run it; settings of the approximate scan live only as long as the transaction."""
     statement = build_statement(
         query,
@@ -157,6 +172,7 @@ def _run(query: Query, *, scope: Scope, depth: int, lexical: bool, spaces: Space
         lexical=lexical,
         spaces=spaces.queries,
         stride=spaces.stride,
+        any_word=any_word,
     )
     # Without settings no transaction of its own: it would cost two round trips.
     alone = transaction.atomic() if spaces.approximate else nullcontext()
@@ -171,9 +187,9 @@ def _run(query: Query, *, scope: Scope, depth: int, lexical: bool, spaces: Space
             )
         cursor.execute(statement.sql, statement.parameters)
         rows = cursor.fetchall()
-    *_, needed, backgrounds = rows[0]
+    *_, needed, backgrounds, left_out = rows[0]
     return Found(
-        rows=tuple(Row(*row[:-2]) for row in rows if row[0] is not None),
+        rows=tuple(Row(*row[:-3]) for row in rows if row[0] is not None),
         spaces=spaces,
         needed=frozenset(needed),
         backgrounds={
@@ -181,6 +197,7 @@ def _run(query: Query, *, scope: Scope, depth: int, lexical: bool, spaces: Space
             for entry, level in zip(spaces.queries, backgrounds, strict=True)
             if level is not None
         },
+        left_out=left_out,
     )
 
 

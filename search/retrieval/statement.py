@@ -21,13 +21,13 @@ K1 = 1.2
 B = 0.75
 #: A word of the title or a heading counts this often more. Of 0 and 1, 1 was never worse.
 HEADING_BOOST = 1.0
-#: Lexemes are looked up, rarest first, until they stand in this many chunks. Measured: 300 kept
-#: the quality of looking up all of them.
+#: Where the rarest lexemes stand in fewer chunks than this, common ones are looked up as well.
 LEXEME_BUDGET = 300
 #: So many chunks tell how similar just any chunk is.
 SAMPLE = 200
-#: A single word may stand everywhere; no more chunks than this are scored.
-MAX_CANDIDATES = 5000
+#: So many chunks are scored, once for rare and once for common lexemes: what a question costs does
+#: not grow with the corpus. The figures are in docs/decisions/0019.
+MAX_CANDIDATES = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,8 @@ class Statement:
 
     Rows: (chunk id, lexical score, similarity, in the vector list, the chunk's space, document,
     collection and media type, spaces that hold chunks of the scope, usual similarity in each space
-    asked). The last two stand in every row; where nothing was found, in one row without a chunk.
+    asked, whether words were left out). The last three stand in every row; where nothing was found,
+    in one row without a chunk.
     """
 
     sql: str
@@ -65,12 +66,14 @@ def build_statement(
     lexical: bool,
     spaces: Sequence[SpaceQuery],
     stride: int = 1,
+    any_word: bool = False,
 ) -> Statement:
     """The arms that are wanted, each listing its best `depth` chunks.
 
     With both arms every listed chunk gets both scores, whichever arm listed it: everything is in
     one database, so nothing need be guessed for the arm that did not. Every `stride`th chunk is
-    looked at for the usual similarity.
+    looked at for the usual similarity. `any_word` looks up chunks that have nothing but one of the
+    common words, too.
     """
     conditions, parameters = scope_conditions(scope, query)
     parameters["depth"] = depth
@@ -79,7 +82,7 @@ def build_statement(
     if spaces:
         steps.append(_nearest(spaces, conditions, parameters))
     if lexical:
-        parameters |= _lexical_parameters(query)
+        parameters |= {**_lexical_parameters(query), "any": any_word}
         steps += [_piece("terms"), _piece("lexical_candidates").format(scope=conditions)]
         steps.append(_piece("also_nearest") if spaces else "candidate AS (SELECT * FROM found)")
         steps.append(_piece("bm25"))
@@ -143,6 +146,7 @@ def _listed(*, lexical: bool, vector: bool) -> str:
 def _selection(*, lexical: bool, spaces: Sequence[SpaceQuery]) -> str:
     score = "bm25.score" if lexical else "NULL::float8"
     near = "nearest.id IS NOT NULL" if spaces else "false"
+    left_out = "EXISTS (SELECT FROM other)" if lexical else "false"
     joins = "JOIN documents_chunk AS chunk USING (id)"
     joins += " LEFT JOIN bm25 USING (id)" if lexical else ""
     joins += " LEFT JOIN nearest USING (id)" if spaces else ""
@@ -152,7 +156,7 @@ def _selection(*, lexical: bool, spaces: Sequence[SpaceQuery]) -> str:
         f" chunk.media_type FROM listed {joins}"
     )
     return (
-        "SELECT found.*, spaces.ids, background.levels"
+        f"SELECT found.*, spaces.ids, background.levels, {left_out} AS left_out"
         f" FROM spaces CROSS JOIN background LEFT JOIN ({found}) AS found ON true"
     )
 

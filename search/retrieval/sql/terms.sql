@@ -42,14 +42,46 @@ term AS MATERIALIZED (
                     AND starts_with(frequency.lexeme, lower(word))) AS frequency
     WHERE numnode(stem.query) > 0
 ),
--- the rarest lexemes until their chunks pass the budget, or all lexemes at once
-wanted AS MATERIALIZED (
-    SELECT language,
-           coalesce(string_agg(quoted, ' | ') FILTER (WHERE before < %(budget)s), '')::tsquery
-           || string_agg(quoted, ' & ')::tsquery AS query
-    FROM (SELECT language, quoted,
-                 sum(chunk_count) OVER (PARTITION BY language ORDER BY chunk_count, quoted
-                                        ROWS UNBOUNDED PRECEDING) - chunk_count AS before
-          FROM term) AS ordered
+ordered AS (
+    SELECT language.language, quoted, chunks, chunk_count,
+           sum(chunk_count) OVER (PARTITION BY language.language ORDER BY chunk_count, quoted
+                                  ROWS UNBOUNDED PRECEDING) AS upto
+    FROM term
+    JOIN language USING (language)
+),
+-- the rarest lexemes, as many as stand in no more chunks than are scored: none of those is missed
+rare AS MATERIALIZED (
+    SELECT language, string_agg(quoted, ' | ')::tsquery AS query, max(upto) AS upto
+    FROM ordered
+    WHERE upto <= %(candidates)s
     GROUP BY language
+),
+other AS (
+    SELECT ordered.language, quoted, rare.query AS rare,
+           rare.upto IS NULL OR rare.upto < %(budget)s AS are_few,
+           -- how many chunks have all the rarer ones of these, were words independent
+           chunks * exp(sum(ln((chunk_count + 1) / (chunks + 1)))
+                        OVER (PARTITION BY ordered.language ORDER BY chunk_count, quoted
+                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS remaining
+    FROM ordered
+    LEFT JOIN rare USING (language)
+    WHERE rare.language IS NULL OR ordered.upto > rare.upto
+),
+-- of the others as many at once as leave enough chunks, or any of them
+beside AS (
+    SELECT language, are_few, rare,
+           string_agg(quoted, ' & ')
+               FILTER (WHERE coalesce(remaining, 'infinity') > 2 * %(budget)s)::tsquery AS several,
+           string_agg(quoted, ' | ')::tsquery AS any_one
+    FROM other
+    GROUP BY language, are_few, rare
+),
+-- no chunk matches two of these; common words count where the rare ones stand in few chunks, and
+-- a single common word where, within the scope, that was not enough either
+wanted AS MATERIALIZED (
+    SELECT language, query FROM rare
+    UNION ALL
+    SELECT language, several && coalesce(!! rare, '') FROM beside WHERE are_few OR %(any)s
+    UNION ALL
+    SELECT language, any_one && !! several && coalesce(!! rare, '') FROM beside WHERE %(any)s
 )

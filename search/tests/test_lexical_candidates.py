@@ -1,0 +1,110 @@
+"""Which chunks BM25 looks at among thousands: all that hold a rare word, by way of the index."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from documents.ingestion import statistics
+from documents.models import Chunk, Collection
+from documents.tests.factories import CollectionFactory, DocumentFactory
+from search.query import parse_query
+from search.retrieval.arms import retrieve
+from search.retrieval.statement import MAX_CANDIDATES, build_statement
+from search.services import search, site_scope
+
+pytestmark = pytest.mark.django_db
+
+COUNT = 12_000
+RARE = 30
+
+
+@pytest.fixture
+def collection() -> Collection:
+    """Passages that all hold “harbour”; the last thirty also “zeppelin”, and half of them “morning”
+    or “evening”. Loaded in this order, so that a cut at the first found loses the rare ones."""
+    collection = CollectionFactory()
+    first, last = (DocumentFactory(collection=collection, key=key) for key in ("first", "last"))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO documents_chunk (workspace_id, collection_id, document_id, space_id, ordinal,
+                key, text, context, heading_path, summary, token_count, start, "end", media_type,
+                metadata, language, content_sha256)
+            SELECT %(workspace)s, %(collection)s,
+                   CASE WHEN n <= %(frequent)s THEN %(first)s ELSE %(last)s END, %(space)s, n, '',
+                   'the harbour in the ' || CASE n %% 2 WHEN 0 THEN 'morning' ELSE 'evening' END
+                       || ' number' || n || CASE WHEN n > %(frequent)s THEN ' zeppelin' ELSE '' END,
+                   '', '{}', '', 5, 100 * n, 100 * n + 50, 'text/plain',
+                   jsonb_build_object('part', CASE WHEN n > %(frequent)s THEN 2 ELSE 1 END),
+                   'english', lpad(n::text, 64, '0')
+            FROM generate_series(1, %(count)s) AS n
+            """,
+            {
+                "workspace": collection.workspace_id,
+                "collection": collection.pk,
+                "first": first.pk,
+                "last": last.pk,
+                "space": collection.space_id,
+                "frequent": COUNT - RARE,
+                "count": COUNT,
+            },
+        )
+        statistics.refresh(collection)
+        cursor.execute("ANALYZE documents_chunk, documents_lexemefrequency")
+    return collection
+
+
+def keys(collection: Collection, query: str, **options: Any) -> list[str]:
+    scope = site_scope(workspace=collection.workspace, filter=options.pop("filter", None))
+    result = search(query, scope=scope, mode="lexical", k=100, **options)
+    return [hit.document_key for hit in result.hits]
+
+
+def test_every_passage_with_the_rare_word_is_found_however_common_the_others_are(
+    collection: Collection,
+) -> None:
+    found = keys(collection, "zeppelin over the harbour in the morning")
+    assert found[:RARE] == ["last"] * RARE
+    assert len(found) == 100
+
+
+def test_a_filter_to_where_the_rare_word_is_missing_still_finds_by_the_common_ones(
+    collection: Collection,
+) -> None:
+    assert keys(collection, "number7 harbour", filter={"part": 2}) == ["last"] * RARE
+    assert keys(collection, "zeppelin harbour", filter={"part": 1}) == ["first"] * 100
+
+
+def test_common_words_alone_are_found_and_bounded(collection: Collection) -> None:
+    scope = site_scope(workspace=collection.workspace)
+    found = retrieve(parse_query("harbour morning"), scope=scope, mode="lexical", depth=3000)
+    assert len(found.candidates) == MAX_CANDIDATES
+    texts = Chunk.objects.filter(pk__in=[each.chunk_id for each in found.candidates])
+    assert not texts.filter(text__contains="evening").exists()
+
+
+@pytest.mark.parametrize("query", ["harbour", "zeppelin over the harbour", "harbour morning"])
+def test_words_are_looked_up_in_the_index_and_no_table_is_read_through(
+    collection: Collection, query: str
+) -> None:
+    scope = site_scope(workspace=collection.workspace)
+    statement = build_statement(parse_query(query), scope=scope, depth=200, lexical=True, spaces=())
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN (FORMAT JSON) " + statement.sql, statement.parameters)
+        plan = cursor.fetchone()[0]
+    nodes = list(walk((json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]))
+    assert "chunk_search_vector_index" in {node.get("Index Name") for node in nodes}
+    read_through = {
+        node["Relation Name"]
+        for node in nodes
+        if node["Node Type"] == "Seq Scan" and "Relation Name" in node
+    }
+    assert "documents_chunk" not in read_through
+
+
+def walk(node: dict[str, Any]) -> Any:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from walk(child)
