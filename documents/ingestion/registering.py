@@ -28,16 +28,14 @@ def register_documents(
 ) -> dict[str, Document]:
     """The documents' rows by key, waiting, and an open item on `run`, if there is one, for each."""
     by_key = {source.key: source for source in sources}
+    rows = Document.objects.filter(collection=collection, key__in=by_key, is_current=True)
+    known = set(rows.values_list("key", flat=True))
     # Two that register the same new key at once: the second waits for the first, then finds it.
     Document.objects.bulk_create(
-        [_new(collection, source) for source in by_key.values()], ignore_conflicts=True
+        [_new(collection, source) for key, source in by_key.items() if key not in known],
+        ignore_conflicts=True,
     )
-    documents = {
-        document.key: document
-        for document in Document.objects.select_for_update()
-        .filter(collection=collection, key__in=by_key, is_current=True)
-        .order_by("id")
-    }
+    documents = {document.key: document for document in rows.select_for_update().order_by("id")}
     # An older text that waits for its vectors must not be loaded after this.
     StagedDocument.objects.filter(document__in=documents.values()).delete()
     for document in documents.values():

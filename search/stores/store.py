@@ -253,7 +253,7 @@ class Store:
 
 def _unavailable(error: InferenceError) -> EmbeddingUnavailable:
     return EmbeddingUnavailable(
-        f"The text cannot be embedded just now: {error} Try again later, or give its vector."
+        f"The text cannot be embedded just now: {error} Give its vector, or try again later."
     )
 
 
