@@ -34,6 +34,7 @@ MARKS = (
     r"\u1071-\u1074\u1082-\u108d\u108f\u109a-\u109d"
 )
 
+_UNSPACED = re.compile(f"[{HAN}{KANA}{THAI}{LAO}{KHMER}{BURMESE}]")
 _LETTER = re.compile(f"[{LETTERS}]")
 _ALONE = re.compile(f"(?<![{LETTERS}{MARKS}])[{LETTERS}][{MARKS}]*(?![{LETTERS}{MARKS}])")
 
@@ -41,6 +42,12 @@ _ALONE = re.compile(f"(?<![{LETTERS}{MARKS}])[{LETTERS}][{MARKS}]*(?![{LETTERS}{
 def is_spaceless(text: str) -> bool:
     """True if any letter of `text` is of a script without spaces."""
     return bool(_LETTER.search(text))
+
+
+def number_of_words(word: str) -> int:
+    """About how many words stand where no space parts them: one for two letters. Korean has
+    spaces."""
+    return max(1, len(_UNSPACED.findall(word)) // 2)
 
 
 def letters_alone(text: str) -> tuple[str, ...]:

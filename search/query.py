@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from common.spaceless import is_spaceless, letters_alone
+from common.spaceless import is_spaceless, letters_alone, number_of_words
 
 MAX_QUERY_CHARACTERS = 4000
 
@@ -58,6 +58,7 @@ def parse_query(raw: str) -> Query:
     phrases: list[str] = []
     excluded: list[str] = []
     prefixes: list[str] = []
+    beside = 0
     for token in _TOKEN.finditer(raw):
         phrase, word = token["phrase"], token["word"]
         said = (phrase if phrase is not None else word).strip()
@@ -65,17 +66,19 @@ def parse_query(raw: str) -> Query:
             continue
         if token["minus"]:
             excluded.append(said)
-        elif phrase is not None:
+            continue
+        if phrase is not None:
             (demanded if token["plus"] else phrases).append(said)
             words.append(said)
-        elif word.endswith("*") and word.rstrip("*").isalnum():
+            continue
+        beside += number_of_words(said)
+        if word.endswith("*") and word.rstrip("*").isalnum():
             # where no space ends a word, every word is found by its beginning
             (words if is_spaceless(word) else prefixes).append(word.rstrip("*"))
         else:
             words.append(said)
     if not (words or prefixes):
         raise QueryError(_nothing_to_search(raw, excluded))
-    beside = len(words) - len(demanded) - len(phrases) + len(prefixes)
     is_sentence = (beside > 0 and raw.endswith(_SENTENCE_ENDS)) or beside > MOST_WORDS_BESIDE
     text = " ".join([*words, *prefixes])
     return Query(

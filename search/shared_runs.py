@@ -21,7 +21,9 @@ from common.spaceless import (
     letters_alone,
 )
 
-_RUN = re.compile(f"[{LETTERS}{MARKS}]+")
+#: A line may end within a word of all these scripts but Hangul.
+_LINE_END = rf"(?<![{HANGUL}])[ \t]*\n[ \t]*(?=[{LETTERS}])(?![{HANGUL}])"
+_RUN = re.compile(f"[{LETTERS}{MARKS}]+(?:{_LINE_END}[{LETTERS}{MARKS}]+)*")
 _UNIT = re.compile(f"[{LETTERS}][{MARKS}]*")
 #: Here a pair of letters is less than a word, or a particle like any other.
 _LONG_WORDS = re.compile(f"[{HANGUL}{THAI}{LAO}{KHMER}{BURMESE}]")

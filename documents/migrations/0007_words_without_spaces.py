@@ -70,11 +70,13 @@ CREATE FUNCTION ragsite_pairs(said text) RETURNS text
             '({IN_RUN}+)', ' \1 ', 'g'),
         '(?<={IN_RUN})({UNIT})', '\1 \1', 'g') || substr(said, {PAIRED + 1});
 
--- the text that to_tsvector is to see, of chunks and of queries
+-- the text that to_tsvector is to see, of chunks and of queries; as many bytes as characters are
+-- ASCII, which costs nothing to see
 CREATE FUNCTION ragsite_words(said text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN regexp_replace(
-        CASE WHEN said ~ '[{LETTERS}{WIDE}]' THEN ragsite_pairs(said) ELSE said END,
+        CASE WHEN octet_length(said) <> length(said) AND said ~ '[{LETTERS}{WIDE}]'
+             THEN ragsite_pairs(said) ELSE said END,
         '{IN_NAME}', ' ', 'g');
 
 -- a letter alone, such as closes a run

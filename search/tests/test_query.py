@@ -39,6 +39,12 @@ def test_a_query_that_is_too_long_says_how_long_it_may_be() -> None:
         parse_query("word " * 2000)
 
 
+def test_letters_that_stand_alone_are_prefixes_where_no_space_parts_words() -> None:
+    assert parse_query("水 H2O 水素").prefixes == ("水",)
+    assert parse_query("ibu* 東京*").prefixes == ("ibu",)
+    assert parse_query("東京*").text == "東京"
+
+
 @given(st.text(max_size=200))
 def test_anything_can_be_typed(raw: str) -> None:
     try:
@@ -61,6 +67,10 @@ def test_anything_can_be_typed(raw: str) -> None:
         ('What are +"side effects"?', ("side effects",), ()),
         ('What are +"side effects" of “aspirin”?', ("side effects",), ("aspirin",)),
         ('"What now?"', ("What now?",), ()),
+        ('"糖尿病" 症状', ("糖尿病",), ()),
+        ("请告诉我关于“糖尿病”的症状和治疗方法", (), ("糖尿病",)),
+        ("“糖尿病”有什么症状？", (), ("糖尿病",)),
+        ('"서울대학교" 입학 시험', ("서울대학교",), ()),
     ],
 )
 def test_search_words_demand_a_phrase_and_a_sentence_names_it(
