@@ -10,7 +10,8 @@ from search.query import Query
 from search.ranking import Ranked
 from search.results import Expansion, Hit, Surroundings
 from search.retrieval.facts import ScopeFacts
-from search.snippets import make_snippet
+from search.sentences import focuses
+from search.snippets import Span, make_snippet
 
 
 def grouped(hits: Sequence[Ranked]) -> list[tuple[Ranked, int]]:
@@ -29,22 +30,27 @@ def make_hits(
     facts: ScopeFacts,
     first_rank: int,
     snippets: bool,
+    by_meaning: bool,
     expand: Expansion,
 ) -> tuple[Hit, ...]:
-    """The page's hits, with their texts and snippets. One that was deleted since it was ranked is
-    left out."""
+    """The page's hits, with their texts and snippets; those of hits that hold no word of the query
+    show the sentence nearest to it where `by_meaning`. A hit that was deleted since it was ranked
+    is left out."""
     ids = [ranked.candidate.chunk_id for ranked, _ in listed]
     chunks = (
         Chunk.objects.select_related("document").defer("embedding", "search_vector").in_bulk(ids)
     )
     marked = highlights(query, ids) if snippets else {}
-    around = surroundings(list(chunks.values()), expand)
+    present = [chunks[chunk_id] for chunk_id in ids if chunk_id in chunks]
+    focus = focuses(query.text, present, marked, spaces=facts.spaces) if by_meaning else {}
+    around = surroundings(present, expand)
     return tuple(
         _hit(
             chunks[ranked.candidate.chunk_id],
             ranked,
             facts=facts,
             spans=marked.get(ranked.candidate.chunk_id, []),
+            focus=focus.get(ranked.candidate.chunk_id),
             around=around.get(ranked.candidate.chunk_id),
             rank=rank,
             more=more,
@@ -60,6 +66,7 @@ def _hit(
     *,
     facts: ScopeFacts,
     spans: list[tuple[int, int]],
+    focus: Span | None,
     around: Surroundings | None,
     rank: int,
     more: int,
@@ -97,7 +104,7 @@ def _hit(
         ranks=candidate.ranks,
         contributions=dict(ranked.fused.contributions),
         relevance=ranked.relevance,
-        snippet=make_snippet(chunk.text, spans),
+        snippet=make_snippet(chunk.text, spans, focus=focus),
         surroundings=around,
         more_in_document=more,
     )

@@ -104,7 +104,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class ArmReport:
-    """How one arm worked: `method` is bm25, exact or ann; `candidates` what it listed."""
+    """How one arm worked; `candidates` is what it listed.
+
+    `method` is bm25, or trigram where no word of the question stood anywhere and words like them
+    were searched for; of vectors exact or ann (approximate).
+    """
 
     name: str
     method: str

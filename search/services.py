@@ -23,6 +23,8 @@ from search.query import Query, QueryError, parse_query
 from search.ranking import NoRerankerConfigured, Ranking, RankingOptions, rank
 from search.results import EXPANSIONS, MODES, Expansion, Mode, Scope, SearchResult
 from search.retrieval.arms import Retrieved, retrieve
+from search.retrieval.spelling import suggest
+from search.weights import current_tuning, tuned_weights
 
 #: Every arm lists at least this many, and no more hits than this are offered: so all pages of an
 #: answer come from one ranking. Whoever asks for more gets it from one of twice the depth.
@@ -147,6 +149,11 @@ def search(
     depth = _depth(offset + k)
     try:
         retrieved = retrieve(parsed, scope=scope, mode=mode, depth=depth, vector=asked)
+        suggestion = suggest(query, parsed, scope) if retrieved.strange else ""
+        if suggestion and not retrieved.listed("lexical"):
+            parsed = parse_query(suggestion)
+            retrieved = retrieve(parsed, scope=scope, mode=mode, depth=depth, vector=asked)
+            retrieved = retrieved.with_method("lexical", "trigram")
     except InferenceError as error:
         raise EmbedderUnavailable(
             f"Search by meaning does not work just now: {error} Search by words still does."
@@ -176,6 +183,7 @@ def search(
         facts=retrieved.facts,
         first_rank=offset + 1,
         snippets=snippets,
+        by_meaning=snippets and vector is None and any(a.name == "vector" for a in retrieved.arms),
         expand=expand,
     )
     total = round((perf_counter() - started) * 1000, 3)
@@ -196,6 +204,7 @@ def search(
         filter=scope.filter,
         reranker=ranking.reranker,
         reranked=ranking.reranked,
+        suggestion=suggestion,
     )
 
 
@@ -268,10 +277,9 @@ def _checked_vector(
 def _weights(
     fusion: Method, retrieved: Retrieved, given: Mapping[str, float] | None
 ) -> Mapping[str, float]:
-    if given is None:
-        usual = WEIGHTS[fusion]
-        return adapted_weights(usual, retrieved.nearest) if fusion == "score" else usual
     known = WEIGHTS[fusion]
+    if given is None:
+        return _usual_weights(known, retrieved) if fusion == "score" else known
     unknown = sorted(given.keys() - known.keys())
     if unknown:
         raise InvalidInput(
@@ -286,6 +294,16 @@ def _weights(
             "Weights are finite numbers of at least 0, one of them greater.", field="weights"
         )
     return weights
+
+
+def _usual_weights(default: Mapping[str, float], retrieved: Retrieved) -> Mapping[str, float]:
+    """Those that the collections learnt from judgements; else those that follow the question."""
+    facts = retrieved.facts.collections.values()
+    return tuned_weights(
+        [current_tuning(each.tuning, each.space_id) for each in facts],
+        retrieved.nearest,
+        untuned=adapted_weights(default, retrieved.nearest),
+    )
 
 
 def _notes(query: Query, retrieved: Retrieved, ranking: Ranking) -> tuple[str, ...]:
@@ -307,7 +325,9 @@ def _notes(query: Query, retrieved: Retrieved, ranking: Ranking) -> tuple[str, .
         notes.append(
             "The reranker does not answer just now: the order is that of words and meaning alone."
         )
-    lexical = [report for report in retrieved.arms if report.name == "lexical"]
-    if retrieved.candidates and lexical and not lexical[0].candidates:
+    methods = {report.name: report.method for report in retrieved.arms}
+    if methods.get("lexical") == "trigram":
+        notes.append(f"No passage holds these words. This was searched for: {query.text}")
+    elif retrieved.candidates and "lexical" in methods and not retrieved.listed("lexical"):
         notes.append("No passage holds these words: these were found by meaning.")
     return tuple(notes)

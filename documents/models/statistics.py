@@ -1,5 +1,6 @@
 """Term statistics: what BM25 must know of a collection, kept beside its chunks."""
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
 from accounts.models import Workspace
@@ -52,6 +53,15 @@ class LexemeFrequency(models.Model):
             models.UniqueConstraint(
                 fields=["collection", "language", "lexeme", "workspace"],
                 name="lexemefrequency_lexeme_unique",
+            )
+        ]
+        # Words that are spelt alike, for “did you mean”.
+        indexes = [
+            GinIndex(
+                fields=["lexeme"],
+                opclasses=["gin_trgm_ops"],
+                name="lexemefrequency_similar_index",
+                fastupdate=False,
             )
         ]
 

@@ -43,6 +43,7 @@ class Retrieved:
     """What the arms brought, in no order, and how they worked.
 
     `nearest` is how close the nearest passage is, on the scale of all models; None without one.
+    `strange`: a word of the query may stand nowhere.
     """
 
     candidates: tuple[Candidate, ...]
@@ -51,6 +52,16 @@ class Retrieved:
     degraded: tuple[str, ...]
     timings: dict[str, float]
     nearest: float | None = None
+    strange: bool = False
+
+    def listed(self, arm: str) -> int:
+        """How many candidates this arm listed; 0 for one that did not run."""
+        return sum(report.candidates for report in self.arms if report.name == arm)
+
+    def with_method(self, arm: str, method: str) -> "Retrieved":
+        """The same, with another word for how this arm worked."""
+        arms = [replace(each, method=method) if each.name == arm else each for each in self.arms]
+        return replace(self, arms=tuple(arms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +82,15 @@ class Row:
 class Found:
     """What the statement said: `needed` are the spaces that hold chunks of the scope,
     `backgrounds` the usual similarity in those that hold any, `left_out` whether chunks that have
-    nothing but a common word were passed over."""
+    nothing but a common word were passed over, `strange` whether a word of the query may stand in
+    no chunk."""
 
     rows: tuple[Row, ...]
     spaces: SpaceQueries
     needed: frozenset[int]
     backgrounds: dict[int, float]
     left_out: bool = False
+    strange: bool = False
 
 
 def retrieve(
@@ -120,6 +133,7 @@ def retrieve(
         degraded=("vector",) if spaces.error else (),
         timings=timings,
         nearest=_nearest(found),
+        strange=found.strange,
     )
 
 
@@ -187,9 +201,9 @@ def _run(
             )
         cursor.execute(statement.sql, statement.parameters)
         rows = cursor.fetchall()
-    *_, needed, backgrounds, left_out = rows[0]
+    *_, needed, backgrounds, left_out, strange = rows[0]
     return Found(
-        rows=tuple(Row(*row[:-3]) for row in rows if row[0] is not None),
+        rows=tuple(Row(*row[:-4]) for row in rows if row[0] is not None),
         spaces=spaces,
         needed=frozenset(needed),
         backgrounds={
@@ -198,6 +212,7 @@ def _run(
             if level is not None
         },
         left_out=left_out,
+        strange=bool(strange),
     )
 
 

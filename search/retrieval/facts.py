@@ -17,6 +17,7 @@ class CollectionFacts:
 
     slug: str
     name: str
+    space_id: int
     chunks: int
     reranker: str
     rerank_instruction: str
@@ -62,6 +63,7 @@ def scope_facts(scope: Scope) -> ScopeFacts:
             collection.pk: CollectionFacts(
                 slug=collection.slug,
                 name=collection.name,
+                space_id=collection.space_id,
                 chunks=collection.chunks,
                 reranker=collection.reranker,
                 rerank_instruction=collection.rerank_instruction,

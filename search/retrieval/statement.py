@@ -45,8 +45,8 @@ class Statement:
 
     Rows: (chunk id, lexical score, similarity, in the vector list, the chunk's space, document,
     collection and media type, spaces that hold chunks of the scope, usual similarity in each space
-    asked, whether words were left out). The last three stand in every row; where nothing was found,
-    in one row without a chunk.
+    asked, whether words were left out, whether some stand nowhere). The last four stand in every
+    row; where nothing was found, in one row without a chunk.
     """
 
     sql: str
@@ -54,7 +54,8 @@ class Statement:
 
 
 @cache
-def _piece(name: str) -> str:
+def piece(name: str) -> str:
+    """The text of `sql/name.sql`."""
     return (SQL_DIRECTORY / f"{name}.sql").read_text()
 
 
@@ -83,10 +84,10 @@ def build_statement(
         steps.append(_nearest(spaces, conditions, parameters))
     if lexical:
         parameters |= {**_lexical_parameters(query), "any": any_word}
-        steps += [_piece("terms"), _piece("lexical_candidates").format(scope=conditions)]
-        steps.append(_piece("also_nearest") if spaces else "candidate AS (SELECT * FROM found)")
-        steps.append(_piece("bm25"))
-    steps += [_listed(lexical=lexical, vector=bool(spaces)), _piece("spaces")]
+        steps += [piece("terms"), piece("lexical_candidates").format(scope=conditions)]
+        steps.append(piece("also_nearest") if spaces else "candidate AS (SELECT * FROM found)")
+        steps.append(piece("bm25"))
+    steps += [_listed(lexical=lexical, vector=bool(spaces)), piece("spaces")]
     steps.append(_background(spaces, conditions, stride))
     sql = "WITH\n" + ",\n".join(steps) + "\n" + _selection(lexical=lexical, spaces=spaces)
     return Statement(sql, parameters)
@@ -147,6 +148,11 @@ def _selection(*, lexical: bool, spaces: Sequence[SpaceQuery]) -> str:
     score = "bm25.score" if lexical else "NULL::float8"
     near = "nearest.id IS NOT NULL" if spaces else "false"
     left_out = "EXISTS (SELECT FROM other)" if lexical else "false"
+    # In no language every word is known.
+    strange = (
+        "(SELECT bool_and(unknown) FROM (SELECT bool_or(chunk_count = 0) AS unknown FROM term"
+        " GROUP BY language) AS strange)"
+    )
     joins = "JOIN documents_chunk AS chunk USING (id)"
     joins += " LEFT JOIN bm25 USING (id)" if lexical else ""
     joins += " LEFT JOIN nearest USING (id)" if spaces else ""
@@ -156,7 +162,8 @@ def _selection(*, lexical: bool, spaces: Sequence[SpaceQuery]) -> str:
         f" chunk.media_type FROM listed {joins}"
     )
     return (
-        f"SELECT found.*, spaces.ids, background.levels, {left_out} AS left_out"
+        f"SELECT found.*, spaces.ids, background.levels, {left_out} AS left_out,"
+        f" {strange if lexical else 'false'} AS strange"
         f" FROM spaces CROSS JOIN background LEFT JOIN ({found}) AS found ON true"
     )
 

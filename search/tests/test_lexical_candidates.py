@@ -29,8 +29,8 @@ def collection() -> Collection:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            INSERT INTO documents_chunk (workspace_id, collection_id, document_id, space_id, ordinal,
-                key, text, context, heading_path, summary, token_count, start, "end", media_type,
+            INSERT INTO documents_chunk (workspace_id, collection_id, document_id, space_id,
+                ordinal, key, text, context, heading_path, summary, token_count, start, "end", media_type,
                 metadata, language, content_sha256)
             SELECT %(workspace)s, %(collection)s,
                    CASE WHEN n <= %(frequent)s THEN %(first)s ELSE %(last)s END, %(space)s, n, '',
