@@ -3,16 +3,18 @@
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 
 from documents.models import Chunk, Collection, Document, LexicalStatistics
 
 #: A small collection is counted anew after every run; a large one by beat.
 REFRESH_AT_ONCE = 50_000
-#: A batch of a program is no run: a collection of so many chunks, or so many times the batch's, is
-#: counted anew after it, which then costs no more than the batch did.
+#: A program may store a thousand batches where a person starts one run. A collection of so many
+#: chunks, or so many times the batch's, is counted anew after it, which then costs no more than the
+#: batch did; a larger one when it has grown by this factor.
 REFRESH_AFTER_BATCH = 1_000
 CHUNKS_A_CHANGE = 20
+GROWTH = 1.2
 
 _LANGUAGES = """
     SELECT language::text, count(*),
@@ -118,6 +120,10 @@ def refresh_after_run(collection: Collection) -> None:
 
 def refresh_after_batch(collection: Collection, changed: int) -> None:
     """Refresh a collection of which `changed` chunks are new, if that is cheap against them."""
-    most = min(REFRESH_AT_ONCE, max(REFRESH_AFTER_BATCH, CHUNKS_A_CHANGE * changed))
-    if changed and Chunk.objects.filter(collection=collection)[:most].count() < most:
+    if not changed:
+        return
+    chunks = Chunk.objects.filter(collection=collection)[:REFRESH_AT_ONCE].count()
+    counted = collection.lexical_statistics.aggregate(chunks=Sum("chunk_count"))["chunks"] or 0
+    is_cheap = chunks < max(REFRESH_AFTER_BATCH, CHUNKS_A_CHANGE * changed)
+    if chunks < REFRESH_AT_ONCE and (is_cheap or chunks > GROWTH * counted):
         refresh(collection)

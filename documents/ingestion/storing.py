@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from common.errors import Conflict, NotFound
 from documents.embedders import embedder_for
@@ -56,7 +56,8 @@ def write_items(collection: Collection, items: Sequence[Item], *, concurrency: i
     """Make each item's document exactly what it says.
 
     Embedding happens outside the transaction, so the collection may get another space, and the
-    documents other texts, meanwhile: then it is done again. Raises InvalidItems, InferenceError.
+    documents other texts, meanwhile: then it is done again. Raises InvalidItems, InferenceError,
+    NotFound for a collection that was deleted.
     """
     for _ in range(TRIES):
         collection = _as_of_now(collection)
@@ -72,6 +73,9 @@ def write_items(collection: Collection, items: Sequence[Item], *, concurrency: i
             written = _load(collection, ready, vectors, recipe)
         except (SpaceChanged, Contended):
             continue
+        except IntegrityError:
+            _as_of_now(collection)  # it may have been deleted just now
+            raise
         return Written(
             changed=tuple(item.id for item in changed),
             unchanged=len(checked) - len(changed),

@@ -31,7 +31,8 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """An item as it is in the tables. `vector` is that of its passage; None where its text takes
+    """An item as it is in the tables. `text` is without the white space around it, and between
+    passages only its line ends are kept. `vector` is that of its passage; None where its text takes
     several, `chunks`."""
 
     id: str

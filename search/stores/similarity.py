@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from documents.ingestion.indexes import index_states
 from documents.models import EmbeddingSpace
+from documents.spaces import BINARY_CANDIDATES, BINARY_OVERSAMPLING
 from search.results import Scope
 from search.retrieval.scope import scope_conditions
 from search.retrieval.spaces import MAX_EF_SEARCH, MINIMUM_EF_SEARCH
@@ -90,7 +91,7 @@ def _nearest(
         chunks=chunks,
         similarity=SIMILARITIES[metric].format("nearest.distance"),
     )
-    passages = max(OVERSAMPLING * k, MINIMUM_EF_SEARCH)
+    passages = _passages(space, k)
     asked: dict[str, Any] = {**parameters, "vector": vector, "k": k, "passages": passages}
     with transaction.atomic(), connection.cursor() as cursor:
         if by_index:
@@ -106,6 +107,13 @@ def _nearest(
             )
         cursor.execute(sql, asked)
         return tuple(_match(*row) for row in cursor.fetchall())
+
+
+def _passages(space: EmbeddingSpace, k: int) -> int:
+    """How many passages the index is asked for. Bits are coarse: the whole vectors decide."""
+    if space.precision == EmbeddingSpace.Precision.BINARY:
+        return max(OVERSAMPLING * BINARY_OVERSAMPLING * k, BINARY_CANDIDATES)
+    return max(OVERSAMPLING * k, MINIMUM_EF_SEARCH)
 
 
 def _match(

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
 from accounts.models import Membership, Role
@@ -282,6 +285,51 @@ def test_a_thousand_vectors_fit_in_one_batch(client: APIClient) -> None:
     found = client.post(SEARCH, {"vector": values[500].tolist(), "k": 1000})
     assert len(ids(found)) == 1000
     assert ids(found)[0] == "v500"
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+vectors = (
+    st.lists(st.floats(allow_nan=False), max_size=4)
+    | st.just([1.0] * 384)
+    | st.floats(allow_nan=False).map(lambda value: [value] * 384)
+    | anything
+)
+
+
+def fields(**known: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Some of the known fields, each right or anything."""
+    return st.fixed_dictionaries({}, optional={name: known[name] | anything for name in known})
+
+
+BATCHES = fields(
+    items=st.lists(
+        fields(id=st.text(), text=st.text(), vector=vectors, metadata=anything, title=st.text()),
+        max_size=3,
+    )
+)
+SEARCHES = fields(
+    query=st.sampled_from(["cats", "-cats", "“", "a* OR b"]) | st.text(),
+    vector=vectors,
+    mode=st.sampled_from(["hybrid", "lexical", "vector"]),
+    k=st.integers(-1, 200),
+    filter=st.dictionaries(st.text(max_size=5), anything, max_size=2) | st.text(max_size=20),
+    metric=st.sampled_from(["cosine", "l2", "ip"]),
+    weights=fields(lexical=st.floats(allow_nan=False), vector=st.floats(0, 1)),
+)
+
+
+@given(BATCHES, SEARCHES)
+@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_is_sent_is_answered_or_refused(client: APIClient, batch: Any, asked: Any) -> None:
+    for url, body in ((ITEMS, batch), (SEARCH, asked), (item_url("any"), batch)):
+        text = json.dumps(body)
+        send = client.put if url == item_url("any") else client.post
+        answer = send(url, text, content_type="application/json")
+        assert answer.status_code in (200, 400), (url, body, answer.content)
 
 
 # --- searching -----------------------------------------------------------------------------------

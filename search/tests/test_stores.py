@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from accounts.models import Membership, Role
 from common.errors import Conflict, Forbidden, InvalidInput, NotFound
+from documents.ingestion import statistics
 from documents.ingestion.sources import text_source
 from documents.models import (
     Chunk,
@@ -22,6 +23,7 @@ from documents.models import (
     EmbeddingSpace,
     IngestionRun,
     LexemeFrequency,
+    LexicalStatistics,
 )
 from documents.services import (
     add_space,
@@ -426,6 +428,23 @@ def test_batches_are_named_by_a_prefix_or_by_ids(store: Store) -> None:
         store.index_many(["One."])
     with pytest.raises(InvalidInput, match="no field “txt”"):
         store.index_many([{"id": "a", "txt": "One."}])
+
+
+def test_words_are_counted_as_a_store_grows_item_by_item(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statistics, "REFRESH_AFTER_BATCH", 5)
+    monkeypatch.setattr(statistics, "CHUNKS_A_CHANGE", 1)
+    refreshes = []
+    refresh = statistics.refresh
+    monkeypatch.setattr(
+        statistics, "refresh", lambda collection: (refreshes.append(1), refresh(collection))
+    )
+    for number in range(60):
+        store.index(f"t{number}", f"Cats and the number {number}.")
+    assert len(refreshes) < 25
+    counted = LexicalStatistics.objects.get(collection=store.collection)
+    assert counted.chunk_count * statistics.GROWTH >= 60
 
 
 def test_of_duplicates_in_a_batch_the_last_one_counts(store: Store) -> None:
