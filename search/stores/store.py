@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count as numbers_from
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from inference.base import InferenceError
 from inference.query_cache import embed_query_cached
 from search.results import Mode, Scope
 from search.services import scope_for, search, site_scope
+from search.stores.batches import named_items
 from search.stores.matches import Matches
 from search.stores.similarity import nearest_items
 
@@ -105,7 +105,7 @@ class Store:
         Bare texts are named by `ids`, or `{id_prefix}:0`, `{id_prefix}:1`, … Of several items with
         one id the last counts. So many batches of texts are embedded at a time.
         """
-        return self._put(_named(items, ids, id_prefix), concurrency=concurrency)
+        return self._put(named_items(items, ids=ids, id_prefix=id_prefix), concurrency=concurrency)
 
     def upsert_vector(
         self,
@@ -126,7 +126,7 @@ class Store:
         concurrency: int = 4,
     ) -> Stored:
         """The same as `index_many`, with bare vectors in place of bare texts."""
-        return self._put(_named(items, ids, id_prefix), concurrency=concurrency)
+        return self._put(named_items(items, ids=ids, id_prefix=id_prefix), concurrency=concurrency)
 
     def remove(self, key: str) -> bool:
         """Remove the item; whether there was one."""
@@ -255,35 +255,3 @@ def _unavailable(error: InferenceError) -> EmbeddingUnavailable:
     return EmbeddingUnavailable(
         f"The text cannot be embedded just now: {error} Give its vector, or try again later."
     )
-
-
-def _named(given: Iterable[Any], ids: Sequence[str] | None, id_prefix: str | None) -> list[Item]:
-    """Items of whatever was given. Those that are not items or mappings need a name."""
-    entries = list(given)
-    if ids is not None and len(ids) != len(entries):
-        raise InvalidInput(
-            f"There are {len(entries)} items and {len(ids)} ids. Give as many.", field="ids"
-        )
-    names = iter(ids) if ids is not None else _numbered(id_prefix)
-    return [_item(entry, name) for entry, name in zip(entries, names, strict=False)]
-
-
-def _numbered(id_prefix: str | None) -> Iterable[str | None]:
-    return (None if id_prefix is None else f"{id_prefix}:{number}" for number in numbers_from(0))
-
-
-def _item(entry: Any, name: str | None) -> Item:
-    if isinstance(entry, Item):
-        return entry
-    if not isinstance(entry, Mapping):
-        fields: Mapping[str, Any] = {"text" if isinstance(entry, str) else "vector": entry}
-    else:
-        fields = entry
-    if unknown := sorted(set(fields) - set(Item.__slots__)):
-        raise InvalidInput(
-            f"An item has no field “{unknown[0]}”. It has {', '.join(Item.__slots__)}.",
-            field="items",
-        )
-    if "id" not in fields and name is None:
-        raise InvalidInput("Name the items: give each an id, or `ids`, or `id_prefix`.", field="id")
-    return Item(**{"id": name, **fields})

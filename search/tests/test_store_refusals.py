@@ -1,0 +1,200 @@
+"""What a store refuses, and the strange things that it does not."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from common.errors import InvalidInput
+from documents.services import (
+    add_space,
+)
+from documents.tests.factories import (
+    CollectionFactory,
+)
+from inference.backends.hashing import HashingEmbedder
+from inference.base import BackendUnavailable, InvalidVector
+from search.stores import EmbeddingUnavailable, InvalidItems, Item, Store
+from search.tests.stores import ids, numbers, random_vectors
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+
+HOSTILE_IDS = [
+    "a/b//c/../d",
+    "'; DROP TABLE documents_document; --",
+    'say "yes" \\ %s %(id)s {id}',
+    "  spaces around  ",
+    "naïve ☃ 漢字 👩‍🔬",
+    "e\u0301",
+    "new\nline\ttab",
+    "x" * 1024,
+    ".",
+    "..",
+    "/",
+    "?a=b&c#d",
+    "-1",
+]
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store(CollectionFactory(default_language="en"))
+
+
+@pytest.mark.parametrize("key", HOSTILE_IDS)
+def test_any_id_comes_back_as_it_is(store: Store, key: str) -> None:
+    store.index(key, "Cats purr.", {"id": "mine"})
+    item = store.get(key)
+    assert item is not None
+    assert item.id == key
+    assert store.search("cats")[0].id == key
+    assert store.remove(key)
+    assert store.count() == 0
+
+
+@pytest.mark.parametrize("key", ["", "x" * 1025, "☃" * 1000, "nul\x00", "half \ud800"])
+def test_ids_that_cannot_be_are_refused_and_never_there(store: Store, key: str) -> None:
+    with pytest.raises(InvalidItems) as refused:
+        store.index(key, "Cats purr.")
+    assert refused.value.problems[0].field == "id"
+    str(refused.value).encode()
+    assert store.get(key) is None
+    assert not store.remove(key)
+
+
+@pytest.mark.parametrize(
+    ("vector", "message"),
+    [
+        (numbers(3), "expected 384, got 3"),
+        (numbers(385), "expected 384, got 385"),
+        ([], "expected 384, got 0"),
+        (numbers(_7=float("nan")), "NaN"),
+        (numbers(_7=float("inf")), "NaN, or a number too large"),
+        (numbers(_7=1e300), "too large"),
+        (numbers(_7=10**400), "no plain list"),
+        ([0.0] * 384, "all zeros"),
+        ([1e-30] * 384, "Scale all"),
+        ([1e30] * 384, "Scale all"),
+        ([numbers()], "no plain list"),
+        ([[1.0], [1.0, 2.0]], "no plain list"),
+        (["1.0"] * 384, "no plain list"),
+        ([True] * 384, "no plain list"),
+        ("vector", "no plain list"),
+    ],
+)
+def test_unusable_vectors_are_refused_by_the_items_name(
+    store: Store, vector: Any, message: str
+) -> None:
+    with pytest.raises(InvalidItems, match=message) as refused:
+        store.upsert_vectors([Item("good", vector=numbers()), Item("the bad", vector=vector)])
+    assert "the bad" in str(refused.value)
+    assert [(each.index, each.id) for each in refused.value.problems] == [(1, "the bad")]
+    assert store.count() == 0
+    with pytest.raises(InvalidInput, match=message):
+        store.similarity_search(vector)
+
+
+def test_a_half_precision_space_refuses_what_its_index_cannot_hold() -> None:
+    space, _ = add_space(name="by-half", index_type="none", precision="half")
+    store = Store(CollectionFactory(space=space))
+    with pytest.raises(InvalidItems, match="half precision"):
+        store.upsert_vector("a", numbers(_0=70_000.0))
+
+
+@pytest.mark.parametrize(
+    ("item", "field"),
+    [
+        (Item("bad"), "text"),
+        (Item("bad", " \n "), "text"),
+        (Item("bad", 7), "text"),  # type: ignore[arg-type]
+        (Item("bad", "x" * 200_001, numbers()), "text"),
+        (Item("bad", "x", metadata={"a": {1, 2}}), "metadata"),
+        (Item("bad", "x", metadata={"a": float("nan")}), "metadata"),
+        (Item("bad", "x", metadata={"a": "\x00"}), "metadata"),
+        (Item("bad", "x", metadata={"a": "y" * 20_000}), "metadata"),
+        (Item("bad", "x", metadata=["a"]), "metadata"),  # type: ignore[arg-type]
+        (Item("bad", "x", title="t" * 501), "title"),
+        (Item("bad", "x", language="no language"), "language"),
+    ],
+)
+def test_a_batch_with_a_faulty_item_stores_nothing(store: Store, item: Item, field: str) -> None:
+    with pytest.raises(InvalidItems, match=r"Item 1 \(“bad”\)") as refused:
+        store.index_many([Item("good", "Cats purr."), item])
+    assert refused.value.problems[0].field == field
+    assert store.count() == 0
+
+
+def test_every_faulty_item_is_named(store: Store) -> None:
+    with pytest.raises(InvalidItems, match="And 1 more") as refused:
+        store.index_many([Item("a"), Item("b", "fine"), Item("c")])
+    assert [problem.id for problem in refused.value.problems] == ["a", "c"]
+
+
+def test_too_many_items_are_refused(store: Store) -> None:
+    with pytest.raises(InvalidInput, match="1,000 items, not 1,001"):
+        store.index_many(["x"] * 1001, id_prefix="t")
+
+
+class Broken(HashingEmbedder):
+    """Gives no vector for what it does not like, and none at all when it is down."""
+
+    down = False
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if Broken.down:
+            raise BackendUnavailable("the model's host does not answer")
+        vectors = super().embed_documents(texts)
+        if any("unspeakable" in text for text in texts):
+            raise InvalidVector("vector 0 is all zeros")
+        return vectors
+
+
+@pytest.fixture
+def broken(settings: Any) -> type[Broken]:
+    settings.INFERENCE = {
+        **settings.INFERENCE,
+        "embedder": {"default": {"BACKEND": f"{__name__}.Broken"}},
+    }
+    Broken.down = False
+    return Broken
+
+
+def test_a_text_that_has_no_vector_is_named_and_nothing_stored(
+    store: Store, broken: type[Broken]
+) -> None:
+    with pytest.raises(InvalidItems, match="the bad"):
+        store.index_many([Item("good", "Cats."), Item("the bad", "unspeakable")])
+    assert store.count() == 0
+
+
+def test_without_a_model_own_vectors_still_work(store: Store, broken: type[Broken]) -> None:
+    broken.down = True
+    with pytest.raises(EmbeddingUnavailable, match="does not answer"):
+        store.index("a", "Cats.")
+    assert store.count() == 0
+    own = random_vectors(1)[0]
+    store.upsert_vector("a", own, text="Cats purr.")
+    assert ids(store.similarity_search(own)) == ["a"]
+    assert ids(store.hybrid("cats", vector=own)) == ["a"]
+    degraded = store.search("cats")
+    assert (ids(degraded), degraded.degraded) == (["a"], ("vector",))
+
+
+def test_bad_filters_metrics_and_numbers_are_refused_by_name(store: Store) -> None:
+    vector = numbers()
+    for metric_error in ("hamming", "COSINE"):
+        with pytest.raises(InvalidInput, match="There is no metric"):
+            store.similarity_search(vector, metric=metric_error)
+    for k in (0, -1, 1001):
+        with pytest.raises(InvalidInput, match="k may be"):
+            store.similarity_search(vector, k)
+    for bad in ({"n": {"$near": 1}}, "n>>3", {"$or": 1}):
+        for ask in (
+            lambda bad=bad: store.search("cats", filter=bad),
+            lambda bad=bad: store.similarity_search(vector, filter=bad),
+            lambda bad=bad: store.hybrid("cats", vector=vector, filter=bad),
+        ):
+            with pytest.raises(InvalidInput):
+                ask()
