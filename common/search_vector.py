@@ -1,12 +1,10 @@
-"""What goes into a search vector, and the same done to a query."""
-
-import re
+"""What goes into a search vector."""
 
 from django.contrib.postgres.search import SearchVectorField
 from django.db.models import F, Func, TextField
 
-_IN_NAME = re.compile(r"(?<=[^\W_])[._/](?=[^\W\d_])")
-#: The same for PostgreSQL. Length stays, so that offsets into the text do.
+#: What parts the words of a name, in PostgreSQL's syntax; one character, so that offsets into a
+#: text stay true where it is replaced by a space.
 IN_NAME_SQL = "(?<=[[:alnum:]])[._/](?=[[:alpha:]])"
 
 
@@ -38,11 +36,6 @@ class SplitNames(Func):
 
     def __init__(self, text: str) -> None:
         super().__init__(F(text), output_field=TextField())
-
-
-def split_names(text: str) -> str:
-    """`SplitNames` for a query."""
-    return _IN_NAME.sub(" ", text)
 
 
 def joined(*parts: Func) -> Func:

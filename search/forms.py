@@ -8,6 +8,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from common.errors import InvalidInput
+from search.filters import And, FilterError, read_filter, to_text
 from search.results import MODES, Mode
 
 MAX_PAGE = 100
@@ -70,6 +71,29 @@ class SearchState:
         values: tuple[str, ...] = getattr(self, name)
         without = tuple(other for other in values if other != value)
         return self.url(**{name: without if value in values else (*values, value)})
+
+    def has_condition(self, condition: str) -> bool:
+        """Whether the filter says just this beside other things."""
+        return condition in self.conditions
+
+    def with_condition(self, condition: str) -> str:
+        """The filter with this condition besides."""
+        return "; ".join([*self.conditions, condition])
+
+    def without_condition(self, condition: str) -> str:
+        """The filter without this condition."""
+        return "; ".join(other for other in self.conditions if other != condition)
+
+    @property
+    def conditions(self) -> list[str]:
+        """The filter's conditions as texts; a filter that cannot be read is a single one."""
+        if not self.filter:
+            return []
+        try:
+            tree = read_filter(self.filter)
+        except FilterError:
+            return [self.filter]
+        return [to_text(part) for part in (tree.parts if isinstance(tree, And) else (tree,))]
 
     @property
     def is_filtered(self) -> bool:

@@ -71,6 +71,14 @@ class ShownHit:
     url: str
     arms: tuple[ArmLine, ...]
 
+    @property
+    def move(self) -> str:
+        """What reranking did to its place, such as “up from 7”; empty where nothing."""
+        before, now = self.hit.fused_rank, self.hit.rank
+        if self.hit.rerank is None or before == now:
+            return ""
+        return f"{'up' if before > now else 'down'} from {before}"
+
 
 def modes(state: SearchState) -> tuple[Choice, ...]:
     """The mode switch."""
@@ -83,7 +91,7 @@ def modes(state: SearchState) -> tuple[Choice, ...]:
 
 def facet_groups(state: SearchState, facets: Mapping[str, tuple[Facet, ...]]) -> list[FacetGroup]:
     """The facets that have values, in a fixed order."""
-    return [
+    own = [
         FacetGroup(
             name=name,
             title=title,
@@ -100,6 +108,27 @@ def facet_groups(state: SearchState, facets: Mapping[str, tuple[Facet, ...]]) ->
         for name, (title, field) in FACETS.items()
         if facets.get(name)
     ]
+    return own + [
+        FacetGroup(
+            name=f"metadata-{number}",
+            title=name[:1].upper() + name[1:].replace("_", " "),
+            choices=tuple(_metadata_choice(state, facet) for facet in values),
+        )
+        for number, (name, values) in enumerate(facets.items())
+        if name not in FACETS and values
+    ]
+
+
+def _metadata_choice(state: SearchState, facet: Facet) -> Choice:
+    """A value of the metadata: a condition of the filter, which chooses it and takes it back."""
+    selected = state.has_condition(facet.filter)
+    changed = state.without_condition if selected else state.with_condition
+    return Choice(
+        label=facet.label,
+        url=state.url(filter=changed(facet.filter)),
+        selected=selected,
+        count=facet.count,
+    )
 
 
 def chips(state: SearchState, names: Mapping[str, str]) -> list[Choice]:
@@ -109,8 +138,8 @@ def chips(state: SearchState, names: Mapping[str, str]) -> list[Choice]:
                  hint="Collection") for slug in state.collections),
         *(Choice(label=media_type, url=state.toggled("types", media_type), hint="Type")
           for media_type in state.types),
-        *([Choice(label=state.filter, url=state.url(filter=""), hint="Filter")]
-          if state.filter else []),
+        *(Choice(label=condition, url=state.url(filter=state.without_condition(condition)),
+                 hint="Filter") for condition in state.conditions),
     ]  # fmt: skip
 
 

@@ -159,6 +159,11 @@ class SearchResult:
     suggestion: str = ""
 
     @property
+    def is_corrected(self) -> bool:
+        """Whether `suggestion` was searched for, because the query's own words stand nowhere."""
+        return any(arm.method == "trigram" for arm in self.arms)
+
+    @property
     def by_words_only(self) -> bool:
         """Whether no model at all could be asked, though one should have been."""
         return "vector" in self.degraded and all(arm.name != "vector" for arm in self.arms)

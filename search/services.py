@@ -183,7 +183,7 @@ def search(
         facts=retrieved.facts,
         first_rank=offset + 1,
         snippets=snippets,
-        by_meaning=snippets and vector is None and any(a.name == "vector" for a in retrieved.arms),
+        by_meaning=snippets and vector is None and mode != "lexical" and not retrieved.degraded,
         expand=expand,
     )
     total = round((perf_counter() - started) * 1000, 3)

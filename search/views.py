@@ -13,8 +13,10 @@ from common.errors import RagsiteError
 from common.web import page
 from documents.models import Collection, Document
 from search import presentation
+from search.facets import TELLING
 from search.filters import FilterError
 from search.forms import SearchState
+from search.log import record_search
 from search.services import scope_for, search
 
 PAGE_SIZE = 10
@@ -63,7 +65,9 @@ def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> 
         k=PAGE_SIZE,
         offset=(state.page - 1) * PAGE_SIZE,
         group=state.group,
+        facets=[TELLING],
     )
+    record_search(result=result, scope=scope, user=request.user, source="web")
     return {
         "result": result,
         "hits": presentation.shown_hits(state, result),
@@ -75,6 +79,7 @@ def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> 
         "group_url": state.url(group=not state.group),
         "passages_url": state.url(group=False),
         "first_page_url": state.url(),
+        "suggestion_url": state.url(q=result.suggestion) if result.suggestion else "",
         "other_modes": [mode for mode in presentation.modes(state) if not mode.selected],
     }
 

@@ -39,6 +39,7 @@ ANSWER = OpenApiExample(
                 "scores": {"similarity": 0.71, "lexical": 14.2, "fused": 0.98, "rerank": None},
                 "relevance": 1.0,
                 "ranks": {"lexical": 2, "vector": 1},
+                "fused_rank": 1,
                 "contributions": {"lexical": 0.48, "vector": 0.5},
                 "snippet": {
                     "text": "Possible side effects\nSleepiness and nausea are common.",
@@ -47,6 +48,7 @@ ANSWER = OpenApiExample(
                     "cut_before": True,
                     "cut_after": False,
                 },
+                "surroundings": None,
                 "document": {
                     "id": 88,
                     "url": "http://localhost:8000/api/v1/documents/88/",
@@ -63,10 +65,22 @@ ANSWER = OpenApiExample(
         ],
         "facets": {
             "collection": [
-                {"value": "leaflets", "label": "Leaflets", "count": 9, "selected": True}
+                {
+                    "value": "leaflets",
+                    "label": "Leaflets",
+                    "count": 9,
+                    "selected": True,
+                    "filter": "",
+                }
             ],
             "media_type": [
-                {"value": "application/pdf", "label": "PDF", "count": 9, "selected": False}
+                {
+                    "value": "application/pdf",
+                    "label": "PDF",
+                    "count": 9,
+                    "selected": False,
+                    "filter": "",
+                }
             ],
         },
         "filter": {"language": "en", "year": {"$gte": 2020}},
@@ -84,7 +98,10 @@ ANSWER = OpenApiExample(
                 "weight": 0.5,
             },
         ],
-        "timings": {"embed": 6.0, "retrieve": 8.3, "total": 15.1},
+        "timings": {"plan": 0.9, "embed": 6.0, "database": 8.3, "rerank": 0.0, "total": 16.2},
+        "reranker": "",
+        "reranked": 0,
+        "suggestion": "",
         "degraded": [],
         "notes": [],
     },

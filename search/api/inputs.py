@@ -6,11 +6,13 @@ from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
+from common import bounded_json
 from common.serializers import StrictSerializer
-from search.filters.limits import MAX_CHARACTERS
+from search.facets import MOST_FACETS
+from search.filters.limits import MAX_CHARACTERS, MAX_PATH_CHARACTERS
 from search.fusion import METHODS
 from search.query import MAX_QUERY_CHARACTERS
-from search.results import MODES
+from search.results import EXPANSIONS, MODES
 from search.services import MAX_K, MAX_OFFSET
 
 
@@ -28,6 +30,17 @@ class FilterField(serializers.Field[Any, Any, Any, Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         return data
+
+
+class WeightsField(serializers.DictField):
+    """Weights by arm; in an address they stand as JSON."""
+
+    child = serializers.FloatField(min_value=0)
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, str):
+            data = bounded_json.parse(data)
+        return super().to_internal_value(data)
 
 
 @extend_schema_serializer(component_name="Search")
@@ -71,6 +84,43 @@ class SearchInput(StrictSerializer):
         choices=METHODS,
         default="score",
         help_text="How hybrid joins its arms: by scaled `score`, or by rank (`rrf`).",
+    )
+    weights = WeightsField(
+        required=False,
+        help_text="What `lexical` and `vector` count for, in place of what suits the question."
+        " In an address as JSON.",
+    )
+    rerank = serializers.BooleanField(
+        allow_null=True,
+        default=None,
+        help_text="Whether a model reads the best hits again. Default: where one is set up.",
+    )
+    min_similarity = serializers.FloatField(
+        required=False,
+        min_value=-1,
+        max_value=1,
+        help_text="Only hits with at least this similarity of vectors.",
+    )
+    min_rerank = serializers.FloatField(
+        required=False,
+        min_value=0,
+        max_value=1,
+        help_text="Only hits that the reranker scores at least so high.",
+    )
+    diversify = serializers.BooleanField(
+        default=False, help_text="Further hits of one document or source come later."
+    )
+    expand = serializers.ChoiceField(
+        choices=EXPANSIONS,
+        default="none",
+        help_text="Text around each hit: of its `siblings`, the passages before and behind it, or"
+        " of its whole `section`.",
+    )
+    facet = serializers.ListField(
+        child=serializers.CharField(max_length=MAX_PATH_CHARACTERS),
+        required=False,
+        max_length=MOST_FACETS,
+        help_text="Fields of the metadata whose values to count; `*` for the most telling.",
     )
     group = serializers.BooleanField(
         default=False, help_text="Only the best passage of each document."

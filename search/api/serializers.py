@@ -30,6 +30,14 @@ class SnippetSerializer(serializers.Serializer[Any]):
     cut_after = serializers.BooleanField(help_text="Whether text was left out behind it.")
 
 
+class SurroundingsSerializer(serializers.Serializer[Any]):
+    """A hit with what stands around it, as one text."""
+
+    text = serializers.CharField()
+    start = serializers.IntegerField(help_text="Its offset in the document's text.")
+    end = serializers.IntegerField()
+
+
 class HitDocumentSerializer(serializers.Serializer[Any]):
     """The document that a hit stands in."""
 
@@ -77,12 +85,17 @@ class HitSerializer(serializers.Serializer[Hit]):
     ranks = serializers.DictField(
         child=serializers.IntegerField(), help_text="Its place in the list of each arm, from 1."
     )
+    fused_rank = serializers.IntegerField(
+        required=False,
+        help_text="Its place by `fused`, before reranking and diversity. Only with `explain`.",
+    )
     contributions = serializers.DictField(
         child=serializers.FloatField(),
         required=False,
         help_text="What each arm gave to `fused`, which is their sum. Only with `explain`.",
     )
     snippet = SnippetSerializer()
+    surroundings = SurroundingsSerializer(allow_null=True, help_text="Only with `expand`.")
     document = HitDocumentSerializer(source="*")
     collection = HitCollectionSerializer(source="*")
     more_in_document = serializers.IntegerField(
@@ -92,7 +105,7 @@ class HitSerializer(serializers.Serializer[Hit]):
     def to_representation(self, instance: Hit) -> Any:
         shown = super().to_representation(instance)
         if not self.context["explain"]:  # type: ignore[index]
-            del shown["contributions"]
+            del shown["contributions"], shown["fused_rank"]
         return shown
 
 
@@ -100,7 +113,10 @@ class ArmSerializer(serializers.Serializer[Any]):
     """How one retriever worked."""
 
     name = serializers.CharField(help_text="`lexical` or `vector`.")
-    method = serializers.CharField(help_text="`bm25`, `exact` or `ann` (approximate).")
+    method = serializers.CharField(
+        help_text="`bm25`, or `trigram` where words like those of the question were searched for;"
+        " of vectors `exact` or `ann` (approximate)."
+    )
     candidates = serializers.IntegerField(help_text="How many passages it listed.")
     weight = serializers.FloatField(help_text="Its share in the fusion.")
 
@@ -112,6 +128,10 @@ class FacetSerializer(serializers.Serializer[Any]):
     label = serializers.CharField(help_text="What to show.")  # type: ignore[assignment]
     count = serializers.IntegerField(help_text="How many of the found passages have it.")
     selected = serializers.BooleanField(help_text="Whether the search asked for it.")
+    filter = serializers.CharField(
+        help_text="The filter, as text, that keeps only these; empty where the search has a"
+        " parameter of its own."
+    )
 
 
 class SearchAnswerSerializer(serializers.Serializer[Any]):
@@ -130,7 +150,8 @@ class SearchAnswerSerializer(serializers.Serializer[Any]):
     hits = HitSerializer(many=True)
     facets = serializers.DictField(
         child=FacetSerializer(many=True),
-        help_text="Values by name (`collection`, `media_type`), most frequent first.",
+        help_text="Values by name (`collection`, `media_type` and each `facet` asked for), most"
+        " frequent first.",
     )
     filter = serializers.SerializerMethodField(
         help_text="The filter that held, in JSON form; `type` is part of it. Empty: none."
@@ -139,9 +160,15 @@ class SearchAnswerSerializer(serializers.Serializer[Any]):
     timings = serializers.DictField(
         child=serializers.FloatField(), help_text="Milliseconds by stage, and their `total`."
     )
+    reranker = serializers.CharField(help_text="The reranker that worked; empty without one.")
+    reranked = serializers.IntegerField(help_text="How many hits it read.")
+    suggestion = serializers.CharField(
+        help_text="The question with misspelt words mended, where some stand nowhere; or empty."
+    )
     degraded = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Arms that should have worked and did not: `vector` when the embedder is down.",
+        help_text="What should have worked and did not: `vector` when the embedder is down,"
+        " `rerank` when the reranker is.",
     )
     notes = serializers.ListField(
         child=serializers.CharField(), help_text="What a person should know of this answer."

@@ -12,7 +12,23 @@ from common.errors import InvalidInput
 from search.api import examples
 from search.api.inputs import SearchInput, SearchParameters
 from search.api.serializers import SearchAnswerSerializer
+from search.log import record_search
 from search.services import scope_for, search
+
+#: What is handed on to the service as it is.
+OPTIONS = (
+    "mode",
+    "k",
+    "offset",
+    "fusion",
+    "weights",
+    "rerank",
+    "min_similarity",
+    "min_rerank",
+    "diversify",
+    "expand",
+    "group",
+)
 
 
 @extend_schema(tags=["search"], responses={200: SearchAnswerSerializer, 503: ErrorSerializer})
@@ -45,12 +61,13 @@ class SearchView(WorkspaceView):
             filter=asked.get("filter"),
             media_types=tuple(asked.get("type", ())),
         )
-        options = {name: asked[name] for name in ("mode", "k", "offset", "fusion", "group")}
+        options = {name: asked[name] for name in OPTIONS if name in asked}
         try:
-            result = search(asked["q"], scope=scope, **options)
+            result = search(asked["q"], scope=scope, facets=asked.get("facet", ()), **options)
         except InvalidInput as error:
             # The service calls the question `query`, the request calls it `q`.
             field = "q" if error.field == "query" else error.field
             raise InvalidInput(str(error), field=field) from error
+        record_search(result=result, scope=scope, user=self.request.user, source="api")
         context = {"request": self.request, "explain": asked["explain"]}
         return Response(SearchAnswerSerializer(result, context=context).data)

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from django.db import connection
 
+from common.spaceless import is_spaceless
 from search.query import Query
 from search.results import Scope
 from search.retrieval.scope import scope_conditions
@@ -49,7 +50,9 @@ def suggest(raw: str, query: Query, scope: Scope) -> str:
     A word is misspelt where no passage of the collections holds it and one in scope holds a word
     much like it.
     """
-    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query.text)))
+    words = list(
+        dict.fromkeys(word.lower() for word in _WORD.findall(query.text) if not is_spaceless(word))
+    )
     if not words or len(words) > MOST_WORDS:
         return ""
     mended: dict[str, str] = {}

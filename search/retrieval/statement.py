@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.search_vector import split_names
 from documents.spaces import BINARY_CANDIDATES, BINARY_OVERSAMPLING, SpaceSql
 from search.query import Query
 from search.results import Scope
@@ -95,7 +94,7 @@ def build_statement(
 
 def _lexical_parameters(query: Query) -> Parameters:
     return {
-        "text": split_names(query.text),
+        "text": query.text,
         "prefixes": list(query.prefixes),
         "budget": LEXEME_BUDGET,
         "candidates": MAX_CANDIDATES,

@@ -107,7 +107,7 @@ def test_the_answer_says_how_it_came_about(client: APIClient, leaflet: Document)
     assert answer["timings"]["total"] > 0
     assert answer["degraded"] == []
     assert answer["facets"]["collection"] == [
-        {"value": "leaflets", "label": "Leaflets", "count": 1, "selected": False}
+        {"value": "leaflets", "label": "Leaflets", "count": 1, "selected": False, "filter": ""}
     ]
 
 
