@@ -1,0 +1,332 @@
+"""What happens after the arms: thresholds, reranking, diversity, grouping, what stands around."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import InvalidInput
+from documents.ingestion.sources import text_source
+from documents.models import Collection
+from documents.services import ingest_inline
+from documents.tests.factories import CollectionFactory
+from search.diversity import diversified
+from search.results import SearchResult
+from search.services import search, site_scope
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+
+COUNT = 30
+
+
+class JudgeServer(ThreadingHTTPServer):
+    """A rerank server that likes texts by the number in them, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.broken = False
+        super().__init__(("127.0.0.1", 0), _Judge)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Judge(BaseHTTPRequestHandler):
+    server: JudgeServer
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(asked)
+        results = [
+            {"index": place, "relevance_score": int(text.split("number ")[1].split()[0]) / 100}
+            for place, text in enumerate(asked["documents"])
+        ]
+        answer = b"no" if self.server.broken else json.dumps({"results": results}).encode()
+        self.send_response(400 if self.server.broken else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def judge(settings: Any) -> Iterator[JudgeServer]:
+    """A rerank server, set up as the site's reranker."""
+    server = JudgeServer()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": entry(server)}}
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def entry(server: JudgeServer) -> dict[str, Any]:
+    return {
+        "BACKEND": "inference.backends.rerank_http.HttpReranker",
+        "OPTIONS": {"model": "judge", "base_url": server.url, "logits": False, "timeout": 5.0},
+    }
+
+
+@pytest.fixture
+def collection() -> Collection:
+    """Thirty passages about otters, told apart by a number; the more otters the better by words."""
+    collection = CollectionFactory(default_language="en")
+    texts = [f"Passage number {n} of " + "otter " * (COUNT - n) + "and water" for n in range(COUNT)]
+    ingest_inline(
+        collection=collection,
+        sources=[text_source(f"{n:02}", text) for n, text in enumerate(texts)],
+    )
+    return collection
+
+
+def find(collection: Collection, query: str = "otter", **options: Any) -> SearchResult:
+    return search(query, scope=site_scope(workspace=collection.workspace), **options)
+
+
+def keys(result: SearchResult) -> list[str]:
+    return [hit.document_key for hit in result.hits]
+
+
+def test_the_reranker_orders_the_best_hits_anew_and_the_others_stay_behind(
+    collection: Collection, judge: JudgeServer
+) -> None:
+    plain = keys(find(collection, mode="lexical", k=30, rerank=False))
+    result = find(collection, mode="lexical", k=5)
+    read = sorted(plain[:20], reverse=True)
+    assert keys(result) == read[:5]
+    assert (result.reranked, result.reranker, result.degraded) == (20, "default", ())
+    assert result.hits[0].rerank == pytest.approx(int(read[0]) / 100)
+    assert result.hits[0].fused_rank == plain.index(read[0]) + 1
+    assert [hit.relevance for hit in result.hits] == sorted(
+        (hit.relevance for hit in result.hits), reverse=True
+    )
+    assert result.timings["rerank"] > 0
+    assert judge.asked[0]["query"] == "otter"
+
+
+def test_pages_of_reranked_hits_fit_together(collection: Collection, judge: JudgeServer) -> None:
+    pages = [find(collection, mode="lexical", k=5, offset=offset) for offset in range(0, 30, 5)]
+    joined = [key for page in pages for key in keys(page)]
+    plain = keys(find(collection, mode="lexical", k=30, rerank=False))
+    assert joined == [*sorted(plain[:20], reverse=True), *plain[20:]]
+    relevance = [hit.relevance for page in pages for hit in page.hits]
+    assert relevance == sorted(relevance, reverse=True)
+
+
+def test_few_hits_are_reranked_too(collection: Collection, judge: JudgeServer) -> None:
+    scope = site_scope(workspace=collection.workspace, filter={"document": {"$in": ["03", "07"]}})
+    assert keys(search("otter", scope=scope)) == ["07", "03"]
+
+
+def test_a_reranker_that_fails_leaves_the_order_and_says_so(
+    collection: Collection, judge: JudgeServer
+) -> None:
+    plain = keys(find(collection, rerank=False))
+    judge.broken = True
+    result = find(collection)
+    assert keys(result) == plain
+    assert result.degraded == ("rerank",)
+    assert "reranker does not answer" in result.notes[-1]
+    assert all(hit.rerank is None for hit in result.hits)
+
+
+def test_a_threshold_keeps_only_what_has_that_score_and_reaches_it(
+    collection: Collection, judge: JudgeServer
+) -> None:
+    result = find(collection, mode="lexical", min_rerank=0.15, k=5)
+    plain = keys(find(collection, mode="lexical", k=30, rerank=False))
+    assert keys(find(collection, mode="lexical", min_rerank=0.15, k=30)) == [
+        key for key in sorted(plain, reverse=True) if int(key) >= 15
+    ]
+    assert result.total == sum(int(key) >= 15 for key in plain[:20])
+    judge.broken = True
+    assert find(collection, min_rerank=0.15).hits == ()
+
+
+def test_similarity_has_a_threshold_of_its_own(collection: Collection) -> None:
+    everything = find(collection, k=30)
+    similarities = sorted(hit.similarity or 0 for hit in everything.hits)
+    least = similarities[len(similarities) // 2]
+    result = find(collection, k=30, min_similarity=least)
+    assert {hit.similarity for hit in result.hits} == {s for s in similarities if s >= least}
+    assert find(collection, min_similarity=1.0).total == 0
+
+
+def test_the_collections_own_reranker_and_instruction_are_used(
+    collection: Collection, judge: JudgeServer, settings: Any
+) -> None:
+    reranker = settings.INFERENCE["reranker"]
+    none = {"BACKEND": "inference.backends.rerank_basic.NoReranker"}
+    settings.INFERENCE = {
+        **settings.INFERENCE,
+        "reranker": {"default": none, "own": reranker["default"]},
+    }
+    assert find(collection).reranked == 0
+    Collection.objects.update(reranker="own")
+    assert find(collection).reranker == "own"
+    # Two collections that disagree get the site's, which is none here.
+    CollectionFactory(workspace=collection.workspace)
+    assert find(collection).reranked == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"rerank": True}, "rerank"),
+        ({"min_rerank": 0.5}, "rerank"),
+        ({"min_rerank": 2}, "min_rerank"),
+        ({"min_rerank": 0.5, "rerank": False}, "min_rerank"),
+        ({"min_similarity": 1.5}, "min_similarity"),
+        ({"min_similarity": 0.5, "mode": "lexical"}, "min_similarity"),
+        ({"expand": "everything"}, "expand"),
+        ({"weights": {"graph": 1}}, "weights"),
+        ({"weights": {"lexical": 0, "vector": 0}}, "weights"),
+        ({"weights": {"lexical": -1, "vector": 1}}, "weights"),
+        ({"weights": {"lexical": float("nan")}}, "weights"),
+        ({"vector": [1.0, 2.0]}, "vector"),
+        ({"vector": [0.0] * 384}, "vector"),
+        ({"vector": [float("inf")] * 384}, "vector"),
+        ({"vector": ["a"] * 384}, "vector"),
+        ({"facets": ["page"]}, "facet"),
+        ({"facets": [f"field{n}" for n in range(11)]}, "facet"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(
+    collection: Collection, options: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        find(collection, **options)
+    assert caught.value.field == field
+
+
+def test_weights_that_are_given_take_the_place_of_the_usual(collection: Collection) -> None:
+    words = find(collection, weights={"lexical": 1})
+    assert keys(words) == keys(find(collection, mode="lexical"))
+    assert {arm.name: arm.weight for arm in words.arms} == {"lexical": 1.0, "vector": 0.0}
+    meaning = find(collection, weights={"vector": 0.5})
+    assert keys(meaning) == keys(find(collection, mode="vector"))
+
+
+def test_a_vector_of_ones_own_is_asked_instead_of_the_question(collection: Collection) -> None:
+    target = collection.documents.get(key="17").chunks.get()
+    result = find(collection, "", mode="vector", vector=list(target.embedding))
+    assert keys(result)[0] == "17"
+    assert result.hits[0].similarity == pytest.approx(1.0, abs=1e-5)
+
+
+def test_facets_count_the_metadata_that_hits_have() -> None:
+    collection = CollectionFactory(default_language="en")
+    metadata: list[dict[str, Any]] = [
+        {"year": 2020, "tags": ["a", "b"], "draft": True},
+        {"year": 2020, "tags": ["a"]},
+        {"year": "2020", "author": {"name": "Ann"}},
+    ]
+    ingest_inline(
+        collection=collection,
+        sources=[
+            text_source(str(n), f"otter {n}", metadata=said) for n, said in enumerate(metadata)
+        ],
+    )
+    result = find(collection, facets=["year", "tags", "author.name", "draft"])
+
+    def shown(name: str) -> list[tuple[str, int, str]]:
+        return [(facet.value, facet.count, facet.filter) for facet in result.facets[name]]
+
+    assert shown("year") == [("2020", 2, "year=2020"), ("2020", 1, 'year="2020"')]
+    assert shown("tags") == [("a", 2, "tags=a"), ("b", 1, "tags=b")]
+    assert shown("author.name") == [("Ann", 1, "author.name=Ann")]
+    assert shown("draft") == [("yes", 1, "draft")]
+    for name in ("year", "tags", "author.name", "draft"):
+        for facet in result.facets[name]:
+            scope = site_scope(workspace=collection.workspace, filter=facet.filter)
+            assert search("otter", scope=scope).total == facet.count
+
+
+def test_telling_facets_are_those_with_a_few_values_of_several_passages(
+    collection: Collection,
+) -> None:
+    sources = [
+        text_source(f"m{n}", f"otter {n}", metadata={"id": n, "kind": n % 3, "site": "x"})
+        for n in range(30)
+    ]
+    ingest_inline(collection=collection, sources=sources)
+    result = find(collection, "otter", facets=["*"])
+    assert result.facets.keys() - {"collection", "media_type"} == {"kind"}
+
+
+def test_siblings_and_sections_stand_around_a_hit_as_the_document_has_them() -> None:
+    sections = [
+        f"# Part {part}\n\n"
+        + "\n\n".join(f"Sentence {part}.{n} speaks about " + "rivers " * 60 for n in range(6))
+        for part in range(3)
+    ]
+    text = "\n\n".join(sections).replace("Sentence 1.3 speaks", "Sentence 1.3 mentions zeppelins")
+    collection = CollectionFactory(default_language="en")
+    source = text_source("doc", text, file_name="doc.md")
+    ingest_inline(collection=collection, sources=[source])
+
+    hit = find(collection, "zeppelins", mode="lexical").hits[0]
+    assert hit.surroundings is None
+    siblings = find(collection, "zeppelins", mode="lexical", expand="siblings").hits[0]
+    section = find(collection, "zeppelins", mode="lexical", expand="section").hits[0]
+    assert siblings.surroundings is not None
+    assert section.surroundings is not None
+    assert hit.text in siblings.surroundings.text
+    assert len(siblings.surroundings.text) > len(hit.text) + 500
+    assert "Sentence 1.0" in section.surroundings.text
+    assert "Sentence 1.5" in section.surroundings.text
+    assert "Sentence 0" not in section.surroundings.text
+    assert "Sentence 2" not in section.surroundings.text
+    around = section.surroundings
+    assert around.end - around.start == len(around.text)
+    offset = hit.start - around.start
+    assert around.text[offset : offset + len(hit.text)] == hit.text
+
+
+Hits = st.lists(
+    st.tuples(st.floats(0, 1), st.integers(0, 3), st.sampled_from(["", "x", "y"])), max_size=25
+)
+
+
+@given(hits=Hits)
+def test_diversity_loses_nothing_and_chooses_the_worthiest_at_every_step(hits: Any) -> None:
+    numbered = list(enumerate(hits))
+    order = diversified(
+        numbered,
+        score=lambda hit: hit[1][0],
+        document=lambda hit: hit[1][1],
+        source=lambda hit: hit[1][2],
+    )
+    assert sorted(order) == sorted(numbered)
+
+    def worth(hit: Any, before: list[Any]) -> float:
+        score, document, source = hit[1]
+        repeated = 0.75 * sum(other[1][1] == document for other in before)
+        repeated += 0.25 * sum(bool(source) and other[1][2] == source for other in before)
+        return float(score / (1 + repeated))
+
+    for place, chosen in enumerate(order):
+        best = max(worth(other, order[:place]) for other in order[place:])
+        assert worth(chosen, order[:place]) == pytest.approx(best)
+
+
+def test_diversify_puts_another_document_before_the_second_passage_of_one() -> None:
+    collection = CollectionFactory(default_language="en")
+    long = "\n\n".join("otter otter otter " + "river " * 150 for _ in range(4))
+    sources = [text_source("long", long), text_source("short", "An otter, once, by the water.")]
+    ingest_inline(collection=collection, sources=sources)
+    plain = keys(find(collection, mode="lexical"))
+    spread = keys(find(collection, mode="lexical", diversify=True))
+    assert sorted(plain) == sorted(spread)
+    assert set(spread[:2]) == {"long", "short"}
