@@ -10,12 +10,18 @@ METHODS: tuple[Method, ...] = ("score", "rrf")
 #: Cormack, Clarke and Büttcher, “Reciprocal Rank Fusion outperforms …” (SIGIR 2009).
 RRF_K = 60
 
+#: Beside arms whose weights sum to 1: how much it counts that a hit holds the question's letters,
+#: and that it is like what the arms found best. Evidence lists nothing: its arms have no ranks.
+#: Measured, with the weights that go with it, in docs/decisions/0017.
+EVIDENCE: Mapping[str, float] = {"letters": 0.25, "likeness": 0.3}
+#: So many of the best hits are compared by letters. The rest of the list gained nothing from it.
+LETTERS_DEPTH = 50
 
 #: How much the weight of words gives way to meaning where the nearest passage is closer than usual,
 #: and how far it may go.
 PULL = 0.5
 USUALLY_NEAREST = 0.55
-LEXICAL_WEIGHTS = (0.25, 0.65)
+LEXICAL_WEIGHTS = (0.15, 0.65)
 
 
 def adapted_weights(weights: Mapping[str, float], nearest: float | None) -> dict[str, float]:
@@ -37,7 +43,7 @@ def adapted_weights(weights: Mapping[str, float], nearest: float | None) -> dict
 @dataclass(frozen=True, slots=True)
 class Arm:
     """What one arm says: `ranks` of the hits that it listed (1-based), and `scores` of every hit
-    that it knows one for, listed or not."""
+    that it knows one for, listed or not. Without ranks it only speaks of what others listed."""
 
     name: str
     ranks: Mapping[int, int]
