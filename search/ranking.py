@@ -141,8 +141,10 @@ def _reranked(
         if hit.candidate.chunk_id in scores
     ]
     read.sort(key=lambda hit: -hit.score)  # stable: equal scores keep the fused order
+    # Vectors without a text cannot be read.
+    unread = [hit for hit in best if hit.candidate.chunk_id not in scores]
     return Ranking(
-        hits=(*read, *others),
+        hits=(*read, *unread, *others),
         reranked=len(read),
         reranker=reranking.alias,
         milliseconds=_since(started),

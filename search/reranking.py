@@ -49,7 +49,7 @@ def reranking_for(facts: ScopeFacts, *, k: int) -> Reranking | None:
 def rerank_scores(
     query: str, chunk_ids: Sequence[int], fused: Sequence[float], reranking: Reranking
 ) -> dict[int, float]:
-    """Score 0..1 by chunk id; a chunk that was deleted meanwhile has none.
+    """Score 0..1 by chunk id; a chunk without text, or deleted meanwhile, has none.
 
     `fused` are the scores that the chunks came with. Raises inference.base.InferenceError.
     """

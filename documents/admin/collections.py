@@ -18,6 +18,7 @@ from documents.admin.deletion import ServiceDeletion
 from documents.chunkers import CHUNKERS
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import Collection, Document, IngestionRun
+from inference.handler import rerankers
 
 LANGUAGES = [("", "Detected"), *((code, code) for code in sorted({*CONFIGURATIONS, *OTHERS}))]
 
@@ -32,9 +33,25 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         choices=[(name, name) for name in CHUNKERS], initial="auto", widget=UnfoldAdminSelectWidget
     )
 
+    reranker = forms.ChoiceField(
+        choices=lambda: [("", "The site's own"), *((name, name) for name in rerankers)],
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text=Collection._meta.get_field("reranker").help_text,
+    )
+
     class Meta:
         model = Collection
-        fields = ["workspace", "name", "slug", "description", "default_language", "chunker"]
+        fields = [
+            "workspace",
+            "name",
+            "slug",
+            "description",
+            "default_language",
+            "chunker",
+            "reranker",
+            "rerank_instruction",
+        ]
 
     def clean_slug(self) -> str:
         """Lower case, as in addresses."""
@@ -70,7 +87,7 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
         return super().get_queryset(request).prefetch_related("lexical_statistics")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        editable = ["name", "description", "default_language"]
+        editable = ["name", "description", "default_language", "reranker", "rerank_instruction"]
         return [*editable, *self.fixed_fields] if obj else self.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -84,7 +101,8 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
         shared = {"name": given["name"], "description": given["description"]}
         language = given["default_language"]
         if change:
-            services.update_collection(collection=obj, language=language, **shared)
+            reranking = {name: given[name] for name in ("reranker", "rerank_instruction")}
+            services.update_collection(collection=obj, language=language, **shared, **reranking)
             return
         made = services.create_collection(
             workspace=given["workspace"],

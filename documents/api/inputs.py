@@ -92,8 +92,8 @@ class ChunkerOptionsInput(StrictSerializer):
 
 
 @extend_schema_serializer(component_name="CollectionChange")
-class CollectionInput(StrictSerializer):
-    """What of a collection can be changed."""
+class _CollectionInput(StrictSerializer):
+    """What a collection has from its beginning, and can be changed."""
 
     name = serializers.CharField(max_length=200)
     description = serializers.CharField(required=False, allow_blank=True, max_length=10_000)
@@ -105,8 +105,26 @@ class CollectionInput(StrictSerializer):
     )
 
 
+@extend_schema_serializer(component_name="CollectionChange")
+class CollectionInput(_CollectionInput):
+    """What of a collection can be changed."""
+
+    reranker = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=63,
+        help_text="The entry of `RERANKERS` that reads its best hits again; empty: the site's own.",
+    )
+    rerank_instruction = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=1000,
+        help_text="What the reranker is to look for, for models that heed it.",
+    )
+
+
 @extend_schema_serializer(component_name="NewCollection")
-class NewCollectionInput(CollectionInput):
+class NewCollectionInput(_CollectionInput):
     """A collection to be made."""
 
     slug = serializers.SlugField(

@@ -52,6 +52,8 @@ class CollectionSerializer(serializers.ModelSerializer[Collection]):
             "chunker",
             "chunker_options",
             "space",
+            "reranker",
+            "rerank_instruction",
             "document_count",
             "created_at",
             "updated_at",

@@ -12,6 +12,7 @@ from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import Chunk, Collection
 from documents.services.media import delete_files
 from documents.services.spaces import default_space
+from inference.handler import rerankers
 
 
 def get_collection(*, workspace: Workspace, slug: str) -> Collection:
@@ -93,8 +94,11 @@ def update_collection(
     name: str | None = None,
     description: str | None = None,
     language: str | None = None,
+    reranker: str | None = None,
+    rerank_instruction: str | None = None,
 ) -> Collection:
-    """Change what is given. A new language holds for documents ingested from now on."""
+    """Change what is given. A new language holds for documents ingested from now on; a reranker
+    (an entry of RERANKERS, or empty for the site's own) for the next search."""
     if name is not None:
         if not name.strip():
             raise InvalidInput("A collection needs a name.", field="name")
@@ -104,8 +108,31 @@ def update_collection(
     if language is not None:
         _check_language(language)
         collection.default_language = language
-    collection.save(update_fields=["name", "description", "default_language", "updated_at"])
+    if reranker is not None:
+        _check_reranker(reranker)
+        collection.reranker = reranker
+    if rerank_instruction is not None:
+        collection.rerank_instruction = rerank_instruction.strip()
+    collection.save(
+        update_fields=[
+            "name",
+            "description",
+            "default_language",
+            "reranker",
+            "rerank_instruction",
+            "updated_at",
+        ]
+    )
     return collection
+
+
+def _check_reranker(alias: str) -> None:
+    known = list(rerankers)
+    if alias and alias not in known:
+        raise InvalidInput(
+            f"There is no reranker “{alias}”. RERANKERS has: {', '.join(known) or 'none'}.",
+            field="reranker",
+        )
 
 
 def delete_collection(*, collection: Collection) -> None:

@@ -14,10 +14,11 @@ from common.errors import InvalidInput
 from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline
-from documents.tests.factories import CollectionFactory
+from documents.tests.factories import CollectionFactory, embed
 from search.diversity import diversified
 from search.results import SearchResult
 from search.services import search, site_scope
+from search.stores import Store
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -127,6 +128,18 @@ def test_pages_of_reranked_hits_fit_together(collection: Collection, judge: Judg
 def test_few_hits_are_reranked_too(collection: Collection, judge: JudgeServer) -> None:
     scope = site_scope(workspace=collection.workspace, filter={"document": {"$in": ["03", "07"]}})
     assert keys(search("otter", scope=scope)) == ["07", "03"]
+
+
+def test_vectors_without_text_cannot_be_read_and_stay_behind_what_was(
+    collection: Collection, judge: JudgeServer
+) -> None:
+    store = Store(collection)
+    store.upsert_vector("bare", embed("otter"))
+    result = find(collection, mode="vector", k=5)
+    everything = find(collection, mode="vector", k=31)
+    assert "bare" not in keys(result)
+    assert len(everything.hits) == COUNT + 1
+    assert [hit.document_key for hit in everything.hits if hit.rerank is None][0] == "bare"
 
 
 def test_a_reranker_that_fails_leaves_the_order_and_says_so(

@@ -1,7 +1,7 @@
 """`manage.py search "…" --collection C`: the best passages, on a terminal or as JSON."""
 
 import json
-from argparse import ArgumentParser
+from argparse import ArgumentParser, BooleanOptionalAction
 from dataclasses import asdict
 from typing import Any
 
@@ -13,10 +13,20 @@ from common.errors import RagsiteError
 from inference.base import InferenceError
 from search.filters import to_json
 from search.fusion import METHODS
-from search.results import MODES, Hit, SearchResult
+from search.results import EXPANSIONS, MODES, Hit, SearchResult
 from search.services import search, site_scope
 
 FATAL = 2
+#: What is handed on to the service as it is.
+OPTIONS = (
+    "fusion",
+    "group",
+    "rerank",
+    "min_similarity",
+    "min_rerank",
+    "diversify",
+    "expand",
+)
 
 
 class Command(BaseCommand):
@@ -38,6 +48,21 @@ class Command(BaseCommand):
         parser.add_argument("--mode", choices=MODES, default="hybrid")
         parser.add_argument("--fusion", choices=METHODS, default="score")
         parser.add_argument("--group", action="store_true", help="one passage a document")
+        parser.add_argument(
+            "--rerank",
+            action=BooleanOptionalAction,
+            help="read the best passages again (default: where a reranker is set up)",
+        )
+        parser.add_argument("--min-similarity", type=float, help="leave out what is less alike")
+        parser.add_argument(
+            "--min-rerank", type=float, help="leave out what the reranker likes less"
+        )
+        parser.add_argument(
+            "--diversify", action="store_true", help="further passages of a document come later"
+        )
+        parser.add_argument(
+            "--expand", choices=EXPANSIONS, default="none", help="print what stands around, too"
+        )
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -52,8 +77,7 @@ class Command(BaseCommand):
                 ),
                 mode=options["mode"],
                 k=options["k"],
-                fusion=options["fusion"],
-                group=options["group"],
+                **{name: options[name] for name in OPTIONS},
             )
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
@@ -67,6 +91,8 @@ class Command(BaseCommand):
     def _print(self, result: SearchResult) -> None:
         for note in result.notes:
             self.stderr.write(note)
+        if result.suggestion and not result.is_corrected:
+            self.stderr.write(f"Did you mean: {result.suggestion}")
         for hit in result.hits:
             self._print_hit(hit)
         methods = ", ".join(f"{arm.name} {arm.method}" for arm in result.arms)
@@ -78,10 +104,12 @@ class Command(BaseCommand):
             self.style.MIGRATE_HEADING(f"{hit.rank}. {hit.title}")
             + (f" · {heading}" if heading else "")
         )
-        self.stdout.write("   " + " ".join(hit.snippet.text.split()))
+        shown = hit.surroundings.text if hit.surroundings else hit.snippet.text
+        self.stdout.write("   " + " ".join(shown.split()))
         scores = [f"fused {hit.fused:.3f}"]
         scores += [f"similarity {hit.similarity:.3f}"] if hit.similarity is not None else []
         scores += [f"bm25 {hit.lexical:.2f}"] if hit.lexical is not None else []
+        scores += [f"rerank {hit.rerank:.3f}"] if hit.rerank is not None else []
         self.stdout.write(f"   {hit.collection_slug} · {' · '.join(scores)}\n")
 
 
