@@ -139,7 +139,7 @@ def test_vectors_without_text_cannot_be_read_and_stay_behind_what_was(
     everything = find(collection, mode="vector", k=31)
     assert "bare" not in keys(result)
     assert len(everything.hits) == COUNT + 1
-    assert [hit.document_key for hit in everything.hits if hit.rerank is None][0] == "bare"
+    assert next(hit.document_key for hit in everything.hits if hit.rerank is None) == "bare"
 
 
 def test_a_reranker_that_fails_leaves_the_order_and_says_so(
