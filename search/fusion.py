@@ -74,7 +74,23 @@ def fuse(arms: Sequence[Arm], *, method: Method = "score") -> list[Fused]:
         contributions = {name: values.get(hit, 0.0) for name, values in sorted(by_arm.items())}
         best = min(arm.ranks[hit] for arm in arms if hit in arm.ranks)
         fused.append(Fused(hit, sum(contributions.values()), contributions, best))
-    return sorted(fused, key=lambda entry: (-entry.score, entry.best_rank, entry.hit))
+    return sorted(fused, key=_place)
+
+
+def with_evidence(fused: Sequence[Fused], evidence: Arm) -> list[Fused]:
+    """As if this arm without ranks had been fused with the others by score: for evidence that is
+    gathered only of the best."""
+    values = _score_contributions(evidence)
+    added = []
+    for entry in fused:
+        value = values.get(entry.hit, 0.0)
+        contributions = {**entry.contributions, evidence.name: value}
+        added.append(Fused(entry.hit, entry.score + value, contributions, entry.best_rank))
+    return sorted(added, key=_place)
+
+
+def _place(entry: Fused) -> tuple[float, int, int]:
+    return -entry.score, entry.best_rank, entry.hit
 
 
 def _rrf_contributions(arm: Arm) -> dict[int, float]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.fusion import METHODS, RRF_K, Arm, Fused, Method, adapted_weights, fuse
+from search.fusion import METHODS, RRF_K, Arm, Fused, Method, adapted_weights, fuse, with_evidence
 
 SCORES = st.dictionaries(
     st.integers(1, 30), st.floats(0.01, 100, allow_nan=False), min_size=1, max_size=20
@@ -93,6 +93,21 @@ def test_evidence_lists_no_hit_and_without_any_changes_nothing(
     assert {entry.hit for entry in fused} == set(listed)
     empty = fuse([only, Arm("letters", {}, {}, 0.3)], method=method)
     assert [entry.hit for entry in empty] == [entry.hit for entry in fuse([only], method=method)]
+
+
+@given(SCORES, SCORES, SCORES)
+def test_evidence_may_as_well_come_later(
+    first: dict[int, float], second: dict[int, float], known: dict[int, float]
+) -> None:
+    arms = [arm("one", first, 0.4), arm("two", second, 0.6)]
+    letters = Arm("letters", {}, known, 0.25)
+    at_once = {entry.hit: entry for entry in fuse([*arms, letters])}
+    later = with_evidence(fuse(arms), letters)
+    assert len(later) == len(at_once)
+    for entry in later:
+        assert entry.contributions == at_once[entry.hit].contributions
+        assert entry.score == pytest.approx(at_once[entry.hit].score)
+    assert later == sorted(later, key=lambda entry: (-entry.score, entry.best_rank, entry.hit))
 
 
 def test_evidence_moves_a_hit_by_its_share_of_the_best() -> None:
