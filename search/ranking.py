@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from time import perf_counter
 
 from documents.models import Document
 from inference.base import InferenceError
 from search.diversity import diversified
-from search.fusion import Arm, Fused, Method, fuse
+from search.fusion import EVIDENCE, LETTERS_DEPTH, Arm, Fused, Method, fuse, with_evidence
+from search.letters import letters
+from search.passages import passages
 from search.query import Query
 from search.reranking import Reranking, rerank_scores, reranking_for
 from search.retrieval.arms import Candidate, Retrieved
@@ -42,7 +45,9 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class RankingOptions:
-    """`rerank`: None where a reranker is set up, True demands one, False does without.
+    """`evidence` beside the arms' own scores, see `fusion.EVIDENCE`.
+
+    `rerank`: None where a reranker is set up, True demands one, False does without.
 
     Thresholds are on their own score only, and a hit that has no such score does not pass them.
     """
@@ -50,6 +55,7 @@ class RankingOptions:
     method: Method
     depth: int
     k: int
+    evidence: bool = True
     rerank: bool | None = None
     min_similarity: float | None = None
     min_rerank: float | None = None
@@ -67,7 +73,7 @@ def rank(
 
     Raises NoRerankerConfigured.
     """
-    hits = _fused(retrieved, weights, options)
+    hits = _fused(query, retrieved, weights, options)
     if options.min_similarity is not None:
         least = options.min_similarity
         hits = [hit for hit in hits if _reaches(hit.candidate.similarity, least)]
@@ -80,36 +86,53 @@ def rank(
     return replace(ranking, hits=tuple(_with_relevance(hits)))
 
 
+#: What each arm, and each piece of evidence, knows of a candidate.
+VALUES: Mapping[str, Callable[[Candidate], float | None]] = {
+    "lexical": lambda candidate: candidate.lexical,
+    "vector": lambda candidate: candidate.closeness,
+    "likeness": lambda candidate: candidate.likeness,
+}
+
+
 def _fused(
-    retrieved: Retrieved, weights: Mapping[str, float], options: RankingOptions
+    query: Query, retrieved: Retrieved, weights: Mapping[str, float], options: RankingOptions
 ) -> list[Ranked]:
     candidates = {candidate.chunk_id: candidate for candidate in retrieved.candidates}
-    fused = fuse(_arms(retrieved, weights), method=options.method)[: options.depth]
-    return [Ranked(candidates[entry.hit], entry, rank) for rank, entry in enumerate(fused, start=1)]
-
-
-def _arms(retrieved: Retrieved, weights: Mapping[str, float]) -> list[Arm]:
-    values: dict[str, Callable[[Candidate], float | None]] = {
-        "lexical": lambda candidate: candidate.lexical,
-        "vector": lambda candidate: candidate.closeness,
-    }
+    arms = [_arm(report.name, weights[report.name], retrieved) for report in retrieved.arms]
+    # Evidence is beside both arms or not at all: a search by one of them stays what it is.
+    has_evidence = options.evidence and len(arms) > 1 and options.method == "score"
+    if has_evidence:
+        arms.append(_arm("likeness", EVIDENCE["likeness"], retrieved))
+    fused = fuse(arms, method=options.method)
+    if has_evidence:
+        fused = with_evidence(fused, _letters(query, fused[:LETTERS_DEPTH]))
     return [
-        _arm(report.name, values[report.name], weights[report.name], retrieved.candidates)
-        for report in retrieved.arms
+        Ranked(candidates[entry.hit], entry, rank)
+        for rank, entry in enumerate(fused[: options.depth], start=1)
     ]
 
 
-def _arm(
-    name: str,
-    value: Callable[[Candidate], float | None],
-    weight: float,
-    candidates: Sequence[Candidate],
-) -> Arm:
-    known = {entry.chunk_id: value(entry) for entry in candidates}
+def _letters(query: Query, fused: Sequence[Fused]) -> Arm:
+    """How much of the question's letters the best hits hold."""
+    scores = letters(query.text, passages([entry.hit for entry in fused]))
+    return Arm("letters", ranks={}, scores=scores, weight=EVIDENCE["letters"])
+
+
+def _arm(name: str, weight: float, retrieved: Retrieved) -> Arm:
+    known = {entry.chunk_id: VALUES[name](entry) for entry in retrieved.candidates}
     return Arm(
         name=name,
-        ranks={entry.chunk_id: entry.ranks[name] for entry in candidates if name in entry.ranks},
-        scores={chunk_id: score for chunk_id, score in known.items() if score is not None},
+        ranks={
+            entry.chunk_id: entry.ranks[name]
+            for entry in retrieved.candidates
+            if name in entry.ranks
+        },
+        # NaN is a likeness without a direction: that between two opposite vectors.
+        scores={
+            chunk_id: score
+            for chunk_id, score in known.items()
+            if score is not None and not isnan(score)
+        },
         weight=weight,
     )
 

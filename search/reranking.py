@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from documents.ingestion.preparing import embedding_text
-from documents.models import Chunk
 from inference.backends.rerank_basic import NoReranker
 from inference.handler import rerankers
+from search.passages import passages
 from search.retrieval.facts import ScopeFacts
 
 #: A reranker reads four times what is asked for, and this many at least; more than the most cost
@@ -53,12 +52,7 @@ def rerank_scores(
 
     `fused` are the scores that the chunks came with. Raises inference.base.InferenceError.
     """
-    texts = {
-        chunk_id: embedding_text(context, text)
-        for chunk_id, context, text in Chunk.objects.filter(id__in=chunk_ids).values_list(
-            "id", "context", "text"
-        )
-    }
+    texts = passages(chunk_ids)
     present = [
         (chunk_id, score)
         for chunk_id, score in zip(chunk_ids, fused, strict=True)

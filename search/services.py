@@ -34,7 +34,7 @@ MAX_K = 100
 #: Where a question's nearest passage is as close as usual; `fusion.adapted_weights` follows it from
 #: there. Measured in docs/decisions/0016. Ranks need no such balance.
 WEIGHTS: Mapping[Method, Mapping[str, float]] = {
-    "score": {"lexical": 0.41, "vector": 0.59},
+    "score": {"lexical": 0.26, "vector": 0.74},
     "rrf": {"lexical": 1.0, "vector": 1.0},
 }
 MAX_OFFSET = 1000
@@ -163,6 +163,7 @@ def search(
         method=fusion,
         depth=depth,
         k=k,
+        evidence=weights is None,
         rerank=True if min_rerank is not None else rerank,
         min_similarity=min_similarity,
         min_rerank=min_rerank,

@@ -24,8 +24,9 @@ TRIES = 3
 class Candidate:
     """A chunk that some arm listed, with what every arm says of it.
 
-    `similarity` is its own model's; `closeness` the same on one scale for all models. `ranks` are
-    its 1-based places in the lists of the arms that listed it.
+    `similarity` is its own model's; `closeness` the same on one scale for all models; `likeness`
+    the cosine to the direction between the best passages of both arms. `ranks` are its 1-based
+    places in the lists of the arms that listed it.
     """
 
     chunk_id: int
@@ -35,6 +36,7 @@ class Candidate:
     lexical: float | None
     similarity: float | None
     closeness: float | None
+    likeness: float | None
     ranks: dict[str, int]
 
 
@@ -71,6 +73,7 @@ class Row:
     chunk_id: int
     lexical: float | None
     similarity: float | None
+    likeness: float | None
     near: bool
     space_id: int
     document_id: int
@@ -238,6 +241,7 @@ def _candidates(found: Found, depth: int) -> tuple[Candidate, ...]:
             lexical=row.lexical,
             similarity=row.similarity,
             closeness=close.get(row.chunk_id),
+            likeness=row.likeness,
             ranks={name: of[row.chunk_id] for name, of in ranks.items() if row.chunk_id in of},
         )
         for row in rows

@@ -42,10 +42,10 @@ class SpaceQuery:
 class Statement:
     """SQL and its parameters.
 
-    Rows: (chunk id, lexical score, similarity, in the vector list, the chunk's space, document,
-    collection and media type, spaces that hold chunks of the scope, usual similarity in each space
-    asked, whether words were left out, whether some stand nowhere). The last four stand in every
-    row; where nothing was found, in one row without a chunk.
+    Rows: (chunk id, lexical score, similarity, likeness to the best of both arms, in the vector
+    list, the chunk's space, document, collection and media type, spaces that hold chunks of the
+    scope, usual similarity in each space asked, whether words were left out, whether some stand
+    nowhere). The last four stand in every row; where nothing was found, in one row without a chunk.
     """
 
     sql: str
@@ -87,6 +87,8 @@ def build_statement(
         steps.append(piece("also_nearest") if spaces else "candidate AS (SELECT * FROM found)")
         steps.append(piece("bm25"))
     steps += [_listed(lexical=lexical, vector=bool(spaces)), piece("spaces")]
+    if lexical and spaces:
+        steps.append(piece("best").format(nearest=_nearest_of_all(spaces)))
     steps.append(_background(spaces, conditions, stride))
     sql = "WITH\n" + ",\n".join(steps) + "\n" + _selection(lexical=lexical, spaces=spaces)
     return Statement(sql, parameters)
@@ -134,6 +136,16 @@ def _nearest_in_space(entry: SpaceQuery, conditions: str, name: str) -> str:
     return f"(SELECT id FROM ({candidates}) AS candidate {exactly})"
 
 
+def _nearest_of_all(spaces: Sequence[SpaceQuery]) -> str:
+    """The one nearest chunk of each space."""
+    return " UNION ".join(
+        "(SELECT id FROM nearest JOIN documents_chunk AS chunk USING (id)"
+        f" WHERE {entry.space.predicate}"
+        f" ORDER BY {entry.space.distance(f'%(vector_{entry.space.space_id})s')}, id LIMIT 1)"
+        for entry in spaces
+    )
+
+
 def _listed(*, lexical: bool, vector: bool) -> str:
     lists = []
     if lexical:
@@ -155,10 +167,14 @@ def _selection(*, lexical: bool, spaces: Sequence[SpaceQuery]) -> str:
     joins = "JOIN documents_chunk AS chunk USING (id)"
     joins += " LEFT JOIN bm25 USING (id)" if lexical else ""
     joins += " LEFT JOIN nearest USING (id)" if spaces else ""
+    likeness = "NULL::float8"
+    if lexical and spaces:
+        joins += " LEFT JOIN best ON best.space_id = chunk.space_id"
+        likeness = "1 - (chunk.embedding <=> best.vector)"
     found = (
         f"SELECT listed.id, {score} AS lexical, {_similarity(spaces)} AS similarity,"
-        f" {near} AS near, chunk.space_id, chunk.document_id, chunk.collection_id,"
-        f" chunk.media_type FROM listed {joins}"
+        f" {likeness} AS likeness, {near} AS near, chunk.space_id, chunk.document_id,"
+        f" chunk.collection_id, chunk.media_type FROM listed {joins}"
     )
     return (
         f"SELECT found.*, spaces.ids, background.levels, {left_out} AS left_out,"
