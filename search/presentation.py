@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from search.forms import SearchState
+from search.fusion import EVIDENCE
 from search.results import ArmReport, Facet, Hit, SearchResult
 
 MODE_LABELS = {"hybrid": "Hybrid", "lexical": "Words", "vector": "Meaning"}
@@ -18,6 +19,7 @@ MODE_HINTS = {
     "vector": "Passages that mean the same, in whatever words",
 }
 ARM_LABELS = {"lexical": "Words", "vector": "Meaning"}
+EVIDENCE_LABELS = {"letters": "Letters in common", "likeness": "Like the best"}
 #: Facet → (heading, field of the state).
 FACETS = {"collection": ("Collection", "collections"), "media_type": ("Type", "types")}
 #: More values than this get a box to narrow them by.
@@ -53,11 +55,11 @@ class FacetGroup:
 
 @dataclass(frozen=True, slots=True)
 class ArmLine:
-    """How one arm judged a hit. `rank` is None where its list lacks the hit; `share` 0..1 is the
-    part of the fused score that came from it."""
+    """How one arm, or a piece of evidence, judged a hit; `share` 0..1 is the part of the fused
+    score that came from it."""
 
     label: str
-    rank: int | None
+    place: str
     score: str
     contribution: float | None
     share: float
@@ -149,7 +151,10 @@ def shown_hits(state: SearchState, result: SearchResult) -> list[ShownHit]:
         ShownHit(
             hit=hit,
             url=_passage_url(state, hit),
-            arms=tuple(_arm_line(arm, hit) for arm in result.arms),
+            arms=(
+                *(_arm_line(arm, hit) for arm in result.arms),
+                *(_evidence_line(name, hit) for name in EVIDENCE if name in hit.contributions),
+            ),
         )
         for hit in result.hits
     ]
@@ -175,11 +180,20 @@ def _arm_line(arm: ArmReport, hit: Hit) -> ArmLine:
     contribution = hit.contributions.get(arm.name)
     return ArmLine(
         label=ARM_LABELS.get(arm.name, arm.name.capitalize()),
-        rank=hit.ranks.get(arm.name),
+        place=str(hit.ranks.get(arm.name, "not listed")),
         score="" if score is None else f"{unit} {score:.3g}",
         contribution=contribution,
-        share=contribution / hit.fused if contribution and hit.fused > 0 else 0.0,
+        share=_share(contribution, hit),
     )
+
+
+def _evidence_line(name: str, hit: Hit) -> ArmLine:
+    contribution = hit.contributions[name]
+    return ArmLine(EVIDENCE_LABELS[name], "", "", contribution, _share(contribution, hit))
+
+
+def _share(contribution: float | None, hit: Hit) -> float:
+    return contribution / hit.fused if contribution and hit.fused > 0 else 0.0
 
 
 def accuracy(arms: Iterable[ArmReport]) -> str:
