@@ -1,114 +1,87 @@
 """Searching: the service against the bare SQL of its own plan, in one run.
 
-`python -m bench.search [CHUNKS]` makes a collection of that many chunks (default 10,000) of
-Zipf-distributed words with the hashing embedder's vectors, and removes it afterwards.
+    python -m bench.search [CHUNKS ...]
+
+`manage.py benchmark`, on documents that are made here, of Zipf-distributed words with the hashing
+embedder's vectors, and removed afterwards: so it needs no site and no model. 6,000 and 30,000
+chunks unless others are named.
 """
 
 import os
 import sys
-from time import perf_counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "ragsite.settings"
 os.environ["EMBEDDER_BACKEND"] = "inference.backends.hashing.HashingEmbedder"
+for variable in ("EMBEDDER_OPTIONS", "EMBEDDERS"):
+    os.environ.pop(variable, None)
 
 from ragsite import bootstrap
 
-bootstrap.prepare(["manage.py", "evaluate"])
+bootstrap.prepare(["manage.py", "benchmark"])
 
 import numpy as np
-from django.db import connection
+from rich.console import Console
 
 from accounts.services import get_or_create_workspace
-from documents.ingestion.sources import text_source
-from documents.models import Collection
-from documents.services import delete_collection, get_or_create_collection, ingest_inline
-from inference.handler import embedders
-from search.query import parse_query
-from search.results import MODES, Scope
-from search.retrieval.facts import scope_facts
-from search.retrieval.spaces import space_queries
-from search.retrieval.statement import build_statement
-from search.services import DEPTH, search, site_scope
+from documents.ingestion.sources import Source, text_source
+from documents.models import Collection, EmbeddingSpace
+from documents.services import add_space, delete_collection, drop_space, ingest_inline
+from search.evaluation.benchmark import measure_speed
+from search.evaluation.speed_table import growth_sentence, speed_table
 
-QUERIES = 100
-WORDS_A_CHUNK = 120
+SIZES = (6_000, 30_000)
+NAME = "benchmark-documents"
+DOCUMENTS = 400
+SENTENCES = 12
+WORDS_A_SENTENCE = 15
 VOCABULARY = 30_000
 
 
-def main(chunks: int) -> None:
-    workspace = get_or_create_workspace(slug="benchmark")
-    collection = get_or_create_collection(workspace=workspace, slug="search")
-    random = np.random.default_rng(1)
+def main(sizes: Sequence[int]) -> None:
+    with documents() as space:
+        measured = measure_speed(sizes=sizes, space=space)
+    Console().print(speed_table(measured))
+    if measured.growth:
+        print(growth_sentence(measured.growth))
+
+
+@contextmanager
+def documents() -> Iterator[EmbeddingSpace]:
+    """A space with the documents' chunks."""
+    space, _ = add_space(name=NAME)
+    collection = Collection.objects.create(
+        workspace=get_or_create_workspace(slug=NAME), slug=NAME, name=NAME, space=space
+    )
     try:
-        fill(collection, chunks, random)
-        scope = site_scope(workspace=workspace)
-        queries = [" ".join(words(random, 6)) for _ in range(QUERIES)]
-        print(f"{chunks:,} chunks, {QUERIES} questions of six words; milliseconds p50 / p95")
-        for mode in MODES:
-            report(mode, scope, queries)
+        ingest_inline(collection=collection, sources=sources(np.random.default_rng(1)))
+        yield space
     finally:
         delete_collection(collection=collection)
+        collection.workspace.delete()
+        drop_space(space=space)
 
 
-def words(random: np.random.Generator, count: int) -> list[str]:
-    return [f"word{min(rank, VOCABULARY)}" for rank in random.zipf(1.3, count)]
+def sources(random: np.random.Generator) -> Iterator[Source]:
+    for number in range(DOCUMENTS):
+        text = " ".join(sentence(random) for _ in range(SENTENCES))
+        yield text_source(str(number), text, language="en")
 
 
-def fill(collection: Collection, chunks: int, random: np.random.Generator) -> None:
-    started = perf_counter()
-    texts = (" ".join(words(random, WORDS_A_CHUNK)) for _ in range(chunks))
-    sources = (text_source(str(number), text, language="en") for number, text in enumerate(texts))
-    run = ingest_inline(collection=collection, sources=sources)
-    with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE documents_chunk")
-    seconds = perf_counter() - started
-    print(
-        f"ingested {run.chunks:,} chunks in {seconds:.1f} s: {run.chunks / seconds:,.0f} a second"
-    )
+def sentence(random: np.random.Generator) -> str:
+    ranks = np.minimum(random.zipf(1.3, WORDS_A_SENTENCE), VOCABULARY)
+    return " ".join(map(word, ranks)).capitalize() + "."
 
 
-def report(mode: str, scope: Scope, queries: list[str]) -> None:
-    bare = [bare_milliseconds(query, scope, mode) for query in queries]
-    ranked = [
-        milliseconds(lambda query=query: search(query, scope=scope, mode=mode, snippets=False))
-        for query in queries
-    ]
-    shown = [
-        milliseconds(lambda query=query: search(query, scope=scope, mode=mode)) for query in queries
-    ]
-    ratio = np.median(ranked) / np.median(bare)
-    print(
-        f"{mode:8} bare SQL {spread(bare)}   service {spread(ranked)} ({ratio:.2f}x)"
-        f"   with snippets {spread(shown)}"
-    )
-
-
-def bare_milliseconds(query: str, scope: Scope, mode: str) -> float:
-    """The statement alone: its plan, its vector and its parameters are there already."""
-    parsed, facts = parse_query(query), scope_facts(scope)
-    spaces = space_queries(parsed, scope, facts, depth=DEPTH).queries if mode != "lexical" else ()
-    statement = build_statement(
-        parsed, scope=scope, depth=DEPTH, lexical=mode != "vector", spaces=spaces
-    )
-
-    def run() -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(statement.sql, statement.parameters)
-            cursor.fetchall()
-
-    return milliseconds(run)
-
-
-def milliseconds(work: object) -> float:
-    started = perf_counter()
-    work()  # type: ignore[operator]
-    return (perf_counter() - started) * 1000
-
-
-def spread(times: list[float]) -> str:
-    return "{:.1f} / {:.1f}".format(*np.percentile(times, [50, 95]))
+def word(rank: int) -> str:
+    """The word of a rank, in letters alone."""
+    letters = ""
+    while rank:
+        rank, letter = divmod(int(rank), 20)
+        letters += "bcdfghklmnprstvwxyza"[letter] + "aeiou"[letter % 5]
+    return letters
 
 
 if __name__ == "__main__":
-    embedders["default"].embed_query("load")
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    main([int(size) for size in sys.argv[1:]] or SIZES)

@@ -1,24 +1,24 @@
 """Whether filtered vector search finds what an exact scan finds, and how fast, by selectivity."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 from numpy.typing import NDArray
-from psycopg.types.json import Jsonb
 
 from accounts.models import Workspace
-from accounts.services import get_or_create_workspace
-from common.copy import copy_rows
-from common.errors import Conflict, NotFound
-from documents.ingestion.loading import COLUMNS
-from documents.languages import configuration_oids
-from documents.models import Chunk, Collection, Document, EmbeddingSpace
-from documents.services import add_space, build_space_index, default_space, drop_space
+from search.evaluation.material import (
+    Passage,
+    Progress,
+    Writer,
+    filled_workspace,
+    nobody_watches,
+    site_material,
+)
 from search.query import Query, parse_query
 from search.results import Scope
 from search.retrieval.arms import Retrieved, retrieve
@@ -31,11 +31,6 @@ TENANTS = 50
 SMALL_TENANT = 20
 #: Shares of all chunks that a metadata filter keeps.
 SHARES = (0.0002, 0.001, 0.01, 0.1, 0.3, 1.0)
-#: Standard deviation of the noise on a unit vector, all dimensions together: a perturbed vector
-#: has a cosine of about 0.86 to its source, as two passages on one subject have.
-NOISE = 0.6
-BATCH = 10_000
-MOST_SOURCES = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,120 +55,41 @@ def measure_recall(
     chunks: int = 100_000,
     queries: int = 50,
     k: int = 10,
-    on_progress: Callable[[str, int, int], Any] = lambda what, done, total: None,
+    on_progress: Progress = nobody_watches,
 ) -> list[Case]:
     """Perturb the site's own vectors to `chunks` of them, and search them through filters.
 
     Raises NotFound where the site has no vectors to start from.
     """
-    sources, texts = _sources()
+    material = site_material()
     chance = np.random.default_rng(7)
+    texts = [chunk.text for chunk in material.chunks]
     questions = [parse_query(text[:500]) for text in chance.permutation(texts)[:queries]]
-    with _filled(sources, chunks, chance, on_progress) as workspace:
+    with filled_workspace(
+        material,
+        name=NAME,
+        collections=["small", *(f"tenant-{number}" for number in range(TENANTS))],
+        count=chunks,
+        write=_writer(chance),
+        chance=chance,
+        on_progress=on_progress,
+    ) as workspace:
         return [
             _measure(name, scope, questions, k)
             for name, scope in _progressing(_scopes(workspace), on_progress)
         ]
 
 
-def _sources() -> tuple[NDArray[np.float32], list[str]]:
-    """Vectors of the default space, and texts of the same chunks to ask for."""
-    space = default_space()
-    rows = list(
-        Chunk.objects.filter(space=space, embedding__isnull=False)
-        .exclude(text="")
-        .order_by("content_sha256")  # as good as at random, and the same every time
-        .values_list("embedding", "text")[:MOST_SOURCES]
-    )
-    if len(rows) < 2:
-        raise NotFound(
-            f"Space {space.name} holds no vectors to start from. Ingest some documents first, such"
-            " as with `manage.py demo`."
-        )
-    vectors = np.array([vector for vector, _ in rows], dtype=np.float32)
-    return vectors, [text for _, text in rows]
+def _writer(chance: np.random.Generator) -> Writer:
+    """Chunks of many tenants and of a small one, by chance marked for metadata filters."""
 
+    def write(numbers: range, origins: NDArray[np.int64]) -> Iterator[Passage]:
+        for number, lot in zip(numbers, chance.random(len(numbers)), strict=True):
+            tenant = "small" if number < SMALL_TENANT else f"tenant-{number % TENANTS}"
+            shares = {f"share-{share:g}": True for share in SHARES if lot < share}
+            yield Passage(collection=tenant, text=f"a passage of {tenant}", metadata=shares)
 
-@contextmanager
-def _filled(
-    sources: NDArray[np.float32],
-    count: int,
-    chance: np.random.Generator,
-    on_progress: Callable[[str, int, int], Any],
-) -> Iterator[Workspace]:
-    if EmbeddingSpace.objects.filter(name=NAME).exists():
-        raise Conflict(
-            f"Space {NAME} is there: another measurement runs, or one was killed. Remove its"
-            f" workspace and run `manage.py spaces drop {NAME}`."
-        )
-    default = default_space()
-    space, _ = add_space(name=NAME, embedder=default.embedder)
-    workspace = get_or_create_workspace(slug=NAME)
-    try:
-        tenants = ["small", *(f"tenant-{number}" for number in range(TENANTS))]
-        documents = {tenant: _document(workspace, space, tenant) for tenant in tenants}
-        for start in range(0, count, BATCH):
-            _load(documents, sources, range(start, min(start + BATCH, count)), chance)
-            on_progress("load", min(start + BATCH, count), count)
-        on_progress("build the index of", count, count)
-        build_space_index(space=space)
-        with connection.cursor() as cursor:
-            cursor.execute("VACUUM ANALYZE documents_chunk")
-        yield workspace
-    finally:
-        Chunk.objects.filter(workspace=workspace)._raw_delete("default")
-        Workspace.objects.filter(pk=workspace.pk).delete()
-        drop_space(space=space)
-
-
-@transaction.atomic
-def _load(
-    documents: dict[str, Document],
-    sources: NDArray[np.float32],
-    numbers: range,
-    chance: np.random.Generator,
-) -> None:
-    origin = chance.integers(0, len(sources), len(numbers))
-    noise = chance.normal(size=(len(numbers), sources.shape[1])) * NOISE / sources.shape[1] ** 0.5
-    vectors = sources[origin] + noise.astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    # Nothing else may ask the connection while it copies, so this is asked before.
-    english = configuration_oids()["english"]
-    copy_rows("documents_chunk", COLUMNS, _rows(documents, numbers, vectors, chance, english))
-
-
-def _rows(
-    documents: dict[str, Document],
-    numbers: range,
-    vectors: NDArray[np.float32],
-    chance: np.random.Generator,
-    english: int,
-) -> Iterator[Sequence[Any]]:
-    for number, vector, lot in zip(numbers, vectors, chance.random(len(numbers)), strict=True):
-        tenant = "small" if number < SMALL_TENANT else f"tenant-{number % TENANTS}"
-        document = documents[tenant]
-        text = f"passage {number} of {tenant}"
-        shares = {f"share-{share:g}": True for share in SHARES if lot < share}
-        yield (
-            *(document.workspace_id, document.collection_id, document.pk),
-            *(document.collection.space_id, number, "", text, ""),
-            *([], "", 5, 100 * number, 100 * number + len(text), None, "text/plain"),
-            *(Jsonb(shares), None, english, vector, f"{number:064d}"),
-        )
-
-
-def _document(workspace: Workspace, space: EmbeddingSpace, tenant: str) -> Document:
-    """A tenant's collection, with one document for all its chunks."""
-    collection = Collection.objects.create(
-        workspace=workspace, slug=tenant, name=tenant, space=space, statistics_stale=True
-    )
-    return Document.objects.create(
-        workspace=workspace,
-        collection=collection,
-        key=tenant,
-        title=tenant,
-        status=Document.Status.READY,
-    )
+    return write
 
 
 def _scopes(workspace: Workspace) -> list[tuple[str, Scope]]:
@@ -199,7 +115,7 @@ def _kept(share: float) -> dict[str, Any]:
 
 
 def _progressing(
-    scopes: list[tuple[str, Scope]], on_progress: Callable[[str, int, int], Any]
+    scopes: list[tuple[str, Scope]], on_progress: Progress
 ) -> Iterator[tuple[str, Scope]]:
     for number, (name, scope) in enumerate(scopes, start=1):
         on_progress(f"search {name}", number, len(scopes))

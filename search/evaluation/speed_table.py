@@ -1,0 +1,42 @@
+"""What a benchmark measured, for a terminal."""
+
+from rich.table import Table
+
+from search.evaluation.benchmark import MOST_GROWTH, Benchmark, Growth, Speed, Spread
+
+
+def speed_table(measured: Benchmark) -> Table:
+    """A row a size and mode; what exceeds its bound is marked."""
+    table = Table("mode", title="searches, milliseconds p50/p95")
+    for name in ("chunks", "SQL alone", "service", "×", "at most", "with snippets", "a second"):
+        table.add_column(name, justify="right")
+    for speed in measured.speeds:
+        table.add_row(
+            speed.mode,
+            f"{speed.chunks:,}",
+            _shown(speed.bare),
+            _shown(speed.service),
+            f"{speed.times_bare:.2f}",
+            _bound(speed),
+            _shown(speed.page),
+            f"{speed.per_second:,.0f}",
+            style=None if speed.is_held else "red",
+        )
+    return table
+
+
+def growth_sentence(growth: Growth) -> str:
+    """How search by words grew, and whether that is within its bound."""
+    held = "" if growth.is_held else ", which is exceeded"
+    return (
+        f"Search by words, SQL alone: p95 at {growth.largest:,} chunks is {growth.times:.2f} times"
+        f" that at {growth.smallest:,}; at most {MOST_GROWTH:g}{held}."
+    )
+
+
+def _shown(spread: Spread) -> str:
+    return f"{spread.p50_ms:.1f}/{spread.p95_ms:.1f}"
+
+
+def _bound(speed: Speed) -> str:
+    return f"{speed.bound_ms:.1f}" + ("" if speed.is_held else " exceeded")
