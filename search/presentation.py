@@ -19,6 +19,19 @@ MODE_HINTS = {
     "vector": "Passages that mean the same, in whatever words",
 }
 ARM_LABELS = {"lexical": "Words", "vector": "Meaning"}
+METHODS = {
+    "bm25": "BM25",
+    "trigram": "BM25 with words spelt alike",
+    "exact": "every vector compared",
+    "ann": "by the index, approximately",
+}
+TIMINGS = {
+    "plan": "looking up",
+    "embed": "embedding",
+    "database": "searching",
+    "rerank": "reading again",
+    "total": "in all",
+}
 EVIDENCE_LABELS = {"letters": "Letters in common", "likeness": "Like the best"}
 #: Facet → (heading, field of the state).
 FACETS = {"collection": ("Collection", "collections"), "media_type": ("Type", "types")}
@@ -194,6 +207,23 @@ def _evidence_line(name: str, hit: Hit) -> ArmLine:
 
 def _share(contribution: float | None, hit: Hit) -> float:
     return contribution / hit.fused if contribution and hit.fused > 0 else 0.0
+
+
+def how_it_worked(result: SearchResult) -> list[str]:
+    """For a person who asked why: what each arm did and weighed, and where the time went."""
+    lines = [
+        f"{ARM_LABELS.get(arm.name, arm.name)}: {METHODS[arm.method]}, {arm.candidates} listed,"
+        f" weight {arm.weight:.2f}"
+        for arm in result.arms
+    ]
+    if result.reranked:
+        lines.append(f"Read again: {result.reranked} by {result.reranker}")
+    spent = [
+        f"{TIMINGS[name]} {milliseconds:.0f} ms"
+        for name, milliseconds in result.timings.items()
+        if name in TIMINGS and milliseconds >= 0.5
+    ]
+    return [*lines, f"Time: {', '.join(spent)}"] if spent else lines
 
 
 def accuracy(arms: Iterable[ArmReport]) -> str:

@@ -73,6 +73,7 @@ def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> 
         "hits": presentation.shown_hits(state, result),
         "facets": presentation.facet_groups(state, result.facets),
         "pages": presentation.page_links(state, result),
+        "how": presentation.how_it_worked(result) if state.explain else [],
         "accuracy": presentation.accuracy(result.arms),
         "unit": "document" if state.group else "passage",
         "explain_url": state.url(page=state.page, explain=not state.explain),
