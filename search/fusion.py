@@ -67,12 +67,14 @@ def fuse(arms: Sequence[Arm], *, method: Method = "score") -> list[Fused]:
     Ties break by the best rank in any arm, then by id, so the same arms give the same list.
     """
     contribute = {"score": _score_contributions, "rrf": _rrf_contributions}[method]
-    by_arm = {arm.name: contribute(arm) for arm in arms}
-    hits = {hit for arm in arms for hit in arm.ranks}
+    by_arm = [(arm.name, contribute(arm)) for arm in sorted(arms, key=lambda arm: arm.name)]
+    best_ranks: dict[int, int] = {}
+    for arm in arms:
+        for hit, rank in arm.ranks.items():
+            best_ranks[hit] = min(rank, best_ranks.get(hit, rank))
     fused = []
-    for hit in hits:
-        contributions = {name: values.get(hit, 0.0) for name, values in sorted(by_arm.items())}
-        best = min(arm.ranks[hit] for arm in arms if hit in arm.ranks)
+    for hit, best in best_ranks.items():
+        contributions = {name: values.get(hit, 0.0) for name, values in by_arm}
         fused.append(Fused(hit, sum(contributions.values()), contributions, best))
     return sorted(fused, key=_place)
 

@@ -1,7 +1,7 @@
 """From ranked candidates to hits: what a page shows of its passages, and only of those."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from documents.models import Chunk
 from search.expansion import surroundings
@@ -28,6 +28,7 @@ def make_hits(
     listed: Sequence[tuple[Ranked, int]],
     *,
     facts: ScopeFacts,
+    relevance: Callable[[Ranked], float],
     first_rank: int,
     snippets: bool,
     by_meaning: bool,
@@ -52,6 +53,7 @@ def make_hits(
             spans=marked.get(ranked.candidate.chunk_id, []),
             focus=focus.get(ranked.candidate.chunk_id),
             around=around.get(ranked.candidate.chunk_id),
+            relevance=relevance(ranked),
             rank=rank,
             more=more,
         )
@@ -68,6 +70,7 @@ def _hit(
     spans: list[tuple[int, int]],
     focus: Span | None,
     around: Surroundings | None,
+    relevance: float,
     rank: int,
     more: int,
 ) -> Hit:
@@ -103,7 +106,7 @@ def _hit(
         rerank=ranked.rerank,
         ranks=candidate.ranks,
         contributions=dict(ranked.fused.contributions),
-        relevance=ranked.relevance,
+        relevance=relevance,
         snippet=make_snippet(chunk.text, spans, focus=focus),
         surroundings=around,
         more_in_document=more,

@@ -25,7 +25,6 @@ class Ranked:
     fused: Fused
     fused_rank: int
     rerank: float | None = None
-    relevance: float = 0.0
 
     @property
     def score(self) -> float:
@@ -41,6 +40,21 @@ class Ranking:
     reranker: str = ""
     degraded: tuple[str, ...] = ()
     milliseconds: float = 0.0
+
+    def relevance(self) -> Callable[[Ranked], float]:
+        """What tells 0..1 for a hit's bar: its score over the best of its kind, and for one that
+        was not read again never more than for one that was."""
+        reranked = [hit.score for hit in self.hits if hit.rerank is not None]
+        best_read, worst_read = max(reranked, default=0.0), min(reranked, default=0.0)
+        best_fused = max((hit.score for hit in self.hits if hit.rerank is None), default=0.0)
+        ceiling = _share(worst_read, best_read) if best_read > 0 else 1.0
+
+        def relevance(hit: Ranked) -> float:
+            if hit.rerank is not None:
+                return _share(hit.score, best_read)
+            return _share(hit.score, best_fused) * ceiling
+
+        return relevance
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ def rank(
         hits = [hit for hit in hits if _reaches(hit.rerank, options.min_rerank)]
     if options.diversify:
         hits = _diversified(hits)
-    return replace(ranking, hits=tuple(_with_relevance(hits)))
+    return replace(ranking, hits=tuple(hits))
 
 
 #: What each arm, and each piece of evidence, knows of a candidate.
@@ -204,20 +218,6 @@ def _diversified(hits: Sequence[Ranked]) -> list[Ranked]:
         *spread([hit for hit in hits if hit.rerank is not None]),
         *spread([hit for hit in hits if hit.rerank is None]),
     ]
-
-
-def _with_relevance(hits: Sequence[Ranked]) -> list[Ranked]:
-    """Each score over the best of its kind; what was not read again is never above what was."""
-    reranked = [hit.score for hit in hits if hit.rerank is not None]
-    fused = [hit.score for hit in hits if hit.rerank is None]
-    ceiling = min(reranked) / max(reranked) if reranked and max(reranked) > 0 else 1.0
-
-    def relevance(hit: Ranked) -> float:
-        if hit.rerank is not None:
-            return _share(hit.score, max(reranked))
-        return _share(hit.score, max(fused)) * ceiling
-
-    return [replace(hit, relevance=relevance(hit)) for hit in hits]
 
 
 def _share(score: float, best: float) -> float:

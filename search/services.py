@@ -182,6 +182,7 @@ def search(
         parsed,
         listed[offset : offset + k],
         facts=retrieved.facts,
+        relevance=ranking.relevance(),
         first_rank=offset + 1,
         snippets=snippets,
         by_meaning=snippets and vector is None and mode != "lexical" and not retrieved.degraded,
