@@ -24,7 +24,9 @@ unknown AS MATERIALIZED (
 SELECT word, language::text, lexeme
 FROM (SELECT unknown.word, unknown.language, similar_one.lexeme,
              row_number() OVER (PARTITION BY unknown.word
-                                ORDER BY similar_one.likeness DESC, similar_one.chunk_count DESC,
+                                -- what is frequent was more likely meant
+                                ORDER BY similar_one.likeness
+                                         + 0.03 * ln(1 + similar_one.chunk_count) DESC,
                                          similar_one.lexeme) AS place
       FROM unknown,
            LATERAL (SELECT frequency.lexeme, sum(frequency.chunk_count) AS chunk_count,
