@@ -1,4 +1,4 @@
-"""Ingest a set into a collection of its own, ask its questions, measure the answers."""
+"""Ask the questions of a set, of its own corpus or of a live collection; measure the answers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from accounts.models import Workspace
 from accounts.services import get_or_create_workspace
 from documents.ingestion.sources import Source, text_source
 from documents.languages import detect_language
-from documents.models import Collection
+from documents.models import Collection, Document
 from documents.services import (
     chunk_count,
     delete_collection,
@@ -22,7 +22,8 @@ from documents.services import (
 )
 from search.evaluation.dataset import Dataset, Entry
 from search.evaluation.measures import latencies, measure
-from search.results import Mode
+from search.fusion import Method
+from search.results import Mode, Scope
 from search.services import MAX_K, search, site_scope
 
 #: Nobody is a member, so that no search ever finds what is only there to be measured.
@@ -31,16 +32,23 @@ WORKSPACE = "evaluation"
 #: Documents that together tell the language of those too short to tell it.
 LANGUAGE_SAMPLE = 50
 
+#: Told what is being done, how much of it is done, and of how much.
+Progress = Callable[[str, int, int], Any]
+
+
+def nobody_watches(what: str, done: int, total: int) -> None:
+    """No progress is shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one set showed: measures by mode, and how long ingestion took."""
+    """What one set showed: measures by mode, and how long ingestion took, if there was one."""
 
     dataset: str
     documents: int
     chunks: int
     queries: int
-    seconds_to_ingest: float
+    seconds_to_ingest: float | None
     modes: dict[str, dict[str, float]]
 
 
@@ -49,35 +57,95 @@ def evaluate(
     *,
     modes: Sequence[Mode],
     k: int = 10,
+    fusion: Method = "score",
+    rerank: bool | None = None,
     scope_field: str = "",
     keep: bool = False,
-    on_progress: Callable[[str, int, int], Any] = lambda what, done, total: None,
+    on_progress: Progress = nobody_watches,
 ) -> Report:
-    """Measure `modes` on `dataset`.
-
-    With `scope_field` a question is asked only of documents whose field equals its own. The
-    collection is removed afterwards unless `keep`; a kept one is used again, so that only what
-    changed is embedded.
-    """
-    with _ingested(dataset, keep=keep, on_progress=on_progress) as (collection, seconds):
-        results: dict[str, dict[str, float]] = {
-            mode: _measure_mode(dataset, collection, mode, k, scope_field, on_progress)
-            for mode in modes
-        }
-        return Report(
-            dataset=dataset.name,
-            documents=len(dataset.corpus),
-            chunks=chunk_count(collection=collection),
-            queries=len(dataset.queries),
+    """Measure `modes` on `dataset`, with its corpus in a collection of its own."""
+    with ingested(dataset, keep=keep, on_progress=on_progress) as (collection, seconds):
+        return evaluate_collection(
+            collection,
+            dataset,
+            modes=modes,
+            k=k,
+            fusion=fusion,
+            rerank=rerank,
+            scope_field=scope_field,
             seconds_to_ingest=round(seconds, 2),
-            modes=results,
+            on_progress=on_progress,
         )
 
 
+def evaluate_collection(
+    collection: Collection,
+    dataset: Dataset,
+    *,
+    modes: Sequence[Mode],
+    k: int = 10,
+    fusion: Method = "score",
+    rerank: bool | None = None,
+    scope_field: str = "",
+    seconds_to_ingest: float | None = None,
+    on_progress: Progress = nobody_watches,
+) -> Report:
+    """Measure `modes` on the questions of `dataset`, asked of `collection`.
+
+    With `scope_field` a question is asked only of documents whose field equals its own.
+    """
+    results: dict[str, dict[str, float]] = {}
+    for mode in modes:
+        rankings: dict[str, list[str]] = {}
+        times: list[float] = []
+        for number, query in enumerate(dataset.queries, start=1):
+            scope = scope_of(collection, query, scope_field)
+            result = search(
+                query.text,
+                scope=scope,
+                mode=mode,
+                k=MAX_K,
+                fusion=fusion,
+                rerank=rerank,
+                group=True,
+                snippets=False,
+            )
+            rankings[query.id] = [hit.document_key for hit in result.hits]
+            times.append(result.milliseconds)
+            on_progress(mode, number, len(dataset.queries))
+        results[mode] = {**measure(rankings, dataset.judgements, k=k), **latencies(times)}
+    return Report(
+        dataset=dataset.name,
+        documents=Document.objects.filter(collection=collection).current().count(),
+        chunks=chunk_count(collection=collection),
+        queries=len(dataset.queries),
+        seconds_to_ingest=seconds_to_ingest,
+        modes=results,
+    )
+
+
+def scope_of(collection: Collection, query: Entry, scope_field: str = "") -> Scope:
+    """Where a question is asked."""
+    fields = query.fields if scope_field else {}
+    return site_scope(
+        workspace=collection.workspace,
+        collections=[collection.slug],
+        metadata={scope_field: fields[scope_field]} if scope_field in fields else {},
+    )
+
+
 @contextmanager
-def _ingested(
-    dataset: Dataset, *, keep: bool, on_progress: Callable[[str, int, int], Any]
+def ingested(
+    dataset: Dataset,
+    *,
+    keep: bool = False,
+    on_progress: Progress = nobody_watches,
 ) -> Iterator[tuple[Collection, float]]:
+    """The set's corpus as a collection, and the seconds that took.
+
+    It is removed afterwards unless `keep`; a kept one is used again, so that only what changed is
+    embedded.
+    """
     workspace: Workspace = get_or_create_workspace(slug=WORKSPACE)
     collection = get_or_create_collection(
         workspace=workspace, slug=slugify(dataset.name.replace("_", "-"))[:63] or "set"
@@ -112,30 +180,3 @@ def _sources(dataset: Dataset) -> Iterator[Source]:
         }
         text = entry.text if entry.text.strip() else entry.title
         yield text_source(entry.id, text, **{name: said for name, said in declared.items() if said})
-
-
-def _measure_mode(
-    dataset: Dataset,
-    collection: Collection,
-    mode: Mode,
-    k: int,
-    scope_field: str,
-    on_progress: Callable[[str, int, int], Any],
-) -> dict[str, float]:
-    rankings: dict[str, list[str]] = {}
-    times: list[float] = []
-    for number, query in enumerate(dataset.queries, start=1):
-        scope = site_scope(
-            workspace=collection.workspace,
-            collections=[collection.slug],
-            metadata=_scope_metadata(query, scope_field),
-        )
-        result = search(query.text, scope=scope, mode=mode, k=MAX_K, group=True, snippets=False)
-        rankings[query.id] = [hit.document_key for hit in result.hits]
-        times.append(result.milliseconds)
-        on_progress(mode, number, len(dataset.queries))
-    return {**measure(rankings, dataset.judgements, k=k), **latencies(times)}
-
-
-def _scope_metadata(query: Entry, scope_field: str) -> dict[str, Any]:
-    return {scope_field: query.fields[scope_field]} if scope_field in query.fields else {}

@@ -1,6 +1,7 @@
 """Measures of ranked lists, by ir-measures (trec_eval's definitions)."""
 
 from collections.abc import Mapping, Sequence
+from math import log2
 
 import ir_measures
 import numpy as np
@@ -10,8 +11,11 @@ from ir_measures import RR, R, nDCG
 def measure(
     rankings: Mapping[str, Sequence[str]], judgements: Mapping[str, Mapping[str, int]], *, k: int
 ) -> dict[str, float]:
-    """nDCG@k, recall@5, @10, @100 and MRR over all judged queries; a query without any result
-    counts as zero. `rankings` are document ids, best first, by query id."""
+    """nDCG@k, recall@5, @10, @100, all@10 and MRR over all judged queries; a query without any
+    result counts as zero. `rankings` are document ids, best first, by query id.
+
+    all@10 is the share of queries with every relevant document among the first ten.
+    """
     measures = {
         f"ndcg@{k}": nDCG @ k,
         "recall@5": R @ 5,
@@ -32,7 +36,29 @@ def measure(
         for place, document_id in enumerate(ranking)
     ]
     values = ir_measures.calc_aggregate(list(measures.values()), qrels, run)
-    return {name: round(float(values[value]), 4) for name, value in measures.items()}
+    measured = {name: round(float(values[value]), 4) for name, value in measures.items()}
+    return {**measured, "all@10": round(_all_found(rankings, judgements, 10), 4)}
+
+
+def _all_found(
+    rankings: Mapping[str, Sequence[str]], judgements: Mapping[str, Mapping[str, int]], depth: int
+) -> float:
+    complete = [
+        {document_id for document_id, grade in judgements[query_id].items() if grade > 0}
+        <= set(ranking[:depth])
+        for query_id, ranking in rankings.items()
+        if any(grade > 0 for grade in judgements.get(query_id, {}).values())
+    ]
+    return sum(complete) / len(complete) if complete else 0.0
+
+
+def dcg(grades: Sequence[int]) -> float:
+    """Discounted cumulated gain of grades in ranked order, the gain being the grade itself.
+
+    Järvelin and Kekäläinen, “Cumulated Gain-based Evaluation of IR Techniques” (2002), with the
+    discount of trec_eval.
+    """
+    return sum(grade / log2(place + 1) for place, grade in enumerate(grades, start=1) if grade > 0)
 
 
 def latencies(milliseconds: Sequence[float]) -> dict[str, float]:

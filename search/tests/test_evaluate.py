@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from documents.models import Chunk, Collection
+from documents.ingestion.sources import text_source
+from documents.models import Chunk, Collection, Document
+from documents.services import ingest_inline
+from documents.tests.factories import CollectionFactory, DocumentFactory
 from search.evaluation.measures import measure
+from search.judging import Grade, judge
 
 pytestmark = pytest.mark.django_db
 
@@ -46,7 +50,7 @@ def test_every_mode_is_measured_by_name(dataset: Path, capsys: Any) -> None:
     report = run(dataset, capsys)
     assert (report["dataset"], report["documents"], report["queries"]) == ("tiny_set", 4, 2)
     assert set(report["modes"]) == {"hybrid", "lexical", "vector"}
-    names = {"ndcg@10", "recall@5", "recall@10", "recall@100", "mrr", "p50_ms", "p95_ms"}
+    names = {"ndcg@10", "recall@5", "recall@10", "recall@100", "mrr", "all@10", "p50_ms", "p95_ms"}
     assert all(set(values) == names for values in report["modes"].values())
     assert report["modes"]["lexical"]["recall@10"] == 1.0
     assert 0 < report["modes"]["hybrid"]["ndcg@10"] <= 1
@@ -94,3 +98,160 @@ def test_measures_are_trec_evals() -> None:
     assert values["mrr"] == 0.25
     assert values["recall@5"] == 0.5
     assert values["ndcg@10"] == pytest.approx((0.6309 + 0.5) / 1.6309 / 2, abs=1e-3)
+
+
+def test_all_at_ten_wants_every_relevant_document() -> None:
+    judgements = {"1": {"a": 1, "b": 2, "x": 0}, "2": {"c": 1, "d": 1}, "3": {"e": 0}}
+    far = [f"z{number}" for number in range(9)]
+    rankings = {"1": ["a", "y", "b"], "2": [*far, "c", "d"], "3": ["e"]}
+    assert measure(rankings, judgements, k=10)["all@10"] == 0.5
+
+
+# --- against an earlier run --------------------------------------------------------------------
+
+
+def baseline(dataset: Path, capsys: Any, tmp_path: Path, **changed: float) -> Path:
+    report = run(dataset, capsys, "--mode", "lexical")
+    report["modes"]["lexical"] |= changed
+    path = tmp_path / "baseline.json"
+    path.write_text(json.dumps(report))
+    return path
+
+
+def compare(dataset: Path, path: Path, *options: str) -> int:
+    try:
+        call_command(
+            "evaluate", str(dataset), "--mode", "lexical", "--baseline", str(path), *options
+        )
+    except SystemExit as ended:
+        return int(str(ended.code))
+    return 0
+
+
+def test_the_same_as_before_is_no_regression(dataset: Path, capsys: Any, tmp_path: Path) -> None:
+    path = baseline(dataset, capsys, tmp_path)
+    assert compare(dataset, path) == 0
+    said = capsys.readouterr().out
+    assert "+0.0000" in said
+    assert "fell" not in said
+
+
+def test_what_fell_is_shown_and_fails(dataset: Path, capsys: Any, tmp_path: Path) -> None:
+    path = baseline(dataset, capsys, tmp_path, **{"ndcg@10": 1.5, "p50_ms": 0.0})
+    assert compare(dataset, path) == 1
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "fell" in line]
+    assert "ndcg@10" in line
+    assert compare(dataset, path, "--tolerance", "0.9") == 0
+
+
+def test_json_stays_json_beside_a_baseline(dataset: Path, capsys: Any, tmp_path: Path) -> None:
+    path = baseline(dataset, capsys, tmp_path, **{"recall@10": 1.2})
+    assert compare(dataset, path, "--json") == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out)["modes"]["lexical"]
+    assert "recall@10" in said.err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("no JSON", "cannot be read"),
+        ("[]", "is not what"),
+        ('{"modes": {}, "dataset": "other", "queries": 2}', "questions of other"),
+        ('{"modes": {"vector": {}}, "dataset": "tiny_set", "queries": 2}', "mode lexical"),
+        ('{"modes": {"lexical": {"mrr": 1}}, "dataset": "tiny_set", "queries": 2}', "same -k"),
+    ],
+)
+def test_a_baseline_that_cannot_be_compared_says_why(
+    dataset: Path, tmp_path: Path, content: str, message: str
+) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_text(content)
+    with pytest.raises(CommandError, match=message) as failure:
+        compare(dataset, path)
+    assert failure.value.returncode == 2
+
+
+# --- what was judged in the admin --------------------------------------------------------------
+
+
+@pytest.fixture
+def judged() -> Collection:
+    """A live collection in which two questions have answers and one has none."""
+    collection: Collection = CollectionFactory(slug="notes", default_language="en")
+    sources = [text_source(row["_id"], row["text"] or row["title"]) for row in CORPUS]
+    ingest_inline(collection=collection, sources=sources)
+    documents = {row.key: row for row in Document.objects.all()}
+    for question, key, grade in (
+        ("what eases pain", "a", Grade.PINNED),
+        ("what eases pain", "b", Grade.BAD),
+        ("blood", "d", Grade.GOOD),
+        ("nothing good", "b", Grade.BAD),
+    ):
+        judge(
+            collection=collection,
+            question=question,
+            document=documents[key],
+            grade=grade,
+            user=None,
+        )
+    return collection
+
+
+def golden(judged: Collection, *options: str) -> None:
+    call_command("evaluate", "--judgements", "--workspace", judged.workspace.slug, *options)
+
+
+def test_the_golden_set_is_asked_where_it_was_judged(judged: Collection, capsys: Any) -> None:
+    ids = set(Chunk.objects.values_list("id", flat=True))
+    golden(judged, "--json", "--mode", "lexical")
+    report = json.loads(capsys.readouterr().out)
+    assert report["dataset"] == f"{judged.workspace.slug}/notes"
+    assert (report["documents"], report["queries"]) == (4, 2)
+    assert report["seconds_to_ingest"] is None
+    assert report["modes"]["lexical"]["recall@10"] == 1.0
+    assert set(Chunk.objects.values_list("id", flat=True)) == ids
+
+
+def test_the_golden_set_is_written_as_a_set(judged: Collection, tmp_path: Path) -> None:
+    golden(judged, "--export", str(tmp_path / "set"))
+    questions = [
+        json.loads(line) for line in (tmp_path / "set/queries.jsonl").read_text().splitlines()
+    ]
+    assert {row["text"] for row in questions} == {"what eases pain", "blood"}
+    ids = {row["text"]: row["_id"] for row in questions}
+    header, *rows = (tmp_path / "set/qrels.tsv").read_text().splitlines()
+    assert header == "query-id\tcorpus-id\tscore"
+    pain = ids["what eases pain"]
+    assert {f"{pain}\ta\t2", f"{pain}\tb\t0", f"{ids['blood']}\td\t1"} == set(rows)
+
+
+def test_a_collection_must_be_known(judged: Collection) -> None:
+    with pytest.raises(CommandError, match="no workspace “nowhere”"):
+        call_command("evaluate", "--judgements", "--workspace", "nowhere")
+    with pytest.raises(CommandError, match="no collection “other”"):
+        golden(judged, "--collection", "other")
+    empty = CollectionFactory(workspace=judged.workspace, slug="empty")
+    with pytest.raises(CommandError, match="No question of “empty”"):
+        golden(judged, "--collection", "empty")
+    document = DocumentFactory(collection=empty)
+    judge(collection=empty, question="?", document=document, grade=Grade.GOOD, user=None)
+    with pytest.raises(CommandError, match="empty, notes"):
+        golden(judged)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "Name a DIR"),
+        (("set", "--judgements"), "--judgements goes without DIR"),
+        (("--judgements", "--keep"), "--keep goes with DIR"),
+        (("--judgements", "-k", "0"), "1 to 100"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    options: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(CommandError, match=message) as failure:
+        call_command("evaluate", *options)
+    assert failure.value.returncode == 2

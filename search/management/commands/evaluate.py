@@ -1,24 +1,41 @@
-"""`manage.py evaluate DIR`: how good retrieval is on a set with judgements."""
+"""`manage.py evaluate`: how good retrieval is on judged questions, and learning from them."""
 
 import json
 import sys
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
-from rich.table import Table
 
+from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
-from common.errors import RagsiteError
+from common.errors import InvalidInput, RagsiteError
+from documents.models import Collection
 from inference.base import InferenceError
-from search.evaluation.dataset import DatasetError, load_dataset
-from search.evaluation.evaluate import Report, evaluate
+from search.evaluation.baseline import TOLERANCE, compare
+from search.evaluation.dataset import Dataset, DatasetError, load_dataset
+from search.evaluation.evaluate import (
+    Report,
+    evaluate_collection,
+    ingested,
+    scope_of,
+)
+from search.evaluation.golden import export_set, golden_set, judged_collection
+from search.evaluation.tables import change_table, learnt_sentences, learnt_table, report_table
+from search.evaluation.tuning import forget_tuning, store_tuning, tune
+from search.fusion import METHODS
 from search.results import MODES, Mode
 
+FELL = 1
 FATAL = 2
+#: Options that mean something only with a set on disk, or only without.
+FOR_A_SET = ("keep", "scope_field")
+FOR_JUDGEMENTS = ("collection", "export", "forget", "judgements")
 
 
 def _modes(value: str) -> list[Mode]:
@@ -34,54 +51,172 @@ class Command(BaseCommand):
     requires_system_checks = [SETTINGS]
 
     help = (
-        "Ingest DIR (corpus.jsonl, queries.jsonl, qrels.tsv) into a throw-away collection, ask"
-        " its questions in every mode and print the measures side by side."
+        "Ask judged questions in every mode and print the measures side by side: those of DIR"
+        " (corpus.jsonl, queries.jsonl, qrels.tsv), whose corpus goes into a throw-away collection,"
+        " or with --judgements those that were judged in the admin. --tune learns from them how"
+        " much words and meaning should count."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("directory", type=Path, metavar="DIR")
+        parser.add_argument("directory", type=Path, metavar="DIR", nargs="?")
         parser.add_argument("--mode", type=_modes, default=list(MODES), help=",".join(MODES))
         parser.add_argument("-k", "--k", type=int, default=10, help="depth of nDCG (default: 10)")
+        parser.add_argument("--fusion", choices=METHODS, default="score")
         parser.add_argument(
-            "--scope-field", default="", help="search only documents that share this field"
-        )
-        parser.add_argument(
-            "--keep", action="store_true", help="keep the collection and use it again next time"
+            "--rerank",
+            action=BooleanOptionalAction,
+            help="demand the reranker, or do without (default: where one is set up)",
         )
         parser.add_argument("--json", action="store_true")
 
+        of_a_set = parser.add_argument_group("with DIR")
+        of_a_set.add_argument(
+            "--scope-field", default="", help="search only documents that share this field"
+        )
+        of_a_set.add_argument(
+            "--keep", action="store_true", help="keep the collection and use it again next time"
+        )
+
+        judged = parser.add_argument_group("with judgements from the admin")
+        judged.add_argument(
+            "--judgements", action="store_true", help="ask the golden set of a live collection"
+        )
+        judged.add_argument(
+            "--collection", default="", help="slug (default: the only one with judgements)"
+        )
+        judged.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        judged.add_argument(
+            "--export", type=Path, metavar="DIR", help="write queries.jsonl and qrels.tsv there"
+        )
+
+        baseline = parser.add_argument_group("against an earlier run")
+        baseline.add_argument(
+            "--baseline", type=Path, metavar="FILE", help="what an earlier --json printed"
+        )
+        baseline.add_argument(
+            "--tolerance", type=float, default=TOLERANCE, help=f"(default: {TOLERANCE})"
+        )
+
+        learning = parser.add_argument_group("learning weights")
+        learning.add_argument(
+            "--tune", action="store_true", help="learn the collection's weights and keep them"
+        )
+        learning.add_argument(
+            "--forget", action="store_true", help="go back to the default weights"
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            report = evaluate(
-                load_dataset(options["directory"]),
-                modes=options["mode"],
-                k=options["k"],
-                scope_field=options["scope_field"],
-                keep=options["keep"],
-                on_progress=self._progress,
-            )
+            _check(options)
+            if options["forget"]:
+                self._forget(options)
+                return
+            with self._asked(options) as (collection, dataset, seconds):
+                if options["export"]:
+                    export_set(dataset, options["export"])
+                    self.stderr.write(f"{len(dataset.queries)} questions in {options['export']}.")
+                elif options["tune"]:
+                    self._tune(collection, dataset, options)
+                else:
+                    self._measure(collection, dataset, seconds, options)
         except (DatasetError, RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
+
+    @contextmanager
+    def _asked(self, options: dict[str, Any]) -> Iterator[tuple[Collection, Dataset, float | None]]:
+        """Of what is asked, what, and how long it took to ingest."""
+        if options["directory"]:
+            dataset = load_dataset(options["directory"])
+            with ingested(dataset, keep=options["keep"], on_progress=self._progress) as made:
+                yield made[0], dataset, round(made[1], 2)
+        else:
+            collection = judged_collection(
+                workspace=options["workspace"], slug=options["collection"]
+            )
+            yield collection, golden_set(collection), None
+
+    def _measure(
+        self,
+        collection: Collection,
+        dataset: Dataset,
+        seconds: float | None,
+        options: dict[str, Any],
+    ) -> None:
+        report = evaluate_collection(
+            collection,
+            dataset,
+            modes=options["mode"],
+            k=options["k"],
+            fusion=options["fusion"],
+            rerank=options["rerank"],
+            scope_field=options["scope_field"],
+            seconds_to_ingest=seconds,
+            on_progress=self._progress,
+        )
         if options["json"]:
             self.stdout.write(json.dumps(asdict(report), indent=2))
         else:
-            Console().print(_table(report))
+            Console().print(report_table(report))
+        if options["baseline"]:
+            self._compare(report, options)
+
+    def _compare(self, report: Report, options: dict[str, Any]) -> None:
+        tolerance = options["tolerance"]
+        changes = compare(report, options["baseline"])
+        Console(stderr=options["json"]).print(change_table(changes, tolerance=tolerance))
+        if any(change.fell(tolerance) for change in changes):
+            sys.exit(FELL)
+
+    def _tune(self, collection: Collection, dataset: Dataset, options: dict[str, Any]) -> None:
+        learnt = tune(
+            collection,
+            dataset,
+            scope_of=lambda query: scope_of(collection, query, options["scope_field"]),
+            k=options["k"],
+            on_progress=self._progress,
+        )
+        stays = options["keep"] or not options["directory"]
+        stored = stays and store_tuning(collection, learnt)
+        if options["json"]:
+            said = {**asdict(learnt), "gain": learnt.gain, "stored": stored}
+            self.stdout.write(json.dumps(said, indent=2))
+            return
+        Console().print(learnt_table(dataset.name, learnt, k=options["k"]))
+        self.stdout.write(learnt_sentences(learnt))
+        if stored:
+            self.stdout.write(f"Searches of “{collection}” use these weights from now on.")
+        elif not stays:
+            self.stdout.write("The collection is thrown away with them; --keep keeps both.")
+        else:
+            self.stdout.write("Nothing is changed: that is no gain.")
+
+    def _forget(self, options: dict[str, Any]) -> None:
+        collection = judged_collection(workspace=options["workspace"], slug=options["collection"])
+        had_some = forget_tuning(collection)
+        self.stdout.write(
+            f"“{collection}” is searched with the default weights"
+            + (" again." if had_some else ", as before.")
+        )
 
     def _progress(self, what: str, done: int, total: int) -> None:
         if sys.stderr.isatty():
             self.stderr.write(f"\r{what} {done}/{total}   ", ending="")
 
 
-def _table(report: Report) -> Table:
-    title = (
-        f"{report.dataset}: {report.documents} documents, {report.chunks} chunks,"
-        f" {report.queries} questions, ingested in {report.seconds_to_ingest} s"
-    )
-    table = Table(title=title)
-    table.add_column("mode")
-    names = list(next(iter(report.modes.values())))
-    for name in names:
-        table.add_column(name, justify="right")
-    for mode, values in report.modes.items():
-        table.add_row(mode, *(f"{values[name]:g}" for name in names))
-    return table
+def _check(options: dict[str, Any]) -> None:
+    """Say which options do not go together, rather than pass one over."""
+    if not 1 <= options["k"] <= 100:
+        raise InvalidInput("-k may be 1 to 100.")
+    if options["directory"]:
+        wrong = [name for name in FOR_JUDGEMENTS if options[name]]
+        without = "without DIR"
+    elif options["judgements"] or options["forget"]:
+        wrong = [name for name in FOR_A_SET if options[name]]
+        without = "with DIR"
+    else:
+        raise InvalidInput(
+            "Name a DIR with corpus.jsonl, queries.jsonl and qrels.tsv, or say --judgements for"
+            " what was judged in the admin."
+        )
+    if wrong:
+        raise InvalidInput(f"--{wrong[0].replace('_', '-')} goes {without} only.")
