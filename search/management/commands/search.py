@@ -13,6 +13,7 @@ from common.errors import RagsiteError
 from inference.base import InferenceError
 from search.filters import to_json
 from search.fusion import METHODS
+from search.log import record_search
 from search.results import EXPANSIONS, MODES, Hit, SearchResult
 from search.services import search, site_scope
 
@@ -68,19 +69,21 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             workspace = get_or_create_workspace(slug=options["workspace"])
+            scope = site_scope(
+                workspace=workspace,
+                collections=options["collection"],
+                filter=options["filter"],
+            )
             result = search(
                 options["query"],
-                scope=site_scope(
-                    workspace=workspace,
-                    collections=options["collection"],
-                    filter=options["filter"],
-                ),
+                scope=scope,
                 mode=options["mode"],
                 k=options["k"],
                 **{name: options[name] for name in OPTIONS},
             )
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
+        record_search(result=result, scope=scope, user=None, source="command")
         if options["json"]:
             self.stdout.write(
                 json.dumps(result_json(result), ensure_ascii=False, indent=2, default=str)
