@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
 from time import perf_counter
 from typing import Any
 
@@ -14,14 +13,22 @@ from accounts.services import principals
 from common.errors import InvalidInput, NotFound, RagsiteError
 from documents.models import Collection
 from inference.base import InferenceError
+from search.asked import (
+    check_choices,
+    check_thresholds,
+    checked_vector,
+    checked_weights,
+    parsed_query,
+)
 from search.facets import facets as count_facets
 from search.filters import Node, all_of, metadata_filter, one_of, read_filter
 from search.filters.fields import Field
-from search.fusion import METHODS, Method, adapted_weights
+from search.fusion import Method, adapted_weights
 from search.hits import grouped, make_hits
-from search.query import Query, QueryError, parse_query
-from search.ranking import NoRerankerConfigured, Ranking, RankingOptions, rank
-from search.results import EXPANSIONS, MODES, Expansion, Mode, Scope, SearchResult
+from search.notes import notes_on
+from search.query import parse_query
+from search.ranking import NoRerankerConfigured, RankingOptions, rank
+from search.results import Expansion, Mode, Scope, SearchResult
 from search.retrieval.arms import Retrieved, retrieve
 from search.retrieval.spelling import suggest
 from search.weights import current_tuning, tuned_weights
@@ -29,7 +36,6 @@ from search.weights import current_tuning, tuned_weights
 #: Every arm lists at least this many, and no more hits than this are offered: so all pages of an
 #: answer come from one ranking. Whoever asks for more gets it from one of twice the depth.
 DEPTH = 200
-MAX_K = 100
 
 #: Where a question's nearest passage is as close as usual; `fusion.adapted_weights` follows it from
 #: there. Measured in docs/decisions/0016. Ranks need no such balance.
@@ -37,7 +43,6 @@ WEIGHTS: Mapping[Method, Mapping[str, float]] = {
     "score": {"lexical": 0.26, "vector": 0.74},
     "rrf": {"lexical": 1.0, "vector": 1.0},
 }
-MAX_OFFSET = 1000
 
 
 class EmbedderUnavailable(RagsiteError):
@@ -142,10 +147,11 @@ def search(
     working model; mode `hybrid` then answers by words alone and says so in `degraded`.
     """
     started = perf_counter()
-    _check(mode=mode, k=k, offset=offset, fusion=fusion, expand=expand)
-    _check_thresholds(mode, rerank, min_similarity, min_rerank)
-    parsed = _parsed(query, mode=mode, vector=vector)
-    asked = _checked_vector(vector)
+    check_choices(mode=mode, k=k, offset=offset, fusion=fusion, expand=expand)
+    check_thresholds(mode, rerank, min_similarity, min_rerank)
+    given = None if weights is None else checked_weights(weights, arms=WEIGHTS[fusion])
+    parsed = parsed_query(query, mode=mode, vector=vector)
+    asked = checked_vector(vector)
     depth = _depth(offset + k)
     try:
         retrieved = retrieve(parsed, scope=scope, mode=mode, depth=depth, vector=asked)
@@ -158,7 +164,7 @@ def search(
         raise EmbedderUnavailable(
             f"Search by meaning does not work just now: {error} Search by words still does."
         ) from error
-    weighed = _weights(fusion, retrieved, weights)
+    weighed = given or _weights(fusion, retrieved)
     options = RankingOptions(
         method=fusion,
         depth=depth,
@@ -202,7 +208,7 @@ def search(
         ),
         timings={**retrieved.timings, "rerank": ranking.milliseconds, "total": total},
         degraded=(*retrieved.degraded, *ranking.degraded),
-        notes=_notes(parsed, retrieved, ranking),
+        notes=notes_on(parsed, retrieved, ranking),
         filter=scope.filter,
         reranker=ranking.reranker,
         reranked=ranking.reranked,
@@ -217,119 +223,15 @@ def _depth(last: int) -> int:
     return depth
 
 
-def _check(*, mode: str, k: int, offset: int, fusion: str, expand: str) -> None:
-    choices = (("mode", mode, MODES), ("fusion", fusion, METHODS), ("expand", expand, EXPANSIONS))
-    for field, value, known in choices:
-        if value not in known:
-            raise InvalidInput(
-                f"There is no {field} “{value}”. Use {', '.join(known)}.", field=field
-            )
-    if not 1 <= k <= MAX_K:
-        raise InvalidInput(f"k may be 1 to {MAX_K}.", field="k")
-    if not 0 <= offset <= MAX_OFFSET:
-        raise InvalidInput(f"offset may be 0 to {MAX_OFFSET}.", field="offset")
-
-
-def _check_thresholds(
-    mode: Mode, rerank: bool | None, min_similarity: float | None, min_rerank: float | None
-) -> None:
-    if min_similarity is not None:
-        if not -1 <= min_similarity <= 1:
-            raise InvalidInput("min_similarity may be −1 to 1.", field="min_similarity")
-        if mode == "lexical":
-            raise InvalidInput(
-                "Mode lexical compares no vectors, so no hit has a similarity. Use another mode or"
-                " leave min_similarity out.",
-                field="min_similarity",
-            )
-    if min_rerank is not None:
-        if not 0 <= min_rerank <= 1:
-            raise InvalidInput("min_rerank may be 0 to 1.", field="min_rerank")
-        if rerank is False:
-            raise InvalidInput(
-                "Without reranking no hit has its score. Leave min_rerank out.", field="min_rerank"
-            )
-
-
-def _parsed(query: str, *, mode: Mode, vector: Any) -> Query:
-    if vector is not None and mode == "vector" and not query.strip():
-        return Query(text="")
-    try:
-        return parse_query(query)
-    except QueryError as error:
-        raise InvalidInput(str(error), field="query") from error
-
-
-def _checked_vector(
-    vector: Sequence[float] | NDArray[np.float32] | None,
-) -> NDArray[np.float32] | None:
-    if vector is None:
-        return None
-    try:
-        asked = np.asarray(vector, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("A vector is a list of numbers.", field="vector") from error
-    if asked.ndim != 1 or not np.isfinite(asked).all() or not asked.any():
-        raise InvalidInput(
-            "A vector is a list of finite numbers that are not all zero.", field="vector"
-        )
-    return asked
-
-
-def _weights(
-    fusion: Method, retrieved: Retrieved, given: Mapping[str, float] | None
-) -> Mapping[str, float]:
-    known = WEIGHTS[fusion]
-    if given is None:
-        return _usual_weights(known, retrieved) if fusion == "score" else known
-    unknown = sorted(given.keys() - known.keys())
-    if unknown:
-        raise InvalidInput(
-            f"There is no arm “{unknown[0]}” to weigh. There are: {', '.join(known)}.",
-            field="weights",
-        )
-    weights = {name: float(given.get(name, 0.0)) for name in known}
-    if any(not isfinite(each) or each < 0 for each in weights.values()) or not any(
-        weights.values()
-    ):
-        raise InvalidInput(
-            "Weights are finite numbers of at least 0, one of them greater.", field="weights"
-        )
-    return weights
-
-
-def _usual_weights(default: Mapping[str, float], retrieved: Retrieved) -> Mapping[str, float]:
-    """Those that the collections learnt from judgements; else those that follow the question."""
+def _weights(fusion: Method, retrieved: Retrieved) -> Mapping[str, float]:
+    """Those that the collections learnt from judgements; else those that follow the question.
+    Ranks are weighed alike."""
+    usual = WEIGHTS[fusion]
+    if fusion != "score":
+        return usual
     facts = retrieved.facts.collections.values()
     return tuned_weights(
         [current_tuning(each.tuning, each.space_id) for each in facts],
         retrieved.nearest,
-        untuned=adapted_weights(default, retrieved.nearest),
+        untuned=adapted_weights(usual, retrieved.nearest),
     )
-
-
-def _notes(query: Query, retrieved: Retrieved, ranking: Ranking) -> tuple[str, ...]:
-    notes = []
-    if query.named:
-        notes.append(
-            f"In a sentence, quotation marks only name something. To find nothing but passages that"
-            f" hold it word for word, write +“{query.named[0]}”."
-        )
-    if "vector" in retrieved.degraded:
-        partly = any(report.name == "vector" for report in retrieved.arms)
-        notes.append(
-            "Search by meaning reaches only some of the passages just now: a model does not answer."
-            if partly
-            else "Search by meaning is out of order just now: these passages were found by their"
-            " words."
-        )
-    if "rerank" in ranking.degraded:
-        notes.append(
-            "The reranker does not answer just now: the order is that of words and meaning alone."
-        )
-    methods = {report.name: report.method for report in retrieved.arms}
-    if methods.get("lexical") == "trigram":
-        notes.append(f"No passage holds these words. This was searched for: {query.text}")
-    elif retrieved.candidates and "lexical" in methods and not retrieved.listed("lexical"):
-        notes.append("No passage holds these words: these were found by meaning.")
-    return tuple(notes)

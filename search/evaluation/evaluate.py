@@ -20,11 +20,12 @@ from documents.services import (
     get_or_create_collection,
     ingest_inline,
 )
+from search.asked import MAX_K
 from search.evaluation.dataset import Dataset, Entry
 from search.evaluation.measures import latencies, measure
 from search.fusion import Method
 from search.results import Mode, Scope
-from search.services import MAX_K, search, site_scope
+from search.services import search, site_scope
 
 #: Nobody is a member, so that no search ever finds what is only there to be measured.
 WORKSPACE = "evaluation"

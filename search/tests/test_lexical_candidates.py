@@ -30,8 +30,8 @@ def collection() -> Collection:
         cursor.execute(
             """
             INSERT INTO documents_chunk (workspace_id, collection_id, document_id, space_id,
-                ordinal, key, text, context, heading_path, summary, token_count, start, "end", media_type,
-                metadata, language, content_sha256)
+                ordinal, key, text, context, heading_path, summary, token_count, start, "end",
+                media_type, metadata, language, content_sha256)
             SELECT %(workspace)s, %(collection)s,
                    CASE WHEN n <= %(frequent)s THEN %(first)s ELSE %(last)s END, %(space)s, n, '',
                    'the harbour in the ' || CASE n %% 2 WHEN 0 THEN 'morning' ELSE 'evening' END

@@ -12,9 +12,9 @@ from rich.console import Console
 from common.checks import SETTINGS
 from common.errors import InvalidInput, RagsiteError
 from inference.base import InferenceError
+from search.asked import MAX_K
 from search.evaluation.benchmark import MOST_GROWTH, SIZES, Benchmark, measure_speed
 from search.evaluation.speed_table import growth_sentence, speed_table
-from search.services import MAX_K
 
 EXCEEDED = 1
 FATAL = 2

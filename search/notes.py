@@ -1,0 +1,32 @@
+"""What a person should know of an answer."""
+
+from search.query import Query
+from search.ranking import Ranking
+from search.retrieval.arms import Retrieved
+
+
+def notes_on(query: Query, retrieved: Retrieved, ranking: Ranking) -> tuple[str, ...]:
+    notes = []
+    if query.named:
+        notes.append(
+            f"In a sentence, quotation marks only name something. To find nothing but passages that"
+            f" hold it word for word, write +“{query.named[0]}”."
+        )
+    if "vector" in retrieved.degraded:
+        partly = any(report.name == "vector" for report in retrieved.arms)
+        notes.append(
+            "Search by meaning reaches only some of the passages just now: a model does not answer."
+            if partly
+            else "Search by meaning is out of order just now: these passages were found by their"
+            " words."
+        )
+    if "rerank" in ranking.degraded:
+        notes.append(
+            "The reranker does not answer just now: the order is that of words and meaning alone."
+        )
+    methods = {report.name: report.method for report in retrieved.arms}
+    if methods.get("lexical") == "trigram":
+        notes.append(f"No passage holds these words. This was searched for: {query.text}")
+    elif retrieved.candidates and "lexical" in methods and not retrieved.listed("lexical"):
+        notes.append("No passage holds these words: these were found by meaning.")
+    return tuple(notes)
