@@ -1,5 +1,6 @@
 """Collections."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -78,6 +79,7 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
         "chunker",
         "chunker_options",
         "space",
+        "learnt_weights",
         "contents",
         "created_at",
         "updated_at",
@@ -129,3 +131,26 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
         documents = link_to_list(Document, "documents", collection__id__exact=collection.pk)
         runs = link_to_list(IngestionRun, "runs", collection__id__exact=collection.pk)
         return format_html("{} · {}", documents, runs)
+
+    @display(description="learnt weights")
+    def learnt_weights(self, collection: Collection) -> str:
+        """What the collection learnt from judgements, and how it learns or forgets that."""
+        command = f"manage.py evaluate --workspace {collection.workspace.slug}"
+        command += f" --collection {collection.slug}"
+        record = collection.tuning
+        if not record:
+            return f"None. {command} --judgements --tune learns some."
+        if record["space"] != collection.space_id:
+            return (
+                f"Out of use: learnt with another model. {command} --judgements --tune learns anew."
+            )
+        return f"{weights_in_words(record)} {command} --forget goes back to the default."
+
+
+def weights_in_words(record: Mapping[str, Any]) -> str:
+    """The weights, what they were learnt from and what they are worth."""
+    return (
+        f"Words {record['lexical']:.2f}, meaning {1 - record['lexical']:.2f}; learnt from"
+        f" {record['questions']:,} judged questions: nDCG@10 {record['ndcg_default']:.3f} →"
+        f" {record['ndcg_tuned']:.3f} on questions that it had not seen."
+    )

@@ -96,7 +96,27 @@ def rows() -> dict[type[models.Model], models.Model]:
     everything += [run, item, staged, EmbeddingSpace.objects.get()]
     everything += [Reembedding.objects.create(target=EmbeddingSpace.objects.get(), total=7, done=3)]
     everything += [LexicalStatistics.objects.get(), LexemeFrequency.objects.first()]
+    everything += search_rows(document)
     return {type(row): row for row in everything}
+
+
+def search_rows(document: Document) -> list[models.Model]:
+    """Rows of an app that this one must not know."""
+    owner = {"workspace": document.workspace}
+    judgement = apps.get_model("search", "Judgement").objects.create(
+        **owner, collection=document.collection, document=document, question="nausea?", grade=1
+    )
+    asked = apps.get_model("search", "SearchLog").objects.create(
+        **owner,
+        query="is nausea common?",
+        mode="hybrid",
+        collections=[document.collection_id],
+        documents=[document.pk],
+        total=7,
+        milliseconds=12.3,
+        source="web",
+    )
+    return [judgement, asked]
 
 
 #: What of the rows above a reader must find on the model's list.
@@ -114,6 +134,8 @@ TOLD: dict[str, list[str]] = {
     "ingestionitem": ["locked.pdf", "Remove the password", "three files"],
     "lexicalstatistics": ["Package leaflets", "english"],
     "lexemefrequency": ["common", "english"],
+    "judgement": ["nausea?", "Good", "Aripiprazole", "Package leaflets"],
+    "searchlog": ["is nausea common?", "Judge the answers", "12 ms"],
 }
 
 
@@ -141,7 +163,7 @@ def test_every_list_and_every_row_has_a_page(
 
 
 def test_rows_that_the_site_writes_are_not_added_by_hand(client: Client) -> None:
-    by_hand = {"user", "workspace", "membership", "collection", "embeddingspace"}
+    by_hand = {"user", "workspace", "membership", "collection", "embeddingspace", "judgement"}
     for model in our_models():
         expected = 200 if model._meta.model_name in by_hand else 403
         assert client.get(page_of(model, "add")).status_code == expected, model
@@ -321,6 +343,28 @@ def test_a_collection_is_renamed_and_the_rest_stays(client: Client) -> None:
     changed = Collection.objects.get()
     assert (changed.name, changed.default_language) == ("New", "fr")
     assert changed.slug == collection.slug
+
+
+def test_a_collection_says_what_it_learnt_and_how_to_forget_it(client: Client) -> None:
+    collection = CollectionFactory(slug="leaflets")
+    url = page_of(collection, "change")
+    assert "--judgements --tune" in client.get(url).content.decode()
+    collection.tuning = {
+        "lexical": 0.3,
+        "pull": 0.25,
+        "questions": 120,
+        "ndcg_default": 0.81,
+        "ndcg_tuned": 0.84,
+        "space": collection.space_id,
+    }
+    collection.save()
+    page = client.get(url).content.decode()
+    assert "Words 0.30, meaning 0.70; learnt from 120 judged questions" in page
+    assert "0.810 → 0.840" in page
+    assert "--collection leaflets --forget" in page
+    collection.tuning["space"] += 1
+    collection.save()
+    assert "learnt with another model" in client.get(url).content.decode()
 
 
 @pytest.fixture

@@ -225,7 +225,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name": "logged search",
-                "verbose_name_plural": "search log",
+                "verbose_name_plural": "logged searches",
                 "ordering": ["-id"],
                 "indexes": [
                     models.Index(fields=["created_at"], name="searchlog_created_at_index"),

@@ -47,7 +47,7 @@ class SearchLog(models.Model):
 
     class Meta:
         verbose_name = "logged search"
-        verbose_name_plural = "search log"
+        verbose_name_plural = "logged searches"
         ordering = ["-id"]
         indexes = [
             models.Index(fields=["created_at"], name="searchlog_created_at_index"),
