@@ -23,10 +23,20 @@ def letters(question: str, passages: Mapping[int, str]) -> dict[int, float]:
     begin and end with a space: inflected forms, compounds and misspelt names share most of theirs,
     which stems do not see. How often a passage holds one does not count, nor does its length.
     """
-    wanted = _wanted(_words([question[:MOST]])[0])
-    holds = _holds(wanted, list(passages.values()))
-    weights = np.log((len(passages) + 1) / (holds.sum(axis=0) + 0.5))
-    return dict(zip(passages, (holds @ weights).tolist(), strict=True))
+    scores = weighed(held_trigrams(question, list(passages.values())))
+    return dict(zip(passages, scores.tolist(), strict=True))
+
+
+def held_trigrams(question: str, texts: Sequence[str]) -> NDArray[np.bool_]:
+    """Which trigrams of the question each text holds, of shape (texts, trigrams)."""
+    return _holds(_wanted(_words([question[:MOST]])[0]), texts)
+
+
+def weighed(holds: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The summed weights of what each text holds, rare among these texts weighing most."""
+    weights = np.log((len(holds) + 1) / (holds.sum(axis=0) + 0.5))
+    scores: NDArray[np.float64] = holds @ weights
+    return scores
 
 
 def _wanted(units: Numbers) -> Numbers:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from search.evaluation.measures import dcg
 from search.fusion import EVIDENCE, LETTERS_DEPTH
-from search.letters import letters
+from search.letters import held_trigrams, weighed
 from search.weights import learnt_lexical
 
 Numbers = NDArray[np.float64]
@@ -157,6 +157,8 @@ class _Fusion:
         self._words = np.array([passage.words for passage in question.passages])
         self._meaning = np.array([passage.meaning for passage in question.passages])
         self._likeness = np.array([passage.likeness for passage in question.passages])
+        # Read once: which of them are rare depends on the weights, what they hold does not.
+        self._holds = held_trigrams(question.text, [each.text for each in question.passages])
         self._ideal = dcg(sorted(question.grades.values(), reverse=True)[:k])
         self._known: dict[float, float] = {}
 
@@ -181,13 +183,11 @@ class _Fusion:
     def _with_letters(self, scores: Numbers) -> Numbers:
         """The best are compared with the question by letters."""
         best = _order(scores)[:LETTERS_DEPTH]
-        held = letters(
-            self.question.text, {place: self.question.passages[place].text for place in best}
-        )
-        most = max(held.values(), default=0.0)
+        held = np.maximum(weighed(self._holds[best]), 0.0)
+        most = held.max(initial=0.0)
         if most > 0:
             scores = scores.copy()
-            scores[best] += [EVIDENCE["letters"] * max(held[place], 0.0) / most for place in best]
+            scores[best] += EVIDENCE["letters"] * held / most
         return scores
 
     def _ndcg(self, order: NDArray[np.intp]) -> float:
