@@ -8,9 +8,9 @@ from search.evaluation.benchmark import MOST_GROWTH, Benchmark, Growth, Speed, S
 
 def speed_table(measured: Benchmark) -> Table:
     """A row a size and mode; what exceeds its bound is red."""
-    table = Table("mode", title="searches, milliseconds p50/p95", box=SIMPLE)
+    table = Table("mode", title="searches, milliseconds p50/p95", box=SIMPLE, pad_edge=False)
     for name in ("chunks", "SQL alone", "service", "p50 ×", "with snippets", "a second"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=name != "with snippets")
     for speed in measured.speeds:
         table.add_row(
             speed.mode,
@@ -35,7 +35,7 @@ def growth_sentence(growth: Growth) -> str:
 
 
 def _shown(spread: Spread) -> str:
-    return f"{spread.p50_ms:.1f}/{spread.p95_ms:.1f}"
+    return f"{spread.p50_ms:.3g}/{spread.p95_ms:.3g}"
 
 
 def _times(speed: Speed) -> str:
