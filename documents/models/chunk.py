@@ -76,6 +76,12 @@ class Chunk(models.Model):
                 name="chunk_metadata_index",
                 fastupdate=False,
             ),
+            # Tells at once whether anything in a collection is kept from anybody.
+            models.Index(
+                fields=["collection"],
+                condition=models.Q(access__isnull=False),
+                name="chunk_restricted_index",
+            ),
         ]
 
     def __str__(self) -> str:

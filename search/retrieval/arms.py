@@ -13,7 +13,7 @@ from search.results import ArmReport, Mode, Scope
 from search.retrieval.facts import ScopeFacts, scope_facts
 from search.retrieval.joining import closeness, on_one_scale
 from search.retrieval.spaces import SpaceQueries, space_queries
-from search.retrieval.statement import build_statement
+from search.retrieval.statement import FOUND_COLUMNS, build_statement
 
 #: Chunks begin to move to a space that was not asked about once in a long while; twice in a row
 #: within one search would be a fault.
@@ -204,9 +204,10 @@ def _run(
             )
         cursor.execute(statement.sql, statement.parameters)
         rows = cursor.fetchall()
-    *_, needed, backgrounds, left_out, strange = rows[0]
+    whole = next(row for row in rows if row[0] is None)
+    needed, backgrounds, left_out, strange = whole[FOUND_COLUMNS:]
     return Found(
-        rows=tuple(Row(*row[:-4]) for row in rows if row[0] is not None),
+        rows=tuple(Row(*row[:FOUND_COLUMNS]) for row in rows if row[0] is not None),
         spaces=spaces,
         needed=frozenset(needed),
         backgrounds={

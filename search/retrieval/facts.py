@@ -27,11 +27,13 @@ class CollectionFacts:
 @dataclass(frozen=True, slots=True)
 class ScopeFacts:
     """The scope's collections by id, and every space that holds chunks of theirs: their own, and
-    those that chunks are just leaving. `stale`: words, and so chunks, are not counted yet."""
+    those that chunks are just leaving. `stale`: words, and so chunks, are not counted yet;
+    `restricted`: some chunks have an access list."""
 
     collections: Mapping[int, CollectionFacts]
     spaces: tuple[EmbeddingSpace, ...]
     stale: bool
+    restricted: bool
 
     @property
     def chunks(self) -> int:
@@ -46,7 +48,9 @@ _SQL = """
            collection.former_spaces, collection.statistics_stale, collection.reranker,
            collection.rerank_instruction, collection.tuning,
            (SELECT coalesce(sum(chunk_count), 0)::bigint
-            FROM documents_lexicalstatistics WHERE collection_id = collection.id)
+            FROM documents_lexicalstatistics WHERE collection_id = collection.id),
+           EXISTS (SELECT FROM documents_chunk
+                   WHERE collection_id = collection.id AND access IS NOT NULL)
     FROM documents_collection AS collection
     WHERE collection.id = ANY(%s)
     ORDER BY collection.id
@@ -57,21 +61,12 @@ def scope_facts(scope: Scope) -> ScopeFacts:
     """Read them. A collection that was deleted since the scope was made is absent."""
     collections: dict[int, CollectionFacts] = {}
     wanted: set[int] = set()
-    is_stale = False
+    is_stale = is_restricted = False
     with connection.cursor() as cursor:
         cursor.execute(_SQL, [list(scope.collection_ids)])
-        for (
-            pk,
-            slug,
-            name,
-            space_id,
-            former,
-            stale,
-            reranker,
-            instruction,
-            tuning,
-            chunks,
-        ) in cursor.fetchall():
+        for row in cursor.fetchall():
+            pk, slug, name, space_id, former, stale, reranker, instruction, tuning = row[:-2]
+            chunks, restricted = row[-2:]
             collections[pk] = CollectionFacts(
                 slug=slug,
                 name=name,
@@ -83,5 +78,6 @@ def scope_facts(scope: Scope) -> ScopeFacts:
             )
             wanted |= {space_id, *former}
             is_stale = is_stale or stale
+            is_restricted = is_restricted or restricted
     spaces = tuple(EmbeddingSpace.objects.filter(pk__in=wanted).order_by("pk"))
-    return ScopeFacts(collections, spaces, is_stale)
+    return ScopeFacts(collections, spaces, is_stale, is_restricted)

@@ -124,9 +124,10 @@ def _ef_search(spaces: Sequence[EmbeddingSpace], depth: int) -> int:
 
 def _scans_exactly(scope: Scope, facts: ScopeFacts) -> bool:
     """Whether the scope is small enough to look at every vector in it."""
-    limit = settings.EXACT_SCAN_CHUNKS
-    if facts.chunks <= limit and not facts.stale:
-        return True
+    limit: int = settings.EXACT_SCAN_CHUNKS
+    sees_all = not scope.is_filtered and (scope.principals is None or not facts.restricted)
+    if not facts.stale and (facts.chunks <= limit or sees_all):
+        return facts.chunks <= limit
     statement = scope_size_statement(scope, at_most=limit + 1)
     with connection.cursor() as cursor:
         cursor.execute(statement.sql, statement.parameters)

@@ -29,6 +29,10 @@ SAMPLE = 200
 MAX_CANDIDATES = 2000
 
 
+#: How many columns of a row speak of a chunk.
+FOUND_COLUMNS = 9
+
+
 @dataclass(frozen=True, slots=True)
 class SpaceQuery:
     """The query's vector in one space, and whether that space is scanned exactly."""
@@ -43,9 +47,9 @@ class Statement:
     """SQL and its parameters.
 
     Rows: (chunk id, lexical score, similarity, likeness to the best of both arms, in the vector
-    list, the chunk's space, document, collection and media type, spaces that hold chunks of the
-    scope, usual similarity in each space asked, whether words were left out, whether some stand
-    nowhere). The last four stand in every row; where nothing was found, in one row without a chunk.
+    list, the chunk's space, document, collection and media type). One row more has NULL for these,
+    and behind them (spaces that hold chunks of the scope, usual similarity in each space asked,
+    whether words were left out, whether some stand nowhere).
     """
 
     sql: str
@@ -176,10 +180,12 @@ def _selection(*, lexical: bool, spaces: Sequence[SpaceQuery]) -> str:
         f" {likeness} AS likeness, {near} AS near, chunk.space_id, chunk.document_id,"
         f" chunk.collection_id, chunk.media_type FROM listed {joins}"
     )
+    # What holds for the whole search stands in one row and not in hundreds.
     return (
-        f"SELECT found.*, spaces.ids, background.levels, {left_out} AS left_out,"
-        f" {strange if lexical else 'false'} AS strange"
-        f" FROM spaces CROSS JOIN background LEFT JOIN ({found}) AS found ON true"
+        f"SELECT {', '.join(['NULL'] * FOUND_COLUMNS)}, spaces.ids, background.levels,"
+        f" {left_out} AS left_out, {strange if lexical else 'false'} AS strange"
+        " FROM spaces CROSS JOIN background"
+        f" UNION ALL SELECT found.*, NULL, NULL, NULL, NULL FROM ({found}) AS found"
     )
 
 
