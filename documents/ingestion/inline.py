@@ -151,13 +151,20 @@ class InlineIngestion:
 def _batches(
     sources: Iterable[Source | BrokenSource],
 ) -> Iterator[list[Source | BrokenSource]]:
+    """A key that comes twice comes in two batches: the later one replaces the earlier, as it would
+    in two runs."""
     batch: list[Source | BrokenSource] = []
     size = 0
+    keys: set[str] = set()
     for source in sources:
-        if batch and (len(batch) >= BATCH_FILES or size + source.size > BATCH_BYTES):
+        is_full = len(batch) >= BATCH_FILES or size + source.size > BATCH_BYTES
+        key = source.key if isinstance(source, Source) else ""
+        if batch and (is_full or key in keys):
             yield batch
-            batch, size = [], 0
+            batch, size, keys = [], 0, set()
         batch.append(source)
         size += source.size
+        if key:
+            keys.add(key)
     if batch:
         yield batch

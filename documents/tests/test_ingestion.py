@@ -108,6 +108,19 @@ def test_only_changed_chunks_are_embedded_and_the_others_keep_their_ids(
     assert not document.chunks.filter(text__contains="topic11 ").exists()
 
 
+def test_a_key_that_comes_twice_at_once_ends_with_its_last_text(collection: Collection) -> None:
+    sources = [text_source("twice", "The first text."), text_source("other", "Another text.")]
+    sources.append(text_source("twice", "The second text."))
+    run = ingest_inline(collection=collection, sources=sources)
+    assert (run.state, run.total, run.ready) == (IngestionRun.State.SUCCEEDED, 3, 3)
+    assert sorted(Chunk.objects.values_list("text", flat=True)) == [
+        "Another text.",
+        "The second text.",
+    ]
+    collection.refresh_from_db()
+    assert not collection.statistics_stale
+
+
 def test_a_shortened_document_leaves_nothing_behind(collection: Collection) -> None:
     ingest(collection, text_source("guide", "\n\n".join(PARAGRAPHS)))
     ingest(collection, text_source("guide", PARAGRAPHS[0]))
