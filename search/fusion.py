@@ -81,14 +81,18 @@ def fuse(arms: Sequence[Arm], *, method: Method = "score") -> list[Fused]:
 
 def with_evidence(fused: Sequence[Fused], evidence: Arm) -> list[Fused]:
     """As if this arm without ranks had been fused with the others by score: for evidence that is
-    gathered only of the best."""
+    gathered only of the best. Of the other hits it says nothing."""
     values = _score_contributions(evidence)
-    added = []
-    for entry in fused:
-        value = values.get(entry.hit, 0.0)
-        contributions = {**entry.contributions, evidence.name: value}
-        added.append(Fused(entry.hit, entry.score + value, contributions, entry.best_rank))
+    added = [
+        _with(entry, evidence.name, values[entry.hit]) if entry.hit in values else entry
+        for entry in fused
+    ]
     return sorted(added, key=_place)
+
+
+def _with(entry: Fused, name: str, value: float) -> Fused:
+    contributions = {**entry.contributions, name: value}
+    return Fused(entry.hit, entry.score + value, contributions, entry.best_rank)
 
 
 def _place(entry: Fused) -> tuple[float, int, int]:
