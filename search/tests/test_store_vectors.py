@@ -87,7 +87,9 @@ def test_never_fewer_than_k_or_all_that_fit_the_filter(store: Store) -> None:
 
 
 def test_a_large_scope_is_asked_of_the_index_and_never_short(store: Store, settings: Any) -> None:
-    several = random_vectors(300)
+    several = np.array(random_vectors(300))
+    # Ten that are near; all others are as far as any, and an index may take one for another.
+    several[1:10] = several[0] + 0.05 * several[1:10]
     store.upsert_vectors(
         [Item(f"v{n}", vector=each, metadata={"few": n < 3}) for n, each in enumerate(several)]
     )
