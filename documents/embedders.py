@@ -1,8 +1,12 @@
 """The embedder of a space, and nothing else's: vectors of two models cannot be compared."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from documents.models import EmbeddingSpace
 from inference.base import DimensionMismatch, Embedder, InferenceError
 from inference.handler import embedders
+from inference.query_cache import embed_query_cached
 
 
 class ModelMismatch(InferenceError):
@@ -21,3 +25,12 @@ def embedder_for(space: EmbeddingSpace) -> Embedder:
             " add a space for the new one (`manage.py spaces add`)."
         )
     return embedder
+
+
+def embed_question(space: EmbeddingSpace, text: str) -> NDArray[np.float32]:
+    """The vector with which a question is asked in `space`, shape (dimensions,), kept in the cache.
+
+    Raises InferenceError, as `embedder_for` does.
+    """
+    embedder_for(space)
+    return embed_query_cached(space.embedder, text, space.query_instruction or None)

@@ -11,10 +11,9 @@ from time import perf_counter
 import numpy as np
 from django.core.cache import caches
 
-from documents.embedders import embedder_for
+from documents.embedders import embed_question, embedder_for
 from documents.models import Chunk, EmbeddingSpace
 from inference.base import Embedder, InferenceError
-from inference.query_cache import embed_query_cached
 from search.snippets import Span, Spans, sentences, wants_focus
 
 logger = logging.getLogger(__name__)
@@ -110,7 +109,7 @@ def _chosen_in_time(
 def _choose(
     query: str, space: EmbeddingSpace, embedder: Embedder, cuts: Sequence[_Cut]
 ) -> dict[str, Span]:
-    asked = embed_query_cached(space.embedder, query, space.query_instruction or None)
+    asked = embed_question(space, query)
     chosen: dict[str, Span] = {}
     began = perf_counter()
     for cut in cuts:

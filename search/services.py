@@ -223,15 +223,20 @@ def _depth(last: int) -> int:
     return depth
 
 
+def untuned_weights(nearest: float | None) -> dict[str, float]:
+    """What words and meaning count for in a question whose nearest passage is `nearest` close,
+    where no collection has learnt better."""
+    return adapted_weights(WEIGHTS["score"], nearest)
+
+
 def _weights(fusion: Method, retrieved: Retrieved) -> Mapping[str, float]:
     """Those that the collections learnt from judgements; else those that follow the question.
     Ranks are weighed alike."""
-    usual = WEIGHTS[fusion]
     if fusion != "score":
-        return usual
+        return WEIGHTS[fusion]
     facts = retrieved.facts.collections.values()
     return tuned_weights(
         [current_tuning(each.tuning, each.space_id) for each in facts],
         retrieved.nearest,
-        untuned=adapted_weights(usual, retrieved.nearest),
+        untuned=untuned_weights(retrieved.nearest),
     )

@@ -12,11 +12,10 @@ from django.db import connection, transaction
 from documents.models import EmbeddingSpace
 from search.evaluation.material import (
     Material,
-    Progress,
     filled_workspace,
-    nobody_watches,
     site_material,
 )
+from search.evaluation.progress import Progress, nobody_watches
 from search.evaluation.wording import make_questions, writer
 from search.query import parse_query
 from search.results import MODES, Mode, Scope

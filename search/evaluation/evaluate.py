@@ -1,11 +1,10 @@
 """Ask the questions of a set, of its own corpus or of a live collection; measure the answers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
-from typing import Any
 
 from django.utils.text import slugify
 
@@ -23,6 +22,7 @@ from documents.services import (
 from search.asked import MAX_K
 from search.evaluation.dataset import Dataset, Entry
 from search.evaluation.measures import latencies, measure
+from search.evaluation.progress import Progress, nobody_watches
 from search.fusion import Method
 from search.results import Mode, Scope
 from search.services import search, site_scope
@@ -32,13 +32,6 @@ WORKSPACE = "evaluation"
 
 #: Documents that together tell the language of those too short to tell it.
 LANGUAGE_SAMPLE = 50
-
-#: Told what is being done, how much of it is done, and of how much.
-Progress = Callable[[str, int, int], Any]
-
-
-def nobody_watches(what: str, done: int, total: int) -> None:
-    """No progress is shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,19 +19,13 @@ from documents.ingestion.loading import COLUMNS
 from documents.languages import configuration_oids
 from documents.models import Chunk, Collection, Document, EmbeddingSpace
 from documents.services import add_space, build_space_index, default_space, drop_space
+from search.evaluation.progress import Progress, nobody_watches
 
 #: Standard deviation of the noise on a unit vector, all dimensions together: a perturbed vector
 #: has a cosine of about 0.86 to its source, as two passages on one subject have.
 NOISE = 0.6
 BATCH = 10_000
 MOST_SOURCES = 5000
-
-#: Told what is being done, how much of it is done, and of how much.
-Progress = Callable[[str, int, int], Any]
-
-
-def nobody_watches(what: str, done: int, total: int) -> None:
-    """No progress is shown."""
 
 
 @dataclass(frozen=True, slots=True)

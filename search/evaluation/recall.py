@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from accounts.models import Workspace
 from search.evaluation.material import (
     Passage,
-    Progress,
     Writer,
     filled_workspace,
-    nobody_watches,
     site_material,
 )
+from search.evaluation.progress import Progress, nobody_watches
 from search.query import Query, parse_query
 from search.results import Scope
 from search.retrieval.arms import Retrieved, retrieve

@@ -8,15 +8,14 @@ from django.utils import timezone
 from common.errors import Conflict
 from documents.models import Collection, Document
 from search.evaluation.dataset import Dataset, Entry
-from search.evaluation.evaluate import Progress, nobody_watches
 from search.evaluation.learning import Learnt, Passage, Question, learn
-from search.fusion import adapted_weights
+from search.evaluation.progress import Progress, nobody_watches
 from search.passages import passages
 from search.query import parse_query
 from search.ranking import Ranked, RankingOptions, rank
 from search.results import Scope
-from search.retrieval.arms import Retrieved, retrieve
-from search.services import DEPTH, WEIGHTS, EmbedderUnavailable
+from search.retrieval.arms import retrieve
+from search.services import DEPTH, EmbedderUnavailable, untuned_weights
 
 #: Two to each fold. Fewer would only learn the questions by heart.
 LEAST_QUESTIONS = 10
@@ -118,7 +117,7 @@ def _question(
         # A document that is not there is missed all the same: a number that none has.
         grades={documents.get(key, -n): grade for n, (key, grade) in enumerate(grades.items(), 1)},
         nearest=retrieved.nearest,
-        untuned=_untuned(retrieved),
+        untuned=untuned_weights(retrieved.nearest)["lexical"],
     )
 
 
@@ -133,8 +132,3 @@ def _passage(hit: Ranked, texts: Mapping[int, str]) -> Passage:
         likeness=given.get("likeness", 0.0),
         text=texts[hit.candidate.chunk_id],
     )
-
-
-def _untuned(retrieved: Retrieved) -> float:
-    """The default weight of words for this question."""
-    return adapted_weights(WEIGHTS["score"], retrieved.nearest)["lexical"]

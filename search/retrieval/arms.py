@@ -12,7 +12,7 @@ from search.query import Query
 from search.results import ArmReport, Mode, Scope
 from search.retrieval.facts import ScopeFacts, scope_facts
 from search.retrieval.joining import closeness, on_one_scale
-from search.retrieval.spaces import SpaceQueries, space_queries
+from search.retrieval.spaces import SpaceQueries, set_index_options, space_queries
 from search.retrieval.statement import FOUND_COLUMNS, build_statement
 
 #: Chunks begin to move to a space that was not asked about once in a long while; twice in a row
@@ -195,13 +195,7 @@ def _run(
     alone = transaction.atomic() if spaces.approximate else nullcontext()
     with alone, connection.cursor() as cursor:
         if spaces.approximate:
-            cursor.execute(
-                "SELECT set_config('hnsw.ef_search', %s, true),"
-                " set_config('hnsw.iterative_scan', 'strict_order', true),"
-                " set_config('ivfflat.probes', %s, true),"
-                " set_config('ivfflat.iterative_scan', 'relaxed_order', true)",
-                [str(spaces.ef_search), str(spaces.probes)],
-            )
+            set_index_options(cursor, ef_search=spaces.ef_search, probes=spaces.probes)
         cursor.execute(statement.sql, statement.parameters)
         rows = cursor.fetchall()
     whole = next(row for row in rows if row[0] is None)

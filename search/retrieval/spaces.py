@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from django.conf import settings
@@ -9,11 +10,10 @@ from django.db import connection
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
-from documents.embedders import embedder_for
+from documents.embedders import embed_question
 from documents.ingestion.indexes import IndexState, index_states
 from documents.models import EmbeddingSpace
 from inference.base import InferenceError
-from inference.query_cache import embed_query_cached
 from search.query import Query
 from search.results import Scope
 from search.retrieval.facts import ScopeFacts
@@ -65,10 +65,10 @@ def space_queries(
         _check_vector(vector, facts)
     queries: list[SpaceQuery] = []
     error: InferenceError | None = None
-    indexes = {} if _scans_exactly(scope, facts) else _usable_indexes(facts.spaces)
+    indexes = {} if _scans_exactly(scope, facts) else usable_indexes(facts.spaces)
     for space in facts.spaces:
         try:
-            asked = vector if vector is not None else _embedded(query, space)
+            asked = vector if vector is not None else embed_question(space, query.text)
         except InferenceError as failed:
             error = failed
             continue
@@ -90,11 +90,6 @@ def space_queries(
     )
 
 
-def _embedded(query: Query, space: EmbeddingSpace) -> NDArray[np.float32]:
-    embedder_for(space)
-    return embed_query_cached(space.embedder, query.text, space.query_instruction or None)
-
-
 def _check_vector(vector: NDArray[np.float32], facts: ScopeFacts) -> None:
     if len(facts.spaces) > 1:
         names = ", ".join(space.name for space in facts.spaces)
@@ -112,7 +107,7 @@ def _check_vector(vector: NDArray[np.float32], facts: ScopeFacts) -> None:
             )
 
 
-def _usable_indexes(spaces: Sequence[EmbeddingSpace]) -> dict[int, IndexState]:
+def usable_indexes(spaces: Sequence[EmbeddingSpace]) -> dict[int, IndexState]:
     """Indexes that are there and whole; a space without one is scanned."""
     return {pk: state for pk, state in index_states(spaces).items() if state.valid}
 
@@ -128,7 +123,24 @@ def _scans_exactly(scope: Scope, facts: ScopeFacts) -> bool:
     sees_all = not scope.is_filtered and (scope.principals is None or not facts.restricted)
     if not facts.stale and (facts.chunks <= limit or sees_all):
         return facts.chunks <= limit
+    return not is_large(scope)
+
+
+def is_large(scope: Scope) -> bool:
+    """Whether the scope, as counted now, has more chunks than are scanned exactly."""
+    limit: int = settings.EXACT_SCAN_CHUNKS
     statement = scope_size_statement(scope, at_most=limit + 1)
     with connection.cursor() as cursor:
         cursor.execute(statement.sql, statement.parameters)
-        return bool(cursor.fetchone()[0] <= limit)
+        return bool(cursor.fetchone()[0] > limit)
+
+
+def set_index_options(cursor: Any, *, ef_search: int, probes: int) -> None:
+    """How far the indexes are walked, for the rest of the transaction."""
+    cursor.execute(
+        "SELECT set_config('hnsw.ef_search', %s, true),"
+        " set_config('hnsw.iterative_scan', 'strict_order', true),"
+        " set_config('ivfflat.probes', %s, true),"
+        " set_config('ivfflat.iterative_scan', 'relaxed_order', true)",
+        [str(ef_search), str(probes)],
+    )

@@ -5,17 +5,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from django.conf import settings
 from django.db import connection, transaction
 from numpy.typing import NDArray
 
-from documents.ingestion.indexes import index_states
+from documents.ingestion.indexes import IndexState
 from documents.models import EmbeddingSpace
 from documents.spaces import BINARY_CANDIDATES, BINARY_OVERSAMPLING
 from search.results import Scope
 from search.retrieval.scope import scope_conditions
-from search.retrieval.spaces import MAX_EF_SEARCH, MINIMUM_EF_SEARCH
-from search.retrieval.statement import scope_size_statement
+from search.retrieval.spaces import (
+    MAX_EF_SEARCH,
+    MINIMUM_EF_SEARCH,
+    is_large,
+    set_index_options,
+    usable_indexes,
+)
 from search.stores.matches import Match
 
 #: An item may have several passages among the nearest: more are taken than items are wanted.
@@ -47,24 +51,12 @@ def nearest_items(
 ) -> tuple[Match, ...]:
     """The `k` items in `scope` whose best passage is nearest to `vector`: never fewer than there
     are. Beyond `EXACT_SCAN_CHUNKS` the space's own metric is asked of its index."""
-    if metric == space.metric and _has_index(space) and _is_large(scope):
-        found = _nearest(vector, space=space, scope=scope, k=k, metric=metric, by_index=True)
+    index = usable_indexes([space]).get(space.pk) if metric == space.metric else None
+    if index is not None and is_large(scope):
+        found = _nearest(vector, space=space, scope=scope, k=k, metric=metric, index=index)
         if len(found) == k:
             return found
-    return _nearest(vector, space=space, scope=scope, k=k, metric=metric, by_index=False)
-
-
-def _has_index(space: EmbeddingSpace) -> bool:
-    state = index_states([space]).get(space.pk)
-    return state is not None and state.valid
-
-
-def _is_large(scope: Scope) -> bool:
-    limit = settings.EXACT_SCAN_CHUNKS
-    statement = scope_size_statement(scope, at_most=limit + 1)
-    with connection.cursor() as cursor:
-        cursor.execute(statement.sql, statement.parameters)
-        return bool(cursor.fetchone()[0] > limit)
+    return _nearest(vector, space=space, scope=scope, k=k, metric=metric, index=None)
 
 
 def _nearest(
@@ -74,14 +66,14 @@ def _nearest(
     scope: Scope,
     k: int,
     metric: str,
-    by_index: bool,
+    index: IndexState | None,
 ) -> tuple[Match, ...]:
     conditions, parameters = scope_conditions(scope)
     chunks = (
         f"documents_chunk AS chunk WHERE {space.sql.predicate}"
         f" AND chunk.embedding IS NOT NULL AND {conditions}"
     )
-    if by_index:
+    if index is not None:
         chunks = (
             f"(SELECT chunk.id, chunk.document_id, embedding FROM {chunks}"
             f" ORDER BY {space.sql.indexed_distance('%(vector)s')} LIMIT %(passages)s) AS chunk"
@@ -94,16 +86,11 @@ def _nearest(
     passages = _passages(space, k)
     asked: dict[str, Any] = {**parameters, "vector": vector, "k": k, "passages": passages}
     with transaction.atomic(), connection.cursor() as cursor:
-        if by_index:
-            cursor.execute(
-                "SELECT set_config('hnsw.ef_search', %s, true),"
-                " set_config('hnsw.iterative_scan', 'strict_order', true),"
-                " set_config('ivfflat.probes', %s, true),"
-                " set_config('ivfflat.iterative_scan', 'relaxed_order', true)",
-                [
-                    str(min(passages, MAX_EF_SEARCH)),
-                    str(space.sql.probes(index_states([space])[space.pk].rows)),
-                ],
+        if index is not None:
+            set_index_options(
+                cursor,
+                ef_search=min(passages, MAX_EF_SEARCH),
+                probes=space.sql.probes(index.rows),
             )
         cursor.execute(sql, asked)
         return tuple(_match(*row) for row in cursor.fetchall())

@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from accounts.services import current_workspace, require_editor
 from common.errors import InvalidInput, NotFound, RagsiteError
 from documents import services as documents
-from documents.embedders import embedder_for
+from documents.embedders import embed_question
 from documents.ingestion.items import Item, check_vector
 from documents.models import Collection, EmbeddingSpace
 from documents.services import Stored, StoredItem
 from documents.spaces import METRICS
 from inference.base import InferenceError
-from inference.query_cache import embed_query_cached
 from search.results import Mode, Scope
 from search.services import scope_for, search, site_scope
 from search.stores.batches import named_items
@@ -210,10 +209,8 @@ class Store:
 
     def embed(self, text: str) -> NDArray[np.float32]:
         """The vector of a question, as a search would ask it."""
-        space = self.space()
         try:
-            embedder_for(space)
-            return embed_query_cached(space.embedder, text, space.query_instruction or None)
+            return embed_question(self.space(), text)
         except InferenceError as error:
             raise _unavailable(error) from error
 
