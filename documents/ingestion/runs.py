@@ -38,7 +38,12 @@ def settle_items(
         count_on_run(run_id, **{COUNTERS[State(state)]: count})
 
 
-COUNTERS = {State.READY: "ready", State.SKIPPED: "skipped", State.FAILED: "failed"}
+COUNTERS = {
+    State.READY: "ready",
+    State.SKIPPED: "skipped",
+    State.FAILED: "failed",
+    State.CANCELLED: "cancelled",
+}
 
 
 @transaction.atomic

@@ -43,6 +43,16 @@ class Chunk(models.Model):
     start = models.PositiveBigIntegerField(help_text="Offset of the first character.")
     end = models.PositiveBigIntegerField(help_text="Offset behind the last character.")
     page = models.PositiveIntegerField(null=True, blank=True)
+    parent = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Chunks of a document with the same number are parts of one larger passage.",
+    )
+    is_current = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="False for a superseded version: readable, and searched only when asked for.",
+    )
     media_type = models.CharField(max_length=100, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
     access = ArrayField(models.CharField(max_length=80), null=True, blank=True)

@@ -44,6 +44,14 @@ class Document(TimestampedModel):
     size = models.PositiveBigIntegerField(default=0, help_text="Bytes of the source.")
 
     source_sha256 = models.CharField(max_length=64, blank=True)
+    duplicate_of = models.ForeignKey(
+        "self",
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="duplicates",
+        help_text="The first document of the collection with the same bytes.",
+    )
     content_sha256 = models.CharField(max_length=64, blank=True)
     recipe = models.CharField(
         max_length=64, blank=True, help_text="Hash of how the text was cut and embedded."
@@ -80,6 +88,8 @@ class Document(TimestampedModel):
                 condition=models.Q(status__in=["queued", "processing"]),
                 name="document_unfinished_index",
             ),
+            # Finds duplicates.
+            models.Index(fields=["collection", "source_sha256"], name="document_source_index"),
         ]
 
     def __str__(self) -> str:

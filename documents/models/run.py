@@ -24,17 +24,29 @@ class IngestionRun(TimestampedModel):
     class Policy(models.TextChoices):
         SKIP_IF_UNCHANGED = "skip_if_unchanged"
         OVERWRITE = "overwrite"
+        NEW_VERSION = "new_version"
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="runs")
     user = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
     source = models.CharField(max_length=1024, blank=True, help_text="What was asked for.")
     policy = models.CharField(max_length=20, choices=Policy, default=Policy.SKIP_IF_UNCHANGED)
+    store_once = models.BooleanField(
+        default=False, help_text="A file with the bytes of another document becomes a link to it."
+    )
     state = models.CharField(max_length=10, choices=State, default=State.RUNNING)
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    retry_of = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="retries"
+    )
     total = models.PositiveIntegerField(default=0)
     ready = models.PositiveIntegerField(default=0)
     skipped = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField(default=0)
+    cancelled = models.PositiveIntegerField(default=0)
+    duplicates = models.PositiveIntegerField(
+        default=0, help_text="Files with the bytes of another document of the collection."
+    )
     bytes = models.PositiveBigIntegerField(default=0)
     chunks = models.PositiveBigIntegerField(default=0)
     embedded = models.PositiveBigIntegerField(default=0, help_text="Chunks that were embedded.")
@@ -54,7 +66,7 @@ class IngestionRun(TimestampedModel):
     @property
     def settled(self) -> int:
         """Files whose fate is known."""
-        return self.ready + self.skipped + self.failed
+        return self.ready + self.skipped + self.failed + self.cancelled
 
     @property
     def is_finished(self) -> bool:
