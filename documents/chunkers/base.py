@@ -1,8 +1,11 @@
 """What every chunker promises: exact offsets, nothing lost, nothing above the budget."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from common.errors import RagsiteError
@@ -31,15 +34,26 @@ class TokenCounter(Protocol):
         """Tokens of `text`, special tokens not counted."""
 
 
+class Embed(Protocol):
+    """Gives the vectors of texts, as an embedder does; for chunkers that cut by meaning."""
+
+    def __call__(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Shape (len(texts), dimensions), in the order of `texts`; every row of length 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A chunk is `document.text[start:end]`; headings and page are those at its start."""
+    """A chunk is `document.text[start:end]`; headings and page are those at its start.
+
+    Spans with the same `parent` follow one another and make up one larger passage.
+    """
 
     start: int
     end: int
     token_count: int
     heading_path: tuple[str, ...] = ()
     page: int | None = None
+    parent: int | None = None
 
 
 class Chunker(Protocol):

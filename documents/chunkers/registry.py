@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from documents.chunkers.auto import AutoChunker
-from documents.chunkers.base import Chunker, ChunkerError, TokenCounter
+from documents.chunkers.base import Chunker, ChunkerError, Embed, TokenCounter
 from documents.chunkers.markdown import MarkdownChunker
 from documents.chunkers.measure import Measure, measure_for
 from documents.chunkers.recursive import RecursiveChunker
@@ -34,6 +34,7 @@ def get_chunker(
     max_tokens: int = DEFAULT_MAX_TOKENS,
     overlap: int = DEFAULT_OVERLAP,
     reserve: int = 0,
+    embed: Embed | None = None,
 ) -> Chunker:
     """The chunker `name`, counting with `counter`.
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from documents.chunkers import ChunkerError, Span, TokenCounter, get_chunker
+from documents.chunkers import ChunkerError, Embed, Span, TokenCounter, get_chunker
 from documents.ingestion.sources import CHUNK_BUNDLE_SUFFIX
 from documents.languages import detect_language
 from documents.parsers import ParsedChunk, ParsedDocument, ParseError, content_sha256, parse
 from documents.parsers.chunk_json import assemble, chunk_offsets, parse_chunk_json
 
 #: Changes when the same bytes would be cut differently, so that documents are cut anew.
-RECIPE_VERSION = 2
+RECIPE_VERSION = 3
 
 #: The context (title and headings) may take this share of what a model reads of a chunk.
 CONTEXT_SHARE = 0.25
@@ -61,6 +61,7 @@ class PreparedChunk:
     metadata: dict[str, Any]
     content_sha256: str
     language: str = ""  # ISO code where it is not the document's
+    parent: int | None = None  # the same for all parts of one larger passage
 
     @property
     def embedding_text(self) -> str:
@@ -99,10 +100,13 @@ def prepare(
     counter: TokenCounter,
     declared: dict[str, Any],
     max_bytes: int,
+    embed: Embed | None = None,
 ) -> PreparedDocument:
     """Parse `data` and cut it into chunks. Raises ParseError with the cure in its message."""
     parsed = _parse(data, name=name, declared=declared, max_bytes=max_bytes)
-    return prepare_parsed(parsed, name=name, recipe=recipe, counter=counter, declared=declared)
+    return prepare_parsed(
+        parsed, name=name, recipe=recipe, counter=counter, declared=declared, embed=embed
+    )
 
 
 def prepare_parsed(
@@ -112,8 +116,12 @@ def prepare_parsed(
     recipe: Recipe,
     counter: TokenCounter,
     declared: dict[str, Any],
+    embed: Embed | None = None,
 ) -> PreparedDocument:
-    """Cut a document that is parsed already. Raises ParseError."""
+    """Cut a document that is parsed already. `embed` serves chunkers that cut by meaning.
+
+    Raises ParseError, and whatever `embed` raises.
+    """
     title = str(declared.get("title") or parsed.title)
     language = str(
         declared.get("language")
@@ -121,7 +129,7 @@ def prepare_parsed(
         or recipe.language
         or detect_language(parsed.text, default=recipe.fallback_language)
     )
-    chunks = tuple(_chunks(parsed, title=title, recipe=recipe, counter=counter))
+    chunks = tuple(_chunks(parsed, title, recipe, counter, embed))
     if not chunks:
         raise ParseError("empty", f"{name} holds no text. Nothing of it could be found.")
     return PreparedDocument(
@@ -149,7 +157,11 @@ def _parse(data: bytes, *, name: str, declared: dict[str, Any], max_bytes: int) 
 
 
 def _chunks(
-    parsed: ParsedDocument, *, title: str, recipe: Recipe, counter: TokenCounter
+    parsed: ParsedDocument,
+    title: str,
+    recipe: Recipe,
+    counter: TokenCounter,
+    embed: Embed | None,
 ) -> Iterable[PreparedChunk]:
     if parsed.chunks:
         return _given_chunks(parsed, counter)
@@ -160,7 +172,11 @@ def _chunks(
     reserve = max(counter.count(context) for context in contexts.values()) + 1
     try:
         chunker = get_chunker(
-            recipe.chunker, counter=counter, reserve=reserve, **recipe.chunker_options
+            recipe.chunker,
+            counter=counter,
+            reserve=reserve,
+            embed=embed,
+            **recipe.chunker_options,
         )
         spans = chunker.split(parsed)
     except ChunkerError as error:
@@ -212,6 +228,7 @@ def _cut_chunk(text: str, span: Span, ordinal: int, context: str) -> PreparedChu
         summary="",
         metadata={},
         content_sha256=_digest(context, chunk),
+        parent=span.parent,
     )
 
 

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import replace
 
-from documents.chunkers import TokenCounter
+from documents.chunkers import Embed, TokenCounter
 from documents.ingestion.items import CheckedItem
 from documents.ingestion.preparing import (
     MAX_CHUNK_CHARACTERS,
@@ -16,18 +16,27 @@ from documents.parsers.metadata import readable_title
 
 
 def prepare_item(
-    item: CheckedItem, *, recipe: Recipe, counter: TokenCounter | None
+    item: CheckedItem,
+    *,
+    recipe: Recipe,
+    counter: TokenCounter | None,
+    embed: Embed | None = None,
 ) -> PreparedDocument:
     """The item as a document: cut like an uploaded text, or whole where it has its vector.
 
-    `counter` is needed for texts without vector. Raises ParseError.
+    `counter` is needed for texts without vector, `embed` to cut them by meaning. Raises ParseError.
     """
     title = str(item.declared.get("title") or readable_title(item.declared["file_name"]))
     parsed = ParsedDocument(text=item.text, media_type="text/plain", title=title)
     if item.vector is None:
         assert counter is not None
         return prepare_parsed(
-            parsed, name=item.id, recipe=recipe, counter=counter, declared=item.declared
+            parsed,
+            name=item.id,
+            recipe=recipe,
+            counter=counter,
+            declared=item.declared,
+            embed=embed,
         )
     return _prepare_whole(item, parsed, recipe, counter or _Words())
 

@@ -50,13 +50,15 @@ def prepare_for(
     collection: Collection, data: bytes, *, name: str, declared: dict[str, Any]
 ) -> PreparedDocument:
     """Parse and cut a document of `collection`. Raises ParseError."""
+    embedder = embedder_for(collection.space)
     return prepare(
         data,
         name=name,
         recipe=recipe_of(collection),
-        counter=embedder_for(collection.space).token_counter(),
+        counter=embedder.token_counter(),
         declared=declared,
         max_bytes=settings.MAX_UPLOAD_BYTES,
+        embed=embedder.embed_documents,
     )
 
 

@@ -109,12 +109,15 @@ def _prepare(
     changed: Sequence[CheckedItem], items: Sequence[Item], collection: Collection, recipe: Recipe
 ) -> list[_Ready]:
     needs_model = any(item.vector is None for item in changed)
-    counter = embedder_for(collection.space).token_counter() if needs_model else None
+    embedder = embedder_for(collection.space) if needs_model else None
+    counter = embedder.token_counter() if embedder else None
+    embed = embedder.embed_documents if embedder else None
     ready: list[_Ready] = []
     problems: list[ItemProblem] = []
     for item in changed:
         try:
-            ready.append(_Ready(item, prepare_item(item, recipe=recipe, counter=counter)))
+            prepared = prepare_item(item, recipe=recipe, counter=counter, embed=embed)
+            ready.append(_Ready(item, prepared))
         except ParseError as error:
             problems.append(_problem(item.id, items, str(error)))
     if problems:
