@@ -27,12 +27,12 @@ def lease_end() -> datetime:
 
 
 @transaction.atomic
-def claim(document_ids: Ids[int]) -> tuple[UUID, list[Document]]:
-    """Take those of the documents that wait and that nobody holds.
+def claim(document_ids: Ids[int], *, token: UUID | None = None) -> tuple[UUID, list[Document]]:
+    """Take those of the documents that wait and that nobody holds, under `token` or a new one.
 
     Rows that another transaction has locked are being taken by it: they are passed over.
     """
-    token = uuid4()
+    token = token or uuid4()
     documents = list(
         Document.objects.select_for_update(skip_locked=True, of=("self",))
         .select_related("collection__space")

@@ -37,21 +37,31 @@ def embed_new(
 ) -> Vectors:
     """Vectors by content hash for every chunk whose text is new to its document.
 
-    Batches go across documents, `concurrency` of them at a time. Raises
-    inference.base.InferenceError.
+    Raises inference.base.InferenceError.
     """
+    return embed_texts(new_texts(documents), embedder=embedder, concurrency=concurrency)
+
+
+def new_texts(documents: Sequence[tuple[int, PreparedDocument]]) -> dict[str, str]:
+    """What the model must read, by content hash: the chunks whose text is new to their document."""
     known = known_hashes([document_id for document_id, _ in documents])
-    wanted = {
+    return {
         chunk.content_sha256: chunk.embedding_text
         for document_id, document in documents
         for chunk in document.chunks
         if (document_id, chunk.content_sha256) not in known
     }
-    if not wanted:
+
+
+def embed_texts(texts: dict[str, str], *, embedder: Embedder, concurrency: int = 1) -> Vectors:
+    """Vectors under the keys of `texts`, which go to the model in batches across documents,
+    `concurrency` of them at a time. Uses no database. Raises inference.base.InferenceError.
+    """
+    if not texts:
         return {}
-    array = _embedded(embedder, list(wanted.values()), concurrency)
+    array = _embedded(embedder, list(texts.values()), concurrency)
     checked = check_vectors(array, dimensions=embedder.dimensions)
-    return dict(zip(wanted, checked, strict=True))
+    return dict(zip(texts, checked, strict=True))
 
 
 def _embedded(embedder: Embedder, texts: list[str], concurrency: int) -> NDArray[np.float32]:

@@ -1,13 +1,20 @@
-"""Ingestion inside the calling process: what commands do, with bounded memory."""
+"""Ingestion inside the calling process: what commands do, with bounded memory.
 
-from collections.abc import Callable, Iterable, Iterator
+Three stages at once: a thread parses and cuts, a thread embeds, and the caller's own loads. Only
+the last uses the database, so all of it is in the caller's connection.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db import transaction
 
 from documents.ingestion import claims, runs, stages
+from documents.ingestion.ahead import ahead
+from documents.ingestion.batches import Entry, batches, segments
 from documents.ingestion.loading import Job
 from documents.ingestion.preparing import PreparedDocument, Recipe
 from documents.ingestion.registering import register_documents
@@ -17,23 +24,37 @@ from documents.parsers import ParseError
 
 State = IngestionItem.State
 
-BATCH_FILES = 256
-BATCH_BYTES = 16 * 1024 * 1024
+#: Bytes of sources that are parsed ahead of the model, unless one alone is larger.
+PARSED_AHEAD = 16 * 1024 * 1024
+#: A small file is held as a thing too.
+BYTES_A_SOURCE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
-    """A source that was parsed and must be embedded."""
+class _Changed:
+    """A source that must be ingested, read."""
 
     source: Source
-    prepared: PreparedDocument
-    source_sha256: str
+    data: bytes
+    sha256: str
+    document: Document | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What became of it in the parser."""
+
+    document: PreparedDocument | ParseError
+    seconds: dict[str, float]
+
+
+_Ready = tuple[_Changed, PreparedDocument]
 
 
 class InlineIngestion:
-    """Takes sources through all stages, batch by batch.
+    """Takes sources through all stages.
 
-    `on_progress` is called with the run after every batch.
+    `on_progress` is called with the run whenever something has become of some of them.
     """
 
     def __init__(
@@ -43,33 +64,46 @@ class InlineIngestion:
         self.collection: Collection = run.collection
         self.recipe: Recipe = stages.recipe_of(self.collection)
         self.on_progress = on_progress
+        self._seconds: Counter[str] = Counter()
 
-    def ingest(self, sources: Iterable[Source | BrokenSource]) -> IngestionRun:
+    def ingest(self, sources: Iterable[Entry]) -> IngestionRun:
         """Work through `sources`; the run is finished when this returns.
 
         Raises inference.base.InferenceError where the model does not work.
         """
-        for batch in _batches(sources):
-            self._ingest_batch(batch)
-            self.run.refresh_from_db()
-            self.on_progress(self.run)
+        token = uuid4()
+        with claims.kept(token):
+            for segment in segments(sources):
+                groups = self._registered(self._prepared(self._changed(segment)), token)
+                for _ in stages.load_groups(groups, token=token):
+                    self._show()
+        self._note_seconds()
         stages.finish_run(self.run.id)
         self.run.refresh_from_db()
         return self.run
 
-    def _ingest_batch(self, batch: list[Source | BrokenSource]) -> None:
-        runs.count_on_run(self.run.id, total=len(batch), bytes=sum(entry.size for entry in batch))
-        known = self._known_documents([entry.key for entry in batch if isinstance(entry, Source)])
-        watch = stages.Stopwatch()
-        ready: dict[str, _Ready] = {}
-        with watch("parse"):
-            for entry in batch:
-                prepared = self._prepare(entry, known)
-                if prepared is not None:
-                    ready[prepared.source.key] = prepared
-        runs.add_timings([self.run.id], watch.seconds)
-        if ready:
-            self._embed(list(ready.values()))
+    def _show(self) -> None:
+        self._note_seconds()
+        self.run.refresh_from_db()
+        self.on_progress(self.run)
+
+    def _note_seconds(self) -> None:
+        runs.add_timings([self.run.id], dict(self._seconds))
+        self._seconds.clear()
+
+    def _changed(self, sources: Iterable[Entry]) -> Iterator[_Changed]:
+        """The sources that must be ingested; what became of the others is recorded."""
+        for batch in batches(sources):
+            size = sum(entry.size for entry in batch)
+            runs.count_on_run(self.run.id, total=len(batch), bytes=size)
+            keys = [entry.key for entry in batch if isinstance(entry, Source)]
+            known = self._known_documents(keys)
+            looked_at = [self._look_at(entry, known) for entry in batch]
+            settled = [result for result in looked_at if isinstance(result, runs.Outcome)]
+            if settled:
+                runs.record_items(self.run, settled)
+                self._show()
+            yield from (result for result in looked_at if isinstance(result, _Changed))
 
     def _known_documents(self, keys: list[str]) -> dict[str, Document]:
         documents = Document.objects.filter(
@@ -77,94 +111,83 @@ class InlineIngestion:
         )
         return {document.key: document for document in documents}
 
-    def _prepare(self, entry: Source | BrokenSource, known: dict[str, Document]) -> _Ready | None:
-        """The parsed source; None where it is broken or unchanged, which is recorded."""
+    def _look_at(self, entry: Entry, known: dict[str, Document]) -> _Changed | runs.Outcome:
         if isinstance(entry, Source):
             entry = checked_key(entry)
         if isinstance(entry, BrokenSource):
-            runs.record_item(
-                self.run, entry, state=State.FAILED, code=entry.code, reason=entry.reason
-            )
-            return None
+            return runs.failure(entry, entry.code, entry.reason)
         document = known.get(entry.key)
         try:
             data = entry.read()
-            digest = sha256(data)
-            recipe = self.recipe.digest(entry.declared)
-            if document is not None and document.is_unchanged(self.run.policy, digest, recipe):
-                runs.record_item(self.run, entry, state=State.SKIPPED, document=document)
-                return None
-            prepared = stages.prepare_for(
-                self.collection, data, name=entry.name, declared=entry.declared
-            )
-            return _Ready(entry, prepared, digest)
-        except ParseError as error:
-            runs.record_item(
-                self.run,
-                entry,
-                state=State.FAILED,
-                code=error.code,
-                reason=str(error),
-                document=document,
-            )
         except OSError as error:
-            runs.record_item(
-                self.run,
-                entry,
-                state=State.FAILED,
-                code="unreadable",
-                reason=f"{entry.name} cannot be read: {error.strerror}. Check its permissions.",
-                document=document,
-            )
-        return None
+            reason = f"{entry.name} cannot be read: {error.strerror}. Check its permissions."
+            return runs.failure(entry, "unreadable", reason, document)
+        digest = sha256(data)
+        recipe = self.recipe.digest(entry.declared)
+        if document is not None and document.is_unchanged(self.run.policy, digest, recipe):
+            return runs.Outcome(entry, state=State.SKIPPED, document=document)
+        return _Changed(entry, data, digest, document)
 
-    def _embed(self, ready: list[_Ready]) -> None:
-        token, documents = self._register(ready)
-        jobs = [
-            Job(
-                document=documents[entry.source.key],
-                prepared=entry.prepared,
-                digest=self.recipe.digest(entry.source.declared),
-                source_sha256=entry.source_sha256,
-            )
-            for entry in ready
-            if entry.source.key in documents
-        ]
-        with claims.kept(token):
-            for group in stages.grouped(jobs):
-                stages.embed_and_load(group, token=token)
-                self.run.refresh_from_db()
-                self.on_progress(self.run)
+    def _prepared(self, changed: Iterable[_Changed]) -> Iterator[_Ready]:
+        """Parsed and cut ahead of the caller; failures are recorded."""
+        for entry, prepared in ahead(self._prepare, changed, room=PARSED_AHEAD, size=_weight):
+            self._seconds.update(prepared.seconds)
+            if isinstance(prepared.document, ParseError):
+                error = prepared.document
+                outcome = runs.failure(entry.source, error.code, str(error), entry.document)
+                runs.record_item(self.run, outcome)
+            else:
+                yield entry, prepared.document
+
+    def _prepare(self, changed: _Changed) -> _Prepared:
+        """Runs beside the caller: uses no database."""
+        watch = stages.Stopwatch()
+        document: PreparedDocument | ParseError
+        try:
+            with watch("parse"):
+                document = stages.prepare_for(
+                    self.collection,
+                    changed.data,
+                    name=changed.source.name,
+                    declared=changed.source.declared,
+                )
+        except ParseError as error:
+            document = error
+        return _Prepared(document, watch.seconds)
+
+    def _registered(self, ready: Iterable[_Ready], token: UUID) -> Iterator[Sequence[Job]]:
+        """Claimed jobs with a row and an open item each, about GROUP_CHUNKS chunks at a time."""
+        group: list[_Ready] = []
+        chunks = 0
+        for entry in ready:
+            group.append(entry)
+            chunks += len(entry[1].chunks)
+            if chunks >= stages.GROUP_CHUNKS or len(group) >= stages.GROUP_CHUNKS:
+                yield from stages.grouped(self._register(group, token))
+                group, chunks = [], 0
+        if group:
+            yield from stages.grouped(self._register(group, token))
 
     @transaction.atomic
-    def _register(self, ready: list[_Ready]) -> tuple[UUID, dict[str, Document]]:
-        """Rows for the documents, claimed, with an open item each on this run."""
-        sources = [entry.source for entry in ready]
+    def _register(self, ready: Sequence[_Ready], token: UUID) -> list[Job]:
+        sources = [changed.source for changed, _ in ready]
         registered = register_documents(
             self.collection, sources, run=self.run, state=State.EMBEDDING
         )
         ids = [document.id for document in registered.values()]
-        token, documents = claims.claim(ids)
-        return token, {document.key: document for document in documents}
+        _, documents = claims.claim(ids, token=token)
+        by_key = {document.key: document for document in documents}
+        return [
+            Job(
+                document=by_key[changed.source.key],
+                prepared=prepared,
+                digest=self.recipe.digest(changed.source.declared),
+                source_sha256=changed.sha256,
+            )
+            for changed, prepared in ready
+            if changed.source.key in by_key
+        ]
 
 
-def _batches(
-    sources: Iterable[Source | BrokenSource],
-) -> Iterator[list[Source | BrokenSource]]:
-    """A key that comes twice comes in two batches: the later one replaces the earlier, as it would
-    in two runs."""
-    batch: list[Source | BrokenSource] = []
-    size = 0
-    keys: set[str] = set()
-    for source in sources:
-        is_full = len(batch) >= BATCH_FILES or size + source.size > BATCH_BYTES
-        key = source.key if isinstance(source, Source) else ""
-        if batch and (is_full or key in keys):
-            yield batch
-            batch, size, keys = [], 0, set()
-        batch.append(source)
-        size += source.size
-        if key:
-            keys.add(key)
-    if batch:
-        yield batch
+def _weight(changed: _Changed) -> int:
+    return max(changed.source.size, BYTES_A_SOURCE)

@@ -67,8 +67,16 @@ class Job:
     source_sha256: str
 
 
-class SpaceChanged(Exception):
+class StaleVectors(Exception):
+    """The tables changed since the vectors were made: other ones are needed."""
+
+
+class SpaceChanged(StaleVectors):
     """A collection is being re-embedded: its new chunks need vectors of another model."""
+
+
+class VectorsMissing(StaleVectors):
+    """A chunk whose vector was to be kept is gone: its text must be embedded after all."""
 
 
 @transaction.atomic
@@ -77,8 +85,9 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
 
     A document whose claim is not `token` any more is passed over: somebody else has it. Chunks
     whose text did not change keep their id and vector; all others are replaced. Readers see the
-    old or the new document, because all of it is one transaction. Raises SpaceChanged, and loads
-    nothing, where the vectors were made for a space that a collection has left meanwhile.
+    old or the new document, because all of it is one transaction. Raises StaleVectors, and loads
+    nothing, where the vectors were made for a space that a collection has left meanwhile, or a
+    chunk that had one is gone.
     """
     _check_spaces(jobs)
     held = set(
@@ -89,6 +98,8 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     )
     mine = [job for job in jobs if job.document.id in held]
     new = _keep_unchanged(mine)
+    if any(chunk.content_sha256 not in vectors for _, chunk in new):
+        raise VectorsMissing
     rows = [_row(job, chunk, vectors) for job, chunk in new]
     if rows:
         copy_rows("documents_chunk", COLUMNS, rows)

@@ -1,11 +1,11 @@
 """What became of a run's files, counted in the transaction in which it became so."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from documents.ingestion.sources import BrokenSource, Source
@@ -23,19 +23,31 @@ class Loaded:
     tokens: int
 
 
+class RunCancelled(Exception):
+    """Somebody cancelled the run: nothing may be added to it."""
+
+
 def settle_items(
     document_ids: Iterable[int], *, state: str, error_code: str = "", error: str = ""
 ) -> None:
     """Give every open item of these documents its final state, and count it on its run."""
-    items = IngestionItem.objects.filter(
-        document_id__in=list(document_ids), state__in=IngestionItem.ACTIVE
-    )
-    locked = list(items.select_for_update().order_by("id").values_list("id", "run_id"))
+    items = IngestionItem.objects.filter(document_id__in=list(document_ids))
+    settle(items, state=state, error_code=error_code, error=error)
+
+
+def settle(
+    items: QuerySet[IngestionItem], *, state: str, error_code: str = "", error: str = ""
+) -> list[int]:
+    """The same for those of `items` that are open; returns the ids of their runs."""
+    still_open = items.filter(state__in=IngestionItem.ACTIVE)
+    locked = list(still_open.select_for_update().order_by("id").values_list("id", "run_id"))
     IngestionItem.objects.filter(id__in=[item_id for item_id, _ in locked]).update(
         state=state, error_code=error_code, error=error
     )
-    for run_id, count in Counter(run_id for _, run_id in locked).items():
+    counts = sorted(Counter(run_id for _, run_id in locked).items())
+    for run_id, count in counts:  # in one order, so that two cannot wait for each other
         count_on_run(run_id, **{COUNTERS[State(state)]: count})
+    return [run_id for run_id, _ in counts]
 
 
 COUNTERS = {
@@ -46,28 +58,48 @@ COUNTERS = {
 }
 
 
-@transaction.atomic
-def record_item(
-    run: IngestionRun,
-    entry: Source | BrokenSource,
-    *,
-    state: str,
-    code: str = "",
-    reason: str = "",
-    document: Document | None = None,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Outcome:
     """An item whose fate is known at once."""
-    IngestionItem.objects.create(
-        workspace_id=run.workspace_id,
-        run=run,
-        document=document,
-        name=entry.name[:1024],
-        size=entry.size,
-        state=state,
-        error_code=code,
-        error=reason,
+
+    entry: Source | BrokenSource
+    state: str
+    code: str = ""
+    reason: str = ""
+    document: Document | None = None
+
+
+def failure(
+    entry: Source | BrokenSource, code: str, reason: str, document: Document | None = None
+) -> Outcome:
+    """An item that failed."""
+    return Outcome(entry, state=State.FAILED, code=code, reason=reason, document=document)
+
+
+def record_item(run: IngestionRun, outcome: Outcome) -> None:
+    """One item, in its final state."""
+    record_items(run, [outcome])
+
+
+@transaction.atomic
+def record_items(run: IngestionRun, outcomes: Sequence[Outcome]) -> None:
+    """Items in their final states, and what they count on the run. Raises RunCancelled."""
+    hold_open(run.id)
+    IngestionItem.objects.bulk_create(
+        IngestionItem(
+            workspace_id=run.workspace_id,
+            run=run,
+            document=outcome.document,
+            name=outcome.entry.name[:1024],
+            size=outcome.entry.size,
+            state=outcome.state,
+            error_code=outcome.code,
+            error=outcome.reason,
+        )
+        for outcome in outcomes
     )
-    count_on_run(run.id, **{COUNTERS[State(state)]: 1})
+    counts = Counter(COUNTERS[State(outcome.state)] for outcome in outcomes)
+    count_on_run(run.id, **counts)
 
 
 def mark_items(document_ids: Iterable[int], *, state: str) -> None:
@@ -75,6 +107,20 @@ def mark_items(document_ids: Iterable[int], *, state: str) -> None:
     IngestionItem.objects.filter(
         document_id__in=list(document_ids), state__in=IngestionItem.ACTIVE
     ).update(state=state)
+
+
+def hold_open(run_id: int) -> None:
+    """Keep the run from being cancelled until the transaction ends; raises RunCancelled."""
+    run = IngestionRun.objects.select_for_update(no_key=True).get(id=run_id)
+    if run.cancel_requested_at is not None:
+        raise RunCancelled
+
+
+@transaction.atomic
+def expect(run_id: int, *, total: int, size: int) -> None:
+    """More files, of `size` bytes together, are to come. Raises RunCancelled."""
+    hold_open(run_id)
+    count_on_run(run_id, total=total, bytes=size)
 
 
 def count_on_run(run_id: int, **increments: int) -> None:
@@ -94,7 +140,7 @@ def count_loaded(loaded: Mapping[int, Loaded]) -> None:
     for run_id, document_id in waiting.values_list("run_id", "document_id").distinct():
         if document_id is not None:
             sums[run_id].append(loaded[document_id])
-    for run_id, sizes in sums.items():
+    for run_id, sizes in sorted(sums.items()):
         count_on_run(
             run_id,
             chunks=sum(size.chunks for size in sizes),
@@ -126,15 +172,18 @@ def finish_if_settled(run_id: int) -> bool:
 
 
 def end(run: IngestionRun) -> None:
-    """Write a run's final state."""
-    if run.failed == 0:
+    """Write a run's final state. Of a cancelled one, what was not begun counts as cancelled."""
+    if run.cancelled or run.cancel_requested_at is not None:
+        run.state = IngestionRun.State.CANCELLED
+        run.cancelled = max(run.total - run.ready - run.skipped - run.failed, 0)
+    elif run.failed == 0:
         run.state = IngestionRun.State.SUCCEEDED
     elif run.ready + run.skipped > 0:
         run.state = IngestionRun.State.PARTIAL
     else:
         run.state = IngestionRun.State.FAILED
     run.finished_at = timezone.now()
-    run.save(update_fields=["state", "finished_at", "updated_at"])
+    run.save(update_fields=["state", "cancelled", "finished_at", "updated_at"])
 
 
 def open_runs(document_ids: Iterable[int]) -> list[int]:

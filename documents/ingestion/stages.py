@@ -3,9 +3,9 @@
 Each takes document ids, claims what still waits, and may be run twice or killed at any line.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from time import perf_counter
 from typing import Any
@@ -16,8 +16,9 @@ from django.db import transaction
 
 from documents.embedders import embedder_for
 from documents.ingestion import claims, runs, statistics
-from documents.ingestion.embedding import embed_new
-from documents.ingestion.loading import Job, SpaceChanged, load
+from documents.ingestion.ahead import ahead
+from documents.ingestion.embedding import Vectors, embed_texts, new_texts
+from documents.ingestion.loading import Job, StaleVectors, load
 from documents.ingestion.preparing import (
     PreparedDocument,
     Recipe,
@@ -32,6 +33,8 @@ from inference.base import InferenceError, InvalidVector
 
 #: Documents are loaded in groups of about this many chunks, so that progress shows.
 GROUP_CHUNKS = 512
+#: Groups that the model may be ahead of the loading.
+GROUPS_AHEAD = 3
 
 
 def recipe_of(collection: Collection) -> Recipe:
@@ -65,8 +68,8 @@ def prepare_for(
 class Stopwatch:
     """Seconds a stage, summed."""
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+    def __init__(self, seconds: dict[str, float] | None = None) -> None:
+        self.seconds = seconds or {}
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
@@ -153,8 +156,8 @@ def embed_documents(document_ids: Sequence[int]) -> None:
         if document.id in staged and not _gave_up(document, token)
     ]
     with claims.kept(token):
-        for group in grouped(jobs):
-            embed_and_load(group, token=token)
+        for _ in load_groups(grouped(jobs), token=token):
+            pass
     _finish_runs(document_ids)
 
 
@@ -176,32 +179,73 @@ def grouped(jobs: Sequence[Job]) -> Iterator[list[Job]]:
         yield group
 
 
-def embed_and_load(jobs: Sequence[Job], *, token: UUID) -> None:
-    """Embed what is new in the jobs' documents and load them.
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Documents of one space, and the texts of theirs that have no vector yet."""
 
-    A model that answers with an unusable vector fails the document that it is for, not its
-    neighbours. Raises InferenceError where the model does not work at all.
+    jobs: Sequence[Job]
+    texts: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Embedded:
+    """What the model made of a group's texts, in how many seconds."""
+
+    vectors: Vectors | InvalidVector
+    seconds: float
+
+
+def load_groups(groups: Iterable[Sequence[Job]], *, token: UUID) -> Iterator[Sequence[Job]]:
+    """Embed and load group after group; yields each when that is done.
+
+    While a group is loaded, the model works on the next. One that answers with an unusable vector
+    fails the document that it is for, not its neighbours. Raises InferenceError where the model
+    does not work at all.
     """
-    watch = Stopwatch()
-    embedder = embedder_for(jobs[0].document.collection.space)
-    documents = [(job.document.id, job.prepared) for job in jobs]
+    for group, embedded in ahead(_embed, map(_group, groups), room=GROUPS_AHEAD):
+        _load(group, embedded, token=token)
+        yield group.jobs
+
+
+def _embed_and_load(jobs: Sequence[Job], *, token: UUID) -> None:
+    group = _group(jobs)
+    _load(group, _embed(group), token=token)
+
+
+def _group(jobs: Sequence[Job]) -> _Group:
+    return _Group(jobs, new_texts([(job.document.id, job.prepared) for job in jobs]))
+
+
+def _embed(group: _Group) -> _Embedded:
+    """Runs beside a transaction of the caller's: uses no database."""
+    started = perf_counter()
+    embedder = embedder_for(group.jobs[0].document.collection.space)
+    vectors: Vectors | InvalidVector
     try:
-        with watch("embed"):
-            vectors = embed_new(documents, embedder=embedder)
+        vectors = embed_texts(group.texts, embedder=embedder)
     except InvalidVector as error:
+        vectors = error
+    return _Embedded(vectors, perf_counter() - started)
+
+
+def _load(group: _Group, embedded: _Embedded, *, token: UUID) -> None:
+    jobs, vectors = group.jobs, embedded.vectors
+    if isinstance(vectors, InvalidVector):
         if len(jobs) == 1:
-            fail([jobs[0].document.id], code="invalid_vector", message=str(error), token=token)
+            reason = str(vectors)
+            fail([jobs[0].document.id], code="invalid_vector", message=reason, token=token)
             return
         for job in jobs:
-            embed_and_load([job], token=token)
+            _embed_and_load([job], token=token)
         return
+    watch = Stopwatch({"embed": embedded.seconds})
     run_ids = runs.open_runs([job.document.id for job in jobs])
     try:
         with watch("load"):
             load(jobs, vectors, token=token)
-    except SpaceChanged:
-        for group in grouped([_as_of_now(job) for job in jobs]):
-            embed_and_load(group, token=token)
+    except StaleVectors:
+        for again in grouped([_as_of_now(job) for job in jobs]):
+            _embed_and_load(again, token=token)
         return
     runs.add_timings(run_ids, watch.seconds)
 
@@ -258,8 +302,10 @@ def _finish_runs(document_ids: Sequence[int]) -> None:
 def finish_run(run_id: int) -> None:
     """End the run if all its files are settled, and count the collection's words."""
     if runs.finish_if_settled(run_id):
-        collection = Collection.objects.get(runs=run_id)
-        statistics.refresh_after_run(collection)
+        watch = Stopwatch()
+        with watch("index"):
+            statistics.refresh_after_run(Collection.objects.get(runs=run_id))
+        runs.add_timings([run_id], watch.seconds)
 
 
 def report_outage(document_ids: Sequence[int], error: InferenceError) -> None:

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from common.errors import Conflict, NotFound
 from documents.embedders import embedder_for
 from documents.ingestion import claims, runs, stages
-from documents.ingestion.embedding import Vectors, embed_new, known_hashes
+from documents.ingestion.embedding import Vectors, embed_new
 from documents.ingestion.items import (
     CheckedItem,
     InvalidItems,
@@ -16,7 +16,7 @@ from documents.ingestion.items import (
     ItemProblem,
     check_items,
 )
-from documents.ingestion.loading import Job, SpaceChanged, load
+from documents.ingestion.loading import Job, StaleVectors, load
 from documents.ingestion.locks import share_collections
 from documents.ingestion.preparing import PreparedDocument, Recipe
 from documents.ingestion.preparing_items import prepare_item
@@ -28,10 +28,6 @@ from inference.base import InvalidVector
 
 #: Somebody else changing the same items, or the collection its space, once is bad luck.
 TRIES = 5
-
-
-class Contended(Exception):
-    """A chunk that was to be kept is gone: its text must be embedded after all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +67,7 @@ def write_items(collection: Collection, items: Sequence[Item], *, concurrency: i
         vectors = _embed(ready, items, known, collection, concurrency)
         try:
             written = _load(collection, ready, vectors, recipe)
-        except (SpaceChanged, Contended):
+        except StaleVectors:
             continue
         except IntegrityError:
             _as_of_now(collection)  # it may have been deleted just now
@@ -190,7 +186,6 @@ def _load(
         )
         for document in documents
     ]
-    _require_vectors(jobs, vectors)
     load(jobs, vectors, token=token)
     return Written(
         changed=(),
@@ -212,12 +207,3 @@ def _sources(entries: Iterable[_Ready]) -> list[Source]:
         )
         for entry in entries
     ]
-
-
-def _require_vectors(jobs: Sequence[Job], vectors: Vectors) -> None:
-    kept = known_hashes([job.document.id for job in jobs])
-    for job in jobs:
-        for chunk in job.prepared.chunks:
-            digest = chunk.content_sha256
-            if digest not in vectors and (job.document.id, digest) not in kept:
-                raise Contended

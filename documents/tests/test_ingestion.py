@@ -246,7 +246,7 @@ def test_a_claim_that_ended_can_be_taken_and_its_first_holder_loads_nothing(
     )
     Document.objects.update(claimed_until=timezone.now() - timezone.timedelta(seconds=1))
     claims.claim([document.id])
-    stages.embed_and_load([job], token=token)
+    list(stages.load_groups([[job]], token=token))
     assert not Chunk.objects.exists()
 
 
