@@ -1,7 +1,7 @@
 """The classes and functions of source code, with where they begin and end."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -10,6 +10,7 @@ from itertools import pairwise
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
 from documents.parsers.code_grammars import GRAMMARS, LINE_PATTERNS
+from documents.parsers.sql_statements import Statement, statements
 
 #: A tree takes some twenty times the memory of its source; longer files are data or generated.
 MAX_CHARACTERS = 4_000_000
@@ -31,6 +32,7 @@ _LEADING = frozenset(
         "attribute_item", "decorator",
     }
 )  # fmt: skip
+_ROUTINES = frozenset({"function", "procedure", "trigger"})
 _RECEIVER = re.compile(r"(\w+)(?:\[[^\[\]]*\])?\s*,?\s*\)\Z")
 _CLOSING = re.compile(r"[ \t]*[;,]?[ \t]*(?=\n|\Z)")
 
@@ -62,6 +64,8 @@ def code_blocks(text: str, language: str) -> list[CodeBlock]:
         return []
     if language in GRAMMARS:
         return _nested(_parsed_blocks(text, language))
+    if language == "sql":
+        return sql_blocks(list(statements(text)))
     pattern = LINE_PATTERNS.get(language)
     return _line_blocks(text, pattern) if pattern else []
 
@@ -166,6 +170,24 @@ def _nested(blocks: Iterable[CodeBlock]) -> list[CodeBlock]:
         around.append(block)
         kept.append(replace(block, level=len(around)))
     return kept
+
+
+def sql_blocks(script: Sequence[Statement]) -> list[CodeBlock]:
+    """What a script defines: statements about one thing that follow one another are one block."""
+    blocks: list[CodeBlock] = []
+    for statement in script:
+        last = blocks[-1] if blocks else None
+        # The body of a procedure is full of statements, and its end is a dialect's own affair.
+        goes_on = last and (
+            last.name == statement.name or (last.kind in _ROUTINES and not statement.is_ddl)
+        )
+        if last and goes_on:
+            blocks[-1] = replace(last, end=statement.end)
+        elif statement.kind:
+            blocks.append(
+                CodeBlock(statement.start, statement.end, statement.name, statement.kind, 1)
+            )
+    return blocks
 
 
 def _line_blocks(text: str, pattern: re.Pattern[str]) -> list[CodeBlock]:

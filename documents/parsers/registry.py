@@ -10,6 +10,9 @@ from documents.parsers.base import (
     Parser,
 )
 from documents.parsers.chunk_json import CHUNK_JSON, ChunkJsonParser, is_chunk_json_name
+from documents.parsers.code import CODE_PARSERS
+from documents.parsers.code_languages import language_of_file_name
+from documents.parsers.csv import CsvParser
 from documents.parsers.html import HtmlParser
 from documents.parsers.markdown import MarkdownParser
 from documents.parsers.normalise import decode_text
@@ -22,6 +25,7 @@ from documents.parsers.sniff import (
     is_pdf,
     text_but_no_prose,
 )
+from documents.parsers.sql import SqlParser
 
 PARSERS: tuple[Parser, ...] = (
     PlainParser(),
@@ -29,6 +33,9 @@ PARSERS: tuple[Parser, ...] = (
     HtmlParser(),
     PdfParser(),
     ChunkJsonParser(),
+    CsvParser(),
+    SqlParser(),
+    *CODE_PARSERS,
 )
 
 _BY_MEDIA_TYPE = {media_type: parser for parser in PARSERS for media_type in parser.media_types}
@@ -79,6 +86,8 @@ def _detect(data: bytes, name: str) -> Kind:
 
 
 def _by_suffix(name: str) -> Kind:
+    if language := language_of_file_name(name):
+        return Kind(language.media_type, "a text file")
     parser = _BY_SUFFIX.get(_suffix(name))
     media_type = parser.media_types[0] if parser else "text/plain"
     return Kind(media_type if media_type.startswith("text/") else "text/plain", "a text file")

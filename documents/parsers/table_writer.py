@@ -19,28 +19,26 @@ def table_blocks(
     A row that is too long for that, or whose cells have several lines, becomes a list of its
     filled cells, `- column: value`, under `Row N`; `first_row` is the number of the first.
     Columns without a name, and cells behind the header, are called `Column N`. Rows without a
-    filled cell give nothing. Memory: one block.
+    filled cell give nothing; where there is none, the header stands alone. Memory: one block.
     """
     names = _Names(header)
     block: list[list[str]] = []
-    size = 0
-    for number, row in enumerate(rows, start=first_row):
-        cells = _trimmed(row)
-        length = _length(cells)
-        overhead = names.length(len(cells))
-        if not cells or overhead + length > BLOCK_CHARACTERS or _has_lines(cells):
-            if block:
-                yield _pipe_table(names, block)
-                block, size = [], 0
-            if cells:
-                yield _record(names, cells, number)
+    size, is_empty = 0, True
+    for number, cells in enumerate(map(_trimmed, rows), start=first_row):
+        if not cells:
             continue
-        if block and overhead + size + length > BLOCK_CHARACTERS:
+        is_empty = False
+        overhead, length = names.length(len(cells)), _length(cells)
+        is_long = overhead + length > BLOCK_CHARACTERS or _has_lines(cells)
+        if block and (is_long or overhead + size + length > BLOCK_CHARACTERS):
             yield _pipe_table(names, block)
             block, size = [], 0
-        block.append(cells)
-        size += length
-    if block:
+        if is_long:
+            yield _record(names, cells, number)
+        else:
+            block.append(cells)
+            size += length
+    if block or (is_empty and any(header)):
         yield _pipe_table(names, block)
 
 
@@ -49,14 +47,17 @@ class _Names:
 
     def __init__(self, header: Sequence[str]) -> None:
         self._names = [" ".join(name.split()) for name in header]
+        self._lengths: dict[int, int] = {}
 
     def upto(self, width: int) -> list[str]:
         return [self[index] for index in range(max(width, len(self._names)))]
 
     def length(self, width: int) -> int:
         """Of the header and the line below it, for rows of `width` cells."""
-        names = self.upto(width)
-        return _length(names) + _length(["-"] * len(names))
+        width = max(width, len(self._names))
+        if width not in self._lengths:
+            self._lengths[width] = _length(self.upto(width)) + _length(["-"] * width)
+        return self._lengths[width]
 
     def __getitem__(self, index: int) -> str:
         name = self._names[index] if index < len(self._names) else ""
@@ -80,7 +81,7 @@ def _has_lines(cells: Sequence[str]) -> bool:
 
 
 def _pipe_table(names: _Names, rows: Sequence[Sequence[str]]) -> str:
-    header = names.upto(max(map(len, rows)))
+    header = names.upto(max(map(len, rows), default=0))
     filled = ([*row, *[""] * (len(header) - len(row))] for row in rows)
     # One dash is enough, and each one more would be a token of every block.
     return "\n".join(map(_line, [header, ["-"] * len(header), *filled]))

@@ -1,0 +1,115 @@
+"""A SQL script's statements, and which table or other object each of them defines."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+#: Whatever opens a string, a quoted name or a comment runs to its end, or to that of the text.
+_TOKEN = re.compile(
+    r"""
+      '(?:[^'\\]|\\.|'')*+(?:'|\Z)
+    | "(?:[^"]|"")*+(?:"|\Z)
+    | `[^`]*+(?:`|\Z)
+    | \$(?P<tag>(?:[A-Za-z_]\w{0,60})?)\$.*?(?:\$(?P=tag)\$|\Z)
+    | --[^\n]*+
+    | ^[ \t]*+\#[^\n]*+
+    | /\*.*?(?:\*/|\Z)
+    | (?P<open>\()
+    | (?P<close>\))
+    | (?P<end>;[ \t]*+(?:--[^\n]*+)?(?:\s*+^GO[ \t]*$)?)
+    | ^(?P<go>GO)[ \t]*$
+    | ^(?P<begin>CREATE)\b
+    """,
+    re.X | re.S | re.M | re.I,
+)
+_COMMENTS = re.compile(r"(?:\s++|--[^\n]*+|/\*.*?(?:\*/|\Z)|^[ \t]*+\#[^\n]*+)*+", re.S | re.M)
+
+_PART = r"""(?:"(?:[^"]|"")+"|`[^`]+`|\[[^\]\n]+\]|[\w$@\#]+)"""
+_NAME = rf"(?P<name>{_PART}(?:\s*\.\s*{_PART}){{0,3}})"
+_IF = r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:ONLY\s+)?"
+_DEFINES = re.compile(
+    rf"""
+      CREATE\s+(?:OR\s+(?:REPLACE|ALTER)\s+)?(?:\w+(?:=\S+)?\s+){{0,4}}?
+          (?P<kind>TABLE|VIEW|FUNCTION|PROCEDURE|TRIGGER|TYPE|SEQUENCE|SCHEMA|DOMAIN)\s+{_IF}{_NAME}
+    | CREATE\s+(?:\w+\s+){{0,3}}?(?P<index>INDEX)\s[^;]{{0,300}}?\bON\s+{_IF}(?P<indexed>{_PART}
+          (?:\s*\.\s*{_PART}){{0,3}})
+    | ALTER\s+(?P<altered>TABLE|VIEW)\s+{_IF}(?P<subject>{_PART}(?:\s*\.\s*{_PART}){{0,3}})
+    | COMMENT\s+ON\s+(?P<commented>TABLE|VIEW|COLUMN)\s+
+          (?P<described>{_PART}(?:\s*\.\s*{_PART}){{0,3}})
+    """,
+    re.X | re.I,
+)
+_OTHER_DDL = re.compile(
+    r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|SET|USE|BEGIN|COMMIT|PRAGMA|DELIMITER)\b", re.I
+)
+_QUOTES = str.maketrans("", "", '"`[]')
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`text[start:end]`, with the comments before it. `kind` is such as "table", empty for one
+    that defines nothing; `name` is the table or object, with its schema, without quotes."""
+
+    start: int
+    end: int
+    kind: str
+    name: str
+    is_ddl: bool
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """In order, in linear time; between them are comments and white space only."""
+    for start, end in _extents(text):
+        begin = _COMMENTS.match(text, start, end)
+        head = begin.end() if begin else start
+        if head < end:
+            kind, name = _defined(text, head, end)
+            is_ddl = bool(kind) or _OTHER_DDL.match(text, head, end) is not None
+            yield Statement(start, end, kind, name, is_ddl)
+
+
+def _extents(text: str) -> Iterator[tuple[int, int]]:
+    start, depth = 0, 0
+    for token in _TOKEN.finditer(text):
+        match token.lastgroup:
+            case "open":
+                depth += 1
+            case "close":
+                depth = max(0, depth - 1)
+            case "end" | "go":
+                yield _trimmed(text, start, token.end())
+                start, depth = token.end(), 0
+            case "begin" if depth == 0 and _is_spoken(text, start, token.start()):
+                yield _trimmed(text, start, token.start())
+                start = token.start()
+    yield _trimmed(text, start, len(text))
+
+
+def _is_spoken(text: str, start: int, end: int) -> bool:
+    """Whether there is more than comments."""
+    comments = _COMMENTS.match(text, start, end)
+    return comments is not None and comments.end() < end
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    shown = text[start:end]
+    return start + len(shown) - len(shown.lstrip()), end - (len(shown) - len(shown.rstrip()))
+
+
+def _defined(text: str, start: int, end: int) -> tuple[str, str]:
+    match = _DEFINES.match(text, start, end)
+    if match is None:
+        return "", ""
+    if match["kind"]:
+        return match["kind"].lower(), _plain(match["name"])
+    if match["indexed"]:
+        return "index", _plain(match["indexed"])
+    if match["subject"]:
+        return "alter", _plain(match["subject"])
+    name = _plain(match["described"])
+    is_column = match["commented"].upper() == "COLUMN"
+    return "comment", name.rpartition(".")[0] if is_column else name
+
+
+def _plain(name: str) -> str:
+    return ".".join(part.strip() for part in name.translate(_QUOTES).split("."))
