@@ -16,13 +16,13 @@ from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from documents.ingestion import claims, indexes, reembedding, stages, statistics
+from documents.ingestion import cancelling, claims, indexes, reembedding, runs, stages, statistics
 from documents.ingestion.reembedding import Cursor
 from documents.models import (
     Collection,
     Document,
     EmbeddingSpace,
-    IngestionItem,
+    IngestionRun,
     Reembedding,
     StagedDocument,
 )
@@ -130,12 +130,20 @@ def _interrupt(document_ids: Sequence[int]) -> None:
             message="The command that ingested it was stopped. Run it again: what is ready is"
             " skipped.",
         )
+        for run_id in runs.open_runs(document_ids):
+            stages.finish_run(run_id)
 
 
 def _close_runs() -> None:
-    """End runs whose files are all settled but whose worker died before it could say so."""
-    open_items = IngestionItem.objects.filter(run__finished_at=None)
-    for run_id in set(open_items.values_list("run_id", flat=True)):
+    """End runs that somebody died over before it could say so: all settled, or cancelled.
+
+    Those that nothing has happened to for a lease: a command that looks for more files has none
+    open either.
+    """
+    silent = IngestionRun.objects.filter(finished_at=None, updated_at__lt=_one_lease_ago())
+    for run_id in silent.exclude(cancel_requested_at=None).values_list("id", flat=True):
+        cancelling.carry_out(run_id)
+    for run_id in silent.filter(items__isnull=False).values_list("id", flat=True).distinct():
         stages.finish_run(run_id)
 
 

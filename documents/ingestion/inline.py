@@ -6,19 +6,22 @@ the last uses the database, so all of it is in the caller's connection.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.db import transaction
 
 from documents.ingestion import claims, runs, stages
 from documents.ingestion.ahead import ahead
 from documents.ingestion.batches import Entry, batches, segments
+from documents.ingestion.contents import Content, content_of
 from documents.ingestion.loading import Job
 from documents.ingestion.preparing import PreparedDocument, Recipe
 from documents.ingestion.registering import register_documents
-from documents.ingestion.sources import BrokenSource, Source, checked_key, sha256
+from documents.ingestion.sources import BrokenSource, Source, checked_key
 from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.parsers import ParseError
 
@@ -35,8 +38,7 @@ class _Changed:
     """A source that must be ingested, read."""
 
     source: Source
-    data: bytes
-    sha256: str
+    content: Content
     document: Document | None
 
 
@@ -67,12 +69,12 @@ class InlineIngestion:
         self._seconds: Counter[str] = Counter()
 
     def ingest(self, sources: Iterable[Entry]) -> IngestionRun:
-        """Work through `sources`; the run is finished when this returns.
+        """Work through `sources`; the run is finished when this returns, or cancelled.
 
         Raises inference.base.InferenceError where the model does not work.
         """
         token = uuid4()
-        with claims.kept(token):
+        with suppress(runs.RunCancelled), claims.kept(token):
             for segment in segments(sources):
                 groups = self._registered(self._prepared(self._changed(segment)), token)
                 for _ in stages.load_groups(groups, token=token):
@@ -86,6 +88,8 @@ class InlineIngestion:
         self._note_seconds()
         self.run.refresh_from_db()
         self.on_progress(self.run)
+        if self.run.cancel_requested_at is not None:
+            raise runs.RunCancelled
 
     def _note_seconds(self) -> None:
         runs.add_timings([self.run.id], dict(self._seconds))
@@ -95,7 +99,7 @@ class InlineIngestion:
         """The sources that must be ingested; what became of the others is recorded."""
         for batch in batches(sources):
             size = sum(entry.size for entry in batch)
-            runs.count_on_run(self.run.id, total=len(batch), bytes=size)
+            runs.expect(self.run.id, total=len(batch), size=size)
             keys = [entry.key for entry in batch if isinstance(entry, Source)]
             known = self._known_documents(keys)
             looked_at = [self._look_at(entry, known) for entry in batch]
@@ -118,15 +122,13 @@ class InlineIngestion:
             return runs.failure(entry, entry.code, entry.reason)
         document = known.get(entry.key)
         try:
-            data = entry.read()
-        except OSError as error:
-            reason = f"{entry.name} cannot be read: {error.strerror}. Check its permissions."
-            return runs.failure(entry, "unreadable", reason, document)
-        digest = sha256(data)
+            content = content_of(entry, max_bytes=settings.MAX_UPLOAD_BYTES)
+        except ParseError as error:
+            return runs.failure(entry, error.code, str(error), document)
         recipe = self.recipe.digest(entry.declared)
-        if document is not None and document.is_unchanged(self.run.policy, digest, recipe):
+        if document is not None and document.is_unchanged(self.run.policy, content.sha256, recipe):
             return runs.Outcome(entry, state=State.SKIPPED, document=document)
-        return _Changed(entry, data, digest, document)
+        return _Changed(entry, content, document)
 
     def _prepared(self, changed: Iterable[_Changed]) -> Iterator[_Ready]:
         """Parsed and cut ahead of the caller; failures are recorded."""
@@ -147,7 +149,7 @@ class InlineIngestion:
             with watch("parse"):
                 document = stages.prepare_for(
                     self.collection,
-                    changed.data,
+                    changed.content,
                     name=changed.source.name,
                     declared=changed.source.declared,
                 )
@@ -174,6 +176,7 @@ class InlineIngestion:
         registered = register_documents(
             self.collection, sources, run=self.run, state=State.EMBEDDING
         )
+        runs.hold_open(self.run.id)
         ids = [document.id for document in registered.values()]
         _, documents = claims.claim(ids, token=token)
         by_key = {document.key: document for document in documents}
@@ -182,7 +185,7 @@ class InlineIngestion:
                 document=by_key[changed.source.key],
                 prepared=prepared,
                 digest=self.recipe.digest(changed.source.declared),
-                source_sha256=changed.sha256,
+                source_sha256=changed.content.sha256,
             )
             for changed, prepared in ready
             if changed.source.key in by_key

@@ -84,7 +84,6 @@ def record_item(run: IngestionRun, outcome: Outcome) -> None:
 @transaction.atomic
 def record_items(run: IngestionRun, outcomes: Sequence[Outcome]) -> None:
     """Items in their final states, and what they count on the run. Raises RunCancelled."""
-    hold_open(run.id)
     IngestionItem.objects.bulk_create(
         IngestionItem(
             workspace_id=run.workspace_id,
@@ -98,6 +97,7 @@ def record_items(run: IngestionRun, outcomes: Sequence[Outcome]) -> None:
         )
         for outcome in outcomes
     )
+    hold_open(run.id)  # behind the items: whoever locks documents and a run does so in this order
     counts = Counter(COUNTERS[State(outcome.state)] for outcome in outcomes)
     count_on_run(run.id, **counts)
 

@@ -32,6 +32,7 @@ from documents.services.items import (
     get_items,
     store_items,
 )
+from documents.services.runs import Retry, cancel_run, retry_failed
 from documents.services.spaces import (
     SpaceReport,
     add_space,
@@ -52,6 +53,7 @@ __all__ = [
     "MAX_BATCH",
     "MAX_METADATA_CHARACTERS",
     "DocumentText",
+    "Retry",
     "SpaceReport",
     "Stored",
     "StoredItem",
@@ -60,6 +62,7 @@ __all__ = [
     "build_space_index",
     "build_space_index_in_queue",
     "cancel_reembedding",
+    "cancel_run",
     "change_instruction",
     "chunk_count",
     "count_items",
@@ -85,6 +88,7 @@ __all__ = [
     "live_embedders",
     "reembed_here",
     "reembed_in_queue",
+    "retry_failed",
     "space_reports",
     "store_items",
     "update_collection",

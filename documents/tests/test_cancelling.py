@@ -1,0 +1,360 @@
+"""A run is cancelled while it works: what is ready stays, what waits is as it was before."""
+
+from collections.abc import Callable, Iterator
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.db import connection
+
+from common.errors import Conflict, Forbidden
+from documents import services
+from documents.ingestion import cancelling, claims, stages
+from documents.ingestion.sources import Source, text_source
+from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
+from documents.services import Upload, cancel_run, ingest_inline, ingest_uploads, retry_failed
+from documents.tasks import recover_documents
+from documents.tests.factories import CollectionFactory, MembershipFactory, RunFactory
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+
+OnCommit = Any
+
+
+@pytest.fixture
+def collection() -> Collection:
+    return CollectionFactory()
+
+
+def upload(collection: Collection, **files: str) -> IngestionRun:
+    """Queue files by name, without any worker."""
+    uploads = [
+        Upload(name=f"{name}.txt", file=ContentFile(text.encode())) for name, text in files.items()
+    ]
+    return ingest_uploads(collection=collection, uploads=uploads)
+
+
+def document(key: str) -> Document:
+    return Document.objects.get(key=f"{key}.txt")
+
+
+def work(*keys: str) -> None:
+    """What the two queues do with these documents."""
+    ids = [document(key).id for key in keys]
+    stages.embed_documents(stages.parse_documents(ids))
+
+
+def cancel(run: IngestionRun) -> IngestionRun:
+    return cancel_run(run=run)
+
+
+def states(run: IngestionRun) -> dict[str, str]:
+    return dict(run.items.values_list("name", "state"))
+
+
+def texts() -> set[str]:
+    return set(Chunk.objects.values_list("text", flat=True))
+
+
+def test_what_is_ready_stays_and_what_waits_goes_with_its_file(
+    collection: Collection, django_capture_on_commit_callbacks: OnCommit
+) -> None:
+    run = upload(collection, ready="The first text.", waiting="The second text.")
+    work("ready")
+    file = document("waiting").file
+    with django_capture_on_commit_callbacks(execute=True):
+        cancelled = cancel(run)
+    assert (cancelled.state, cancelled.ready, cancelled.cancelled) == ("cancelled", 1, 1)
+    assert cancelled.settled == cancelled.total == 2
+    assert states(run) == {"ready.txt": "ready", "waiting.txt": "cancelled"}
+    assert texts() == {"The first text."}
+    assert not Document.objects.filter(key="waiting.txt").exists()
+    assert not file.storage.exists(file.name)
+
+
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_a_known_document_keeps_its_old_text_and_is_ready(
+    collection: Collection, is_staged: bool
+) -> None:
+    upload(collection, note="The old text.")
+    work("note")
+    run = upload(collection, note="The new text.")
+    if is_staged:
+        stages.parse_documents([document("note").id])
+    cancel(run)
+    note = document("note")
+    assert (note.status, note.claimed_by, note.file.name) == ("ready", None, "")
+    assert texts() == {"The old text."}
+    stages.embed_documents([note.id])
+    assert texts() == {"The old text."}
+    again = upload(collection, note="The new text.")
+    assert again.skipped == 0
+    work("note")
+    assert texts() == {"The new text."}
+
+
+def test_a_worker_in_the_middle_loads_nothing(collection: Collection) -> None:
+    run = upload(collection, note="The old text.")
+    work("note")
+    run = upload(collection, note="The new text.", other="Another text.")
+    ids = [document("note").id, document("other").id]
+    staged = stages.parse_documents(ids)
+    assert sorted(staged) == sorted(ids)
+    token, taken = claims.claim(ids)
+    cancel(run)
+    assert not Document.objects.filter(claimed_by=token).exists()
+    assert len(taken) == 2
+    stages.embed_documents(ids)
+    stages.fail(ids, code="malformed", message="It came too late.", token=token)
+    assert texts() == {"The old text."}
+    assert document("note").status == "ready"
+
+
+def test_a_text_that_a_later_run_brought_goes_on(collection: Collection) -> None:
+    first = upload(collection, note="The first text.")
+    second = upload(collection, note="The second text.")
+    cancel(first)
+    work("note")
+    second.refresh_from_db()
+    assert (second.state, second.ready) == ("succeeded", 1)
+    assert texts() == {"The second text."}
+
+
+def test_an_earlier_run_is_told_that_its_text_is_gone(
+    collection: Collection, django_capture_on_commit_callbacks: OnCommit
+) -> None:
+    first = upload(collection, note="The first text.")
+    second = upload(collection, note="The second text.")
+    with django_capture_on_commit_callbacks(execute=True):
+        cancel(second)
+    first.refresh_from_db()
+    assert (first.state, first.failed) == ("failed", 1)
+    assert first.items.get().error_code == "replaced"
+    assert not Document.objects.exists()
+
+
+def test_cancelling_twice_is_as_good_as_once(collection: Collection) -> None:
+    run = upload(collection, note="A text.")
+    once = cancel(run)
+    twice = cancel(IngestionRun.objects.get(pk=run.pk))
+    assert (once.finished_at, once.cancelled) == (twice.finished_at, twice.cancelled)
+
+
+def test_a_run_that_has_ended_cannot_be_cancelled(collection: Collection) -> None:
+    run = upload(collection, note="A text.")
+    work("note")
+    with pytest.raises(Conflict, match="has ended already: succeeded"):
+        cancel(IngestionRun.objects.get(pk=run.pk))
+    assert IngestionRun.objects.get().state == "succeeded"
+
+
+def test_a_viewer_may_neither_cancel_nor_retry(collection: Collection) -> None:
+    bob = MembershipFactory(workspace=collection.workspace, role="viewer").user
+    run = upload(collection, note="A text.")
+    with pytest.raises(Forbidden):
+        cancel_run(run=run, user=bob)
+    with pytest.raises(Forbidden):
+        retry_failed(run=run, user=bob)
+    assert IngestionRun.objects.get().state == "running"
+
+
+def test_a_run_whose_canceller_died_is_cancelled_by_recovery(
+    collection: Collection, settings: Any
+) -> None:
+    settings.INGESTION_LEASE_SECONDS = 0
+    run = upload(collection, note="A text.")
+    assert cancelling.request(run.pk)
+    recover_documents()
+    run.refresh_from_db()
+    assert (run.state, run.cancelled) == ("cancelled", 1)
+    assert not Document.objects.exists()
+
+
+def test_many_documents_are_undone_in_batches(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cancelling, "BATCH", 3)
+    run = upload(collection, **{f"n{number}": f"Text {number}." for number in range(8)})
+    assert cancel(run).cancelled == 8
+    assert set(states(run).values()) == {"cancelled"}
+    assert not Document.objects.exists()
+
+
+def test_a_run_without_files_can_be_ended() -> None:
+    run = cancel(RunFactory())
+    assert (run.state, run.is_finished) == ("cancelled", True)
+
+
+# --- a command, which works in another process -------------------------------------------------
+
+
+def cancelling_source(run: list[IngestionRun], key: str, text: str) -> Source:
+    """A source while which is read somebody cancels."""
+
+    def read() -> bytes:
+        if IngestionRun.objects.get(pk=run[0].pk).finished_at is None:
+            cancel_run(run=run[0])
+        return text.encode()
+
+    return Source(key=key, name=key, size=len(text), read=read)
+
+
+def test_a_command_stops_at_the_next_batch(collection: Collection) -> None:
+    seen: list[IngestionRun] = []
+    read: list[str] = []
+
+    def sources() -> Iterator[Source]:
+        yield text_source("before", "It was there before.")
+        yield cancelling_source(seen, "cancels", "Nobody reads this.")
+        for number in range(2000):
+            read.append(str(number))
+            yield text_source(f"later-{number}", f"Text {number}.")
+
+    ended = ingest_inline(collection=collection, sources=sources(), on_progress=seen.append)
+    assert ended.state == "cancelled"
+    assert ended.settled == ended.total == ended.cancelled < 1000
+    assert len(read) < 1000
+    assert not Chunk.objects.exists()
+    assert not Document.objects.exists()
+
+
+def test_what_a_command_has_loaded_stays(collection: Collection) -> None:
+    def stop(run: IngestionRun) -> None:
+        if run.ready:
+            cancel_run(run=run)
+
+    words = " ".join(f"word{number}" for number in range(300))
+    sources = (text_source(f"n{number}", f"{number} {words}") for number in range(1200))
+    ended = ingest_inline(collection=collection, sources=sources, on_progress=stop)
+    assert ended.state == "cancelled"
+    assert 0 < ended.ready < 1200
+    assert Document.objects.count() == Document.objects.filter(status="ready").count()
+    assert Document.objects.count() == ended.ready
+    assert ended.settled == ended.total
+
+
+# --- retry -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def half_failed(collection: Collection) -> IngestionRun:
+    """One file is ready, two are broken."""
+    run = upload(collection, good="A text.", empty="", blank=" ")
+    work("good", "empty", "blank")
+    run.refresh_from_db()
+    assert (run.state, run.ready, run.failed) == ("partial", 1, 2)
+    return run
+
+
+def test_failed_files_are_tried_again_as_a_run_of_their_own(half_failed: IngestionRun) -> None:
+    alice = MembershipFactory(workspace=half_failed.workspace).user
+    document("empty").file.storage.delete(document("empty").file.name)
+    row = document("empty")
+    row.file.save("mended", ContentFile(b"It was mended."), save=True)
+    again = retry_failed(run=half_failed, user=alice).run
+    assert (again.retry_of, again.user, again.total) == (half_failed, alice, 2)
+    assert document("empty").status == "queued"
+    work("empty", "blank")
+    again.refresh_from_db()
+    assert (again.state, again.ready, again.failed) == ("partial", 1, 1)
+    assert "It was mended." in texts()
+    half_failed.refresh_from_db()
+    assert half_failed.failed == 2
+
+
+def test_a_retry_while_one_is_under_way_has_nothing_to_do(half_failed: IngestionRun) -> None:
+    retry_failed(run=half_failed)
+    with pytest.raises(Conflict, match="brought again or deleted"):
+        retry_failed(run=half_failed)
+    assert IngestionRun.objects.count() == 2
+
+
+def test_a_cancelled_retry_leaves_the_failure_and_its_file(half_failed: IngestionRun) -> None:
+    again = cancel_run(run=retry_failed(run=half_failed).run)
+    assert (again.state, again.cancelled) == ("cancelled", 2)
+    assert document("empty").error_code == "cancelled"
+    assert document("empty").file.storage.exists(document("empty").file.name)
+    assert retry_failed(run=half_failed).run.total == 2
+
+
+def test_files_that_are_not_stored_are_named(
+    collection: Collection, half_failed: IngestionRun
+) -> None:
+    IngestionItem.objects.create(
+        workspace=collection.workspace, run=half_failed, name="elsewhere.txt", state="failed"
+    )
+    assert retry_failed(run=half_failed).left_out == ("elsewhere.txt",)
+    command = ingest_inline(collection=collection, sources=[text_source("nothing", " ")])
+    with pytest.raises(Conflict, match=r"not stored here: nothing\. Run the command again"):
+        retry_failed(run=command)
+
+
+def test_a_run_without_failures_has_nothing_to_retry(collection: Collection) -> None:
+    run = upload(collection, note="A text.")
+    with pytest.raises(Conflict, match="No file of run"):
+        retry_failed(run=run)
+
+
+# --- at the same moment ------------------------------------------------------------------------
+
+
+def at_once(*acts: Callable[[], Any]) -> list[BaseException | None]:
+    """Each act in a thread of its own, begun together; what each raised."""
+    barrier = Barrier(len(acts))
+    raised: list[BaseException | None] = [None] * len(acts)
+
+    def run(place: int, act: Callable[[], Any]) -> None:
+        try:
+            barrier.wait()
+            act()
+        except Exception as error:
+            raised[place] = error
+        finally:
+            connection.close()
+
+    threads = [Thread(target=run, args=each) for each in enumerate(acts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
+
+
+@pytest.mark.django_db(transaction=True)
+def test_cancelled_while_it_is_loaded_a_document_is_there_or_not_never_half() -> None:
+    collection = CollectionFactory()
+    for turn in range(6):
+        run = upload(collection, **{f"t{turn}-{n}": f"Text {n} of {turn}." for n in range(12)})
+        ids = list(run.items.values_list("document_id", flat=True))
+        staged = stages.parse_documents(ids)
+        raised = at_once(
+            lambda staged=staged: stages.embed_documents(staged),
+            lambda run=run: _cancel_quietly(run),
+            lambda run=run: _cancel_quietly(run),
+        )
+        assert raised == [None, None, None]
+        run.refresh_from_db()
+        assert run.is_finished
+        assert run.ready + run.cancelled == run.settled == run.total == 12
+        kept = Document.objects.filter(key__startswith=f"t{turn}-")
+        assert kept.count() == run.ready
+        assert all(row.status == "ready" and row.chunks.count() == 1 for row in kept)
+    assert Chunk.objects.count() == Document.objects.count()
+    assert services.chunk_count(collection=collection) == Chunk.objects.count()
+
+
+def _cancel_quietly(run: IngestionRun) -> None:
+    try:
+        cancel_run(run=run)
+    except Conflict:
+        assert IngestionRun.objects.get(pk=run.pk).is_finished
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_retries_at_once_one_does_it() -> None:
+    run = upload(CollectionFactory(), empty="")
+    work("empty")
+    raised = at_once(lambda: retry_failed(run=run), lambda: retry_failed(run=run))
+    assert sorted(type(error) for error in raised if error) == [Conflict]
+    assert IngestionRun.objects.filter(retry_of=run).count() == 1
