@@ -10,7 +10,8 @@ from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common.serializers import MetadataField, PageParameters, StrictSerializer
-from documents.chunkers.registry import DEFAULT_MAX_TOKENS, DEFAULT_OVERLAP
+from documents.chunkers import CHUNKERS
+from documents.chunkers.options import Option
 from documents.models import Document, IngestionItem, IngestionRun
 from documents.services import MAX_METADATA_CHARACTERS
 
@@ -68,27 +69,33 @@ class ItemFilter(PageParameters, WorkspaceParameters):
 
 @extend_schema_serializer(component_name="ChunkerOptions")
 class ChunkerOptionsInput(StrictSerializer):
-    """How large chunks are, in tokens of the embedding model."""
+    """What the chunker is told. Each takes only its own options; tokens are the model's."""
 
-    max_tokens = serializers.IntegerField(
-        required=False,
-        min_value=16,
-        max_value=8192,
-        help_text=f"Tokens a chunk, at most. Default {DEFAULT_MAX_TOKENS}.",
-    )
-    overlap = serializers.IntegerField(
-        required=False,
-        min_value=0,
-        max_value=4096,
-        help_text=f"Tokens that two neighbours share. Default {DEFAULT_OVERLAP}.",
-    )
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        return {name: _option_field(users) for name, users in _options().items()}
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        size = attrs.get("max_tokens", DEFAULT_MAX_TOKENS)
-        if attrs.get("overlap", DEFAULT_OVERLAP) >= size:
-            problem = f"The overlap must be smaller than the chunks, which have {size} tokens."
-            raise serializers.ValidationError({"overlap": problem})
-        return attrs
+
+def _options() -> dict[str, dict[str, Option]]:
+    """Every option by its name, and by the chunker that takes it."""
+    options: dict[str, dict[str, Option]] = {}
+    for chunker, kind in CHUNKERS.items():
+        for option in kind.options:
+            options.setdefault(option.name, {})[chunker] = option
+    return options
+
+
+def _option_field(users: dict[str, Option]) -> serializers.IntegerField:
+    option = next(iter(users.values()))
+    by_default: dict[int, list[str]] = {}
+    for chunker, each in users.items():
+        by_default.setdefault(each.default, []).append(chunker)
+    defaults = "; ".join(f"{value} for {', '.join(of)}" for value, of in by_default.items())
+    return serializers.IntegerField(
+        required=False,
+        min_value=option.least,
+        max_value=option.most,
+        help_text=f"{option.help} Default: {defaults}.",
+    )
 
 
 @extend_schema_serializer(component_name="CollectionChange")
@@ -103,6 +110,13 @@ class _CollectionInput(StrictSerializer):
         max_length=20,
         help_text="ISO code, such as `de`. Empty: each document's language is detected.",
     )
+    chunker = serializers.CharField(
+        required=False,
+        max_length=20,
+        help_text=f"How documents are cut: {', '.join(f'`{name}`' for name in CHUNKERS)}. Default"
+        " `auto`. A change holds for documents when they are next ingested.",
+    )
+    chunker_options = ChunkerOptionsInput(required=False)
 
 
 @extend_schema_serializer(component_name="CollectionChange")
@@ -130,8 +144,6 @@ class NewCollectionInput(_CollectionInput):
     slug = serializers.SlugField(
         required=False, max_length=63, help_text="Its name in addresses. Default: from the name."
     )
-    chunker = serializers.CharField(required=False, max_length=20, help_text="Default `auto`.")
-    chunker_options = ChunkerOptionsInput(required=False)
 
 
 class _Target(StrictSerializer):

@@ -36,7 +36,8 @@ class CollectionSerializer(serializers.ModelSerializer[Collection]):
         help_text="ISO code given to its documents; empty: each one's is detected.",
     )
     chunker_options = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Given options: `max_tokens`, `overlap`."
+        child=serializers.IntegerField(),
+        help_text="The options that were given; the others have the chunker's defaults.",
     )
     space = SpaceSerializer()
     document_count = serializers.IntegerField(help_text="Current documents that you may see.")
@@ -134,6 +135,7 @@ class ChunkSerializer(serializers.ModelSerializer[Chunk]):
             "start",
             "end",
             "page",
+            "parent",
             "token_count",
             "language",
             "metadata",

@@ -1,6 +1,16 @@
 """Text to chunks with exact offsets. Pure Python and Rust: no Django, no Celery, no model."""
 
 from documents.chunkers.base import Chunker, ChunkerError, Embed, Span, TokenCounter
-from documents.chunkers.registry import CHUNKERS, get_chunker
+from documents.chunkers.registry import CHUNKERS, PARENT_CHILD, check_options, get_chunker
 
-__all__ = ["CHUNKERS", "Chunker", "ChunkerError", "Embed", "Span", "TokenCounter", "get_chunker"]
+__all__ = [
+    "CHUNKERS",
+    "PARENT_CHILD",
+    "Chunker",
+    "ChunkerError",
+    "Embed",
+    "Span",
+    "TokenCounter",
+    "check_options",
+    "get_chunker",
+]

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 
 from semantic_text_splitter import TextSplitter
 
-from documents.chunkers.graphemes import may_join
+from documents.chunkers.graphemes import is_edge, may_join
 from documents.chunkers.measure import Measure
 
 Extent = tuple[int, int]
@@ -44,6 +44,15 @@ class Atoms:
 
     def tokens(self, first: int, last: int) -> int:
         return self.totals[last] - self.totals[first]
+
+    def part(self, first: int, last: int) -> "Atoms":
+        """Atoms `first` up to `last` alone."""
+        return Atoms(
+            starts=self.starts[first:last],
+            ends=self.ends[first:last],
+            totals=[total - self.totals[first] for total in self.totals[first : last + 1]],
+            additive=self.additive,
+        )
 
     def at(self, offset: int) -> int:
         """The first atom that begins at `offset` or behind it."""
@@ -143,6 +152,6 @@ def _middle(text: str, start: int, end: int) -> int:
     middle = (start + end) // 2
     for distance in range((end - start + 1) // 2):
         for at in (middle - distance, middle + distance):
-            if start < at < end and not may_join(text[at - 1], text[at]):
+            if start < at < end and is_edge(text, at, start):
                 return at
     return middle

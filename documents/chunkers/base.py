@@ -13,10 +13,17 @@ from documents.parsers import ParsedDocument
 
 
 class ChunkerError(RagsiteError):
-    """A chunker that does not exist or cannot work as asked; the message tells the cure."""
+    """A chunker that does not exist or cannot work as asked; the message tells the cure.
+
+    `option` names the option that is to blame, where one is.
+    """
 
     code = "chunker"
     status = 422
+
+    def __init__(self, message: str, *, option: str = "") -> None:
+        super().__init__(message)
+        self.option = option
 
 
 class TokenCounter(Protocol):

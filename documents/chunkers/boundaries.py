@@ -8,9 +8,10 @@ from documents.chunkers.atoms import Atoms, Extent
 
 # Worth is added to how full the chunk would be (0 to 1): a gap whose worth is higher by 0.3 is
 # taken although the chunk gets 30 % shorter. Steps of 1 and more cannot be outweighed.
-INSIDE_HEADING = -5.0
-INSIDE_BLOCK = -4.0
-AFTER_HEADING = -2.0
+INSIDE_HEADING = -6.0
+AFTER_HEADING = -5.0
+INSIDE_LINE = -4.0
+INSIDE_BLOCK = -3.0
 INSIDE_WORD = -0.5
 WORD = 0.0
 LINE = 0.15
@@ -74,7 +75,7 @@ def keep_blocks_whole(
             if new_line:
                 worth[index] = INSIDE_BLOCK if fits else max(worth[index], SENTENCE)
             else:
-                worth[index] = INSIDE_HEADING if fits else INSIDE_WORD
+                worth[index] = INSIDE_LINE if fits else INSIDE_WORD
 
 
 def keep_headings_with_text(
@@ -82,8 +83,9 @@ def keep_headings_with_text(
 ) -> None:
     """Before a heading is the best place of all, behind it one of the worst.
 
-    `headings` are the extents of heading lines with their levels. A heading with nothing behind
-    it is no place to cut: it would be a chunk of its own.
+    A heading alone says nothing and is found by everything: rather is the code or table behind it
+    cut. `headings` are the extents of heading lines with their levels. A heading with nothing
+    behind it is no place to cut.
     """
     lines = [(atoms.at(start), atoms.at(end), level) for (start, end), level in headings]
     lines = [line for line in lines if line[0] < line[1]]

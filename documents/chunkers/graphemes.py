@@ -31,6 +31,20 @@ def may_join(before: str, after: str) -> bool:
     )
 
 
+def is_edge(text: str, at: int, start: int = 0) -> bool:
+    """Whether no grapheme cluster can hold both sides of `text[at]`; `start` is an edge itself.
+
+    Flags are pairs of letters, counted from where their row begins.
+    """
+    before, after = text[at - 1], text[at]
+    if not (_is_flag(before) and _is_flag(after)):
+        return not may_join(before, after)
+    row = at
+    while row > start and _is_flag(text[row - 1]):
+        row -= 1
+    return (at - row) % 2 == 0
+
+
 def _is_control(character: str) -> bool:
     """Line ends and controls stand alone, whatever is behind them."""
     return unicodedata.category(character) in {"Cc", "Zl", "Zp"}

@@ -10,14 +10,16 @@ from documents.chunkers.boundaries import HEADING, SENTENCE, WORD, indices_from
 Chunk = tuple[int, int]
 
 
-def pack(atoms: Atoms, worth: Sequence[float], *, budget: int, overlap: int) -> Iterator[Chunk]:
+def pack(
+    atoms: Atoms, worth: Sequence[float], budget: int, overlap: int, *, share: bool = True
+) -> Iterator[Chunk]:
     """Chunks as half-open ranges of atoms, each of at most `budget` tokens by their sums.
 
     A chunk ends where the gap's worth plus the chunk's fullness is greatest. What is left for
-    the last two is shared between them, so that no crumb remains. The next chunk begins up to
-    `overlap` tokens before the end, at a sentence if it can.
+    the last two is shared between them, so that no crumb remains, unless `share` is false. The
+    next chunk begins up to `overlap` tokens before the end, at a sentence if it can.
     """
-    packer = _Packer(atoms, worth, budget, overlap)
+    packer = _Packer(atoms, worth, budget, overlap, share)
     start = covered = before = 0
     while covered < len(atoms):
         end = packer.end(start, covered)
@@ -26,12 +28,15 @@ def pack(atoms: Atoms, worth: Sequence[float], *, budget: int, overlap: int) -> 
 
 
 class _Packer:
-    def __init__(self, atoms: Atoms, worth: Sequence[float], budget: int, overlap: int) -> None:
+    def __init__(
+        self, atoms: Atoms, worth: Sequence[float], budget: int, overlap: int, share: bool
+    ) -> None:
         self._totals = atoms.totals
         self._size = len(atoms)
         self._worth = worth
         self._budget = budget
         self._overlap = overlap
+        self._share = share
         self._strong = [index for index, value in enumerate(worth) if value > WORD]
 
     def end(self, start: int, covered: int) -> int:
@@ -41,17 +46,18 @@ class _Packer:
             return self._size
         gaps = self._candidates(start, covered + 1, last, ideal=self._budget)
         full = self._best(start, gaps or range(covered + 1, last + 1), ideal=self._budget)
-        shared = self._shared_end(start, covered + 1, last)
+        shared = self._shared_end(start, covered + 1, last, full) if self._share else None
         if shared is None:
             return full
         # Three chunks that end well are better than two that do not.
         leaves_two = self._totals[-1] - self._totals[full] > self._budget
         return full if leaves_two and self._worth[full] > self._worth[shared] else shared
 
-    def _shared_end(self, start: int, first: int, last: int) -> int | None:
+    def _shared_end(self, start: int, first: int, last: int, full: int) -> int | None:
         """The end that leaves one last chunk of about the same size; None if there is none.
 
-        The last chunk repeats some of this one, but nothing of what is before its heading.
+        The last chunk repeats some of this one, but nothing of what is before its heading. Where
+        the `full` chunk would end badly, any place will do.
         """
         behind = self._totals[-1]
         ideal = (behind - self._totals[start]) / 2
@@ -60,6 +66,8 @@ class _Packer:
         headings = indices_from(self._strong, bare, min(last, repeating - 1))
         gaps = [index for index in headings if self._worth[index] >= HEADING]
         gaps += self._candidates(start, repeating, last, ideal=ideal)
+        if not gaps and self._worth[full] < WORD:
+            gaps = list(range(repeating, last + 1))
         return self._best(start, gaps, ideal=ideal) if gaps else None
 
     def next_start(self, start: int, end: int, before: int) -> int:

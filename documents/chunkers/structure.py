@@ -5,7 +5,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from documents.chunkers.atoms import Extent
+from documents.chunkers.base import Span
 from documents.parsers import Heading, ParsedDocument
+
+#: Extent and level of a heading's line.
+HeadingLine = tuple[Extent, int]
 
 _UNDERLINE = re.compile(r"[ ]{0,3}(?:=+|-+)[ \t]*(?:\n|\Z)")
 
@@ -19,6 +23,11 @@ class Structure:
         self._page_offsets = [page.offset for page in document.pages]
         self._pages = document.pages
 
+    def span(self, start: int, end: int, token_count: int, parent: int | None = None) -> Span:
+        """The span with what is in force where it begins."""
+        path, page = self.heading_path(start), self.page(start)
+        return Span(start, end, token_count, path, page, parent)
+
     def heading_path(self, offset: int) -> tuple[str, ...]:
         index = bisect_right(self._heading_offsets, offset)
         return self._paths[index - 1] if index else ()
@@ -28,8 +37,8 @@ class Structure:
         return self._pages[index - 1].number if index else None
 
 
-def heading_lines(document: ParsedDocument) -> list[tuple[Extent, int]]:
-    """Extent and level of each heading's line, with the underline that Markdown may have."""
+def heading_lines(document: ParsedDocument) -> list[HeadingLine]:
+    """The line of each heading, with the underline that Markdown may have."""
     return [
         ((heading.offset, _line_end(document.text, heading.offset)), heading.level)
         for heading in document.headings

@@ -27,5 +27,4 @@ class WholeChunker:
             )
         start = len(document.text) - len(document.text.lstrip())
         structure = Structure(document)
-        path, page = structure.heading_path(start), structure.page(start)
-        return [Span(start, start + len(text), count, path, page)]
+        return [structure.span(start, start + len(text), count)]

@@ -1,5 +1,6 @@
 """Collections: found, made, changed, removed."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -7,10 +8,10 @@ from django.utils.text import slugify
 
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
-from documents.chunkers import CHUNKERS
+from documents.chunkers import ChunkerError, check_options
+from documents.ingestion.media import delete_files
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import Chunk, Collection
-from documents.services.media import delete_files
 from documents.services.spaces import default_space
 from inference.handler import rerankers
 
@@ -49,10 +50,7 @@ def create_collection(
             field="slug",
         )
     _check_language(language)
-    if chunker not in CHUNKERS:
-        raise InvalidInput(
-            f"There is no chunker “{chunker}”. There are: {', '.join(CHUNKERS)}.", field="chunker"
-        )
+    _check_chunker(chunker, chunker_options or {})
     try:
         with transaction.atomic():
             return Collection.objects.create(
@@ -78,6 +76,14 @@ def get_or_create_collection(*, workspace: Workspace, slug: str) -> Collection:
         return create_collection(workspace=workspace, name=name, slug=slug)
 
 
+def _check_chunker(name: str, options: Mapping[str, Any]) -> None:
+    try:
+        check_options(name, options)
+    except ChunkerError as error:
+        field = f"chunker_options.{error.option}" if error.option else "chunker"
+        raise InvalidInput(str(error), field=field) from error
+
+
 def _check_language(language: str) -> None:
     if language and language not in CONFIGURATIONS and language not in OTHERS:
         known = ", ".join(sorted(CONFIGURATIONS))
@@ -94,11 +100,18 @@ def update_collection(
     name: str | None = None,
     description: str | None = None,
     language: str | None = None,
+    chunker: str | None = None,
+    chunker_options: dict[str, Any] | None = None,
     reranker: str | None = None,
     rerank_instruction: str | None = None,
 ) -> Collection:
-    """Change what is given. A new language holds for documents ingested from now on; a reranker
-    (an entry of RERANKERS, or empty for the site's own) for the next search."""
+    """Change what is given.
+
+    A new language or chunker holds for documents ingested from now on: those that are there are cut
+    anew when they are ingested again, although their bytes did not change. A new chunker begins
+    with its own defaults, unless options are given with it. A reranker (an entry of RERANKERS, or
+    empty for the site's own) holds for the next search. Raises InvalidInput.
+    """
     if name is not None:
         if not name.strip():
             raise InvalidInput("A collection needs a name.", field="name")
@@ -108,6 +121,13 @@ def update_collection(
     if language is not None:
         _check_language(language)
         collection.default_language = language
+    if chunker is not None or chunker_options is not None:
+        same = chunker in (None, collection.chunker)
+        kept = collection.chunker_options if same else {}
+        options = kept if chunker_options is None else chunker_options
+        _check_chunker(chunker or collection.chunker, options)
+        collection.chunker = chunker or collection.chunker
+        collection.chunker_options = options
     if reranker is not None:
         _check_reranker(reranker)
         collection.reranker = reranker
@@ -118,6 +138,8 @@ def update_collection(
             "name",
             "description",
             "default_language",
+            "chunker",
+            "chunker_options",
             "reranker",
             "rerank_instruction",
             "updated_at",

@@ -11,6 +11,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from documents.chunkers import Span
 from documents.parsers import Heading, ParsedDocument
 from documents.parsers.markdown import markdown_headings
+from inference.backends.hashing import HashingEmbedder
+
+#: Vectors of the words in a text: equal texts agree, texts that share words are near.
+embed = HashingEmbedder(dimensions=64).embed_documents
 
 
 class TokenizerCounter:
@@ -70,6 +74,10 @@ def marked(text: str) -> ParsedDocument:
     )
 
 
+def coded(text: str) -> ParsedDocument:
+    return ParsedDocument(text=text, media_type="text/x-python", title="T")
+
+
 def graphemes(text: str) -> list[str]:
     """The grapheme clusters of UAX #29, by another library than the product's."""
     return regex.findall(r"\X", text)
@@ -101,7 +109,8 @@ _MARKUP = st.sampled_from(
         "# One\n", "## Two\n", "### Three ###\n", "Setext\n======\n", "Under\n---\n", "```\n",
         "```py\nx = 1\n\ny = 2\n```\n", "| a | b |\n|---|---|\n| 1 | 2 |\n", "- item\n", "1. one\n",
         "> quote\n", "    indented code\n", "<div>\nhtml\n</div>\n", "***\n", "[a]: /url\n", "`",
-        "**bold**", "\\#", "~~~\n", "#\n",
+        "**bold**", "\\#", "~~~\n", "#\n", "def f(x):\n    return x\n\n\n", "class A:\n    y = 1\n",
+        "    @decorated\n    def g(self):\n        pass\n",
     ]
 )  # fmt: skip
 

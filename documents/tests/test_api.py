@@ -249,6 +249,11 @@ def test_a_slug_that_is_taken_is_a_conflict(client: APIClient, notes: Collection
         ({"name": "a", "chunker_options": {"size": 1}}, "chunker_options.size"),
         ({"name": "a", "chunker_options": {"max_tokens": 0}}, "chunker_options.max_tokens"),
         ({"name": "a", "chunker_options": {"max_tokens": 20}}, "chunker_options.overlap"),
+        (
+            {"name": "a", "chunker": "none", "chunker_options": {"overlap": 1}},
+            "chunker_options.overlap",
+        ),
+        ({"name": "a", "chunker_options": {"clever": 1}}, "chunker_options.clever"),
         ({"name": "a", "chunker_options": 7}, "chunker_options.non_field_errors"),
         ({"name": "a", "space": 1}, "space"),
     ],
@@ -260,6 +265,21 @@ def test_a_collection_that_cannot_be_is_refused_by_name(
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["attr"] == field
     assert not Collection.objects.exists()
+
+
+def test_another_chunker_begins_with_its_own_defaults(client: APIClient, notes: Collection) -> None:
+    address = f"{COLLECTIONS}notes/"
+    client.patch(address, {"chunker_options": {"max_tokens": 200}})
+    client.patch(address, {"chunker": "auto", "description": "The same chunker"})
+    assert client.get(address).json()["chunker_options"] == {"max_tokens": 200}
+
+    body = client.patch(address, {"chunker": "parent_child"}).json()
+    assert (body["chunker"], body["chunker_options"]) == ("parent_child", {})
+    refused = client.patch(address, {"chunker_options": {"parent_tokens": 100}})
+    assert refused.status_code == 400
+    assert refused.json()["errors"][0]["attr"] == "chunker_options.parent_tokens"
+    assert "at least max_tokens" in refused.json()["errors"][0]["detail"]
+    assert client.get(address).json() == body
 
 
 def test_what_is_fixed_cannot_be_patched(client: APIClient, notes: Collection) -> None:

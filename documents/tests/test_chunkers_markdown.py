@@ -79,10 +79,20 @@ def test_the_last_heading_without_text_stays_with_the_text_before_it() -> None:
     assert chunks[1].startswith("word word")
 
 
-def test_a_heading_is_left_alone_rather_than_its_code_torn() -> None:
-    budget = COUNTER.count(CODE) + 1
-    chunks = cut(f"{PROSE}\n\n# Head of the following code\n\n{CODE}", budget)
-    assert chunks[-1] == CODE
+@pytest.mark.parametrize(
+    "block", [CODE, TABLE, f"| a | b |\n|---|---|\n| one row | {'of words ' * 40} |"]
+)
+@pytest.mark.parametrize("room", range(12))
+@pytest.mark.parametrize("behind", ["", f"\n\n{PROSE}"])
+def test_code_or_a_table_is_torn_rather_than_its_heading_left_alone(
+    block: str, room: int, behind: str
+) -> None:
+    head = "## Head of what follows"
+    chunks = cut(f"{PROSE}\n\n{head}\n\n{block}{behind}", COUNTER.count(block) + room)
+    (whole,) = [chunk for chunk in chunks if head in chunk]
+    assert whole.startswith(head)
+    assert len(whole) > len(head) + 20
+    assert len(chunks[-1]) > 20, "a crumb at the end"
 
 
 def test_overlap_never_reaches_over_a_heading_nor_into_a_code_block() -> None:

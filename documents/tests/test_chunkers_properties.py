@@ -7,11 +7,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from documents.chunkers import Span, TokenCounter, get_chunker
+from documents.chunkers import CHUNKERS, PARENT_CHILD, Chunker, Span, TokenCounter, get_chunker
 from documents.parsers import ParsedDocument
 from documents.tests.factories_chunkers import (
     CharacterCounter,
     byte_pairs,
+    coded,
+    embed,
     grapheme_edges,
     graphemes,
     marked,
@@ -26,19 +28,37 @@ COUNTERS: dict[str, TokenCounter] = {
     "no tokenizer": CharacterCounter(254),
 }
 BUDGETS = st.sampled_from([(24, 0), (24, 11), (40, 20), (100, 30), (250, 50)])
+#: Those that cut; `none` does not.
+CUTTING = [name for name in CHUNKERS if name != "none"]
+#: What is passed on with the budget, so that short texts are cut as well.
+SMALL: dict[str, dict[str, int]] = {
+    "window": {"size": 3, "step": 2},
+    "semantic": {"min_tokens": 5, "percentile": 50},
+    "parent_child": {"parent_tokens": 300},
+}
+
+
+def make(name: str, counter: TokenCounter, max_tokens: int, overlap: int) -> Chunker:
+    """The chunker with as much of the budget as it has options for."""
+    options = {"max_tokens": max_tokens, "overlap": overlap} | SMALL.get(name, {})
+    known = {option.name for option in CHUNKERS[name].options}
+    given = {option: value for option, value in options.items() if option in known}
+    return get_chunker(name, counter=counter, embed=embed, **given)
 
 
 @pytest.mark.parametrize("counter", COUNTERS.values(), ids=COUNTERS)
-@pytest.mark.parametrize("name", ["recursive", "markdown", "auto"])
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.parametrize("name", CUTTING)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(text=random_texts(markup=True), budget=BUDGETS)
 @example(text="x" * 45 + " \n \u0301" + "y" * 80, budget=(24, 0))
+@example(text="a " + "🇩🇪🇫🇷🇪🇸" * 60 + " 🇩" + "🇩🇪" * 40, budget=(24, 0))
+@example(text="🇩" * 301, budget=(24, 11))
 def test_spans_lose_nothing_and_keep_the_budget(
     name: str, counter: TokenCounter, text: str, budget: tuple[int, int]
 ) -> None:
     max_tokens, overlap = budget
-    document = marked(text)
-    chunker = get_chunker(name, counter=counter, max_tokens=max_tokens, overlap=overlap)
+    document = coded(text) if name == "code" else marked(text)
+    chunker = make(name, counter, max_tokens, overlap)
 
     spans = chunker.split(document)
 
@@ -46,18 +66,19 @@ def test_spans_lose_nothing_and_keep_the_budget(
     assert_only_neighbours_overlap(spans)
     assert_within_budget(text, spans, counter, max_tokens)
     assert_graphemes_whole(text, spans, counter, max_tokens)
+    assert_parents_follow_one_another(name, spans)
     assert chunker.split(document) == spans
 
 
 @pytest.mark.parametrize("counter", COUNTERS.values(), ids=COUNTERS)
-@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("name", ["recursive", "fixed", "sentence", "paragraph", "semantic"])
+@settings(max_examples=30, deadline=None)
 @given(text=random_texts(), budget=BUDGETS)
 def test_overlap_is_at_most_what_was_asked_for(
-    counter: TokenCounter, text: str, budget: tuple[int, int]
+    name: str, counter: TokenCounter, text: str, budget: tuple[int, int]
 ) -> None:
     max_tokens, overlap = budget
-    chunker = get_chunker("recursive", counter=counter, max_tokens=max_tokens, overlap=overlap)
-    spans = chunker.split(plain(text))
+    spans = make(name, counter, max_tokens, overlap).split(plain(text))
     for one, two in pairwise(spans):
         repeated = text[two.start : one.end]
         # Inside a text words cost what they cost alone, give or take where they are joined.
@@ -65,10 +86,11 @@ def test_overlap_is_at_most_what_was_asked_for(
 
 
 @given(text=st.text(st.sampled_from(" \n\t\u2003\xa0\x0b\u3000"), max_size=50))
-@pytest.mark.parametrize("name", ["none", "recursive", "markdown", "auto"])
+@pytest.mark.parametrize("name", CHUNKERS)
 def test_white_space_gives_no_span(name: str, text: str) -> None:
     document = ParsedDocument(text=text, media_type="text/plain", title="T")
-    assert get_chunker(name, counter=COUNTERS["wordpiece"]).split(document) == []
+    chunker = get_chunker(name, counter=COUNTERS["wordpiece"], embed=embed)
+    assert chunker.split(document) == []
 
 
 @settings(max_examples=60, deadline=None)
@@ -99,6 +121,18 @@ def assert_only_neighbours_overlap(spans: Sequence[Span]) -> None:
         assert one.start < two.start
 
 
+def assert_parents_follow_one_another(name: str, spans: Sequence[Span]) -> None:
+    """Numbered from 0 in order, and two of them share no text."""
+    if name != PARENT_CHILD:
+        assert {span.parent for span in spans} <= {None}
+        return
+    parents = [span.parent for span in spans]
+    assert sorted(set(parents)) == list(range(len(set(parents))))
+    assert parents == sorted(parents)
+    for one, two in pairwise(spans):
+        assert one.parent == two.parent or one.end <= two.start
+
+
 def assert_within_budget(
     text: str, spans: Sequence[Span], counter: TokenCounter, max_tokens: int
 ) -> None:
@@ -119,7 +153,4 @@ def assert_graphemes_whole(
     for cut in {span.start for span in spans[1:]} | {span.end for span in spans[:-1]}:
         start = max(edge for edge in edges if edge <= cut)
         end = min(edge for edge in edges | {len(text)} if edge >= cut)
-        # Flags are pairs counted from the start of their run, which a piece of it does not know:
-        # a row of dozens without a space may still be cut inside one.
-        is_flag = any("\U0001f1e6" <= letter <= "\U0001f1ff" for letter in text[start:end])
-        assert start == cut or is_flag or counter.count(text[start:end]) > max_tokens
+        assert start == cut or counter.count(text[start:end]) > max_tokens

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from documents.chunkers import Span, get_chunker
+from documents.chunkers.windows import WINDOW
 from documents.parsers import Heading, Page, ParsedDocument
 from documents.tests.factories_chunkers import (
     CharacterCounter,
@@ -175,3 +176,20 @@ def test_a_cluster_above_the_budget_is_cut_rather_than_lost() -> None:
     spans = get_chunker("recursive", counter=byte_pairs(), max_tokens=12, overlap=0).split(document)
     assert "".join(texts(document, spans)) == document.text
     assert max(span.token_count for span in spans) <= 12
+
+
+@pytest.mark.parametrize("before", ["", "🇩", "a ", "\u200d"])
+def test_a_long_row_of_flags_is_cut_between_them(before: str) -> None:
+    document = plain(before + "🇩🇪🇫🇷" * 30_000)
+    chunks = texts(document, split(document, 60))
+    assert "".join(chunks) == document.text
+    assert all(len(chunk) % 2 == 0 for chunk in chunks[1:-1])
+
+
+def test_a_heading_at_the_seam_of_two_windows_stays_with_its_text() -> None:
+    lines = f"{WORDS}\n\n" * (WINDOW // (len(WORDS) + 2))
+    for room in (0, 8, 40):
+        before = lines[: WINDOW - room].rsplit("\n\n", 1)[0] + "\n\n"
+        heading = Heading(len(before), 1, "Head")
+        document = plain(f"{before}Head\n\n{lines[:2000]}", heading)
+        assert not [text for text in texts(document, split(document, 60)) if text.endswith("Head")]
