@@ -18,7 +18,12 @@ _AT_LEAST_ONE = (
     "MAX_UPLOAD_FILES",
     "INGESTION_LEASE_SECONDS",
     "INGESTION_MAX_ATTEMPTS",
+    "PARSER_SECONDS",
 )
+_DAY = 86_400
+#: What the parsers themselves need, and a text: its bytes, its characters, and those put right.
+_PARSER_ITSELF = 256 * 1024**2
+_COPIES = 6
 
 
 @register(SETTINGS)
@@ -33,12 +38,43 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         for name in _AT_LEAST_ONE
         if getattr(settings, name) < 1
     ]
+    messages += _check_parser_limits()
     if settings.FALLBACK_LANGUAGE not in {*CONFIGURATIONS, *OTHERS}:
         messages.append(
             Error(
                 f"RAGSITE_FALLBACK_LANGUAGE “{settings.FALLBACK_LANGUAGE}” is no known language.",
                 hint=f"Use one of {', '.join(sorted(CONFIGURATIONS))}.",
                 id="documents.E002",
+            )
+        )
+    return messages
+
+
+def _check_parser_limits() -> list[CheckMessage]:
+    messages: list[CheckMessage] = []
+    if not settings.PARSER_SECONDS <= _DAY:  # neither is NaN
+        messages.append(
+            Error(
+                f"RAGSITE_PARSER_SECONDS is {settings.PARSER_SECONDS}: more than a day.",
+                hint="Set it to what a worker may spend on one file.",
+                id="documents.E006",
+            )
+        )
+    if settings.PARSER_MEMORY_BYTES < _PARSER_ITSELF:
+        messages.append(
+            Error(
+                f"RAGSITE_PARSER_MEMORY_BYTES is {settings.PARSER_MEMORY_BYTES}.",
+                hint=f"Set it to {_PARSER_ITSELF} or more: the parsers themselves need so much.",
+                id="documents.E007",
+            )
+        )
+    elif settings.PARSER_MEMORY_BYTES < _PARSER_ITSELF + _COPIES * settings.MAX_UPLOAD_BYTES:
+        messages.append(
+            Warning(
+                "RAGSITE_PARSER_MEMORY_BYTES is too little for a text of"
+                " RAGSITE_MAX_UPLOAD_BYTES: it would fail with too_much_memory.",
+                hint="Set it to 256 MiB and six times the size of a file, or allow smaller files.",
+                id="documents.W003",
             )
         )
     return messages

@@ -158,6 +158,10 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
     },
     "refresh-statistics": {"task": "documents.tasks.refresh_stale_statistics", "schedule": 600.0},
+    "prune-idempotency-records": {
+        "task": "accounts.tasks.prune_idempotency_records",
+        "schedule": 3600.0,
+    },
     "prune-search-log": {"task": "search.tasks.prune_search_log", "schedule": 3600.0},
 }
 
@@ -220,6 +224,9 @@ INFERENCE = {
 MAX_UPLOAD_BYTES = env.int("RAGSITE_MAX_UPLOAD_BYTES", default=100 * 1024 * 1024)
 MAX_UPLOAD_FILES = env.int("RAGSITE_MAX_UPLOAD_FILES", default=1000)
 DATA_UPLOAD_MAX_NUMBER_FILES = MAX_UPLOAD_FILES
+# What reading one file may cost. It is read in a process of its own, which is ended beyond that.
+PARSER_SECONDS = env.float("RAGSITE_PARSER_SECONDS", default=300.0)
+PARSER_MEMORY_BYTES = env.int("RAGSITE_PARSER_MEMORY_BYTES", default=1024**3)
 # A worker that says nothing for this long is taken for dead and its documents are claimed anew.
 INGESTION_LEASE_SECONDS = env.int("RAGSITE_INGESTION_LEASE_SECONDS", default=60)
 # Taken for texts that are too short to tell their language.

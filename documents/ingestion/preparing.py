@@ -1,17 +1,20 @@
-"""Parse and cut: from a source's bytes to chunks that only lack their vectors."""
+"""Parse and cut: from a source's content to chunks that only lack their vectors."""
 
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import chain
 from typing import Any
 
 from documents.chunkers import ChunkerError, Embed, Span, TokenCounter, get_chunker
-from documents.ingestion.sources import CHUNK_BUNDLE_SUFFIX
+from documents.ingestion.contents import Content, content_of_bytes, refuse_above
 from documents.languages import detect_language
 from documents.parsers import ParsedChunk, ParsedDocument, ParseError, content_sha256, parse
-from documents.parsers.chunk_json import assemble, chunk_offsets, parse_chunk_json
+from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, chunk_offsets
+from documents.parsers.registry import detect_media_type
+from documents.parsing import ParserLimits, Request, parse_apart
 
 #: Changes when the same bytes would be cut differently, so that documents are cut anew.
 RECIPE_VERSION = 3
@@ -87,23 +90,31 @@ class PreparedDocument:
         return sum(chunk.token_count for chunk in self.chunks)
 
 
+_CHUNK_FIELDS = tuple(field.name for field in fields(PreparedChunk))
+_DOCUMENT_FIELDS = tuple(f.name for f in fields(PreparedDocument) if f.name != "chunks")
+#: Of a packed document, unpacked at a time.
+_PIECE = 64 * 1024
+
+
 def embedding_text(context: str, text: str) -> str:
     """Context and text as one, in the order in which they are indexed."""
     return f"{context}\n{text}" if context else text
 
 
 def prepare(
-    data: bytes,
+    content: Content | bytes,
     *,
     name: str,
     recipe: Recipe,
     counter: TokenCounter,
     declared: dict[str, Any],
-    max_bytes: int,
+    limits: ParserLimits,
     embed: Embed | None = None,
 ) -> PreparedDocument:
-    """Parse `data` and cut it into chunks. Raises ParseError with the cure in its message."""
-    parsed = _parse(data, name=name, declared=declared, max_bytes=max_bytes)
+    """Parse a content and cut it into chunks. Raises ParseError with the cure in its message."""
+    if isinstance(content, bytes):
+        content = content_of_bytes(content)
+    parsed = _parse(content, name=name, declared=declared, limits=limits)
     return prepare_parsed(
         parsed, name=name, recipe=recipe, counter=counter, declared=declared, embed=embed
     )
@@ -143,17 +154,25 @@ def prepare_parsed(
     )
 
 
-def _parse(data: bytes, *, name: str, declared: dict[str, Any], max_bytes: int) -> ParsedDocument:
-    if len(data) > max_bytes:
-        raise ParseError(
-            "too_large",
-            f"{name} has {len(data):,} bytes; {max_bytes:,} are allowed. Split it, or raise"
-            " RAGSITE_MAX_UPLOAD_BYTES.",
-        )
-    if name.endswith(CHUNK_BUNDLE_SUFFIX):
-        lines = data.splitlines()
-        return assemble([parse_chunk_json(line, name=name) for line in lines])
-    return parse(data, name=str(declared.get("file_name") or name), max_bytes=max_bytes)
+def _parse(
+    content: Content, *, name: str, declared: dict[str, Any], limits: ParserLimits
+) -> ParsedDocument:
+    """In a process apart, which no file can harm us through.
+
+    A text that a program gave as such is only decoded, which is linear and no library's work: there
+    the way to the process and back would be most of the work.
+    """
+    refuse_above(limits.max_bytes, content.size, name=name)
+    file_name = str(declared.get("file_name") or name)
+    if _is_given_prose(content, file_name):
+        return parse(content.data or b"", name=file_name, max_bytes=limits.max_bytes)
+    shown = name if name.endswith(CHUNK_BUNDLE_SUFFIX) else file_name
+    return parse_apart(Request(name=shown, data=content.data, path=content.path), limits=limits)
+
+
+def _is_given_prose(content: Content, name: str) -> bool:
+    data = content.data if content.is_given_text else None
+    return data is not None and detect_media_type(data, name=name) == "text/plain"
 
 
 def _chunks(
@@ -271,15 +290,36 @@ def _digest(context: str, text: str) -> str:
 
 
 def pack(document: PreparedDocument) -> bytes:
-    """Compressed form for the way from one queue to the next."""
-    return zlib.compress(json.dumps(asdict(document)).encode(), level=1)
+    """Compressed form for the way from one queue to the next: a line of JSON for the document, then
+    one a chunk, so that no second copy of all the text is needed."""
+    compressor = zlib.compressobj(level=1)
+    packed = bytearray()
+    own = {name: getattr(document, name) for name in _DOCUMENT_FIELDS}
+    for values in chain([own], map(_chunk_fields, document.chunks)):
+        packed += compressor.compress(json.dumps(values).encode() + b"\n")
+    packed += compressor.flush()
+    return bytes(packed)
 
 
 def unpack(payload: bytes) -> PreparedDocument:
     """Reverse of `pack`."""
-    fields = json.loads(zlib.decompress(payload))
+    lines = _lines(payload)
+    own = json.loads(next(lines))
     chunks = tuple(
-        PreparedChunk(**{**chunk, "heading_path": tuple(chunk["heading_path"])})
-        for chunk in fields.pop("chunks")
+        PreparedChunk(**{**values, "heading_path": tuple(values["heading_path"])})
+        for values in map(json.loads, lines)
     )
-    return PreparedDocument(chunks=chunks, **fields)
+    return PreparedDocument(chunks=chunks, **own)
+
+
+def _chunk_fields(chunk: PreparedChunk) -> dict[str, Any]:
+    return {name: getattr(chunk, name) for name in _CHUNK_FIELDS}
+
+
+def _lines(payload: bytes) -> Iterator[bytes]:
+    decompressor = zlib.decompressobj()
+    rest = b""
+    for start in range(0, len(payload), _PIECE):
+        rest += decompressor.decompress(payload[start : start + _PIECE])
+        *lines, rest = rest.split(b"\n")
+        yield from lines

@@ -2,17 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from documents.ingestion.walking import Oddity, look_at, walk
 from documents.parsers import ParseError
-from documents.parsers.chunk_json import ChunkRecord, is_chunk_json_name, parse_chunk_json
+from documents.parsers.chunk_json import (
+    CHUNK_BUNDLE_SUFFIX,
+    is_chunk_json_name,
+    parse_chunk_json,
+)
 
-#: A stored bundle of chunk JSON records, one a line: all chunks of one document.
-CHUNK_BUNDLE_SUFFIX = ".chunks.jsonl"
+#: Of one chunk file: the longest chunk, twice, in any encoding of JSON.
+MAX_CHUNK_FILE_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,9 @@ class Source:
     """One document to be: `key` identifies it in its collection, `read` gives its bytes.
 
     `declared` is what the caller says of it (title, language, media_type, url, metadata) and goes
-    before anything that the file itself says.
+    before anything that the file itself says. Where the bytes lie in a file here, `path` leads to
+    it: large files are read by their path, see `documents.ingestion.contents`. `is_given_text`
+    tells that a program gave it as a string.
     """
 
     key: str
@@ -28,6 +34,8 @@ class Source:
     size: int
     read: Callable[[], bytes]
     declared: dict[str, Any] = field(default_factory=dict)
+    path: Path | None = None
+    is_given_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,11 @@ def clean_name(name: str) -> str:
     return name.encode(errors="surrogateescape").decode(errors="replace").replace("\0", "\ufffd")
 
 
+def clean_key(path: str) -> str:
+    """Like `clean_name`, but two names that differ only in bytes that are no text stay two."""
+    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
 def checked_key(source: Source) -> Source | BrokenSource:
     """The source itself, or why its key is none."""
     if 0 < len(source.key) <= 1024 and len(source.key.encode()) <= MAX_KEY_BYTES:
@@ -71,84 +84,141 @@ class SourceError(Exception):
 def text_source(key: str, text: str, **declared: Any) -> Source:
     """A document out of a string."""
     data = text.encode()
-    return Source(key=key, name=key, size=len(data), read=lambda: data, declared=declared)
+    return Source(
+        key=key,
+        name=key,
+        size=len(data),
+        read=lambda: data,
+        declared=declared,
+        is_given_text=True,
+    )
 
 
 def discover(paths: Iterable[Path], *, glob: str = "**/*") -> Iterator[Source | BrokenSource]:
     """Sources under `paths` in a stable order, directory by directory.
 
     A directory is searched with `glob`; `*` never crosses a `/`. Hidden files and directories
-    are passed over. Raises SourceError for a path that does not exist.
+    are passed over, and links to directories not followed. Raises SourceError for a path that
+    does not exist.
     """
     for path in paths:
         if not path.exists():
             raise SourceError(f"{path} does not exist. Check the path.")
-        files = [path] if path.is_file() else _files_below(path, glob)
-        for _, siblings in groupby(files, key=lambda file: file.parent):
-            yield from _from_directory(list(siblings), root=path)
+        for siblings in walk(path, glob) if path.is_dir() else [[look_at(path)]]:
+            yield from _from_directory(siblings, root=path)
 
 
-def _files_below(directory: Path, glob: str) -> list[Path]:
-    def is_shown(file: Path) -> bool:
-        parts = file.relative_to(directory).parts
-        return not any(part.startswith(".") for part in parts)
-
-    return sorted(file for file in directory.glob(glob) if file.is_file() and is_shown(file))
-
-
-def _from_directory(files: list[Path], *, root: Path) -> Iterator[Source | BrokenSource]:
-    chunk_files = [file for file in files if is_chunk_json_name(file.name)]
-    for file in files:
-        if not is_chunk_json_name(file.name):
+def _from_directory(
+    siblings: Sequence[Path | Oddity], *, root: Path
+) -> Iterator[Source | BrokenSource]:
+    chunk_files: list[ChunkFile] = []
+    directory = ""
+    for file in siblings:
+        if isinstance(file, Oddity):
+            yield BrokenSource(_shown_name(file.path, root), 0, file.code, file.reason)
+        elif is_chunk_json_name(file.name):
+            chunk_files.append(_chunk_file(file, root))
+            directory = directory or clean_key(f"{file.parent.resolve()}/")
+        else:
             yield _file_source(file, root=root)
-    named = [(_shown_name(file, root), file.read_bytes()) for file in chunk_files]
-    yield from bundle_chunks(named, key_prefix=clean_name(f"{files[0].parent.resolve()}/"))
+    yield from bundle_chunks(chunk_files, key_prefix=directory)
 
 
 def _file_source(file: Path, *, root: Path) -> Source:
     return Source(
-        key=clean_name(str(file.resolve())),
+        key=clean_key(str(file.resolve())),
         name=_shown_name(file, root),
-        size=file.stat().st_size,
+        size=_size(file),
         read=file.read_bytes,
+        path=file,
     )
+
+
+def _chunk_file(file: Path, root: Path) -> "ChunkFile":
+    return ChunkFile(_shown_name(file, root), _size(file), file.read_bytes)
+
+
+def _size(file: Path) -> int:
+    """Whoever reads it will see whether it is gone."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def _shown_name(file: Path, root: Path) -> str:
     return clean_name(file.name if file == root else str(file.relative_to(root)))
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkFile:
+    """A chunk JSON file. `read` is called twice: to learn where it belongs, and for its bytes."""
+
+    name: str
+    size: int
+    read: Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Place:
+    """Where a chunk stands in its document; so much of it is remembered until all are known."""
+
+    ordinal: int
+    chunk_id: str
+    file: ChunkFile = field(compare=False)
+
+
 def bundle_chunks(
-    files: Iterable[tuple[str, bytes]], *, key_prefix: str = ""
+    files: Iterable[ChunkFile], *, key_prefix: str = ""
 ) -> Iterator[Source | BrokenSource]:
     """Group chunk JSON files into one source a document, by their `source_document`.
 
     Files that cannot be read come out as BrokenSource, each by its own name.
     """
-    documents: dict[str, list[tuple[ChunkRecord, bytes]]] = {}
-    for name, data in files:
+    documents: dict[str, list[_Place]] = {}
+    for file in files:
         try:
-            record = parse_chunk_json(data, name=name)
+            record = parse_chunk_json(_chunk_bytes(file), name=file.name)
         except ParseError as error:
-            yield BrokenSource(name=name, size=len(data), code=error.code, reason=str(error))
+            yield BrokenSource(file.name, file.size, error.code, str(error))
+        except OSError as error:
+            reason = f"{file.name} cannot be read: {error.strerror}. Check its permissions."
+            yield BrokenSource(file.name, file.size, "unreadable", reason)
         else:
-            documents.setdefault(record.source_document, []).append((record, data))
-    for source_document, records in documents.items():
-        yield _bundle(source_document, records, key_prefix)
+            place = _Place(record.ordinal, record.chunk_id, file)
+            documents.setdefault(record.source_document, []).append(place)
+    for source_document, places in documents.items():
+        yield _bundle(source_document, sorted(places), key_prefix)
 
 
-def _bundle(
-    source_document: str, records: list[tuple[ChunkRecord, bytes]], key_prefix: str
-) -> Source:
-    records.sort(key=lambda pair: (pair[0].ordinal, pair[0].chunk_id))
-    lines = [json.dumps(json.loads(data), ensure_ascii=False).encode() for _, data in records]
-    bundle = b"\n".join(lines)
+def _chunk_bytes(file: ChunkFile) -> bytes:
+    if file.size > MAX_CHUNK_FILE_BYTES:
+        raise ParseError(
+            "too_large",
+            f"{file.name} has {file.size:,} bytes; a chunk file may have"
+            f" {MAX_CHUNK_FILE_BYTES:,}. Split the chunk.",
+        )
+    return file.read()
+
+
+def _bundle(source_document: str, places: Sequence[_Place], key_prefix: str) -> Source:
+    def read() -> bytes:
+        return b"\n".join(_one_line(place.file) for place in places)
+
     return Source(
         key=key_prefix + source_document,
         name=source_document + CHUNK_BUNDLE_SUFFIX,
-        size=len(bundle),
-        read=lambda: bundle,
+        size=sum(place.file.size for place in places),
+        read=read,
     )
+
+
+def _one_line(file: ChunkFile) -> bytes:
+    try:
+        value = json.loads(_chunk_bytes(file))
+        return json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace")
+    except ValueError as error:
+        raise ParseError("malformed", f"{file.name} changed while it was read.") from error
 
 
 def sha256(data: bytes) -> str:

@@ -17,6 +17,7 @@ from django.db import transaction
 from documents.embedders import embedder_for
 from documents.ingestion import claims, runs, statistics
 from documents.ingestion.ahead import ahead
+from documents.ingestion.contents import Content, content_of_stored
 from documents.ingestion.embedding import Vectors, embed_texts, new_texts
 from documents.ingestion.loading import Job, StaleVectors, load
 from documents.ingestion.preparing import (
@@ -26,9 +27,9 @@ from documents.ingestion.preparing import (
     prepare,
     unpack,
 )
-from documents.ingestion.sources import sha256
 from documents.models import Collection, Document, IngestionItem, StagedDocument
 from documents.parsers import ParseError
+from documents.parsing import ParserLimits
 from inference.base import InferenceError, InvalidVector
 
 #: Documents are loaded in groups of about this many chunks, so that progress shows.
@@ -49,18 +50,27 @@ def recipe_of(collection: Collection) -> Recipe:
     )
 
 
+def parser_limits() -> ParserLimits:
+    """What one file may cost."""
+    return ParserLimits(
+        seconds=settings.PARSER_SECONDS,
+        memory_bytes=settings.PARSER_MEMORY_BYTES,
+        max_bytes=settings.MAX_UPLOAD_BYTES,
+    )
+
+
 def prepare_for(
-    collection: Collection, data: bytes, *, name: str, declared: dict[str, Any]
+    collection: Collection, content: Content | bytes, *, name: str, declared: dict[str, Any]
 ) -> PreparedDocument:
     """Parse and cut a document of `collection`. Raises ParseError."""
     embedder = embedder_for(collection.space)
     return prepare(
-        data,
+        content,
         name=name,
         recipe=recipe_of(collection),
         counter=embedder.token_counter(),
         declared=declared,
-        max_bytes=settings.MAX_UPLOAD_BYTES,
+        limits=parser_limits(),
         embed=embedder.embed_documents,
     )
 
@@ -97,10 +107,10 @@ def _parse_document(document: Document, token: UUID) -> bool:
         return False
     try:
         with watch("parse"):
-            data = _stored_bytes(document)
+            content = _stored_content(document)
             prepared = prepare_for(
                 document.collection,
-                data,
+                content,
                 name=document.source or document.key,
                 declared=document.declared,
             )
@@ -108,18 +118,17 @@ def _parse_document(document: Document, token: UUID) -> bool:
         fail([document.id], code=error.code, message=str(error), token=token)
         return False
     runs.add_timings(runs.open_runs([document.id]), watch.seconds)
-    return _stage(document, prepared, sha256(data), token)
+    return _stage(document, prepared, content.sha256, token)
 
 
-def _stored_bytes(document: Document) -> bytes:
+def _stored_content(document: Document) -> Content:
+    name = document.source or document.key
     try:
-        with document.file.open("rb") as file:
-            return bytes(file.read())
+        return content_of_stored(document.file, name=name, max_bytes=settings.MAX_UPLOAD_BYTES)
     except (OSError, ValueError) as error:
         raise ParseError(
             "truncated",
-            f"The stored file of {document.source or document.key} cannot be read ({error})."
-            " Upload it again.",
+            f"The stored file of {name} cannot be read ({error}). Upload it again.",
         ) from error
 
 

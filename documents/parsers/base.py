@@ -15,6 +15,10 @@ ErrorCode = Literal[
     "unsupported",
     "wrong_type",
     "no_text",
+    "unreadable",
+    "too_slow",
+    "too_much_memory",
+    "crashed",
 ]
 Rendering = Literal["plain", "markdown"]
 
@@ -37,6 +41,12 @@ class Limits:
     max_bytes: int = 100 * 1024 * 1024
     max_pages: int = 10_000
     max_characters: int = 100_000_000
+    #: Of a ZIP, which Office files are: what it may hold, and how much that may be unpacked.
+    max_members: int = 20_000
+    max_unpacked_bytes: int = 500 * 1024 * 1024
+    #: How many times its packed size a large member may have. Deflate reaches 1,032; sheets of
+    #: equal rows about 100.
+    max_unpacked_ratio: int = 250
 
 
 DEFAULT_LIMITS = Limits()

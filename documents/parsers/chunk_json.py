@@ -19,6 +19,8 @@ from documents.parsers.json_fields import Fields, load_object
 from documents.parsers.metadata import language_code, readable_title
 
 CHUNK_JSON = "application/vnd.ragsite.chunk+json"
+#: A stored bundle of chunk JSON records, one a line: all chunks of one document.
+CHUNK_BUNDLE_SUFFIX = ".chunks.jsonl"
 SEPARATOR = "\n\n"
 MIN_CHARACTERS = 10
 
@@ -87,6 +89,11 @@ def parse_chunk_json(data: bytes, *, name: str) -> ChunkRecord:
         chunk=chunk,
         name=name,
     )
+
+
+def parse_bundle(data: bytes, *, name: str) -> ParsedDocument:
+    """One document of records, one a line."""
+    return assemble([parse_chunk_json(line, name=name) for line in data.splitlines()])
 
 
 def assemble(records: Sequence[ChunkRecord]) -> ParsedDocument:

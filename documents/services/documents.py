@@ -2,23 +2,28 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from django.core.files.base import ContentFile, File
+from django.conf import settings
+from django.core.files.base import File
+from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.db import transaction
 
 from common.errors import InvalidInput
 from documents.ingestion import runs, stages, statistics
+from documents.ingestion.contents import content_of
 from documents.ingestion.inline import InlineIngestion
+from documents.ingestion.media import delete_files
 from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import (
     MAX_METADATA_CHARACTERS,
     BrokenSource,
+    ChunkFile,
     Source,
     bundle_chunks,
     checked_key,
     clean_name,
-    sha256,
     text_source,
 )
 from documents.models import (
@@ -28,8 +33,8 @@ from documents.models import (
     IngestionItem,
     IngestionRun,
 )
+from documents.parsers import ParseError
 from documents.parsers.chunk_json import is_chunk_json_name
-from documents.services.media import delete_files
 from documents.tasks import enqueue
 
 
@@ -73,7 +78,7 @@ def _upload_sources(uploads: Sequence[Upload]) -> Iterable[Source | BrokenSource
     chunk_files = []
     for upload in uploads:
         if is_chunk_json_name(upload.name):
-            chunk_files.append((clean_name(upload.name), upload.file.read()))
+            chunk_files.append(_chunk_file(upload))
             continue
         yield Source(
             key=clean_name(upload.name),
@@ -81,8 +86,26 @@ def _upload_sources(uploads: Sequence[Upload]) -> Iterable[Source | BrokenSource
             size=upload.file.size,
             read=upload.file.read,
             declared={"metadata": upload.metadata} if upload.metadata else {},
+            path=_temporary_path(upload),
         )
     yield from bundle_chunks(chunk_files)
+
+
+def _temporary_path(upload: Upload) -> Path | None:
+    """Where Django has put the upload meanwhile: large ones are not in memory."""
+    return (
+        Path(upload.file.temporary_file_path())
+        if isinstance(upload.file, TemporaryUploadedFile)
+        else None
+    )
+
+
+def _chunk_file(upload: Upload) -> ChunkFile:
+    def read() -> bytes:
+        upload.file.seek(0)
+        return bytes(upload.file.read())
+
+    return ChunkFile(clean_name(upload.name), upload.file.size, read)
 
 
 def ingest_text(
@@ -127,8 +150,8 @@ def ingest_sources(
     source: str = "",
 ) -> IngestionRun:
     """Store sources and queue them for the workers."""
-    run = create_run(collection=collection, user=user, policy=policy, source=source)
     with transaction.atomic():
+        run = create_run(collection=collection, user=user, policy=policy, source=source)
         queued = [
             document_id
             for entry in sources
@@ -147,17 +170,21 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun) -> int | None
     if isinstance(entry, Source):
         entry = checked_key(entry)
     if isinstance(entry, BrokenSource):
-        runs.record_item(
-            run, entry, state=IngestionItem.State.FAILED, code=entry.code, reason=entry.reason
-        )
+        runs.record_item(run, runs.failure(entry, entry.code, entry.reason))
         return None
-    data = entry.read()
+    try:
+        content = content_of(entry, max_bytes=settings.MAX_UPLOAD_BYTES)
+    except ParseError as error:
+        runs.record_item(run, runs.failure(entry, error.code, str(error)))
+        return None
     recipe = stages.recipe_of(run.collection).digest(entry.declared)
     document = Document.objects.filter(
         collection=run.collection, key=entry.key, is_current=True
     ).first()
-    if document is not None and document.is_unchanged(run.policy, sha256(data), recipe):
-        runs.record_item(run, entry, state=IngestionItem.State.SKIPPED, document=document)
+    if document is not None and document.is_unchanged(run.policy, content.sha256, recipe):
+        runs.record_item(
+            run, runs.Outcome(entry, state=IngestionItem.State.SKIPPED, document=document)
+        )
         return None
     registered = register_documents(
         run.collection, [entry], run=run, state=IngestionItem.State.WAITING
@@ -165,7 +192,8 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun) -> int | None
     document = registered[entry.key]
     replaced = document.file.name
     # The name decides nothing about the path: it is kept in `source`.
-    document.file.save(f"{document.id}", ContentFile(data), save=True)
+    with content.open() as file:
+        document.file.save(f"{document.id}", File(file), save=True)
     if replaced:
         transaction.on_commit(lambda: delete_files([replaced]))
     return document.id
