@@ -126,9 +126,9 @@ def assert_parents_follow_one_another(name: str, spans: Sequence[Span]) -> None:
     if name != PARENT_CHILD:
         assert {span.parent for span in spans} <= {None}
         return
-    parents = [span.parent for span in spans]
-    assert sorted(set(parents)) == list(range(len(set(parents))))
-    assert parents == sorted(parents)
+    assert list(dict.fromkeys(span.parent for span in spans)) == list(
+        range(len({span.parent for span in spans}))
+    )
     for one, two in pairwise(spans):
         assert one.parent == two.parent or one.end <= two.start
 
