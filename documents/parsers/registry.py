@@ -14,10 +14,12 @@ from documents.parsers.code import CODE_PARSERS
 from documents.parsers.code_languages import language_of_file_name
 from documents.parsers.csv import CsvParser
 from documents.parsers.html import HtmlParser
+from documents.parsers.json_text import JSON_PARSERS
 from documents.parsers.markdown import MarkdownParser
 from documents.parsers.normalise import decode_text
 from documents.parsers.pdf import PdfParser
 from documents.parsers.plain import PlainParser
+from documents.parsers.rst import RstParser
 from documents.parsers.sniff import (
     Kind,
     identify_binary,
@@ -34,10 +36,14 @@ PARSERS: tuple[Parser, ...] = (
     PdfParser(),
     ChunkJsonParser(),
     CsvParser(),
+    RstParser(),
     SqlParser(),
+    *JSON_PARSERS,
     *CODE_PARSERS,
 )
 
+#: Texts whose media type does not say so.
+_TEXTS = frozenset({"application/json", "application/x-ndjson"})
 _BY_MEDIA_TYPE = {media_type: parser for parser in PARSERS for media_type in parser.media_types}
 _BY_SUFFIX = {suffix: parser for parser in PARSERS for suffix in parser.suffixes}
 _SUPPORTED = "Supported are text, Markdown, HTML, PDF and chunk JSON."
@@ -90,7 +96,8 @@ def _by_suffix(name: str) -> Kind:
         return Kind(language.media_type, "a text file")
     parser = _BY_SUFFIX.get(_suffix(name))
     media_type = parser.media_types[0] if parser else "text/plain"
-    return Kind(media_type if media_type.startswith("text/") else "text/plain", "a text file")
+    is_text = media_type.startswith("text/") or media_type in _TEXTS
+    return Kind(media_type if is_text else "text/plain", "a text file")
 
 
 def _is_text(data: bytes) -> bool:

@@ -51,7 +51,8 @@ WHOLE = [
         (b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00", "a.gz", "application/gzip"),
         (b"\x00\x01\x02\x03\xfe\xfd\x00\x07" * 9, "a.bin", "application/octet-stream"),
         (chunk_json(), "x/07_examplol_chunk_001.json", "application/vnd.ragsite.chunk+json"),
-        (b"{}", "settings.json", "text/plain"),
+        (b"{}", "settings.json", "application/json"),
+        (b'{"a": 1}', "settings.txt", "text/plain"),
     ],
 )  # fmt: skip
 def test_the_media_type_is_found_by_content_then_by_name(
