@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from django.db import connection
 from numpy.typing import NDArray
 
 from documents.ingestion.preparing import PreparedDocument
-from documents.models import Chunk
 from inference.base import Embedder
 from inference.vectors import check_vectors
 
@@ -17,16 +17,29 @@ Vectors = dict[str, NDArray[np.float32]]
 SLICE_TEXTS = 64
 
 
+# A version on its way takes those of the current one over.
+_KNOWN = """
+    WITH source (document_id, chunks_of) AS (
+        SELECT id, id FROM unnest(%(ids)s::bigint[]) AS id
+        UNION ALL
+        SELECT waiting.id, current.id FROM documents_document AS waiting
+        JOIN documents_document AS current USING (collection_id, key)
+        WHERE waiting.id = ANY(%(ids)s) AND NOT waiting.is_current AND current.is_current
+    )
+    SELECT source.document_id, chunk.content_sha256
+    FROM source JOIN documents_chunk AS chunk ON chunk.document_id = source.chunks_of
+    WHERE chunk.embedding IS NOT NULL
+"""
+
+
 def known_hashes(document_ids: Sequence[int]) -> set[tuple[int, str]]:
     """(document, content hash) of the chunks that have a vector already.
 
     In whatever space: those that are not in their collection's are being re-embedded.
     """
-    return set(
-        Chunk.objects.filter(document_id__in=document_ids, embedding__isnull=False).values_list(
-            "document_id", "content_sha256"
-        )
-    )
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN, {"ids": list(document_ids)})
+        return set(cursor.fetchall())
 
 
 def embed_new(

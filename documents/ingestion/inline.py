@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from django.db import transaction
 
-from documents.ingestion import claims, runs, stages
+from documents.ingestion import claims, linking, runs, stages, versions
 from documents.ingestion.ahead import ahead
 from documents.ingestion.batches import Entry, batches, segments
 from documents.ingestion.contents import Content, content_of
@@ -101,7 +101,7 @@ class InlineIngestion:
             size = sum(entry.size for entry in batch)
             runs.expect(self.run.id, total=len(batch), size=size)
             keys = [entry.key for entry in batch if isinstance(entry, Source)]
-            known = self._known_documents(keys)
+            known = versions.compared_with(self.collection, keys)
             looked_at = [self._look_at(entry, known) for entry in batch]
             settled = [result for result in looked_at if isinstance(result, runs.Outcome)]
             if settled:
@@ -109,13 +109,7 @@ class InlineIngestion:
                 self._show()
             yield from (result for result in looked_at if isinstance(result, _Changed))
 
-    def _known_documents(self, keys: list[str]) -> dict[str, Document]:
-        documents = Document.objects.filter(
-            collection=self.collection, key__in=keys, is_current=True
-        )
-        return {document.key: document for document in documents}
-
-    def _look_at(self, entry: Entry, known: dict[str, Document]) -> _Changed | runs.Outcome:
+    def _look_at(self, entry: Entry, known: dict[str, Document]) -> _Changed | runs.Outcome | None:
         if isinstance(entry, Source):
             entry = checked_key(entry)
         if isinstance(entry, BrokenSource):
@@ -128,7 +122,20 @@ class InlineIngestion:
         recipe = self.recipe.digest(entry.declared)
         if document is not None and document.is_unchanged(self.run.policy, content.sha256, recipe):
             return runs.Outcome(entry, state=State.SKIPPED, document=document)
+        if self.run.store_once and self._link(entry, content.sha256, recipe):
+            return None
         return _Changed(entry, content, document)
+
+    @transaction.atomic
+    def _link(self, source: Source, source_sha256: str, recipe: str) -> bool:
+        """Make the source a document that leans on one with its bytes, if there is one."""
+        if not linking.is_known(self.collection, source_sha256):
+            return False
+        sources = register_documents(self.collection, [source], run=self.run, state=State.EMBEDDING)
+        if linking.link(sources[source.key], source_sha256=source_sha256, recipe=recipe):
+            return True
+        transaction.set_rollback(True)
+        return False
 
     def _prepared(self, changed: Iterable[_Changed]) -> Iterator[_Ready]:
         """Parsed and cut ahead of the caller; failures are recorded."""

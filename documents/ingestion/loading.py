@@ -1,7 +1,7 @@
 """Prepared documents and their vectors into the chunk table, in one transaction."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 
 from common.copy import copy_rows
-from documents.ingestion import runs, statistics
+from documents.ingestion import duplicates, linking, runs, statistics, versions
 from documents.ingestion.embedding import Vectors
 from documents.ingestion.locks import share_collections
 from documents.ingestion.preparing import PreparedChunk, PreparedDocument
@@ -40,6 +40,7 @@ COLUMNS = (
     ("language", "oid"),
     ("embedding", "vector"),
     ("content_sha256", "varchar"),
+    ("is_current", "bool"),
 )
 
 #: Columns of a kept chunk that may change although its text did not.
@@ -90,25 +91,44 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     chunk that had one is gone.
     """
     _check_spaces(jobs)
-    held = set(
-        Document.objects.select_for_update()
-        .filter(id__in=[job.document.id for job in jobs], claimed_by=token)
-        .order_by("id")
-        .values_list("id", flat=True)
+    once = linking.wanted_once([job.document.id for job in jobs])
+    linking.hold_bytes(
+        (job.document.collection_id, job.source_sha256) for job in jobs if job.document.id in once
     )
-    mine = [job for job in jobs if job.document.id in held]
-    new = _keep_unchanged(mine)
+    held = versions.hold_for_loading([job.document.id for job in jobs], token=token)
+    mine = [job for job in jobs if job.document.id in held.ids]
+    leaning = linking.find_originals(
+        {job.document.id: job.source_sha256 for job in mine if job.document.id in once}
+    )
+    _make_room(mine, held, leaning)
+    stored = [job for job in mine if job.document.id not in leaning]
+    new = _take_over(_keep_unchanged(stored), held)
     if any(chunk.content_sha256 not in vectors for _, chunk in new):
         raise VectorsMissing
     rows = [_row(job, chunk, vectors) for job, chunk in new]
     if rows:
         copy_rows("documents_chunk", COLUMNS, rows)
-    _note_languages(mine)
-    _finish(mine)
-    StagedDocument.objects.filter(document_id__in=held).delete()
-    runs.count_loaded(_sizes(mine, new))
-    runs.settle_items(held, state=IngestionItem.State.READY)
-    return sorted(held)
+    _note_languages(stored)
+    _finish(mine, leaning)
+    StagedDocument.objects.filter(document_id__in=held.ids).delete()
+    runs.count_loaded(_sizes(stored, new))
+    linking.count_links(list(leaning))
+    runs.settle_items(held.ids, state=IngestionItem.State.READY)
+    return sorted(held.ids)
+
+
+def _make_room(jobs: Sequence[Job], held: versions.Held, leaning: Mapping[int, int]) -> None:
+    """Let versions overtake, and find other originals for the duplicates of what changes."""
+    texts: dict[int, duplicates.Text | None] = {}
+    for job in jobs:
+        new = job.document.id
+        text = duplicates.Text(leaning.get(new, new), job.source_sha256)
+        job.document.is_current = held.becomes_current(new)
+        texts[new] = text
+        if new in held.overtakes and new in held.current:
+            texts[held.current[new]] = text
+    duplicates.hand_over(texts)
+    versions.overtake(held)
 
 
 def _check_spaces(jobs: Sequence[Job]) -> None:
@@ -138,6 +158,42 @@ def _keep_unchanged(jobs: Sequence[Job]) -> list[tuple[Job, PreparedChunk]]:
     _remove_vanished(jobs, staying)
     Chunk.objects.bulk_update(moved, MOVABLE, batch_size=500)
     return new
+
+
+def _take_over(
+    new: Sequence[tuple[Job, PreparedChunk]], held: versions.Held
+) -> list[tuple[Job, PreparedChunk]]:
+    """Give chunks that a version shares with the current one its vectors; return the others."""
+    known = versions.known_chunks(held.current)
+    rest: list[tuple[Job, PreparedChunk]] = []
+    shared: list[dict[str, Any]] = []
+    for job, chunk in new:
+        source = known.get((job.document.id, chunk.content_sha256))
+        if source is None:
+            rest.append((job, chunk))
+        else:
+            shared.append({"source": source, **_values(job, chunk)})
+    versions.copy_chunks(shared)
+    return rest
+
+
+def _values(job: Job, chunk: PreparedChunk) -> dict[str, Any]:
+    """What of a chunk is its version's own; text and vector are those of its content."""
+    return {
+        "document_id": job.document.id,
+        "ordinal": chunk.ordinal,
+        "key": chunk.key,
+        "heading_path": chunk.heading_path,
+        "summary": chunk.summary,
+        "token_count": chunk.token_count,
+        "start": chunk.start,
+        "end": chunk.end,
+        "page": chunk.page,
+        "parent": chunk.parent,
+        "media_type": job.prepared.media_type,
+        "metadata": _metadata(job, chunk),
+        "language": _language(job, chunk),
+    }
 
 
 def _known_chunks(jobs: Sequence[Job]) -> dict[tuple[int, str], deque[Chunk]]:
@@ -236,6 +292,7 @@ def _row(job: Job, chunk: PreparedChunk, vectors: Vectors) -> tuple[Any, ...]:
         configuration_oids()[_language(job, chunk)],
         vectors[chunk.content_sha256],
         chunk.content_sha256,
+        document.is_current,
     )
 
 
@@ -243,13 +300,14 @@ _FINISH = """
     UPDATE documents_document
     SET title = %s, media_type = %s, rendering = %s, language = %s, metadata = %s,
         content_sha256 = %s, source_sha256 = %s, recipe = %s, chunk_count = %s, token_count = %s,
+        duplicate_of_id = %s,
         status = 'ready', error_code = '', error = '', attempts = 0,
         claimed_by = NULL, claimed_until = NULL, indexed_at = now(), updated_at = now()
     WHERE id = %s
 """
 
 
-def _finish(jobs: Sequence[Job]) -> None:
+def _finish(jobs: Sequence[Job], leaning: Mapping[int, int]) -> None:
     """The documents' own rows, by statements that psycopg sends in one go."""
     rows: list[Any] = [
         (
@@ -261,8 +319,9 @@ def _finish(jobs: Sequence[Job]) -> None:
             job.prepared.content_sha256,
             job.source_sha256,
             job.digest,
-            len(job.prepared.chunks),
-            job.prepared.token_count,
+            0 if job.document.id in leaning else len(job.prepared.chunks),
+            0 if job.document.id in leaning else job.prepared.token_count,
+            leaning.get(job.document.id),
             job.document.id,
         )
         for job in jobs

@@ -338,8 +338,9 @@ def in_use(space: EmbeddingSpace) -> bool:
 
 
 def _refusal(row: Reembedding) -> str:
-    first = Chunk.objects.select_related("document").filter(pk__in=row.refused).first()
-    where = f", the first one in {first.document}" if first else ""
+    first = Chunk.objects.filter(pk__in=row.refused).first()
+    # By number: names go with their documents.
+    where = f", the first one in document {first.document_id}" if first else ""
     return (
         f"{len(row.refused)} passages got no usable vector from {row.target.model_name}{where}."
         " They stay in their old space and are found there. Change or delete them, or choose"

@@ -7,6 +7,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 from psycopg.types.json import Jsonb
 
+from documents.ingestion import versions
+from documents.ingestion.locks import share_collections
 from documents.ingestion.sources import Source
 from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
 
@@ -26,16 +28,16 @@ WAITING = {
 def register_documents(
     collection: Collection, sources: Sequence[Source], *, run: IngestionRun | None, state: str = ""
 ) -> dict[str, Document]:
-    """The documents' rows by key, waiting, and an open item on `run`, if there is one, for each."""
+    """The rows that the texts go into, by key, waiting, and an open item on `run`, if there is one,
+    for each. Under the run's policy `new_version` they may be such as are not current yet."""
+    share_collections([collection.pk])
     by_key = {source.key: source for source in sources}
-    rows = Document.objects.filter(collection=collection, key__in=by_key, is_current=True)
-    known = set(rows.values_list("key", flat=True))
-    # Two that register the same new key at once: the second waits for the first, then finds it.
-    Document.objects.bulk_create(
-        [_new(collection, source) for key, source in by_key.items() if key not in known],
-        ignore_conflicts=True,
+    documents = versions.hold_for_writing(
+        collection,
+        by_key,
+        policy=run.policy if run is not None else IngestionRun.Policy.OVERWRITE,
+        make=lambda key: _new(collection, by_key[key]),
     )
-    documents = {document.key: document for document in rows.select_for_update().order_by("id")}
     # An older text that waits for its vectors must not be loaded after this.
     StagedDocument.objects.filter(document__in=documents.values()).delete()
     for document in documents.values():

@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from documents.ingestion.marking import mark_duplicates
 from documents.ingestion.sources import BrokenSource, Source
 from documents.models import Document, IngestionItem, IngestionRun
 
@@ -164,8 +165,8 @@ def add_timings(run_ids: Iterable[int], timings: dict[str, float]) -> None:
 @transaction.atomic
 def finish_if_settled(run_id: int) -> bool:
     """End a run whose files all have their fate; true for the one caller that ended it."""
-    run = IngestionRun.objects.select_for_update().get(id=run_id)
-    if run.is_finished or run.settled < run.total:
+    run = IngestionRun.objects.select_for_update().filter(id=run_id).first()
+    if run is None or run.is_finished or run.settled < run.total:
         return False
     end(run)
     return True
@@ -183,7 +184,8 @@ def end(run: IngestionRun) -> None:
     else:
         run.state = IngestionRun.State.FAILED
     run.finished_at = timezone.now()
-    run.save(update_fields=["state", "cancelled", "finished_at", "updated_at"])
+    run.duplicates += mark_duplicates(run)
+    run.save(update_fields=["state", "cancelled", "duplicates", "finished_at", "updated_at"])
 
 
 def open_runs(document_ids: Iterable[int]) -> list[int]:

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import transaction
 
 from documents.embedders import embedder_for
-from documents.ingestion import claims, runs, statistics
+from documents.ingestion import claims, runs, statistics, versions
 from documents.ingestion.ahead import ahead
 from documents.ingestion.contents import Content, content_of_stored
 from documents.ingestion.embedding import Vectors, embed_texts, new_texts
@@ -27,7 +27,13 @@ from documents.ingestion.preparing import (
     prepare,
     unpack,
 )
-from documents.models import Collection, Document, IngestionItem, StagedDocument
+from documents.models import (
+    Collection,
+    Document,
+    IngestionItem,
+    IngestionRun,
+    StagedDocument,
+)
 from documents.parsers import ParseError
 from documents.parsing import ParserLimits
 from inference.base import InferenceError, InvalidVector
@@ -284,9 +290,10 @@ def fail(
         claimed_until=None,
     )
     StagedDocument.objects.filter(document_id__in=document_ids).delete()
-    runs.settle_items(
-        document_ids, state=IngestionItem.State.FAILED, error_code=code, error=message
-    )
+    for note, ids in versions.failure_notes(document_ids).items():
+        runs.settle_items(
+            ids, state=IngestionItem.State.FAILED, error_code=code, error=message + note
+        )
 
 
 def _gave_up(document: Document, token: UUID) -> bool:
@@ -310,11 +317,14 @@ def _finish_runs(document_ids: Sequence[int]) -> None:
 
 def finish_run(run_id: int) -> None:
     """End the run if all its files are settled, and count the collection's words."""
-    if runs.finish_if_settled(run_id):
-        watch = Stopwatch()
-        with watch("index"):
-            statistics.refresh_after_run(Collection.objects.get(runs=run_id))
-        runs.add_timings([run_id], watch.seconds)
+    if not runs.finish_if_settled(run_id):
+        return
+    run = IngestionRun.objects.select_related("collection").get(id=run_id)
+    watch = Stopwatch()
+    with watch("index"):
+        statistics.refresh_after_run(run.collection)
+        statistics.analyze_after_run(run.embedded)
+    runs.add_timings([run_id], watch.seconds)
 
 
 def report_outage(document_ids: Sequence[int], error: InferenceError) -> None:

@@ -1,5 +1,6 @@
 """Term statistics of a collection, for BM25: kept true by refreshing, and at once on deletion."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import connection, transaction
@@ -14,12 +15,16 @@ REFRESH_AT_ONCE = 50_000
 #: batch did; a larger one when it has grown by this factor.
 REFRESH_AFTER_BATCH = 1_000
 CHUNKS_A_CHANGE = 20
+#: The planner is told at once of so many new chunks; of fewer, autovacuum tells it in time.
+ANALYZE_FROM = 5_000
 GROWTH = 1.2
 
+# Superseded versions have no part in the counts, only in what languages there are to look for.
 _LANGUAGES = """
-    SELECT language::text, count(*),
+    SELECT language::text, count(*) FILTER (WHERE is_current),
            -- vectors without text have no words: they do not make texts long
-           coalesce(avg(length(search_vector)) FILTER (WHERE length(search_vector) > 0), 1)
+           coalesce(avg(length(search_vector))
+                        FILTER (WHERE is_current AND length(search_vector) > 0), 1)
     FROM documents_chunk WHERE collection_id = %s GROUP BY language
 """
 
@@ -29,7 +34,7 @@ _FREQUENCIES = """
         (workspace_id, collection_id, language, lexeme, chunk_count)
     SELECT %s, %s, %s::regconfig, word, ndoc FROM ts_stat(format(
         'SELECT search_vector FROM documents_chunk
-          WHERE collection_id = %%s AND language = %%L::regconfig',
+          WHERE collection_id = %%s AND language = %%L::regconfig AND is_current',
         %s::bigint, %s::text))
 """
 
@@ -37,7 +42,7 @@ _FORGET = """
     WITH gone AS (
         SELECT c.collection_id, c.language, word.lexeme, count(*) AS chunk_count
         FROM documents_chunk c, unnest(tsvector_to_array(c.search_vector)) AS word (lexeme)
-        WHERE c.id = ANY(%s) GROUP BY 1, 2, 3
+        WHERE c.id = ANY(%s) AND c.is_current GROUP BY 1, 2, 3
     ), locked AS (
         -- in one order, so that two deletions cannot wait for each other
         SELECT f.id, gone.chunk_count AS less FROM documents_lexemefrequency f
@@ -54,11 +59,9 @@ _FORGET = """
 @transaction.atomic
 def refresh(collection: Collection) -> None:
     """Count the collection's lexemes, chunks and lengths anew."""
+    _hold([collection.id])
     Collection.objects.filter(id=collection.id).update(statistics_stale=False)
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended('statistics', %s))", [collection.id]
-        )
         cursor.execute(_LANGUAGES, [collection.id])
         languages = cursor.fetchall()
         collection.lexeme_frequencies.all().delete()
@@ -72,6 +75,15 @@ def refresh(collection: Collection) -> None:
                 language=language,
                 chunk_count=chunk_count,
                 average_length=max(1.0, float(average_length)),
+            )
+
+
+def _hold(collection_ids: Iterable[int]) -> None:
+    """Wait until nobody else counts these, or takes out of the counts. Before their rows."""
+    with connection.cursor() as cursor:
+        for collection_id in sorted(set(collection_ids)):
+            cursor.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended('statistics', %s))", [collection_id]
             )
 
 
@@ -99,11 +111,16 @@ def note_language(document: Document, language: str) -> None:
 
 
 def forget(chunks: QuerySet[Any]) -> None:
-    """Take the lexemes of chunks that are about to be deleted out of the counts.
+    """Take the lexemes of chunks that are about to be deleted, or superseded, out of the counts.
 
-    At once, so that no word of a deleted document stays behind, not even in the statistics.
+    At once, so that no word of a deleted document stays behind, not even in the statistics: those
+    that are counted just now are waited for, because they may have seen it.
     """
-    ids = list(chunks.values_list("id", flat=True))
+    rows = list(chunks.values_list("id", "collection_id"))
+    if not rows:
+        return
+    _hold(collection_id for _, collection_id in rows)
+    ids = [pk for pk, _ in rows]
     with connection.cursor() as cursor:
         cursor.execute(_FORGET, [ids])
 
@@ -127,3 +144,10 @@ def refresh_after_batch(collection: Collection, changed: int) -> None:
     is_cheap = chunks < max(REFRESH_AFTER_BATCH, CHUNKS_A_CHANGE * changed)
     if chunks < REFRESH_AT_ONCE and (is_cheap or chunks > GROWTH * counted):
         refresh(collection)
+
+
+def analyze_after_run(chunks: int) -> None:
+    """Tell the planner of a bulk load, before the first search after it."""
+    if chunks >= ANALYZE_FROM:
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE documents_document, documents_chunk")

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from common.errors import Conflict, NotFound
 from documents.embedders import embedder_for
-from documents.ingestion import claims, runs, stages
+from documents.ingestion import claims, runs, stages, versions
 from documents.ingestion.embedding import Vectors, embed_new
 from documents.ingestion.items import (
     CheckedItem,
@@ -59,12 +59,13 @@ def write_items(collection: Collection, items: Sequence[Item], *, concurrency: i
         collection = _as_of_now(collection)
         checked = check_items(items, collection.space)
         recipe = stages.recipe_of(collection)
-        known = _known_documents(collection, [item.id for item in checked])
-        changed = [item for item in checked if not _is_unchanged(item, known, recipe)]
+        ids = [item.id for item in checked]
+        there = versions.compared_with(collection, ids)
+        changed = [item for item in checked if not _is_unchanged(item, there, recipe)]
         if not changed:
             return Written((), unchanged=len(checked))
         ready = _prepare(changed, items, collection, recipe)
-        vectors = _embed(ready, items, known, collection, concurrency)
+        vectors = _embed(ready, items, _known_documents(collection, ids), collection, concurrency)
         try:
             written = _load(collection, ready, vectors, recipe)
         except StaleVectors:
@@ -94,8 +95,8 @@ def _known_documents(collection: Collection, keys: Sequence[str]) -> dict[str, D
     return {document.key: document for document in documents}
 
 
-def _is_unchanged(item: CheckedItem, known: dict[str, Document], recipe: Recipe) -> bool:
-    document = known.get(item.id)
+def _is_unchanged(item: CheckedItem, there: dict[str, Document], recipe: Recipe) -> bool:
+    document = there.get(item.id)
     return document is not None and document.is_unchanged(
         "skip_if_unchanged", item.source_sha256, recipe.digest(item.declared)
     )

@@ -98,16 +98,37 @@ class Document(TimestampedModel):
     def is_unchanged(self, policy: str, source_sha256: str, recipe: str) -> bool:
         """Whether the policy allows to leave it as it is: the same bytes, cut the same way."""
         return (
-            policy == "skip_if_unchanged"
+            policy != "overwrite"
             and self.status == self.Status.READY
             and self.source_sha256 == source_sha256
             and self.recipe == recipe
         )
 
     @property
+    def is_link(self) -> bool:
+        """Whether its text is stored with another document, the first one with the same bytes."""
+        return self.duplicate_of_id is not None and self.chunk_count == 0
+
+    @property
+    def text_id(self) -> int:
+        """Which document has the chunks of its text."""
+        return self.duplicate_of_id if self.is_link and self.duplicate_of_id else self.pk
+
+    @property
+    def has_text(self) -> bool:
+        """Whether some text of it, perhaps an earlier one, was ever loaded."""
+        return self.chunk_count > 0 or self.is_link or self.status == self.Status.READY
+
+    @property
     def is_searchable(self) -> bool:
         """Whether some text of it, perhaps an earlier one, is found."""
-        return self.chunk_count > 0
+        return self.is_current and (self.chunk_count > 0 or self.is_link)
+
+    @property
+    def versions(self) -> "models.QuerySet[Document]":
+        """All versions of it that there are, itself among them, newest first."""
+        rows = Document.objects.filter(collection_id=self.collection_id, key=self.key)
+        return rows.order_by("-version")
 
 
 class StagedDocument(models.Model):

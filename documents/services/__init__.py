@@ -9,12 +9,17 @@ from documents.services.collections import (
     get_or_create_collection,
     update_collection,
 )
+from documents.services.deletion import (
+    delete_document,
+    delete_documents,
+    delete_version,
+    delete_versions,
+    prune_versions,
+)
 from documents.services.documents import (
     DocumentText,
     Upload,
     create_run,
-    delete_document,
-    delete_documents,
     document_text,
     ingest_inline,
     ingest_sources,
@@ -32,7 +37,7 @@ from documents.services.items import (
     get_items,
     store_items,
 )
-from documents.services.runs import Retry, cancel_run, retry_failed
+from documents.services.runs import Retry, cancel_run, in_words, retry_failed, retryable
 from documents.services.spaces import (
     SpaceReport,
     add_space,
@@ -73,6 +78,8 @@ __all__ = [
     "delete_document",
     "delete_documents",
     "delete_items",
+    "delete_version",
+    "delete_versions",
     "document_text",
     "drop_space",
     "get_collection",
@@ -80,15 +87,18 @@ __all__ = [
     "get_items",
     "get_or_create_collection",
     "get_space",
+    "in_words",
     "ingest_inline",
     "ingest_sources",
     "ingest_text",
     "ingest_uploads",
     "joined_text",
     "live_embedders",
+    "prune_versions",
     "reembed_here",
     "reembed_in_queue",
     "retry_failed",
+    "retryable",
     "space_reports",
     "store_items",
     "update_collection",

@@ -9,6 +9,7 @@ from django.utils.text import slugify
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
 from documents.chunkers import ChunkerError, check_options
+from documents.ingestion.locks import hold_collection
 from documents.ingestion.media import delete_files
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import Chunk, Collection
@@ -159,8 +160,9 @@ def _check_reranker(alias: str) -> None:
 
 def delete_collection(*, collection: Collection) -> None:
     """Remove the collection with everything in it: rows, vectors, statistics, stored files."""
-    files = list(collection.documents.exclude(file="").values_list("file", flat=True))
     with transaction.atomic():
+        hold_collection(collection.pk)  # until those who bring something just now are done
+        files = list(collection.documents.exclude(file="").values_list("file", flat=True))
         # The chunks by one statement: collecting them as objects would load every one.
         Chunk.objects.filter(collection=collection)._raw_delete("default")
         collection.lexeme_frequencies.all()._raw_delete("default")
@@ -170,4 +172,4 @@ def delete_collection(*, collection: Collection) -> None:
 
 def chunk_count(*, collection: Collection) -> int:
     """How many chunks of the collection are searchable."""
-    return Chunk.objects.filter(collection=collection).count()
+    return Chunk.objects.filter(collection=collection, is_current=True).count()

@@ -1,6 +1,7 @@
 """Documents: brought in, read whole, removed."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.db import transaction
 
 from common.errors import InvalidInput
-from documents.ingestion import runs, stages, statistics
+from documents.ingestion import runs, stages, versions
 from documents.ingestion.contents import content_of
 from documents.ingestion.inline import InlineIngestion
+from documents.ingestion.linking import link
 from documents.ingestion.media import delete_files
 from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import (
@@ -26,6 +28,7 @@ from documents.ingestion.sources import (
     clean_name,
     text_source,
 )
+from documents.ingestion.suspending import suspended_index
 from documents.models import (
     Chunk,
     Collection,
@@ -61,8 +64,12 @@ def ingest_uploads(
     uploads: Sequence[Upload],
     user: Any = None,
     policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
+    store_once: bool = False,
 ) -> IngestionRun:
-    """Store the files and queue them; returns at once with the run to watch."""
+    """Store the files and queue them; returns at once with the run to watch.
+
+    With `store_once` a file with the bytes of another document becomes a link to that.
+    """
     if not uploads:
         raise InvalidInput("No file was sent. Choose at least one.", field="files")
     return ingest_sources(
@@ -70,6 +77,7 @@ def ingest_uploads(
         sources=_upload_sources(uploads),
         user=user,
         policy=policy,
+        store_once=store_once,
         source=uploads[0].name if len(uploads) == 1 else f"{len(uploads)} files",
     )
 
@@ -118,6 +126,7 @@ def ingest_text(
     metadata: dict[str, Any] | None = None,
     user: Any = None,
     policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
+    store_once: bool = False,
 ) -> IngestionRun:
     """Queue a document that is given as text; `key` is the caller's own id for it."""
     suffixes = {"text/plain": ".txt", "text/markdown": ".md", "text/html": ".html"}
@@ -137,7 +146,12 @@ def ingest_text(
     declared = {"title": title, "metadata": metadata, "file_name": key + suffixes[media_type]}
     source = text_source(key, text, **{name: value for name, value in declared.items() if value})
     return ingest_sources(
-        collection=collection, sources=[source], user=user, policy=policy, source=title or key
+        collection=collection,
+        sources=[source],
+        user=user,
+        policy=policy,
+        store_once=store_once,
+        source=title or key,
     )
 
 
@@ -147,11 +161,14 @@ def ingest_sources(
     sources: Iterable[Source | BrokenSource],
     user: Any = None,
     policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
+    store_once: bool = False,
     source: str = "",
 ) -> IngestionRun:
     """Store sources and queue them for the workers."""
     with transaction.atomic():
-        run = create_run(collection=collection, user=user, policy=policy, source=source)
+        run = create_run(
+            collection=collection, user=user, policy=policy, store_once=store_once, source=source
+        )
         queued = [
             document_id
             for entry in sources
@@ -178,9 +195,7 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun) -> int | None
         runs.record_item(run, runs.failure(entry, error.code, str(error)))
         return None
     recipe = stages.recipe_of(run.collection).digest(entry.declared)
-    document = Document.objects.filter(
-        collection=run.collection, key=entry.key, is_current=True
-    ).first()
+    document = versions.compared_with(run.collection, [entry.key]).get(entry.key)
     if document is not None and document.is_unchanged(run.policy, content.sha256, recipe):
         runs.record_item(
             run, runs.Outcome(entry, state=IngestionItem.State.SKIPPED, document=document)
@@ -196,6 +211,8 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun) -> int | None
         document.file.save(f"{document.id}", File(file), save=True)
     if replaced:
         transaction.on_commit(lambda: delete_files([replaced]))
+    if run.store_once and link(document, source_sha256=content.sha256, recipe=recipe):
+        return None
     return document.id
 
 
@@ -204,16 +221,29 @@ def ingest_inline(
     collection: Collection,
     sources: Iterable[Source | BrokenSource],
     policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
+    store_once: bool = False,
     source: str = "",
     on_progress: Callable[[IngestionRun], Any] = lambda run: None,
+    suspend_index: bool = False,
 ) -> IngestionRun:
-    """Ingest in this process; returns the finished run."""
-    run = create_run(collection=collection, policy=policy, source=source)
-    return InlineIngestion(run, on_progress=on_progress).ingest(sources)
+    """Ingest in this process; returns the finished run.
+
+    `suspend_index` builds the vector index anew at the end instead of row by row; raises Conflict
+    where other collections need it meanwhile.
+    """
+    with suspended_index(collection) if suspend_index else nullcontext():
+        run = create_run(collection=collection, policy=policy, store_once=store_once, source=source)
+        on_progress(run)
+        return InlineIngestion(run, on_progress=on_progress).ingest(sources)
 
 
 def create_run(
-    *, collection: Collection, policy: str, source: str = "", user: Any = None
+    *,
+    collection: Collection,
+    policy: str,
+    store_once: bool = False,
+    source: str = "",
+    user: Any = None,
 ) -> IngestionRun:
     """A run's row."""
     return IngestionRun.objects.create(
@@ -221,36 +251,9 @@ def create_run(
         collection=collection,
         user=user if getattr(user, "is_authenticated", False) else None,
         policy=policy,
+        store_once=store_once,
         source=source[:1024],
     )
-
-
-def delete_document(*, document: Document) -> None:
-    """Remove a document: after the commit no table and no stored file holds its text."""
-    delete_documents(documents=[document])
-
-
-def delete_documents(*, documents: Sequence[Document]) -> None:
-    """Remove documents, all or none."""
-    ids = [document.pk for document in documents]
-    files = [str(document.file.name) for document in documents if document.file]
-    with transaction.atomic():
-        held = Document.objects.select_for_update().filter(pk__in=ids).order_by("pk")
-        held_ids = list(held.values_list("pk", flat=True))
-        chunks = Chunk.objects.filter(document__in=ids)
-        statistics.forget(chunks)
-        chunks._raw_delete("default")
-        run_ids = runs.open_runs(ids)
-        runs.settle_items(
-            ids,
-            state=IngestionItem.State.FAILED,
-            error_code="deleted",
-            error="The document was deleted before it was ingested.",
-        )
-        Document.objects.filter(pk__in=held_ids).delete()
-        transaction.on_commit(lambda: delete_files(files))
-    for run_id in run_ids:
-        stages.finish_run(run_id)
 
 
 def joined_text(chunks: Sequence[Chunk], *, start: int = 0) -> str:
@@ -267,13 +270,14 @@ def joined_text(chunks: Sequence[Chunk], *, start: int = 0) -> str:
 
 
 def document_text(document: Document) -> DocumentText:
-    """The whole text, put together from the chunks: each adds what lies behind the one before.
+    """The whole text, put together from the chunks: each adds what lies behind the one before. Of a
+    document that is stored once it is the original's.
 
     Between two chunks lies only white space, which comes back as one blank line where two
     paragraphs met, so that every chunk's offsets are exact.
     """
     chunks = list(
-        Chunk.objects.filter(document=document)
+        Chunk.objects.filter(document=document.text_id)
         .defer("embedding", "search_vector", "metadata")
         .order_by("ordinal")
     )

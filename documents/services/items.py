@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from common.errors import Conflict, InvalidInput
 from documents.ingestion import stages, statistics
 from documents.ingestion.items import Item, is_storable
+from documents.ingestion.media import delete_files
 from documents.ingestion.storing import write_items
 from documents.models import Chunk, Collection, Document
-from documents.services.documents import delete_documents, joined_text
-from documents.services.media import delete_files
+from documents.services.deletion import delete_documents
+from documents.services.documents import joined_text
 
 MAX_BATCH = 1000
 MAX_CONCURRENCY = 64
@@ -94,14 +95,14 @@ def get_items(
 ) -> dict[str, StoredItem]:
     """Those of the items that there are, by id."""
     documents = list(_documents(collection, keys, user))
-    chunks: dict[int, list[Chunk]] = {document.pk: [] for document in documents}
+    chunks: dict[int, list[Chunk]] = {document.text_id: [] for document in documents}
     for chunk in (
-        Chunk.objects.filter(document__in=documents)
+        Chunk.objects.filter(document__in=chunks)
         .defer("search_vector", "context")
         .order_by("document_id", "ordinal")
     ):
         chunks[chunk.document_id].append(chunk)
-    return {document.key: _stored(document, chunks[document.pk]) for document in documents}
+    return {document.key: _stored(document, chunks[document.text_id]) for document in documents}
 
 
 def _documents(collection: Collection, keys: Iterable[str], user: Any) -> Any:

@@ -2,7 +2,9 @@
 language AS MATERIALIZED (
     SELECT language,
            sum(chunk_count)::float8 AS chunks,
-           sum(average_length * chunk_count) / sum(chunk_count) AS average_length
+           -- a language may have superseded versions only
+           coalesce(sum(average_length * chunk_count) / nullif(sum(chunk_count), 0),
+                    max(average_length)) AS average_length
     FROM documents_lexicalstatistics
     WHERE collection_id = ANY(%(collections)s)
     GROUP BY language

@@ -1,0 +1,285 @@
+"""A changed document becomes a new version: readers see the old or the new, and the old stays."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+
+from common.errors import InvalidInput
+from documents import services
+from documents.ingestion import claims, stages, statistics
+from documents.ingestion.sources import Source, text_source
+from documents.models import (
+    Chunk,
+    Collection,
+    Document,
+    IngestionItem,
+    IngestionRun,
+    LexemeFrequency,
+)
+from documents.services import Upload, ingest_inline, ingest_uploads
+from documents.tests.factories import CollectionFactory
+from inference.backends.hashing import HashingEmbedder
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+
+NEW_VERSION = IngestionRun.Policy.NEW_VERSION
+PARAGRAPHS = [f"Paragraph {n} speaks of topic{n} at some length. " * 25 for n in range(12)]
+
+
+@pytest.fixture
+def collection() -> Collection:
+    return CollectionFactory()
+
+
+def ingest(
+    collection: Collection, text: str, *, key: str = "guide", **options: Any
+) -> IngestionRun:
+    options = {"policy": NEW_VERSION, **options}
+    return ingest_inline(collection=collection, sources=[text_source(key, text)], **options)
+
+
+def queue(collection: Collection, content: bytes, *, policy: str = NEW_VERSION) -> Document:
+    """Upload a file, without any worker; the row that its text goes into."""
+    run = ingest_uploads(
+        collection=collection,
+        uploads=[Upload(name="note.txt", file=ContentFile(content, name="note.txt"))],
+        policy=policy,
+    )
+    document = run.items.get().document
+    assert document is not None
+    return document
+
+
+def work(document: Document) -> None:
+    """What the two queues do with it."""
+    stages.embed_documents(stages.parse_documents([document.id]))
+    document.refresh_from_db()
+
+
+def current_texts(collection: Collection) -> set[str]:
+    chunks = Chunk.objects.filter(collection=collection, is_current=True)
+    return set(chunks.values_list("text", flat=True))
+
+
+def shape(collection: Collection) -> list[tuple[int, bool, str]]:
+    rows = Document.objects.filter(collection=collection).order_by("version")
+    return list(rows.values_list("version", "is_current", "status"))
+
+
+def test_a_changed_document_becomes_a_version_and_the_old_one_stays(
+    collection: Collection,
+) -> None:
+    ingest(collection, "The first text.")
+    ingest(collection, "The second text.")
+    assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
+    old, new = Document.objects.order_by("version")
+    assert services.document_text(old).text == "The first text."
+    assert services.document_text(new).text == "The second text."
+    assert current_texts(collection) == {"The second text."}
+    assert list(new.versions) == [new, old]
+    assert services.chunk_count(collection=collection) == 1
+
+
+def test_chunks_that_did_not_change_take_their_vectors_over(collection: Collection) -> None:
+    ingest(collection, "\n\n".join(PARAGRAPHS))
+    changed = [*PARAGRAPHS[:-1], PARAGRAPHS[-1].replace("topic11", "something new")]
+    run = ingest(collection, "\n\n".join(changed))
+    old, new = Document.objects.order_by("version")
+    before = {chunk.content_sha256: chunk for chunk in old.chunks.all()}
+    after = list(new.chunks.all())
+    shared = [chunk for chunk in after if chunk.content_sha256 in before]
+    assert 1 <= run.embedded <= 3
+    assert len(after) - len(shared) == run.embedded
+    assert len(shared) > 5
+    for chunk in shared:
+        assert list(chunk.embedding) == list(before[chunk.content_sha256].embedding)
+        assert chunk.text == before[chunk.content_sha256].text
+        assert chunk.heading_path == before[chunk.content_sha256].heading_path
+    assert [chunk.ordinal for chunk in after] == list(range(new.chunk_count))
+    assert services.document_text(new).text.split() == "\n\n".join(changed).split()
+
+
+def test_copied_vectors_are_those_that_the_model_would_make(collection: Collection) -> None:
+    ingest(collection, "\n\n".join(PARAGRAPHS))
+    ingest(collection, "\n\n".join([*PARAGRAPHS, "One more."]))
+    chunk = Document.objects.get(version=2).chunks.get(ordinal=0)
+    expected = HashingEmbedder().embed_documents([f"{chunk.context}\n{chunk.text}"])[0]
+    assert abs(chunk.embedding - expected).max() < 1e-6
+
+
+def test_unchanged_bytes_make_no_version(collection: Collection) -> None:
+    ingest(collection, "The same text.")
+    run = ingest(collection, "The same text.")
+    assert (run.state, run.skipped, run.ready) == ("succeeded", 1, 0)
+    assert shape(collection) == [(1, True, "ready")]
+
+
+def test_a_version_waits_beside_the_old_one_until_it_is_loaded(collection: Collection) -> None:
+    work(queue(collection, b"The first text."))
+    waiting = queue(collection, b"The second text.")
+    assert shape(collection) == [(1, True, "ready"), (2, False, "queued")]
+    assert current_texts(collection) == {"The first text."}
+    stages.parse_documents([waiting.id])
+    assert current_texts(collection) == {"The first text."}
+    stages.embed_documents([waiting.id])
+    assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
+    assert current_texts(collection) == {"The second text."}
+
+
+def test_a_version_that_waits_is_taken_by_the_newest_upload(collection: Collection) -> None:
+    work(queue(collection, b"The first text."))
+    second = queue(collection, b"The second text.")
+    token, _ = claims.claim([second.id])
+    third = queue(collection, b"The third text.")
+    assert third.id == second.id
+    with claims.kept(token):
+        pass
+    work(third)
+    assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
+    assert current_texts(collection) == {"The third text."}
+    assert set(IngestionRun.objects.values_list("state", flat=True)) == {"succeeded"}
+
+
+def test_a_first_text_that_was_never_loaded_is_replaced_and_no_version(
+    collection: Collection,
+) -> None:
+    first = queue(collection, b"The first text.")
+    second = queue(collection, b"The second text.")
+    assert first.id == second.id
+    work(second)
+    assert shape(collection) == [(1, True, "ready")]
+    assert current_texts(collection) == {"The second text."}
+
+
+@pytest.mark.parametrize("policy", ["overwrite", "skip_if_unchanged"])
+def test_another_policy_withdraws_a_version_that_waits(collection: Collection, policy: str) -> None:
+    work(queue(collection, b"The first text."))
+    waiting = queue(collection, b"The second text.")
+    last = queue(collection, b"The third text.", policy=policy)
+    stages.embed_documents(stages.parse_documents([waiting.id]))  # its message comes all the same
+    work(last)
+    assert shape(collection) == [(1, True, "ready")]
+    assert current_texts(collection) == {"The third text."}
+    assert set(IngestionRun.objects.values_list("state", flat=True)) == {"succeeded"}
+
+
+@pytest.mark.parametrize("policy", ["skip_if_unchanged", "new_version"])
+def test_the_first_text_again_is_news_while_another_one_waits(
+    collection: Collection, policy: str
+) -> None:
+    work(queue(collection, b"The first text."))
+    waiting = queue(collection, b"The second text.")
+    last = queue(collection, b"The first text.", policy=policy)
+    stages.embed_documents(stages.parse_documents([waiting.id]))
+    work(last)
+    assert current_texts(collection) == {"The first text."}
+    assert Document.objects.filter(is_current=True).count() == 1
+
+
+def test_an_overwriting_that_is_overtaken_by_a_version_stays_behind_it(
+    collection: Collection,
+) -> None:
+    work(queue(collection, b"The first text."))
+    overwriting = queue(collection, b"The second text.", policy="overwrite")
+    version = queue(collection, b"The third text.")
+    work(version)
+    work(overwriting)
+    assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
+    assert current_texts(collection) == {"The third text."}
+    assert services.document_text(overwriting).text == "The second text."
+
+
+def test_vectors_that_vanish_before_they_are_taken_over_are_made(collection: Collection) -> None:
+    work(queue(collection, "\n\n".join(PARAGRAPHS).encode()))
+    overwriting = queue(collection, b"Something else.", policy="overwrite")
+    version = queue(collection, "\n\n".join([*PARAGRAPHS, "And more."]).encode())
+    stages.parse_documents([version.id])
+    token, (held,) = claims.claim([version.id])
+    job = stages.Job(
+        document=held,
+        prepared=stages.unpack(bytes(held.staged.payload)),
+        digest="",
+        source_sha256=held.source_sha256,
+    )
+
+    def groups() -> Iterator[list[stages.Job]]:
+        yield [job]
+        work(overwriting)  # between asking what is known and loading
+
+    assert len(list(stages.load_groups(groups(), token=token))) == 1
+    assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
+    assert services.document_text(overwriting).text == "Something else."
+    assert services.document_text(version).text.endswith("And more.")
+    assert not Chunk.objects.filter(embedding=None).exists()
+
+
+def test_a_version_that_fails_leaves_the_old_one_and_says_so(collection: Collection) -> None:
+    work(queue(collection, b"The first text."))
+    broken = queue(collection, b"\x89PNG\r\n\x1a\n" + bytes(300))
+    work(broken)
+    item = IngestionItem.objects.get(state="failed")
+    assert shape(collection) == [(1, True, "ready"), (2, False, "failed")]
+    assert current_texts(collection) == {"The first text."}
+    assert "version 1 stays current" in item.error
+    work(queue(collection, b"The second text."))
+    assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
+
+
+def test_words_of_superseded_versions_do_not_count(collection: Collection) -> None:
+    ingest(collection, "A text about xylophones.")
+    ingest(collection, "A text about bassoons.")
+    words = set(LexemeFrequency.objects.values_list("lexeme", flat=True))
+    assert "bassoon" in words
+    assert "xylophon" not in words
+    statistics.refresh(collection)
+    assert set(LexemeFrequency.objects.values_list("lexeme", flat=True)) == words
+    assert collection.lexical_statistics.get().chunk_count == 1
+
+
+def test_a_later_version_of_an_earlier_text_takes_its_place_again(collection: Collection) -> None:
+    for text in ("The first text.", "The second text.", "The first text."):
+        ingest(collection, text)
+    assert shape(collection) == [(1, False, "ready"), (2, False, "ready"), (3, True, "ready")]
+    assert current_texts(collection) == {"The first text."}
+
+
+def test_a_version_keeps_the_access_list(collection: Collection) -> None:
+    ingest(collection, "The first text.")
+    Document.objects.update(access=["user:7"])
+    ingest(collection, "The second text.")
+    assert Document.objects.get(version=2).access == ["user:7"]
+    assert Chunk.objects.get(document__version=2).access == ["user:7"]
+
+
+def test_deleting_a_document_deletes_its_versions(collection: Collection) -> None:
+    for text in ("The first text.", "The second text.", "The third text."):
+        ingest(collection, text)
+    ingest(collection, "Another.", key="other")
+    services.delete_document(document=Document.objects.get(version=2))
+    assert list(Document.objects.values_list("key", flat=True)) == ["other"]
+    assert list(Chunk.objects.values_list("text", flat=True)) == ["Another."]
+
+
+def test_a_superseded_version_is_deleted_alone_and_the_current_one_is_not(
+    collection: Collection,
+) -> None:
+    for text in ("The first text.", "The second text.", "The third text."):
+        ingest(collection, text)
+    first, second, third = Document.objects.order_by("version")
+    services.delete_version(document=second)
+    assert shape(collection) == [(1, False, "ready"), (3, True, "ready")]
+    with pytest.raises(InvalidInput, match="current version"):
+        services.delete_version(document=third)
+    ingest(collection, "The fourth text.")
+    assert services.prune_versions(document=first, keep=2) == 1
+    assert [version for version, _, _ in shape(collection)] == [3, 4]
+
+
+def test_sources_of_one_run_may_bring_a_key_twice(collection: Collection) -> None:
+    sources: list[Source] = [text_source("guide", f"Text number {n}.") for n in range(3)]
+    run = ingest_inline(collection=collection, sources=sources, policy=NEW_VERSION)
+    assert (run.state, run.ready) == ("succeeded", 3)
+    assert [version for version, _, _ in shape(collection)] == [1, 2, 3]
+    assert current_texts(collection) == {"Text number 2."}
