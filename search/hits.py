@@ -23,6 +23,20 @@ def grouped(hits: Sequence[Ranked]) -> list[tuple[Ranked, int]]:
     return [(hit, counts[document_id] - 1) for document_id, hit in best.items()]
 
 
+def one_of_each_parent(hits: Sequence[Ranked]) -> list[Ranked]:
+    """The best part of each larger passage, which would be shown again for every other part."""
+    seen: set[tuple[int, int]] = set()
+    kept = []
+    for hit in hits:
+        parent = hit.candidate.parent
+        if parent is not None:
+            if (hit.candidate.document_id, parent) in seen:
+                continue
+            seen.add((hit.candidate.document_id, parent))
+        kept.append(hit)
+    return kept
+
+
 def make_hits(
     query: Query,
     listed: Sequence[tuple[Ranked, int]],
@@ -85,6 +99,7 @@ def _hit(
         context=chunk.context,
         heading_path=tuple(chunk.heading_path),
         page=chunk.page,
+        parent=chunk.parent,
         start=chunk.start,
         end=chunk.end,
         document_id=document.pk,

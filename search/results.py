@@ -9,8 +9,8 @@ from search.filters import ALL, Node
 
 Mode = Literal["lexical", "vector", "hybrid"]
 MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
-Expansion = Literal["none", "siblings", "section"]
-EXPANSIONS: tuple[Expansion, ...] = ("none", "siblings", "section")
+Expansion = Literal["none", "siblings", "section", "parent"]
+EXPANSIONS: tuple[Expansion, ...] = ("parent", "none", "siblings", "section")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,8 @@ class Hit:
 
     `similarity` -1..1, `lexical` BM25 ≥ 0, `fused`, `rerank` 0..1; None where an arm did not see
     it. `ranks` are 1-based places in the arms' own lists; `contributions` sum to `fused`, by which
-    alone it would be at `fused_rank`. `surroundings` are there where they were asked for.
+    alone it would be at `fused_rank`. `surroundings` are there where they were asked for, and
+    where the chunk is a part of a larger passage; chunks with the same `parent` are parts of one.
     `relevance` 0..1 is for a bar: the score that ordered the list, over the list's best.
     """
 
@@ -75,6 +76,7 @@ class Hit:
     context: str
     heading_path: tuple[str, ...]
     page: int | None
+    parent: int | None
     start: int
     end: int
     document_id: int

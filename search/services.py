@@ -24,7 +24,7 @@ from search.facets import facets as count_facets
 from search.filters import Node, all_of, metadata_filter, one_of, read_filter
 from search.filters.fields import Field
 from search.fusion import Method, adapted_weights
-from search.hits import grouped, make_hits
+from search.hits import grouped, make_hits, one_of_each_parent
 from search.notes import notes_on
 from search.query import parse_query
 from search.ranking import NoRerankerConfigured, RankingOptions, rank
@@ -127,7 +127,7 @@ def search(
     min_rerank: float | None = None,
     diversify: bool = False,
     group: bool = False,
-    expand: Expansion = "none",
+    expand: Expansion = "parent",
     facets: Sequence[str] = (),
     snippets: bool = True,
 ) -> SearchResult:
@@ -139,9 +139,11 @@ def search(
     it, False does without. `min_similarity` (−1 to 1) and `min_rerank` (0 to 1) drop hits whose own
     score of that kind is lower or missing. `diversify` puts hits of the same document or source
     behind others. `group` shows the best passage of each document and how many more it has; `k`
-    and `offset` then count documents. `expand` adds to each hit what stands around it. `facets`
-    are fields of the metadata to count, `*` the most telling. Without `snippets` no words are
-    highlighted, which programs that only want the ranking need not wait for.
+    and `offset` then count documents. `expand` adds to each hit what stands around it. By default
+    that is the larger passage which the hit is a part of, where its collection is cut into such;
+    each of these is then listed once, by the best of its parts. `facets` are fields of the metadata
+    to count, `*` the most telling. Without `snippets` no words are highlighted, which programs that
+    only want the ranking need not wait for.
 
     Raises InvalidInput for what cannot be, and EmbedderUnavailable for mode `vector` without a
     working model; mode `hybrid` then answers by words alone and says so in `degraded`.
@@ -183,7 +185,8 @@ def search(
             " without.",
             field="rerank",
         ) from error
-    listed = grouped(ranking.hits) if group else [(hit, 0) for hit in ranking.hits]
+    ranked = one_of_each_parent(ranking.hits) if expand == "parent" else ranking.hits
+    listed = grouped(ranked) if group else [(hit, 0) for hit in ranked]
     hits = make_hits(
         parsed,
         listed[offset : offset + k],

@@ -32,6 +32,7 @@ ANSWER = OpenApiExample(
                 "context": "Aripiprazole\nPossible side effects",
                 "heading_path": ["Possible side effects"],
                 "page": 4,
+                "parent": None,
                 "start": 9120,
                 "end": 9178,
                 "language": "english",

@@ -112,9 +112,11 @@ class SearchInput(StrictSerializer):
     )
     expand = serializers.ChoiceField(
         choices=EXPANSIONS,
-        default="none",
-        help_text="Text around each hit: of its `siblings`, the passages before and behind it, or"
-        " of its whole `section`.",
+        default="parent",
+        help_text="Text around each hit: of its `siblings`, the passages before and behind it, of"
+        " its whole `section`, or `none`. `parent`: of the larger passage that it is a part of, in"
+        " collections with the chunker `parent_child`, where each such passage is then listed"
+        " once, by the best of its parts; elsewhere nothing.",
     )
     facet = serializers.ListField(
         child=serializers.CharField(max_length=MAX_PATH_CHARACTERS),

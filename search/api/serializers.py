@@ -76,6 +76,10 @@ class HitSerializer(serializers.Serializer[Hit]):
     )
     heading_path = serializers.ListField(child=serializers.CharField())
     page = serializers.IntegerField(allow_null=True)
+    parent = serializers.IntegerField(  # type: ignore[assignment]
+        allow_null=True,
+        help_text="The same for all parts of one larger passage of the document.",
+    )
     start = serializers.IntegerField()
     end = serializers.IntegerField()
     language = serializers.CharField()
@@ -95,7 +99,7 @@ class HitSerializer(serializers.Serializer[Hit]):
         help_text="What each arm gave to `fused`, which is their sum. Only with `explain`.",
     )
     snippet = SnippetSerializer()
-    surroundings = SurroundingsSerializer(allow_null=True, help_text="Only with `expand`.")
+    surroundings = SurroundingsSerializer(allow_null=True, help_text="What `expand` asked for.")
     document = HitDocumentSerializer(source="*")
     collection = HitCollectionSerializer(source="*")
     more_in_document = serializers.IntegerField(

@@ -26,7 +26,8 @@ class Candidate:
 
     `similarity` is its own model's; `closeness` the same on one scale for all models; `likeness`
     the cosine to the direction between the best passages of both arms. `ranks` are its 1-based
-    places in the lists of the arms that listed it.
+    places in the lists of the arms that listed it. Those of a document with the same `parent` are
+    parts of one passage.
     """
 
     chunk_id: int
@@ -38,6 +39,7 @@ class Candidate:
     closeness: float | None
     likeness: float | None
     ranks: dict[str, int]
+    parent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class Row:
     document_id: int
     collection_id: int
     media_type: str
+    parent: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +241,7 @@ def _candidates(found: Found, depth: int) -> tuple[Candidate, ...]:
             closeness=close.get(row.chunk_id),
             likeness=row.likeness,
             ranks={name: of[row.chunk_id] for name, of in ranks.items() if row.chunk_id in of},
+            parent=row.parent,
         )
         for row in rows
     )

@@ -30,7 +30,7 @@ MAX_CANDIDATES = 2000
 
 
 #: How many columns of a row speak of a chunk.
-FOUND_COLUMNS = 9
+FOUND_COLUMNS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Statement:
     """SQL and its parameters.
 
     Rows: (chunk id, lexical score, similarity, likeness to the best of both arms, in the vector
-    list, the chunk's space, document, collection and media type). One row more has NULL for these,
-    and behind them (spaces that hold chunks of the scope, usual similarity in each space asked,
-    whether words were left out, whether some stand nowhere).
+    list, the chunk's space, document, collection, media type and parent). One row more has NULL
+    for these, and behind them (spaces that hold chunks of the scope, usual similarity in each space
+    asked, whether words were left out, whether some stand nowhere).
     """
 
     sql: str
@@ -178,7 +178,7 @@ def _selection(*, lexical: bool, spaces: Sequence[SpaceQuery]) -> str:
     found = (
         f"SELECT listed.id, {score} AS lexical, {_similarity(spaces)} AS similarity,"
         f" {likeness} AS likeness, {near} AS near, chunk.space_id, chunk.document_id,"
-        f" chunk.collection_id, chunk.media_type FROM listed {joins}"
+        f" chunk.collection_id, chunk.media_type, chunk.parent FROM listed {joins}"
     )
     # What holds for the whole search stands in one row and not in hundreds.
     return (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from common.errors import InvalidInput
 from documents.ingestion.sources import text_source
-from documents.models import Collection
+from documents.models import Chunk, Collection
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, embed
 from search.diversity import diversified
@@ -305,6 +305,75 @@ def test_siblings_and_sections_stand_around_a_hit_as_the_document_has_them() -> 
     assert around.end - around.start == len(around.text)
     offset = hit.start - around.start
     assert around.text[offset : offset + len(hit.text)] == hit.text
+
+
+@pytest.fixture
+def family() -> Collection:
+    """A document in two parents of several children each, and one of a single chunk."""
+    collection = CollectionFactory(
+        default_language="en",
+        chunker="parent_child",
+        chunker_options={"max_tokens": 40, "parent_tokens": 200},
+    )
+    part = "\n\n".join(
+        f"Sentence {{0}}.{n} is about rivers and their {n} banks. " * 2 for n in range(6)
+    )
+    text = "\n\n".join(f"# Part {number}\n\n{part.format(number)}" for number in range(2))
+    sources = [
+        text_source(
+            "doc", text.replace("Sentence 1.3 is", "A zeppelin flies,"), file_name="doc.md"
+        ),
+        text_source("note", "A zeppelin over rivers.", file_name="note.md"),
+    ]
+    ingest_inline(collection=collection, sources=sources)
+    return collection
+
+
+def test_a_part_is_shown_with_the_whole_passage_that_it_is_from(family: Collection) -> None:
+    hit = find(family, "zeppelin flies").hits[0]
+
+    assert (hit.document_key, hit.parent) == ("doc", 1)
+    assert len(hit.text) < 300
+    assert hit.surroundings is not None
+    assert hit.surroundings.text.startswith("# Part 1\n\nSentence 1.0")
+    assert hit.surroundings.text.rstrip().endswith("5 banks.")
+    assert "Part 0" not in hit.surroundings.text
+    offset = hit.start - hit.surroundings.start
+    assert hit.surroundings.text[offset : offset + len(hit.text)] == hit.text
+    assert hit.surroundings.end - hit.surroundings.start == len(hit.surroundings.text)
+
+
+def test_parts_of_one_passage_are_one_hit_by_the_best_of_them(family: Collection) -> None:
+    parts = find(family, "rivers", expand="none")
+    wholes = find(family, "rivers")
+
+    assert parts.total == Chunk.objects.filter(collection=family).count() > 6
+    assert not any(hit.surroundings for hit in parts.hits)
+    assert wholes.total == 3
+    assert {(hit.document_key, hit.parent) for hit in wholes.hits} == {
+        ("doc", 0), ("doc", 1), ("note", 0),
+    }  # fmt: skip
+    best = list(
+        {(hit.document_key, hit.parent): hit.chunk_id for hit in reversed(parts.hits)}.values()
+    )
+    assert [hit.chunk_id for hit in wholes.hits] == best[::-1]
+    assert [hit.rank for hit in wholes.hits] == [1, 2, 3]
+    second = find(family, "rivers", k=2, offset=2)
+    assert (second.total, [hit.chunk_id for hit in second.hits]) == (3, [wholes.hits[2].chunk_id])
+
+
+def test_grouped_by_document_the_other_passages_are_counted_and_not_their_parts(
+    family: Collection,
+) -> None:
+    grouped = find(family, "rivers", group=True)
+    assert {hit.document_key: hit.more_in_document for hit in grouped.hits} == {"doc": 1, "note": 0}
+
+
+def test_where_nothing_is_cut_into_parts_the_whole_passage_is_the_hit() -> None:
+    collection = CollectionFactory(default_language="en")
+    ingest_inline(collection=collection, sources=[text_source("doc", "Rivers and banks.")])
+    (hit,) = find(collection, "rivers", expand="parent").hits
+    assert (hit.parent, hit.surroundings) == (None, None)
 
 
 Hits = st.lists(

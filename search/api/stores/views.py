@@ -8,7 +8,7 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api import WorkspaceView
+from accounts.api import WorkspaceView, once
 from common.api import ErrorSerializer
 from common.errors import NotFound
 from documents.services import get_collection
@@ -110,6 +110,7 @@ class StoreItemsView(StoreView):
         },
         examples=[examples.BATCH],
     )
+    @once
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
         self.require_editor(self.workspace)

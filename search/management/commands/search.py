@@ -62,7 +62,10 @@ class Command(BaseCommand):
             "--diversify", action="store_true", help="further passages of a document come later"
         )
         parser.add_argument(
-            "--expand", choices=EXPANSIONS, default="none", help="print what stands around, too"
+            "--expand",
+            choices=EXPANSIONS,
+            default="parent",
+            help="print what stands around, too (default: the passage that a hit is a part of)",
         )
         parser.add_argument("--json", action="store_true")
 
