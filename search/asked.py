@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from common.errors import InvalidInput
 from search.fusion import METHODS
 from search.query import Query, QueryError, parse_query
-from search.results import EXPANSIONS, MODES, Mode
+from search.results import EXPANSIONS, MODES, VERSIONS, Mode, Versions
 
 MAX_K = 100
 MAX_OFFSET = 1000
@@ -27,6 +27,15 @@ def check_choices(*, mode: str, k: int, offset: int, fusion: str, expand: str) -
         raise InvalidInput(f"k may be 1 to {MAX_K}.", field="k")
     if not 0 <= offset <= MAX_OFFSET:
         raise InvalidInput(f"offset may be 0 to {MAX_OFFSET}.", field="offset")
+
+
+def checked_versions(versions: str) -> Versions:
+    for known in VERSIONS:
+        if versions == known:
+            return known
+    raise InvalidInput(
+        f"There are no versions “{versions}”. Use {', '.join(VERSIONS)}.", field="versions"
+    )
 
 
 def check_thresholds(

@@ -104,6 +104,8 @@ def _hit(
         end=chunk.end,
         document_id=document.pk,
         document_key=document.key,
+        version=document.version,
+        is_current=document.is_current,
         title=document.title or document.source or document.key,
         source=document.source,
         url=document.url,

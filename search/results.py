@@ -12,6 +12,9 @@ MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
 Expansion = Literal["none", "siblings", "section", "parent"]
 EXPANSIONS: tuple[Expansion, ...] = ("parent", "none", "siblings", "section")
 
+Versions = Literal["current", "all"]
+VERSIONS: tuple[Versions, ...] = ("current", "all")
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -19,13 +22,15 @@ class Scope:
     access cannot be forgotten; every arm compiles the same one.
 
     `principals` are the names under which access lists know the asker; None is the site itself
-    (commands, evaluation). `filter` narrows what they leave, and cannot widen it.
+    (commands, evaluation). `filter` narrows what they leave, and cannot widen it. Of `versions`
+    other than the current one are only asked for by name.
     """
 
     workspace_id: int
     collection_ids: tuple[int, ...]
     principals: tuple[str, ...] | None = None
     filter: Node = ALL
+    versions: Versions = "current"
 
     @property
     def is_filtered(self) -> bool:
@@ -81,6 +86,8 @@ class Hit:
     end: int
     document_id: int
     document_key: str
+    version: int
+    is_current: bool
     title: str
     source: str
     url: str

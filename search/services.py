@@ -17,6 +17,7 @@ from search.asked import (
     check_choices,
     check_thresholds,
     checked_vector,
+    checked_versions,
     checked_weights,
     parsed_query,
 )
@@ -28,7 +29,7 @@ from search.hits import grouped, make_hits, one_of_each_parent
 from search.notes import notes_on
 from search.query import parse_query
 from search.ranking import NoRerankerConfigured, RankingOptions, rank
-from search.results import Expansion, Mode, Scope, SearchResult
+from search.results import Expansion, Mode, Scope, SearchResult, Versions
 from search.retrieval.arms import Retrieved, retrieve
 from search.retrieval.spelling import suggest
 from search.weights import current_tuning, tuned_weights
@@ -60,10 +61,12 @@ def scope_for(
     filter: Mapping[str, Any] | str | None = None,
     media_types: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
+    versions: Versions = "current",
 ) -> Scope:
     """What `user` may search in `workspace`, narrowed to the named collections and by `filter`.
 
     `filter` is in JSON or text form; one of `media_types` and all of `metadata` must fit besides.
+    `versions` is `current`, or `all` to find superseded ones too.
     Raises NotFound for a collection that is not there, or not there for this user, and FilterError
     for a filter that cannot be.
     """
@@ -73,6 +76,7 @@ def scope_for(
         collection_ids=_collection_ids(visible, collections),
         principals=tuple(principals(user)),
         filter=_narrowed(filter, media_types, metadata),
+        versions=checked_versions(versions),
     )
 
 
@@ -83,12 +87,14 @@ def site_scope(
     filter: Mapping[str, Any] | str | None = None,
     media_types: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
+    versions: Versions = "current",
 ) -> Scope:
     """The scope of the site itself: commands and evaluation, which no access list binds."""
     return Scope(
         workspace_id=workspace.id,
         collection_ids=_collection_ids(Collection.objects.filter(workspace=workspace), collections),
         filter=_narrowed(filter, media_types, metadata),
+        versions=checked_versions(versions),
     )
 
 

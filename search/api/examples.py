@@ -54,6 +54,8 @@ ANSWER = OpenApiExample(
                     "id": 88,
                     "url": "http://localhost:8000/api/v1/documents/88/",
                     "key": "leaflets/aripiprazole.pdf",
+                    "version": 1,
+                    "is_current": True,
                     "title": "Aripiprazole",
                     "source": "leaflets/aripiprazole.pdf",
                     "source_url": "",

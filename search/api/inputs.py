@@ -13,7 +13,7 @@ from search.facets import MOST_FACETS
 from search.filters.limits import MAX_CHARACTERS, MAX_PATH_CHARACTERS
 from search.fusion import METHODS
 from search.query import MAX_QUERY_CHARACTERS
-from search.results import EXPANSIONS, MODES
+from search.results import EXPANSIONS, MODES, VERSIONS
 
 
 @extend_schema_field(
@@ -68,6 +68,11 @@ class SearchInput(StrictSerializer):
         required=False,
         help_text="What hits must be like, as JSON or as text:"
         ' `{"year": {"$gte": 2020}, "language": "de"}` or `year>=2020; lang=de`.',
+    )
+    versions = serializers.ChoiceField(
+        choices=VERSIONS,
+        default="current",
+        help_text="`all` finds superseded versions of documents too.",
     )
     mode = serializers.ChoiceField(
         choices=MODES,

@@ -49,6 +49,8 @@ class HitDocumentSerializer(serializers.Serializer[Any]):
         help_text="Its address in the API.",
     )
     key = serializers.CharField(source="document_key")
+    version = serializers.IntegerField()
+    is_current = serializers.BooleanField(help_text="False for a superseded version.")
     title = serializers.CharField()
     source = serializers.CharField()  # type: ignore[assignment]  # DRF's metaclass takes it out
     source_url = serializers.CharField(source="url", help_text="Where it came from on the web.")

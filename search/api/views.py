@@ -60,6 +60,7 @@ class SearchView(WorkspaceView):
             collections=tuple(asked.get("collection", ())),
             filter=asked.get("filter"),
             media_types=tuple(asked.get("type", ())),
+            versions=asked["versions"],
         )
         options = {name: asked[name] for name in OPTIONS if name in asked}
         try:

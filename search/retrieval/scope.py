@@ -21,6 +21,8 @@ def scope_conditions(scope: Scope, query: Query | None = None) -> tuple[str, Par
         "chunk.workspace_id = %(workspace)s",
         "chunk.collection_id = ANY(%(collections)s)",
     ]
+    if scope.versions == "current":
+        conditions.append("chunk.is_current")
     parameters: Parameters = {
         "workspace": scope.workspace_id,
         "collections": list(scope.collection_ids),

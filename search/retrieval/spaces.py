@@ -121,7 +121,8 @@ def _scans_exactly(scope: Scope, facts: ScopeFacts) -> bool:
     """Whether the scope is small enough to look at every vector in it."""
     limit: int = settings.EXACT_SCAN_CHUNKS
     sees_all = not scope.is_filtered and (scope.principals is None or not facts.restricted)
-    if not facts.stale and (facts.chunks <= limit or sees_all):
+    is_counted = scope.versions == "current" and not facts.stale
+    if is_counted and (facts.chunks <= limit or sees_all):
         return facts.chunks <= limit
     return not is_large(scope)
 

@@ -14,7 +14,7 @@ from inference.base import InferenceError
 from search.filters import to_json
 from search.fusion import METHODS
 from search.log import record_search
-from search.results import EXPANSIONS, MODES, Hit, SearchResult
+from search.results import EXPANSIONS, MODES, VERSIONS, Hit, SearchResult
 from search.services import search, site_scope
 
 FATAL = 2
@@ -44,6 +44,12 @@ class Command(BaseCommand):
         parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
         parser.add_argument(
             "--filter", help='such as "year>=2020; lang=de; title~guide; !draft", or JSON'
+        )
+        parser.add_argument(
+            "--versions",
+            choices=VERSIONS,
+            default="current",
+            help="all: superseded versions of documents too",
         )
         parser.add_argument("-k", type=int, default=10, help="how many passages (default: 10)")
         parser.add_argument("--mode", choices=MODES, default="hybrid")
@@ -76,6 +82,7 @@ class Command(BaseCommand):
                 workspace=workspace,
                 collections=options["collection"],
                 filter=options["filter"],
+                versions=options["versions"],
             )
             result = search(
                 options["query"],
@@ -108,6 +115,7 @@ class Command(BaseCommand):
         heading = " > ".join(hit.heading_path)
         self.stdout.write(
             self.style.MIGRATE_HEADING(f"{hit.rank}. {hit.title}")
+            + ("" if hit.is_current else f" (version {hit.version}, superseded)")
             + (f" · {heading}" if heading else "")
         )
         shown = hit.surroundings.text if hit.surroundings else hit.snippet.text
