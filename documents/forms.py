@@ -1,6 +1,7 @@
 """What people type and send about documents."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,22 +10,36 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.template.defaultfilters import filesizeformat
 
-from documents.models import IngestionRun
+from documents.chunkers import CHUNKERS
+from documents.models import Collection, IngestionRun
 from documents.services import Upload
 
 MAX_NAME = 1024
+CHUNKER_CHOICES = [(name, f"{name}: {kind.summary}") for name, kind in CHUNKERS.items()]
+_OPTION = re.compile(r"(\w+)\s*=\s*(-?\d{1,9})")
 
 
-class CollectionForm(forms.Form):
-    """A new collection."""
+class ChunkerOptionsField(forms.CharField):
+    """Options as people write them, `max_tokens=200 overlap=20`, to a mapping."""
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value) or ""
+        if _OPTION.sub("", text).strip(" ,;\n\r\t"):
+            raise forms.ValidationError(
+                "Write options as name=number, such as max_tokens=200 overlap=20.", code="invalid"
+            )
+        return {name: int(number) for name, number in _OPTION.findall(text)}
+
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return " ".join(f"{name}={number}" for name, number in value.items())
+        return value
+
+
+class CollectionChangeForm(forms.Form):
+    """What of a collection can be changed."""
 
     name = forms.CharField(max_length=200, help_text="What people call it.")
-    slug = forms.SlugField(
-        label="Address",
-        max_length=63,
-        required=False,
-        help_text="Stands in links. Left empty, it is made from the name.",
-    )
     description = forms.CharField(
         required=False, widget=forms.Textarea(attrs={"rows": 2}), help_text="What is in it."
     )
@@ -33,6 +48,50 @@ class CollectionForm(forms.Form):
         required=False,
         help_text="A code such as “de”. Left empty, each document's language is detected.",
     )
+    chunker = forms.ChoiceField(
+        label="Cutting",
+        choices=CHUNKER_CHOICES,
+        initial="auto",
+        required=False,
+        help_text="How documents become passages. Left as it is, that suits most.",
+    )
+    chunker_options = ChunkerOptionsField(
+        label="Options of the cutting",
+        max_length=200,
+        required=False,
+        empty_value="",
+        help_text="Such as “max_tokens=200 overlap=20”. Left empty, its own defaults.",
+    )
+
+    def clean_chunker(self) -> str:
+        """Without a choice it stays as it is, and `auto` at first."""
+        return str(self.cleaned_data["chunker"] or self.initial.get("chunker", "auto"))
+
+    @classmethod
+    def of(cls, collection: Collection, posted: Any = None) -> "CollectionChangeForm":
+        """The form as the collection is now."""
+        return cls(
+            posted,
+            initial={
+                "name": collection.name,
+                "description": collection.description,
+                "language": collection.default_language,
+                "chunker": collection.chunker,
+                "chunker_options": collection.chunker_options,
+            },
+        )
+
+
+class CollectionForm(CollectionChangeForm):
+    """A new collection."""
+
+    slug = forms.SlugField(
+        label="Address",
+        max_length=63,
+        required=False,
+        help_text="Stands in links. Left empty, it is made from the name.",
+    )
+    field_order = ("name", "slug")
 
 
 class MultipleFileInput(forms.ClearableFileInput):

@@ -11,12 +11,13 @@ from django.utils.html import format_html
 from django.utils.text import slugify
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminSelectWidget
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from common.admin import LargeTableAdmin, link_to_list
 from documents import services
 from documents.admin.deletion import ServiceDeletion
-from documents.chunkers import CHUNKERS
+from documents.chunkers import ChunkerError, check_options
+from documents.forms import CHUNKER_CHOICES, ChunkerOptionsField
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import Collection, Document, IngestionRun
 from inference.handler import rerankers
@@ -31,9 +32,18 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         choices=LANGUAGES, required=False, widget=UnfoldAdminSelectWidget
     )
     chunker = forms.ChoiceField(
-        choices=[(name, name) for name in CHUNKERS], initial="auto", widget=UnfoldAdminSelectWidget
+        choices=CHUNKER_CHOICES,
+        initial="auto",
+        widget=UnfoldAdminSelectWidget,
+        help_text="A change holds for documents when they are next ingested.",
     )
-
+    chunker_options = ChunkerOptionsField(
+        max_length=200,
+        required=False,
+        empty_value="",
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Such as “max_tokens=200 overlap=20”. Empty: the chunker's own defaults.",
+    )
     reranker = forms.ChoiceField(
         choices=lambda: [("", "The site's own"), *((name, name) for name in rerankers)],
         required=False,
@@ -50,6 +60,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
             "description",
             "default_language",
             "chunker",
+            "chunker_options",
             "reranker",
             "rerank_instruction",
         ]
@@ -58,11 +69,20 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         """Lower case, as in addresses."""
         return str(slugify(self.cleaned_data["slug"]))
 
+    def clean(self) -> dict[str, Any]:
+        """Options that the chunker does not have are refused beside them."""
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        try:
+            check_options(given.get("chunker", "auto"), given.get("chunker_options", {}))
+        except ChunkerError as error:
+            self.add_error("chunker_options", str(error))
+        return given
+
 
 @admin.register(Collection)
 class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
-    """Made, renamed and deleted by the services. How it cuts and embeds is fixed at its making:
-    what is there was made that way."""
+    """Made, changed and deleted by the services. What embeds it is fixed here: `reembed` moves it
+    to another space."""
 
     form = CollectionForm
     list_display = ["name", "slug", "workspace", "space", "chunk_count", "contents", "created_at"]
@@ -72,12 +92,11 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
     ordering = ["name", "id"]
     autocomplete_fields = ["workspace"]
     prepopulated_fields = {"slug": ["name"]}
-    fields = ["workspace", "name", "slug", "description", "default_language", "chunker"]
+    cutting = ("default_language", "chunker", "chunker_options")
+    fields = ["workspace", "name", "slug", "description", *cutting]
     fixed_fields = [
         "workspace",
         "slug",
-        "chunker",
-        "chunker_options",
         "space",
         "learnt_weights",
         "contents",
@@ -89,7 +108,7 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
         return super().get_queryset(request).prefetch_related("lexical_statistics")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        editable = ["name", "description", "default_language", "reranker", "rerank_instruction"]
+        editable = ["name", "description", *self.cutting, "reranker", "rerank_instruction"]
         return [*editable, *self.fixed_fields] if obj else self.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -100,17 +119,15 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         given = form.cleaned_data
-        shared = {"name": given["name"], "description": given["description"]}
-        language = given["default_language"]
+        shared = {name: given[name] for name in ("name", "description", *self.cutting)}
+        shared["language"] = shared.pop("default_language")
         if change:
             reranking = {name: given[name] for name in ("reranker", "rerank_instruction")}
-            services.update_collection(collection=obj, language=language, **shared, **reranking)
+            services.update_collection(collection=obj, **shared, **reranking)
             return
         made = services.create_collection(
             workspace=given["workspace"],
             slug=given["slug"],
-            language=language,
-            chunker=given["chunker"],
             **shared,
         )
         obj.__dict__.update(made.__dict__)

@@ -15,7 +15,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts.models import Membership
+from accounts import idempotency
+from accounts.models import IdempotencyRecord, Membership
 from common import admin as common_admin
 from documents.ingestion import statistics
 from documents.models import (
@@ -96,6 +97,10 @@ def rows() -> dict[type[models.Model], models.Model]:
     everything += [run, item, staged, EmbeddingSpace.objects.get()]
     everything += [Reembedding.objects.create(target=EmbeddingSpace.objects.get(), total=7, done=3)]
     everything += [LexicalStatistics.objects.get(), LexemeFrequency.objects.first()]
+    idempotency.begin(
+        user=member.user, workspace=member.workspace, key="nightly-upload", fingerprint="0"
+    )
+    everything += [IdempotencyRecord.objects.get()]
     everything += search_rows(document)
     return {type(row): row for row in everything}
 
@@ -132,6 +137,7 @@ TOLD: dict[str, list[str]] = {
     "reembedding": ["everything into minilm-384", "3 of 7 chunks (43 %)"],
     "ingestionrun": ["three files", "1 of 3, 1 failed"],
     "ingestionitem": ["locked.pdf", "Remove the password", "three files"],
+    "idempotencyrecord": ["nightly-upload", "person"],
     "lexicalstatistics": ["Package leaflets", "english"],
     "lexemefrequency": ["common", "english"],
     "judgement": ["nausea?", "Good", "Aripiprazole", "Package leaflets"],
@@ -324,10 +330,12 @@ def test_a_collection_is_made_by_the_service(client: Client) -> None:
         "description": "",
         "default_language": "de",
         "chunker": "recursive",
+        "chunker_options": "max_tokens=200",
     }
     assert client.post(page_of(Collection, "add"), form).status_code == 302
     made = Collection.objects.get()
     assert (made.slug, made.default_language, made.chunker) == ("leaf-lets", "de", "recursive")
+    assert made.chunker_options == {"max_tokens": 200}
     assert made.space.name == "minilm-384"
     assert LogEntry.objects.get().object_id == str(made.pk)
 
@@ -336,13 +344,24 @@ def test_a_collection_is_made_by_the_service(client: Client) -> None:
     assert again.context["errors"]
 
 
-def test_a_collection_is_renamed_and_the_rest_stays(client: Client) -> None:
+def test_a_collection_is_changed_and_its_address_and_space_stay(client: Client) -> None:
     collection = CollectionFactory()
-    form = {"name": "New", "description": "Text", "default_language": "fr", "slug": "other"}
+    form = {
+        "name": "New",
+        "description": "Text",
+        "default_language": "fr",
+        "slug": "other",
+        "chunker": "window",
+        "chunker_options": "size=900",
+    }
+    refused = client.post(page_of(collection, "change"), form)
+    assert "size may be 1 to 100" in refused.content.decode()
+    form["chunker_options"] = "size=4 step=2"
     assert client.post(page_of(collection, "change"), form).status_code == 302
     changed = Collection.objects.get()
     assert (changed.name, changed.default_language) == ("New", "fr")
-    assert changed.slug == collection.slug
+    assert (changed.chunker, changed.chunker_options) == ("window", {"size": 4, "step": 2})
+    assert (changed.slug, changed.space) == (collection.slug, collection.space)
 
 
 def test_a_collection_says_what_it_learnt_and_how_to_forget_it(client: Client) -> None:

@@ -1,5 +1,7 @@
 """The list of collections, one collection, and its end."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
@@ -9,9 +11,14 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.services import current_workspace, require_editor
 from common.errors import RagsiteError
 from common.web import page
-from documents.forms import CollectionForm, DeleteCollectionForm
+from documents.forms import CollectionChangeForm, CollectionForm, DeleteCollectionForm
 from documents.models import Chunk, Collection, Document, IngestionRun
-from documents.services import create_collection, delete_collection, get_collection
+from documents.services import (
+    create_collection,
+    delete_collection,
+    get_collection,
+    update_collection,
+)
 from documents.views.paging import page_by_id
 
 PREVIEWED = 10
@@ -30,8 +37,7 @@ def index(request: HttpRequest) -> HttpResponse:
             try:
                 collection = create_collection(workspace=workspace, **form.cleaned_data)
             except RagsiteError as error:
-                field = getattr(error, "field", "name")
-                form.add_error(field if field in form.fields else "name", str(error))
+                _add_error(form, error)
             else:
                 messages.success(request, f"“{collection}” is there. Now put files into it.")
                 return redirect("upload", slug=collection.slug)
@@ -67,6 +73,39 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
         .first(),
     }
     return render(request, "documents/collection.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def change(request: HttpRequest, slug: str) -> HttpResponse:
+    """Its name, description, language, and how its documents are cut."""
+    collection = _collection(request, slug)
+    require_editor(user=request.user, workspace=collection.workspace)
+    form = CollectionChangeForm.of(collection, request.POST if request.method == "POST" else None)
+    before = _cutting(collection)
+    if form.is_valid():
+        try:
+            update_collection(collection=collection, **form.cleaned_data)
+        except RagsiteError as error:
+            _add_error(form, error)
+        else:
+            kept = "Documents that are there stay as they are until they are ingested again."
+            told = f"“{collection}” is changed."
+            messages.success(request, told if _cutting(collection) == before else f"{told} {kept}")
+            return redirect("collection", slug=collection.slug)
+    context = {"collection": collection, "form": form}
+    status = 400 if form.errors else 200
+    return render(request, "documents/collection_change.html", context, status=status)
+
+
+def _cutting(collection: Collection) -> tuple[Any, ...]:
+    return collection.chunker, collection.chunker_options, collection.default_language
+
+
+def _add_error(form: CollectionChangeForm, error: RagsiteError) -> None:
+    """Beside the field that is to blame, where the form has it."""
+    field = getattr(error, "field", "name").partition(".")[0]
+    form.add_error(field if field in form.fields else "name", str(error))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

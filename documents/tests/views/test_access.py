@@ -17,6 +17,7 @@ def paths(letter: Document) -> list[str]:
         "/documents/notes/",
         "/documents/notes/upload/",
         "/documents/notes/delete/",
+        "/documents/notes/change/",
         f"/documents/notes/{letter.pk}/",
         f"/documents/notes/{letter.pk}/delete/",
         f"/runs/{run.pk}/",
@@ -31,13 +32,14 @@ def test_an_outsider_finds_no_page_of_it(charlie: Client, letter: Document) -> N
 
 
 def test_a_viewer_reads_and_is_offered_no_change(bob: Client, letter: Document) -> None:
-    collection, _upload, _delete, document, _delete_document, run = paths(letter)
+    collection, _upload, _delete, _change, document, _delete_document, run = paths(letter)
 
     for path in ("/documents/", collection, document, "/runs/", run):
         answer = bob.get(path)
         assert answer.status_code == 200, path
         assert "/upload/" not in answer.text, path
         assert "/delete/" not in answer.text, path
+        assert "/change/" not in answer.text, path
         assert "New collection" not in answer.text, path
 
 
@@ -47,10 +49,11 @@ def test_a_viewer_changes_nothing(bob: Client, letter: Document) -> None:
         bob.post("/documents/", {"name": "Mine"}),
         bob.post("/documents/notes/upload/", {"files": [file]}),
         bob.post("/documents/notes/delete/", {"name": "Notes"}),
+        bob.post("/documents/notes/change/", {"name": "Mine"}),
         bob.post(f"/documents/notes/{letter.pk}/delete/"),
     ]
 
-    assert [answer.status_code for answer in attempts] == [403] * 4
+    assert [answer.status_code for answer in attempts] == [403] * 5
     assert "Ask an owner" in attempts[0].text
     assert (Collection.objects.count(), Document.objects.count()) == (1, 1)
     assert not IngestionRun.objects.exists()
@@ -61,6 +64,7 @@ def test_an_outsider_changes_nothing(charlie: Client, letter: Document) -> None:
 
     assert charlie.post("/documents/notes/upload/", {"files": [file]}).status_code == 404
     assert charlie.post("/documents/notes/delete/", {"name": "Notes"}).status_code == 404
+    assert charlie.post("/documents/notes/change/", {"name": "Mine"}).status_code == 404
     assert charlie.post(f"/documents/notes/{letter.pk}/delete/").status_code == 404
     assert Document.objects.count() == 1
 

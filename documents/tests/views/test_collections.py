@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Membership
+from documents.chunkers import CHUNKERS
 from documents.models import Chunk, Collection, Document
 from documents.tests.factories import DocumentFactory, RunFactory
 from documents.tests.views.reading import href, parse, rows, words
@@ -41,6 +42,10 @@ def test_a_new_collection_leads_to_its_upload(client: Client, alice: Membership)
         ({"name": "Other", "language": "xx"}, "no language code"),
         ({"name": "Other", "slug": "Not A Slug"}, "letters, numbers"),
         ({"name": "!!!"}, "stands in the address"),
+        ({"name": "Other", "chunker": "clever"}, "clever is not one of the available choices"),
+        ({"name": "Other", "chunker_options": "large"}, "such as max_tokens=200 overlap=20"),
+        ({"name": "Other", "chunker_options": "size=3"}, "has no option “size”"),
+        ({"name": "Other", "chunker": "none", "chunker_options": "overlap=3"}, "It has none."),
     ],
 )
 def test_a_collection_that_cannot_be_says_why_beside_the_field(
@@ -51,6 +56,51 @@ def test_a_collection_that_cannot_be_says_why_beside_the_field(
     assert answer.status_code == 400
     assert message in parse(answer).find(".//*[@class='errorlist']").text_content()
     assert Collection.objects.get() == notes
+
+
+def test_a_new_collection_is_cut_as_chosen(client: Client, alice: Membership) -> None:
+    tree = parse(client.get("/documents/"))
+    offered = [words(option) for option in tree.iterfind(".//select[@name='chunker']/option")]
+    assert len(offered) == len(CHUNKERS)
+    assert offered[0] == "auto: What suits the file: markdown, code or recursive."
+
+    fields = {"name": "Law", "chunker": "window", "chunker_options": "size=4, step = 2"}
+    client.post("/documents/", fields)
+    made = Collection.objects.get()
+    assert (made.chunker, made.chunker_options) == ("window", {"size": 4, "step": 2})
+
+
+def test_a_collection_is_changed_and_says_what_becomes_of_its_documents(
+    client: Client, notes: Collection
+) -> None:
+    notes.chunker_options = {"max_tokens": 300}
+    notes.save()
+    form = parse(client.get("/documents/notes/change/")).find(".//form[@class='card narrowcard']")
+    assert form.find(".//input[@name='chunker_options']").get("value") == "max_tokens=300"
+    assert form.find(".//option[@selected]").get("value") == "auto"
+
+    fields = {"name": "Notes", "language": "de"}
+    refused = client.post("/documents/notes/change/", {**fields, "chunker_options": "overlap=900"})
+    assert refused.status_code == 400
+    assert "overlap 900 does not fit max_tokens 400" in refused.text
+
+    answer = client.post(
+        "/documents/notes/change/", {**fields, "chunker": "parent_child"}, follow=True
+    )
+    assert "until they are ingested again" in answer.text
+    assert "Cut: parent_child" in answer.text
+    notes.refresh_from_db()
+    assert (notes.chunker, notes.chunker_options, notes.default_language) == (
+        "parent_child",
+        {},
+        "de",
+    )
+
+    renamed = client.post("/documents/notes/change/", {**fields, "name": "Papers"}, follow=True)
+    assert "“Papers” is changed." in renamed.text
+    assert "ingested again" not in renamed.text
+    notes.refresh_from_db()
+    assert notes.chunker == "parent_child"
 
 
 def test_a_collection_shows_its_documents_newest_first_in_pages(
