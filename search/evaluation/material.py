@@ -166,8 +166,9 @@ def _row(
     return (
         *(document.workspace_id, document.collection_id, document.pk),
         *(document.collection.space_id, number, "", passage.text, passage.context),
-        *([], "", len(passage.text.split()), start, start + len(passage.text), None, "text/plain"),
-        *(Jsonb(dict(passage.metadata)), None, language, vector, f"{number:064d}"),
+        *([], "", len(passage.text.split()), start, start + len(passage.text), None, None),
+        *("text/plain", Jsonb(dict(passage.metadata)), None, language),
+        *(vector, f"{number:064d}", True),
     )
 
 
