@@ -30,7 +30,7 @@ class ParseError(RagsiteError):
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
-        self.code = code
+        self.code: ErrorCode = code
         self.message = message
 
 

@@ -51,11 +51,19 @@ class MarkdownWriter:
         words = (" ".join(line.split()) for line in lines)
         self._emit([_escaped(line) for line in words if line])
 
-    def heading(self, level: int, title: str) -> None:
+    @property
+    def length(self) -> int:
+        """Characters of the blocks that are finished."""
+        return self._length
+
+    def heading(self, level: int, title: str) -> int:
+        """Where its line begins; without a title there is none."""
         self.end_block()
-        if title:
-            offset = self._emit([f"{'#' * level} {title}"])
-            self._headings.append(Heading(offset, level, title))
+        if not title:
+            return self._length
+        offset = self._emit([f"{'#' * level} {title}"])
+        self._headings.append(Heading(offset, level, title))
+        return offset
 
     def code(self, text: str, *, language: str) -> None:
         self.end_block()

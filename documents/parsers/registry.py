@@ -13,27 +13,33 @@ from documents.parsers.chunk_json import CHUNK_JSON, ChunkJsonParser, is_chunk_j
 from documents.parsers.code import CODE_PARSERS
 from documents.parsers.code_languages import language_of_file_name
 from documents.parsers.csv import CsvParser
+from documents.parsers.docx import DocxParser
 from documents.parsers.html import HtmlParser
 from documents.parsers.json_text import JSON_PARSERS
 from documents.parsers.markdown import MarkdownParser
 from documents.parsers.normalise import decode_text
 from documents.parsers.pdf import PdfParser
 from documents.parsers.plain import PlainParser
+from documents.parsers.pptx import PptxParser
 from documents.parsers.rst import RstParser
 from documents.parsers.sniff import (
     Kind,
     identify_binary,
     is_html,
     is_pdf,
+    is_zip,
     text_but_no_prose,
 )
 from documents.parsers.sql import SqlParser
+from documents.parsers.xlsx import XlsxParser
 
+#: Formats that no text editor makes: what has their name and is text is no such file.
+_BINARY: tuple[Parser, ...] = (PdfParser(), DocxParser(), PptxParser(), XlsxParser())
 PARSERS: tuple[Parser, ...] = (
     PlainParser(),
     MarkdownParser(),
     HtmlParser(),
-    PdfParser(),
+    *_BINARY,
     ChunkJsonParser(),
     CsvParser(),
     RstParser(),
@@ -46,7 +52,12 @@ PARSERS: tuple[Parser, ...] = (
 _TEXTS = frozenset({"application/json", "application/x-ndjson"})
 _BY_MEDIA_TYPE = {media_type: parser for parser in PARSERS for media_type in parser.media_types}
 _BY_SUFFIX = {suffix: parser for parser in PARSERS for suffix in parser.suffixes}
-_SUPPORTED = "Supported are text, Markdown, HTML, PDF and chunk JSON."
+_BINARY_SUFFIXES = frozenset(suffix for parser in _BINARY for suffix in parser.suffixes)
+_BINARY_TYPES = frozenset(kind for parser in _BINARY for kind in parser.media_types)
+_SUPPORTED = (
+    "Supported are Office files (Word, PowerPoint, Excel), PDF, HTML, Markdown, reStructuredText, "
+    "CSV, JSON, source code, SQL and plain text."
+)
 
 
 def detect_media_type(data: bytes, *, name: str) -> str:
@@ -84,6 +95,8 @@ def _detect(data: bytes, name: str) -> Kind:
         return Kind(CHUNK_JSON, "chunk JSON")
     if is_pdf(data):
         return Kind("application/pdf", "a PDF")
+    if is_zip(data):
+        return identify_binary(data)
     if is_html(data):
         return Kind("text/html", "an HTML page")
     if not _is_text(data):
@@ -110,14 +123,20 @@ def _is_text(data: bytes) -> bool:
 
 
 def _refuse_false_name(kind: Kind, name: str) -> None:
-    if _suffix(name) == ".pdf" and kind.media_type != "application/pdf":
+    """A workbook named .docx is read as what it is; a web page or image of that name is not."""
+    if kind.cure or kind.media_type in _BINARY_TYPES:
+        return
+    if _suffix(name) in _BINARY_SUFFIXES:
         raise ParseError(
             "wrong_type",
-            f"The file is named .pdf but is {kind.label}. Download it again, or name it rightly.",
+            f"The file is named {_suffix(name)} but is {kind.label}. Download it again, or name "
+            "it rightly.",
         )
 
 
 def _refusal(kind: Kind, name: str) -> ParseError:
+    if kind.cure:
+        return ParseError(kind.code, f"The file is {kind.label}. {kind.cure}")
     parser = _BY_SUFFIX.get(_suffix(name))
     if parser is not None:
         return ParseError(

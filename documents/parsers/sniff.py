@@ -1,11 +1,12 @@
 """What a file really is, by its first bytes."""
 
-import io
 import re
-import zipfile
 from dataclasses import dataclass
 
 import puremagic
+
+from documents.parsers.base import DEFAULT_LIMITS, ErrorCode, ParseError
+from documents.parsers.zip_archive import ZipArchive
 
 _HEAD = 4096
 _OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -17,24 +18,46 @@ _HTML = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A media type and what people call it, with its article: `a PNG image`."""
+    """A media type and what people call it, with its article: `a PNG image`.
+
+    Where more can be said than that it is not read, `code` and `cure` say it.
+    """
 
     media_type: str
     label: str
+    code: ErrorCode = "unsupported"
+    cure: str = ""
 
 
+_WORD = Kind(f"{_OFFICE}wordprocessingml.document", "a Word document (.docx)")
+_EXCEL = Kind(f"{_OFFICE}spreadsheetml.sheet", "an Excel workbook (.xlsx)")
+_POWERPOINT = Kind(f"{_OFFICE}presentationml.presentation", "a PowerPoint presentation (.pptx)")
 #: A ZIP is known by what is in it: the first of these members that it has.
 _ZIP_MEMBERS = {
-    "word/document.xml": Kind(f"{_OFFICE}wordprocessingml.document", "a Word document (.docx)"),
-    "xl/workbook.xml": Kind(f"{_OFFICE}spreadsheetml.sheet", "an Excel workbook (.xlsx)"),
-    "ppt/presentation.xml": Kind(
-        f"{_OFFICE}presentationml.presentation", "a PowerPoint presentation (.pptx)"
+    "xl/workbook.bin": Kind(
+        "application/vnd.ms-excel.sheet.binary.macroenabled.12",
+        "an Excel binary workbook (.xlsb)",
+        cure="Save it as .xlsx.",
     ),
-    "META-INF/container.xml": Kind("application/epub+zip", "an EPUB book"),
+    "meta-inf/container.xml": Kind("application/epub+zip", "an EPUB book"),
     "content.xml": Kind("application/vnd.oasis.opendocument", "an OpenDocument file"),
-    "META-INF/MANIFEST.MF": Kind("application/java-archive", "a Java archive"),
+    "meta-inf/manifest.mf": Kind("application/java-archive", "a Java archive"),
 }
+_OFFICE_LIST = "[content_types].xml"
+_OFFICE_FOLDERS = {"word/": _WORD, "xl/": _EXCEL, "ppt/": _POWERPOINT}
 _ZIP = Kind("application/zip", "a ZIP archive")
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OLD_OFFICE = Kind(
+    "application/x-ole-storage",
+    "an old Office document (.doc, .xls, .ppt)",
+    cure="Save it as .docx, .xlsx or .pptx.",
+)
+_LOCKED_OFFICE = Kind(
+    "application/x-ole-storage",
+    "an encrypted Office document",
+    code="encrypted",
+    cure="Open it with its password, remove the password and save it.",
+)
 
 #: Formats that puremagic misses or confuses, and those whose bytes are valid text.
 _MAGIC: tuple[tuple[bytes, Kind], ...] = (
@@ -49,10 +72,6 @@ _MAGIC: tuple[tuple[bytes, Kind], ...] = (
     (b"\xfd7zXZ\x00", Kind("application/x-xz", "an xz archive")),
     (b"7z\xbc\xaf\x27\x1c", Kind("application/x-7z-compressed", "a 7-Zip archive")),
     (b"Rar!\x1a\x07", Kind("application/vnd.rar", "a RAR archive")),
-    (
-        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
-        Kind("application/x-ole-storage", "an old Office document (.doc, .xls, .ppt)"),
-    ),
     (b"SQLite format 3\x00", Kind("application/vnd.sqlite3", "an SQLite database")),
     (b"\x7fELF", Kind("application/x-executable", "a program (ELF)")),
     (b"PAR1", Kind("application/vnd.apache.parquet", "a Parquet file")),
@@ -71,6 +90,11 @@ def is_pdf(data: bytes) -> bool:
     )
 
 
+def is_zip(data: bytes) -> bool:
+    """A ZIP archive, which Office files are."""
+    return data.startswith((b"PK\x03\x04", b"PK\x05\x06"))
+
+
 def is_html(data: bytes) -> bool:
     """True where the file begins with its doctype or `<html`, in any ASCII-like encoding."""
     head = data[:_HEAD].removeprefix(b"\xef\xbb\xbf")
@@ -84,8 +108,11 @@ def text_but_no_prose(data: bytes) -> Kind | None:
 
 def identify_binary(data: bytes) -> Kind:
     """The kind of a file that is known not to be text."""
-    if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+    if is_zip(data):
         return _identify_zip(data)
+    if data.startswith(_OLE):
+        locked = "EncryptedPackage".encode("utf-16-le") in data
+        return _LOCKED_OFFICE if locked else _OLD_OFFICE
     return _starts_with(data, _MAGIC) or _ask_puremagic(data)
 
 
@@ -95,11 +122,16 @@ def _starts_with(data: bytes, table: tuple[tuple[bytes, Kind], ...]) -> Kind | N
 
 def _identify_zip(data: bytes) -> Kind:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = set(archive.namelist())
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, EOFError):
-        return Kind("application/zip", "a damaged ZIP archive or Office document")
-    return next((kind for member, kind in _ZIP_MEMBERS.items() if member in names), _ZIP)
+        names = set(ZipArchive(data, DEFAULT_LIMITS).names)
+    except ParseError as error:
+        label = "a ZIP archive or Office document that cannot be unpacked"
+        return Kind("application/zip", label, error.code, error.message)
+    if kind := next((kind for member, kind in _ZIP_MEMBERS.items() if member in names), None):
+        return kind
+    folders = _OFFICE_FOLDERS if _OFFICE_LIST in names else {}
+    return next(
+        (kind for folder, kind in folders.items() if any(x.startswith(folder) for x in names)), _ZIP
+    )
 
 
 def _ask_puremagic(data: bytes) -> Kind:

@@ -1,0 +1,160 @@
+"""The package that every Office file is: parts that refer to each other, and its properties."""
+
+import posixpath
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import unquote
+
+from lxml import etree
+
+from documents.parsers.base import Limits, ParseError
+from documents.parsers.metadata import json_safe
+from documents.parsers.office_xml import Element, local_name, parse_xml, stream_xml
+from documents.parsers.zip_archive import BROKEN_ZIP, ZipArchive, broken_zip, part_name
+
+_CORE = {
+    "title": "title",
+    "creator": "author",
+    "subject": "subject",
+    "keywords": "keywords",
+    "description": "description",
+    "category": "category",
+    "language": "language",
+    "created": "created_at",
+    "modified": "modified_at",
+}
+#: A tree takes up to ten times the memory of its text.
+_MAX_TREE = 64 * 1024 * 1024
+#: Titles that programs give by themselves, in lower case.
+_MACHINE_MADE = {"powerpoint presentation", "powerpoint-präsentation", "présentation powerpoint",
+    "presentación de powerpoint", "word document", "presentation", "untitled", "slide 1",
+}  # fmt: skip
+_FILE_ENDINGS = (
+    ".doc",
+    ".docx",
+    ".dotx",
+    ".ppt",
+    ".pptx",
+    ".potx",
+    ".xls",
+    ".xlsx",
+    ".odt",
+    ".rtf",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a part refers to. `kind` is the last word of its type, such as `slide`."""
+
+    kind: str
+    target: str
+
+
+class Package:
+    """Parts by name; `main` is the one that holds the document."""
+
+    def __init__(self, archive: ZipArchive) -> None:
+        self._archive = archive
+        self._parts = set(archive.names)
+
+    def __contains__(self, part: str) -> bool:
+        return part in self._parts
+
+    @cached_property
+    def main(self) -> str:
+        part = self.related_part("", "officedocument")
+        if part is None:
+            raise ParseError(
+                "malformed",
+                "Its main part is missing. Open the file in Office and save it anew.",
+            )
+        return part
+
+    def xml(self, part: str) -> Element:
+        """The root of a part that must be there, and that is small enough to be held whole."""
+        if self._archive.size(part) > _MAX_TREE:
+            raise ParseError("too_large", f"Its part {part} has more than 64 MB. Split the file.")
+        try:
+            return parse_xml(self._archive.open(part))
+        except etree.LxmlError as error:
+            raise _no_xml(part, error) from error
+
+    def optional_xml(self, part: str | None) -> Element | None:
+        """The root of a part, None if the file does without it."""
+        return self.xml(part) if part in self._parts and part is not None else None
+
+    def stream(self, part: str, *wanted: tuple[str, str]) -> Iterator[Element]:
+        """Elements of a part that may be large, by the tags of their parent and their own."""
+        try:
+            yield from stream_xml(self._archive.open(part), *wanted)
+        except etree.LxmlError as error:
+            raise _no_xml(part, error) from error
+
+    def related(self, part: str) -> dict[str, Relation]:
+        """What `part` refers to, by id; what lies outside of the file is left out."""
+        folder, name = posixpath.split(part)
+        root = self.optional_xml(posixpath.join(folder, "_rels", f"{name}.rels"))
+        relations = {}
+        for node in () if root is None else root:
+            if isinstance(node.tag, str) and node.get("TargetMode") != "External":
+                target = _resolved(folder, node.get("Target", ""))
+                kind = node.get("Type", "").rpartition("/")[2].lower()
+                relations[node.get("Id", "")] = Relation(kind, target)
+        return relations
+
+    def related_parts(self, part: str, kind: str) -> list[str]:
+        """Parts of one kind that `part` refers to and that are there, each once."""
+        targets = (link.target for link in self.related(part).values() if link.kind == kind)
+        return [target for target in dict.fromkeys(targets) if target in self._parts]
+
+    def related_part(self, part: str, kind: str) -> str | None:
+        return next(iter(self.related_parts(part, kind)), None)
+
+    def properties(self) -> dict[str, Any]:
+        """Title, author, dates and the like, as the file states them."""
+        root = self.optional_xml(self.related_part("", "core-properties"))
+        if root is None:
+            return {}
+        found = {
+            _CORE.get(local_name(node), ""): " ".join((node.text or "").split()) for node in root
+        }
+        values: dict[str, Any] = json_safe(
+            {key: found[key] for key in _CORE.values() if found.get(key)}
+        )
+        return values
+
+
+@contextmanager
+def open_package(data: bytes, limits: Limits) -> Iterator[Package]:
+    """The file as a package; whatever is wrong with it becomes a ParseError with a cure."""
+    try:
+        yield Package(ZipArchive(data, limits))
+    except (*BROKEN_ZIP, etree.LxmlError, OSError) as error:
+        raise broken_zip(error, data) from error
+    except RecursionError as error:
+        raise ParseError(
+            "malformed", "Its parts are nested too deep to be read. Save the file as text."
+        ) from error
+
+
+def stated_title(properties: dict[str, Any]) -> str:
+    """The title among the properties, unless a program put it there by itself."""
+    title = str(properties.get("title", ""))
+    machine_made = title.lower() in _MACHINE_MADE or title.lower().endswith(_FILE_ENDINGS)
+    return "" if machine_made else title
+
+
+def _resolved(folder: str, target: str) -> str:
+    target = unquote(target.replace("\\", "/")).split("#")[0]
+    path = target if target.startswith("/") else posixpath.join(folder, target)
+    return part_name(posixpath.normpath(path or "."))
+
+
+def _no_xml(part: str, error: Exception) -> ParseError:
+    return ParseError(
+        "malformed", f"Its part {part} is damaged ({error}). Open the file and save it anew."
+    )
