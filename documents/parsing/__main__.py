@@ -46,11 +46,11 @@ def main() -> None:
         files += 1
         with at_most(request["seconds"]):
             answer = _answer(request, data, memory_bytes)
-        del data
         size = sum(map(len, answer))
         retires = files >= MAX_FILES or _kept() - size > memory_bytes * MAX_KEPT_SHARE
         for part in framed(*answer, is_last=retires):
             _write(answers, part)
+        del data, answer, part  # the next file may be long in coming
 
 
 def _answer(request: Header, data: bytes, memory_bytes: int) -> tuple[bytes, bytes]:

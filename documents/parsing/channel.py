@@ -179,7 +179,7 @@ class Channel:
     def _log(self) -> None:
         """What the process complains of, up to a bound for each answer."""
         said = b""
-        with suppress(BlockingIOError):
+        with suppress(BlockingIOError, KeyError):
             while piece := os.read(self._stderr, _MAX_LOGGED):
                 said += piece[: max(0, _MAX_LOGGED - self._logged - len(said))]
             self._poll.unregister(self._stderr)  # nothing will come any more
