@@ -1,6 +1,7 @@
 """Checks of ingestion's settings, and of the embedding spaces against their embedders."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -78,6 +79,42 @@ def _check_parser_limits() -> list[CheckMessage]:
             )
         )
     return messages
+
+
+@register(SETTINGS)
+def check_roots(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Directories that requests may read are directories, and hold nothing of the site's own."""
+    return [message for root in settings.INGEST_ROOTS for message in _check_root(Path(root))]
+
+
+def _check_root(root: Path) -> list[CheckMessage]:
+    if not root.is_absolute() or ".." in root.parts or root == Path("/"):
+        return [
+            Error(
+                f"RAGSITE_INGEST_ROOTS holds “{root}”.",
+                hint="Name each directory by its whole path, and not all of the machine.",
+                id="documents.E008",
+            )
+        ]
+    own = [settings.VAR_DIR, settings.MEDIA_ROOT, settings.BASE_DIR]
+    if any(Path(path).resolve().is_relative_to(root.resolve()) for path in own):
+        return [
+            Error(
+                f"RAGSITE_INGEST_ROOTS holds “{root}”, in which the site's own files are.",
+                hint="Its secret key and other people's uploads could be read: name a directory"
+                " beside them.",
+                id="documents.E009",
+            )
+        ]
+    if not root.is_dir():
+        return [
+            Warning(
+                f"RAGSITE_INGEST_ROOTS holds “{root}”, which is no directory now.",
+                hint="Mount it, or take it out.",
+                id="documents.W004",
+            )
+        ]
+    return []
 
 
 @register(Tags.database)

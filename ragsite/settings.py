@@ -232,11 +232,18 @@ INGESTION_LEASE_SECONDS = env.int("RAGSITE_INGESTION_LEASE_SECONDS", default=60)
 # Taken for texts that are too short to tell their language.
 FALLBACK_LANGUAGE = env.str("RAGSITE_FALLBACK_LANGUAGE", default="en")
 INGESTION_MAX_ATTEMPTS = env.int("RAGSITE_INGESTION_MAX_ATTEMPTS", default=5)
+# Directories of this server that requests may have ingested, with all below. None: uploads only.
+INGEST_ROOTS = env.list("RAGSITE_INGEST_ROOTS", default=[])
+# Whether documents may be fetched from the web; addresses inside the network never are.
+URL_INGESTION = env.bool("RAGSITE_URL_INGESTION", default=False)
 # At most this many chunks in scope are scanned exactly; more go through the approximate index.
 EXACT_SCAN_CHUNKS = env.int("RAGSITE_EXACT_SCAN_CHUNKS", default=20_000)
 # What was asked, by whom and what was found: no text of a document.
 SEARCH_LOG = env.bool("RAGSITE_SEARCH_LOG", default=True)
 SEARCH_LOG_DAYS = env.int("RAGSITE_SEARCH_LOG_DAYS", default=90)
+
+# Pages and programs that follow a run live, in each web process; more of them poll.
+EVENT_STREAMS = env.int("RAGSITE_EVENT_STREAMS", default=8)
 
 # --- people ------------------------------------------------------------------------------------
 

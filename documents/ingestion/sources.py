@@ -94,18 +94,26 @@ def text_source(key: str, text: str, **declared: Any) -> Source:
     )
 
 
-def discover(paths: Iterable[Path], *, glob: str = "**/*") -> Iterator[Source | BrokenSource]:
+def discover(
+    paths: Iterable[Path], *, glob: str = "**/*", below: Path | None = None
+) -> Iterator[Source | BrokenSource]:
     """Sources under `paths` in a stable order, directory by directory.
 
     A directory is searched with `glob`; `*` never crosses a `/`. Hidden files and directories
-    are passed over, and links to directories not followed. Raises SourceError for a path that
-    does not exist.
+    are passed over, and links to directories not followed; with `below`, nor links to files that
+    lead out of it. Raises SourceError for a path that does not exist.
     """
     for path in paths:
         if not path.exists():
             raise SourceError(f"{path} does not exist. Check the path.")
         for siblings in walk(path, glob) if path.is_dir() else [[look_at(path)]]:
-            yield from _from_directory(siblings, root=path)
+            yield from _from_directory([_kept_in(below, file) for file in siblings], root=path)
+
+
+def _kept_in(below: Path | None, file: Path | Oddity) -> Path | Oddity:
+    if below is None or isinstance(file, Oddity) or file.resolve().is_relative_to(below):
+        return file
+    return Oddity(file, "unreadable", "This link leads out of what may be read. Copy the file.")
 
 
 def _from_directory(

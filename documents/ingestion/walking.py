@@ -50,6 +50,11 @@ def walk(directory: Path, glob: str) -> Iterator[list[Path | Oddity]]:
             yield [look_at(path) for path in matching]
 
 
+def matches(relative: str, glob: str) -> bool:
+    """Whether a walk with `glob` would bring a file of that path in the directory."""
+    return _matches(relative.split("/"), glob.split("/"))
+
+
 def look_at(path: Path) -> Path | Oddity:
     """The path itself where a regular file is there to be read, else what is wrong with it."""
     try:

@@ -53,6 +53,7 @@ from documents.services.spaces import (
     reembed_in_queue,
     space_reports,
 )
+from documents.services.sync import Sync, sync_directory
 
 __all__ = [
     "MAX_BATCH",
@@ -62,6 +63,7 @@ __all__ = [
     "SpaceReport",
     "Stored",
     "StoredItem",
+    "Sync",
     "Upload",
     "add_space",
     "build_space_index",
@@ -101,5 +103,6 @@ __all__ = [
     "retryable",
     "space_reports",
     "store_items",
+    "sync_directory",
     "update_collection",
 ]

@@ -1,10 +1,11 @@
 """Wrong settings and spaces are said by `check`, not by a request."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from documents.checks import check_settings, check_spaces
+from documents.checks import check_roots, check_settings, check_spaces
 from documents.models import Chunk, EmbeddingSpace
 from documents.tests.factories import ChunkFactory
 
@@ -33,6 +34,25 @@ def test_a_bad_setting_is_named(settings: Any, name: str, value: Any, expected: 
     assert message.id == expected
     assert name in message.msg
     assert message.hint
+
+
+def test_a_root_below_which_requests_may_read_is_a_directory_apart(
+    settings: Any, tmp_path: Path
+) -> None:
+    settings.MEDIA_ROOT = tmp_path / "site" / "media"
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path)
+    for root, expected in {
+        str(tmp_path / "data"): [],
+        "data": ["documents.E008"],
+        "/": ["documents.E008"],
+        f"{tmp_path}/data/../site": ["documents.E008"],
+        str(tmp_path): ["documents.E009"],
+        str(tmp_path / "link"): ["documents.E009"],
+        str(tmp_path / "absent"): ["documents.W004"],
+    }.items():
+        settings.INGEST_ROOTS = [root]
+        assert ids(check_roots(None)) == expected, root
 
 
 @pytest.mark.django_db

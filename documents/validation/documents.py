@@ -11,7 +11,7 @@ _AGAINST_CHUNKS = """
            d.chunk_count <> coalesce(c.chunks, 0)
                OR d.token_count <> coalesce(c.tokens, 0) AS document_counts,
            d.status = 'ready' AND c.chunks IS NULL
-               AND d.duplicate_of_id IS NULL AS ready_without_chunks,
+               AND coalesce(original.chunk_count, 0) = 0 AS ready_without_chunks,
            c.first_ordinal <> 0 OR c.last_ordinal <> c.chunks - 1 AS chunk_ordinals
     FROM documents_document d
     LEFT JOIN (
@@ -21,6 +21,8 @@ _AGAINST_CHUNKS = """
         WHERE %(collection)s::bigint IS NULL OR collection_id = %(collection)s
         GROUP BY document_id
     ) AS c ON c.document_id = d.id
+    -- stored once: its text is that of another document
+    LEFT JOIN documents_document original ON original.id = d.duplicate_of_id
     WHERE %(collection)s::bigint IS NULL OR d.collection_id = %(collection)s
 """
 

@@ -10,11 +10,15 @@ from documents.validation.base import Check, Scope, SqlProbe, execute
 #: Reads every item once.
 _RUNS = """
     SELECT r.id,
-           (r.ready, r.skipped, r.failed, r.cancelled)
-               <> (coalesce(i.ready, 0), coalesce(i.skipped, 0), coalesce(i.failed, 0),
-                   coalesce(i.cancelled, 0))
+           (r.ready, r.skipped, r.failed)
+               <> (coalesce(i.ready, 0), coalesce(i.skipped, 0), coalesce(i.failed, 0))
+               OR r.cancelled < coalesce(i.cancelled, 0)
                OR r.total < coalesce(i.items, 0)
-               OR r.finished_at IS NOT NULL AND r.total <> coalesce(i.items, 0)
+               -- of a cancelled run, files that were never looked at have no item
+               OR r.finished_at IS NOT NULL
+                   AND r.total
+                       <> r.ready + r.skipped + r.failed + r.cancelled + coalesce(i.open, 0)
+               OR r.state <> 'cancelled' AND r.cancelled > coalesce(i.cancelled, 0)
                AS run_counters,
            (r.finished_at IS NULL) <> (r.state = 'running') AS run_state,
            r.finished_at IS NOT NULL AND i.open > 0 AS run_finished_too_early,
@@ -47,10 +51,17 @@ _ITEMS = """
 
 _RECOUNT = """
     UPDATE documents_ingestionrun r
-    SET ready = i.ready, skipped = i.skipped, failed = i.failed, cancelled = i.cancelled,
-        total = CASE WHEN r.finished_at IS NULL THEN greatest(r.total, i.items) ELSE i.items END
+    SET ready = i.ready, skipped = i.skipped, failed = i.failed,
+        cancelled = i.cancelled + i.never_begun,
+        total = CASE WHEN r.finished_at IS NULL THEN greatest(r.total, i.items)
+                     ELSE i.settled + i.never_begun END
     FROM (
         SELECT r.id, count(i.id) AS items,
+               count(*) FILTER (
+                   WHERE i.state IN ('ready', 'skipped', 'failed', 'cancelled')
+               ) AS settled,
+               CASE WHEN r.state = 'cancelled' THEN greatest(r.total - count(i.id), 0)
+                    ELSE 0 END AS never_begun,
                count(*) FILTER (WHERE i.state = 'ready') AS ready,
                count(*) FILTER (WHERE i.state = 'skipped') AS skipped,
                count(*) FILTER (WHERE i.state = 'failed') AS failed,
@@ -61,8 +72,9 @@ _RECOUNT = """
     ) AS i
     WHERE i.id = r.id
       AND ((r.ready, r.skipped, r.failed, r.cancelled)
-               <> (i.ready, i.skipped, i.failed, i.cancelled)
-           OR r.total < i.items OR r.finished_at IS NOT NULL AND r.total <> i.items)
+               <> (i.ready, i.skipped, i.failed, i.cancelled + i.never_begun)
+           OR r.total < i.items
+           OR r.finished_at IS NOT NULL AND r.total <> i.settled + i.never_begun)
 """
 
 

@@ -1,0 +1,233 @@
+"""A directory against the documents that came from it: what is new, changed, gone, moved."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from django.conf import settings
+
+from documents.ingestion import stages, versions
+from documents.ingestion.contents import content_of
+from documents.ingestion.sources import BrokenSource, Source, clean_key, clean_name, discover
+from documents.ingestion.walking import matches
+from documents.models import Collection, Document, IngestionRun
+from documents.parsers import ParseError
+from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, is_chunk_json_name
+
+Entry = Source | BrokenSource
+
+#: Sources whose rows are asked for at once.
+BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A document whose file is not there any more."""
+
+    id: int
+    key: str
+    name: str
+    size: int
+    source_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A document whose bytes lie under another name now."""
+
+    gone: Gone
+    key: str
+    name: str
+
+
+@dataclass(slots=True)
+class Plan:
+    """What became of a directory since it was ingested; each list names files by their path in it.
+
+    `failed` are those that cannot be read, of which nothing is concluded. `changed_keys` are those
+    to ingest.
+    """
+
+    new: list[str] = field(default_factory=list)
+    modified: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    renamed: list[Move] = field(default_factory=list)
+    gone: list[Gone] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    changed_keys: set[str] = field(default_factory=set)
+
+    @property
+    def found(self) -> int:
+        """Files that are there."""
+        return (
+            len(self.new)
+            + len(self.modified)
+            + len(self.unchanged)
+            + len(self.renamed)
+            + len(self.failed)
+        )
+
+
+def compare(collection: Collection, directory: Path, glob: str, sources: Iterable[Entry]) -> Plan:
+    """`sources` are those of the directory. Each file is read once, for its hash.
+
+    Only documents whose key lies below the directory and whose file `glob` would match can be gone,
+    and only where the file surely is not there.
+    """
+    plan = Plan()
+    broken: list[str] = []
+    unknown: list[Source] = []
+    seen: set[str] = set()
+    for batch in _batches(sources):
+        known = versions.compared_with(
+            collection, [entry.key for entry in batch if isinstance(entry, Source)]
+        )
+        for entry in batch:
+            if isinstance(entry, BrokenSource):
+                broken.append(entry.name)
+                continue
+            seen.add(entry.key)
+            if entry.key in known:
+                _note_known(plan, collection, entry, known[entry.key])
+            else:
+                unknown.append(entry)
+    plan.failed += broken
+    gone = _gone(collection, directory, glob, seen=seen, broken=broken)
+    _sort_unknown(plan, unknown, gone)
+    return plan
+
+
+def _batches(sources: Iterable[Entry]) -> Iterator[list[Entry]]:
+    iterator = iter(sources)
+    while batch := list(islice(iterator, BATCH)):
+        yield batch
+
+
+def _digest(source: Source) -> str | None:
+    """Of its bytes; None where they cannot be read, or are too many, which ingestion will say."""
+    try:
+        return content_of(source, max_bytes=settings.MAX_UPLOAD_BYTES).sha256
+    except ParseError:
+        return None
+
+
+def _note_known(plan: Plan, collection: Collection, source: Source, document: Document) -> None:
+    digest = _digest(source)
+    recipe = stages.recipe_of(collection).digest(source.declared)
+    policy = IngestionRun.Policy.SKIP_IF_UNCHANGED
+    if digest is not None and document.is_unchanged(policy, digest, recipe):
+        plan.unchanged.append(source.name)
+    else:
+        plan.modified.append(source.name)
+        plan.changed_keys.add(source.key)
+
+
+def _sort_unknown(plan: Plan, unknown: Iterable[Source], gone: list[Gone]) -> None:
+    """A file that no document has is new, or one that is gone under another name."""
+    sizes = {entry.size for entry in gone}
+    left: dict[tuple[str, str], list[Gone]] = defaultdict(list)
+    for entry in reversed(gone):
+        left[entry.source_sha256, _suffix(entry.name)].append(entry)
+    moved: set[int] = set()
+    for source in unknown:
+        # Only where a size agrees: a first run would read every file twice.
+        digest = _digest(source) if source.size in sizes else None
+        # The same bytes, which are read in the same way.
+        if digest and (same := left[digest, _suffix(source.name)]):
+            before = same.pop()
+            moved.add(before.id)
+            plan.renamed.append(Move(before, source.key, source.name))
+        else:
+            plan.new.append(source.name)
+            plan.changed_keys.add(source.key)
+    plan.gone += [entry for entry in gone if entry.id not in moved]
+
+
+def _suffix(name: str) -> str:
+    return PurePosixPath(name).suffix.lower()
+
+
+# --- what is gone --------------------------------------------------------------------------------
+
+
+def _gone(
+    collection: Collection, directory: Path, glob: str, *, seen: set[str], broken: list[str]
+) -> list[Gone]:
+    prefix = key_prefix(directory)
+    rows = Document.objects.filter(
+        collection=collection,
+        is_current=True,
+        key__startswith=prefix,  # Django escapes what LIKE would take for a sign
+        # What a program gave as text has no file, whatever its id looks like.
+        declared__file_name__isnull=True,
+        url="",
+    ).order_by("key")
+    fields = rows.values_list("id", "key", "source", "size", "source_sha256", "status")
+    return [
+        Gone(pk, key, source, size, digest if status == Document.Status.READY else "")
+        for pk, key, source, size, digest, status in fields.iterator(chunk_size=2000)
+        if key not in seen and _is_gone(key, source, prefix, glob, broken)
+    ]
+
+
+def key_prefix(directory: Path) -> str:
+    """What the keys of all files below the directory begin with: not those of `directory-2`."""
+    return clean_key(str(directory)).rstrip("/") + "/"
+
+
+def _is_gone(key: str, source: str, prefix: str, glob: str, broken: list[str]) -> bool:
+    relative = key.removeprefix(prefix)
+    if any(part.startswith(".") for part in relative.split("/")):
+        return False
+    if source.endswith(CHUNK_BUNDLE_SUFFIX):
+        # Of many files, any of which may have been the last one.
+        named = f"{relative}_chunk_001.json"
+        return matches(named, glob) and not any(_is_beside(relative, name) for name in broken)
+    return (
+        matches(relative, glob)
+        and not any(_is_within(relative, name) for name in broken)
+        and not _may_exist(Path(key))
+    )
+
+
+def _is_beside(relative: str, broken: str) -> bool:
+    """Whether a chunk file, or a directory, that cannot be read may have been of the bundle."""
+    if is_chunk_json_name(PurePosixPath(broken).name):
+        return str(PurePosixPath(broken).parent) in {
+            str(parent) for parent in PurePosixPath(relative).parents
+        }
+    return _is_within(relative, broken)
+
+
+def _is_within(relative: str, broken: str) -> bool:
+    """Whether what cannot be read is the file, or a directory above it."""
+    name = clean_name(relative)
+    return broken in {name, "."} or name.startswith(f"{broken}/")
+
+
+def _may_exist(path: Path) -> bool:
+    """Only a clear no is one: a file that cannot be reached may be there."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def is_gone_still(gone: Gone) -> bool:
+    """Looked at again, just before it is deleted."""
+    return gone.name.endswith(CHUNK_BUNDLE_SUFFIX) or not _may_exist(Path(gone.key))
+
+
+def changed_sources(
+    directory: Path, glob: str, keys: set[str], *, below: Path | None = None
+) -> Iterator[Entry]:
+    """Those to ingest, and what cannot be read, found anew: a directory may be too large for its
+    sources to be kept."""
+    for entry in discover([directory], glob=glob, below=below):
+        if isinstance(entry, BrokenSource) or entry.key in keys:
+            yield entry
