@@ -33,8 +33,8 @@ def ahead(
             while True:
                 # Drawing may take long: with a result at hand, only to keep the thread busy.
                 is_ready = bool(pending) and pending[0][1].done()
-                wanted = room / 2 if is_ready else room
-                if not exhausted and (used < wanted or not pending):
+                wanted = room / 2 + size(pending[0][0]) if is_ready else room
+                if not exhausted and (used < min(wanted, room) or not pending):
                     try:
                         item = next(source)
                     except StopIteration:

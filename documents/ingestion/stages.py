@@ -41,7 +41,7 @@ from inference.base import InferenceError, InvalidVector
 #: Documents are loaded in groups of about this many chunks, so that progress shows.
 GROUP_CHUNKS = 512
 #: Groups that the model may be ahead of the loading.
-GROUPS_AHEAD = 3
+GROUPS_AHEAD = 2
 
 
 def recipe_of(collection: Collection) -> Recipe:

@@ -1,11 +1,13 @@
 """A real worker is killed in the middle; nothing is lost and nothing is there twice."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from django.core.files.base import ContentFile
-from django.db.models import Count
+from django.db import connection
 
+from documents import tasks
 from documents.models import (
     Chunk,
     Collection,
@@ -17,6 +19,7 @@ from documents.models import (
 )
 from documents.services import Upload, ingest_uploads
 from documents.tests.factories import CollectionFactory
+from documents.validation import validate
 from ragsite.testing import WorkerProcess, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,21 +66,80 @@ def test_every_document_is_ready_exactly_once_after_a_worker_was_killed(
     worker.kill()
     assert Document.objects.exclude(status="ready").exists()
     worker.start()
+    wait_until(lambda: has_ended(run), what="the run is finished", seconds=180)
+    assert_each_once(run)
 
-    def is_finished() -> bool:
-        run.refresh_from_db()
-        return run.is_finished
 
-    wait_until(is_finished, what="the run is finished", seconds=180)
+#: Where the worker is when it waits for a lock on the table: about to hand over what it parsed, in
+#: the middle of loading chunks, about to say that they are ready, and counting words.
+STAGES = [
+    "documents_stageddocument",
+    "documents_chunk",
+    "documents_lexicalstatistics",
+    "documents_lexemefrequency",
+]
+
+
+@pytest.mark.parametrize("table", STAGES)
+def test_a_worker_killed_inside_a_transaction_leaves_nothing_half_done(
+    celery_worker_process: WorkerProcess, table: str
+) -> None:
+    worker = celery_worker_process
+    worker.stop()
+    run = upload(CollectionFactory())
+    with locked(table):
+        worker.start()
+        wait_until(lambda: is_waited_for(table), what=f"the worker waits for {table}")
+        worker.kill()
+    worker.start()
+    wait_until(lambda: has_ended(run), what="the run is finished", seconds=120)
+    assert_each_once(run)
+
+
+def test_two_workers_share_the_work_and_do_none_of_it_twice(
+    celery_worker_process: WorkerProcess,
+) -> None:
+    other = WorkerProcess(celery_worker_process.environment)
+    other.environment = other.environment | {"SCHEDULE": other.environment["SCHEDULE"] + "2"}
+    other.start()
+    try:
+        run = upload(CollectionFactory())
+        # Every message a second time, as a broker may deliver it.
+        tasks.enqueue(list(Document.objects.values_list("id", flat=True)))
+        wait_until(lambda: has_ended(run), what="the run is finished", seconds=120)
+    finally:
+        other.stop()
+    assert_each_once(run)
+
+
+@contextmanager
+def locked(table: str) -> Iterator[None]:
+    """Nobody else writes to the table. The lock has a connection of its own."""
+    with connection.Database.connect(**connection.get_connection_params()) as other:
+        other.execute(f'LOCK TABLE "{table}" IN EXCLUSIVE MODE')
+        yield
+
+
+def is_waited_for(table: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = %s::regclass AND NOT granted)",
+            [table],
+        )
+        return bool(cursor.fetchone()[0])
+
+
+def has_ended(run: IngestionRun) -> bool:
+    run.refresh_from_db()
+    return run.is_finished
+
+
+def assert_each_once(run: IngestionRun) -> None:
     assert (run.state, run.ready, run.failed, run.total) == ("succeeded", FILES, 0, FILES)
     assert Document.objects.filter(status="ready").count() == FILES
-    assert not StagedDocument.objects.exists()
-    twice = Chunk.objects.values("document", "ordinal").annotate(n=Count("id")).filter(n__gt=1)
-    assert not twice.exists()
-    for document in Document.objects.all():
-        assert document.chunks.count() == document.chunk_count > 0
-        assert document.claimed_by is None
-    assert run.chunks == Chunk.objects.count()
+    assert run.chunks == Chunk.objects.count() > 0
+    assert run.items.filter(state="ready").count() == FILES
+    assert validate().findings == ()
 
 
 def test_uploads_wait_for_a_model_that_is_away_and_say_so(
@@ -98,11 +160,6 @@ def test_uploads_wait_for_a_model_that_is_away_and_say_so(
     worker.stop()
     worker.environment = present
     worker.start()
-
-    def is_finished() -> bool:
-        run.refresh_from_db()
-        return run.is_finished
-
-    wait_until(is_finished, what="the run is finished", seconds=120)
+    wait_until(lambda: has_ended(run), what="the run is finished", seconds=120)
     assert (run.state, run.ready, run.failed) == ("succeeded", FILES, 0)
     assert not waiting.exists()
