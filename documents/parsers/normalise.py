@@ -3,6 +3,7 @@
 import codecs
 import hashlib
 import re
+from collections.abc import Iterator
 
 from documents.parsers.base import ParseError
 
@@ -17,6 +18,10 @@ _MARKS = (
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SAMPLE = 64 * 1024
+#: Characters whose lines are looked at together.
+_BLOCK = 256 * 1024
+#: Two blank lines are as good as many.
+_MAX_BREAKS = 3
 _BEYOND_ASCII = bytes(range(0x80, 0x100))
 _SAVE_AS_UTF8 = "save it as UTF-8 and try again."
 
@@ -34,17 +39,36 @@ def normalise_text(text: str) -> str:
 
 def content_sha256(text: str) -> str:
     """Hash of what a reader sees: line ends, trailing space and blank lines do not count."""
-    lines = (line.rstrip() for line in normalise_text(text).split("\n"))
-    visible = re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines))
-    return hashlib.sha256(visible.encode()).hexdigest()
+    digest = hashlib.sha256()
+    breaks = 0
+    for lines in _line_blocks(normalise_text(text)):
+        visible = []
+        for line in lines:
+            if shown := line.rstrip():
+                visible += ["\n" * min(breaks, _MAX_BREAKS), shown]
+                breaks = 0
+            breaks += 1
+        digest.update("".join(visible).encode())
+    digest.update(b"\n" * min(breaks - 1, _MAX_BREAKS))
+    return digest.hexdigest()
+
+
+def _line_blocks(text: str) -> Iterator[list[str]]:
+    """All lines, some thousand at a time: those of a large text take more memory than it does."""
+    start = 0
+    while (end := text.find("\n", start + _BLOCK)) >= 0:
+        yield text[start:end].split("\n")
+        start = end + 1
+    yield text[start:].split("\n")
 
 
 def _decode(data: bytes) -> str:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
-            return _decode_marked(data, encoding)
+            lines = _unix_lines(data) if mark == codecs.BOM_UTF8 else data
+            return _decode_marked(lines, encoding)
     try:
-        text = data.decode("utf-8")
+        text = _unix_lines(data).decode("utf-8")
     except UnicodeDecodeError:
         text = _decode_legacy(data)
     if not _looks_binary(text):
@@ -53,6 +77,13 @@ def _decode(data: bytes) -> str:
     if wide is None:
         raise ParseError("binary", f"The file is not text. If it is, {_SAVE_AS_UTF8}")
     return wide
+
+
+def _unix_lines(data: bytes) -> bytes:
+    """With LF alone: to mend the decoded text takes more memory. UTF-16 is left as it is."""
+    if b"\r" not in data or b"\0" in data[:_SAMPLE]:
+        return data
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _decode_marked(data: bytes, encoding: str) -> str:

@@ -13,6 +13,6 @@ class PlainParser:
 
     def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
         text = decode_text(data)
-        if not text.strip():
+        if not text or text.isspace():
             raise ParseError("empty", "The file has no text. Check that it was saved.")
         return ParsedDocument(text=text, media_type="text/plain", title=readable_title(name))

@@ -79,7 +79,7 @@ def parse(
             f"The file has {len(data):,} bytes, the limit is {max_bytes:,}. "
             "Split it, or raise the limit.",
         )
-    if not data.strip():
+    if not data or data.isspace():
         raise ParseError("empty", "The file is empty. Check that it was saved.")
     kind = _detect(data, name)
     _refuse_false_name(kind, name)

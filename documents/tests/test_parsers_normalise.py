@@ -1,9 +1,11 @@
 """Bytes to text, and the hash of what a reader sees."""
 
 import codecs
+import hashlib
+import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from documents.parsers import ParseError, content_sha256, decode_text, normalise_text
@@ -72,3 +74,21 @@ def test_the_hash_ignores_what_no_reader_sees(same: str) -> None:
 @pytest.mark.parametrize("other", ["a\nb\nc", "a b\n\n\nc", " a\nb\n\n\nc", "a\nb\n\nc"])
 def test_the_hash_tells_texts_apart(other: str) -> None:
     assert content_sha256(other) != content_sha256("a\nb\n\n\nc")
+
+
+_LINES = st.lists(st.sampled_from(["a", "b \t", "\n", "\r\n", " \n", "\n\n\n", "\x0b", "é😀 "]))
+
+
+@settings(max_examples=50, deadline=None)
+@given(_LINES.map("".join), st.sampled_from([0, 300_000]))
+def test_the_hash_is_that_of_the_visible_text_however_long_it_is(piece: str, length: int) -> None:
+    text = piece * (1 + length // (1 + len(piece)))
+    lines = (line.rstrip() for line in text.replace("\r\n", "\n").split("\n"))
+    visible = re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines))
+    assert content_sha256(text) == hashlib.sha256(visible.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
+def test_windows_line_ends_become_unix_ones_in_every_encoding(encoding: str) -> None:
+    data = "Größe\r\nzwei\rdrei, and a longer line of words\n".encode(encoding)
+    assert decode_text(data) == "Größe\nzwei\ndrei, and a longer line of words\n"
