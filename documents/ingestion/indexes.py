@@ -51,6 +51,17 @@ def build_index(space: EmbeddingSpace, *, rebuild: bool = False) -> bool:
     return True
 
 
+def rebuild_index(space: EmbeddingSpace) -> bool:
+    """Build it anew beside the one that is there, which is searched until then; whether there was
+    one to build. Must not be called inside a transaction."""
+    state = index_states([space]).get(space.pk)
+    if state is None or not state.valid:
+        return build_index(space)
+    with connection.cursor() as cursor:
+        cursor.execute(f"REINDEX INDEX CONCURRENTLY {space.sql.index_name}")
+    return True
+
+
 def drop_index(space: EmbeddingSpace) -> None:
     """Drop the space's index, if there is one, without locking anybody out."""
     with connection.cursor() as cursor:

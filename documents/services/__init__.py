@@ -37,6 +37,12 @@ from documents.services.items import (
     get_items,
     store_items,
 )
+from documents.services.reindexing import (
+    Reindexed,
+    reindex_chunks,
+    reindex_collection,
+    reindex_document,
+)
 from documents.services.runs import Retry, cancel_run, in_words, retry_failed, retryable
 from documents.services.spaces import (
     SpaceReport,
@@ -59,6 +65,7 @@ __all__ = [
     "MAX_BATCH",
     "MAX_METADATA_CHARACTERS",
     "DocumentText",
+    "Reindexed",
     "Retry",
     "SpaceReport",
     "Stored",
@@ -99,6 +106,9 @@ __all__ = [
     "prune_versions",
     "reembed_here",
     "reembed_in_queue",
+    "reindex_chunks",
+    "reindex_collection",
+    "reindex_document",
     "retry_failed",
     "retryable",
     "space_reports",

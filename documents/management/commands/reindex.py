@@ -1,0 +1,95 @@
+"""`manage.py reindex`: vectors, word counts and vector indexes made anew."""
+
+import json
+import sys
+from argparse import ArgumentParser, ArgumentTypeError
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
+from common.checks import SETTINGS
+from common.errors import NotFound, RagsiteError
+from documents import services
+from documents.models import Document
+from documents.progress import Bar
+from documents.services import Reindexed
+from inference.base import InferenceError
+
+PARTIAL = 1
+FATAL = 2
+LARGEST_ID = 2**63 - 1
+
+
+class Command(BaseCommand):
+    requires_system_checks = [SETTINGS]
+
+    help = (
+        "Embed single chunks anew, such as those that `validate` names, in their collection's"
+        " space; or count a collection's words anew and, with --embed, embed all of it. Texts are"
+        " not parsed again: that is `ingest --overwrite`. Exit code: 0 done, 1 some chunks are"
+        " unknown or have no usable vector, 2 nothing could be done."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument("--chunk-ids", type=chunk_ids, metavar="1,2,3", help="embed these")
+        what.add_argument("--document", type=int, metavar="ID")
+        what.add_argument("--collection", help="slug")
+        parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        parser.add_argument(
+            "--embed", action="store_true", help="embed all chunks of the document or collection"
+        )
+        parser.add_argument(
+            "--index", action="store_true", help="build the vector index anew, beside the old one"
+        )
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            with Bar("chunks", quiet=options["json"] or not sys.stderr.isatty()) as bar:
+                result = self._reindex(options, bar)
+        except (RagsiteError, InferenceError) as error:
+            raise CommandError(str(error), returncode=FATAL) from error
+        if options["json"]:
+            self.stdout.write(json.dumps(asdict(result), indent=2))
+        else:
+            self._print(result)
+        if not result.is_complete:
+            sys.exit(PARTIAL)
+
+    def _reindex(self, options: dict[str, Any], bar: Bar) -> Reindexed:
+        common: dict[str, Any] = {"index": options["index"], "on_progress": bar.show}
+        if options["chunk_ids"]:
+            return services.reindex_chunks(chunk_ids=options["chunk_ids"], **common)
+        if options["document"] is not None:
+            document = Document.objects.filter(pk=options["document"]).first()
+            if document is None:
+                raise NotFound(f"There is no document {options['document']}.")
+            return services.reindex_document(document=document, embed=options["embed"], **common)
+        workspace = get_or_create_workspace(slug=options["workspace"])
+        collection = services.get_collection(workspace=workspace, slug=options["collection"])
+        return services.reindex_collection(collection=collection, embed=options["embed"], **common)
+
+    def _print(self, result: Reindexed) -> None:
+        for reason, ids in (
+            ("there is no such chunk", result.unknown),
+            ("the model has no usable vector for its text", result.refused),
+            ("somebody else changes it again and again; try later", result.busy),
+        ):
+            for pk in ids:
+                self.stderr.write(f"{pk}: {reason}")
+        indexes = f"; index of {', '.join(result.indexes)} built" if result.indexes else ""
+        self.stdout.write(
+            f"{result.embedded:,} chunks embedded; words of {result.collections}"
+            f" collection{'s' * (result.collections != 1)} counted{indexes}"
+        )
+
+
+def chunk_ids(text: str) -> list[int]:
+    """Ids separated by commas."""
+    ids = [part.strip() for part in text.split(",") if part.strip()]
+    if not ids or not all(part.isdecimal() and int(part) <= LARGEST_ID for part in ids):
+        raise ArgumentTypeError(f"“{text}” is no list of ids, such as 4711,4712.")
+    return [int(part) for part in ids]
