@@ -126,6 +126,17 @@ class UploadForm(forms.Form):
         help_text="Files whose content is the same as before are skipped otherwise.",
     )
 
+    versions = forms.BooleanField(
+        label="Keep the earlier text of changed files",
+        required=False,
+        help_text="As a version that can be read and is not searched. It is replaced otherwise.",
+    )
+    store_once = forms.BooleanField(
+        label="Store the same file once",
+        required=False,
+        help_text="A file that is here already under another name becomes a link to it.",
+    )
+
     def clean_files(self) -> "list[UploadedFile[Any]]":
         """Refuse files that no worker would accept, before anything is stored."""
         files: list[UploadedFile[Any]] = self.cleaned_data["files"]
@@ -156,6 +167,8 @@ class UploadForm(forms.Form):
     def policy(self) -> str:
         """The valid form's policy."""
         chosen = IngestionRun.Policy
+        if self.cleaned_data["versions"]:
+            return chosen.NEW_VERSION
         return chosen.OVERWRITE if self.cleaned_data["again"] else chosen.SKIP_IF_UNCHANGED
 
 

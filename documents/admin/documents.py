@@ -1,9 +1,11 @@
 """Documents, and those that wait for their vectors."""
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import F, Func, IntegerField, QuerySet
+from django.db.models import F, Func, IntegerField, Q, QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html
@@ -23,12 +25,33 @@ STATUS_COLOURS = {
 }
 
 
+class VersionFilter(admin.SimpleListFilter):
+    """Current documents, unless others are asked for."""
+
+    title = "version"
+    parameter_name = "versions"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("superseded", "Superseded or waiting"), ("all", "All")]
+
+    def choices(self, changelist: Any) -> Any:
+        current, *others = super().choices(changelist)
+        yield {**current, "display": "Current"}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "all":
+            return queryset
+        return queryset.filter(is_current=self.value() != "superseded")
+
+
 @admin.register(Document)
 class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
     """Looked at and deleted here; changed by bringing them again."""
 
     list_display = ["name", "collection", "shown_status", "error", "chunk_count", "updated_at"]
-    list_filter = ["status", ("collection", AutocompleteSelectFilter), "is_current"]
+    list_filter = ["status", ("collection", AutocompleteSelectFilter), VersionFilter]
+    actions = ["prune_versions"]
     list_select_related = ["collection"]
     list_heavy_fields = ("metadata", "declared")
     search_fields = ["key", "title"]
@@ -63,6 +86,7 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
                     "source_sha256",
                     "version",
                     "is_current",
+                    "duplicate_of",
                     "metadata",
                     "declared",
                     "access",
@@ -91,7 +115,15 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
         services.delete_document(document=row)
 
     def documents_below(self, rows: list[Any]) -> QuerySet[Document]:
-        return Document.objects.filter(pk__in=[row.pk for row in rows])
+        """With all versions of them."""
+        same = [Q(collection=row.collection_id, key=row.key) for row in rows]
+        return Document.objects.filter(reduce(or_, same, Q(pk__in=[])))
+
+    @admin.action(description="Remove superseded versions", permissions=["delete"])
+    def prune_versions(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
+        """All but the current version of each."""
+        removed = sum(services.prune_versions(document=row, keep=1) for row in queryset)
+        self.message_user(request, f"{removed:,} superseded versions are removed.")
 
     @display(description="document", ordering="key")
     def name(self, document: Document) -> str:

@@ -46,7 +46,10 @@ def index(request: HttpRequest) -> HttpResponse:
         .filter(workspace=workspace)
         .annotate(
             document_count=Count("documents", filter=Q(documents__is_current=True)),
-            failed_count=Count("documents", filter=Q(documents__status=Document.Status.FAILED)),
+            failed_count=Count(
+                "documents",
+                filter=Q(documents__is_current=True, documents__status=Document.Status.FAILED),
+            ),
         )
     )
     context = {"collections": collections, "form": form}
@@ -120,7 +123,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
         delete_collection(collection=collection)
         messages.success(request, f"“{collection}” and everything in it is deleted.")
         return redirect("collections")
-    documents = collection.documents.all()
+    documents = collection.documents.filter(is_current=True)
     context = {
         "collection": collection,
         "form": form,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from django.contrib import messages
+from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -14,6 +15,7 @@ from common.web import page
 from documents.models import Chunk, Document
 from documents.navigation import from_level_one, passages_around, sections_of
 from documents.parts import Part, cut_parts, part_at
+from documents.querysets import DocumentQuerySet
 from documents.rendering import render_document
 from documents.services import delete_document, document_text, get_collection
 
@@ -43,6 +45,8 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "passages": passages_around(whole.chunks, passage, part),
         "passage_gone": bool(asked) and passage is None,
         "part": part,
+        "versions": _versions(request, document),
+        "original": _visible(request).filter(pk=document.duplicate_of_id).first(),
         "back_url": f"{reverse('search')}?{search}" if request.GET.get("q") else "",
         "query_string": search,
     }
@@ -52,21 +56,27 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Show what goes; delete on POST."""
+    """Show what goes, which is all versions of it; delete on POST."""
     document = _document(request, slug, pk)
     require_editor(user=request.user, workspace=document.workspace)
     if request.method == "POST":
         delete_document(document=document)
         messages.success(request, f"“{document}” is deleted.")
         return redirect("collection", slug=slug)
-    context = {"document": document, "collection": document.collection}
+    versions = document.versions
+    context = {
+        "document": document,
+        "collection": document.collection,
+        "version_count": versions.count(),
+        "passage_count": versions.aggregate(number=Sum("chunk_count"))["number"],
+    }
     return render(request, "documents/document_delete.html", context)
 
 
 def _document(request: HttpRequest, slug: str, pk: int) -> Document:
     collection = get_collection(workspace=current_workspace(user=request.user), slug=slug)
     document = (
-        Document.objects.visible_to(request.user)
+        _visible(request)
         .select_related("collection", "workspace")
         .filter(collection=collection, pk=pk)
         .first()
@@ -77,6 +87,16 @@ def _document(request: HttpRequest, slug: str, pk: int) -> Document:
             " look for it in the collection, or search again."
         )
     return document
+
+
+def _visible(request: HttpRequest) -> DocumentQuerySet[Document]:
+    return Document.objects.visible_to(request.user)
+
+
+def _versions(request: HttpRequest, document: Document) -> list[Document]:
+    """Those of it that were ever loaded, oldest first; none where it has no other."""
+    rows = [row for row in document.versions.visible_to(request.user) if row.has_text]
+    return rows[::-1] if len(rows) > 1 else []
 
 
 def _part(parts: Sequence[Part], asked: str, passage: Chunk | None) -> Part:

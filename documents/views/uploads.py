@@ -26,6 +26,7 @@ def upload(request: HttpRequest, slug: str) -> HttpResponse:
             uploads=form.uploads(),
             user=request.user,
             policy=form.policy(),
+            store_once=form.cleaned_data["store_once"],
         )
         return redirect("run", pk=run.pk)
     context = {

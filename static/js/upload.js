@@ -160,7 +160,7 @@
     }
     const data = new FormData();
     data.set("csrfmiddlewaretoken", find("[name=csrfmiddlewaretoken]").value);
-    if (find("[name=again]").checked) data.set("again", "on");
+    for (const box of form.querySelectorAll("[type=checkbox]:checked")) data.set(box.name, "on");
     data.set("paths", JSON.stringify(files.map(([path]) => path)));
     for (const [, file] of files) data.append("files", file, file.name);
     const began = performance.now();
