@@ -10,7 +10,8 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from accounts.models import Membership, User, Workspace
+from accounts.models import IdempotencyRecord, Membership, User, Workspace
+from common.admin import ReadOnlyAdmin
 
 admin.site.unregister(Group)
 
@@ -61,3 +62,15 @@ class MembershipAdmin(ModelAdmin):
     list_select_related = ["user", "workspace"]
     autocomplete_fields = ["user", "workspace"]
     search_fields = ["user__username", "workspace__name"]
+
+
+@admin.register(IdempotencyRecord)
+class IdempotencyRecordAdmin(ReadOnlyAdmin):
+    """Answers that are kept for a day."""
+
+    list_display = ["key", "user", "workspace", "status", "created_at"]
+    list_select_related = ["user", "workspace"]
+    list_heavy_fields = ("body",)
+    search_fields = ["key"]
+    ordering = ["-id"]
+    fields = ["key", "user", "workspace", "created_at", "status", "location", "body"]

@@ -1,18 +1,25 @@
 """What every API view of a workspace's things shares: its parameters and its rights."""
 
-from functools import cached_property
+import json
+from collections.abc import Callable
+from functools import cached_property, wraps
+from hashlib import sha256
 from typing import Any, ClassVar
 
+from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
+from accounts import idempotency
 from accounts.models import Workspace
 from accounts.services import current_workspace, require_editor
+from common.parsers import IDEMPOTENCY_KEY
 from common.serializers import QuerySerializer
 
 WORKSPACE_HEADER = OpenApiParameter(
@@ -21,6 +28,22 @@ WORKSPACE_HEADER = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="The same as the parameter `workspace`, which goes before it.",
 )
+IDEMPOTENCY_HEADER = OpenApiParameter(
+    IDEMPOTENCY_KEY,
+    {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": idempotency.MAX_KEY_CHARACTERS,
+        "pattern": "^[ -~]+$",
+    },
+    OpenApiParameter.HEADER,
+    description="A new name of your own for this request, such as a UUID. Sent again with the same"
+    " body within 24 hours, it is answered the same and does nothing.",
+)
+#: What depends on who asks and when, and is better asked anew.
+NOT_KEPT = {401, 403, 429}
+
+Handler = Callable[..., Response]
 
 
 class WorkspaceParameters(QuerySerializer):
@@ -45,12 +68,24 @@ class WorkspaceView(APIView):
 
     def documented_parameters(self) -> list[Any]:
         """What `common.openapi.AutoSchema` says of the query string and the headers."""
-        return [self._parameters_class, WORKSPACE_HEADER]
+        headers = [WORKSPACE_HEADER, IDEMPOTENCY_HEADER] if self._is_once else [WORKSPACE_HEADER]
+        return [self._parameters_class, *headers]
+
+    def documented_statuses(self) -> list[str]:
+        """What it says of statuses that do not follow from the method."""
+        return ["409", "422"] if self._is_once else []
+
+    @property
+    def _handler_name(self) -> str:
+        return getattr(self, "action", None) or str(self.request.method).lower()
+
+    @property
+    def _is_once(self) -> bool:
+        return bool(getattr(getattr(self, self._handler_name, None), "is_once", False))
 
     @property
     def _parameters_class(self) -> type[QuerySerializer]:
-        action = getattr(self, "action", None) or str(self.request.method).lower()
-        return self.action_parameters.get(action, self.parameters_class)
+        return self.action_parameters.get(self._handler_name, self.parameters_class)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -96,3 +131,96 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     def answer(self, row: Any, *, status: int = 200) -> Response:
         """One thing."""
         return Response(self.get_serializer(row).data, status=status)
+
+
+def once(handler: Handler) -> Handler:
+    """A handler of a `WorkspaceView` that obeys `Idempotency-Key`: the same request again gets the
+    first answer.
+
+    What the site failed at (5xx), and what depends on who asks, is not kept.
+    """
+
+    @wraps(handler)
+    def guarded(self: WorkspaceView, *args: Any, **kwargs: Any) -> Response:
+        key = self.request.headers.get(IDEMPOTENCY_KEY)
+        if key is None:
+            return handler(self, *args, **kwargs)
+        idempotency.check_key(key)
+        turn = idempotency.begin(
+            user=self.request.user,
+            workspace=self.workspace,
+            key=key,
+            fingerprint=fingerprint(self.request),
+        )
+        if isinstance(turn, idempotency.Answer):
+            return _again(turn)
+        return _first(turn, self, handler, *args, **kwargs)
+
+    guarded.is_once = True  # type: ignore[attr-defined]  # for the description
+    return guarded
+
+
+def _first(
+    turn: idempotency.Turn, view: WorkspaceView, handler: Handler, *args: Any, **kwargs: Any
+) -> Response:
+    try:
+        with idempotency.kept(turn):
+            response = _handled(view, handler, *args, **kwargs)
+    except BaseException:
+        idempotency.give_up(turn)
+        raise
+    if response.status_code >= 500 or response.status_code in NOT_KEPT:
+        idempotency.give_up(turn)
+    else:
+        idempotency.finish(turn, _answer(response))
+    return response
+
+
+def _handled(view: WorkspaceView, handler: Handler, *args: Any, **kwargs: Any) -> Response:
+    try:
+        return handler(view, *args, **kwargs)
+    except Exception as error:
+        return view.handle_exception(error)
+
+
+def _answer(response: Response) -> idempotency.Answer:
+    body = "" if response.data is None else JSONRenderer().render(response.data).decode()
+    return idempotency.Answer(response.status_code, body, response.headers.get("Location", ""))
+
+
+def _again(answer: idempotency.Answer) -> Response:
+    headers = {"Idempotency-Replayed": "true"}
+    if answer.location:
+        headers["Location"] = answer.location
+    data = json.loads(answer.body) if answer.body else None
+    return Response(data, status=answer.status, headers=headers)
+
+
+def fingerprint(request: Request) -> str:
+    """SHA-256 of what a request asks for: address and body. Of a form its fields and files, because
+    what lies between those differs each time that the same form is sent."""
+    digest = sha256()
+
+    def add(part: Any) -> None:
+        data = part if isinstance(part, bytes) else str(part).encode(errors="surrogatepass")
+        digest.update(len(data).to_bytes(8) + data)
+
+    data = request.data
+    add(request.method)
+    add(request.get_full_path())
+    add(getattr(request, "body_sha256", ""))
+    if hasattr(data, "lists"):
+        for name, values in sorted(data.lists()):
+            for value in values:
+                add(name)
+                for part in _file_parts(value) if isinstance(value, UploadedFile) else [value]:
+                    add(part)
+    return digest.hexdigest()
+
+
+def _file_parts(file: "UploadedFile[Any]") -> list[Any]:
+    digest = sha256()
+    for piece in file.chunks():
+        digest.update(piece)
+    file.seek(0)
+    return [file.name, file.size, digest.digest()]

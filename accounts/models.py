@@ -67,3 +67,37 @@ class Membership(TimestampedModel):
 
     def __str__(self) -> str:
         return f"{self.user} · {self.role} of {self.workspace}"
+
+
+class IdempotencyRecord(models.Model):
+    """What a request with an `Idempotency-Key` was answered, so that the same request again is
+    answered the same and does nothing.
+
+    Made before the work begins. `status` is empty until it is done; whoever does it renews
+    `leased_until`, so that a request whose process died can be made again.
+    """
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    user = models.ForeignKey(User, models.CASCADE, related_name="+")
+    key = models.CharField(max_length=255)
+    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of the request.")
+    token = models.UUIDField(editable=False, help_text="Of the request that does the work.")
+    leased_until = models.DateTimeField()
+    status = models.PositiveSmallIntegerField(null=True, blank=True)
+    location = models.CharField(max_length=2000, blank=True)
+    body = models.TextField(blank=True, help_text="JSON.")
+    created_at = models.DateTimeField()
+
+    objects = WorkspaceOwnedQuerySet["IdempotencyRecord"].as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "user", "key"], name="idempotencyrecord_key_unique"
+            )
+        ]
+        indexes = [models.Index(fields=["created_at"], name="idempotencyrecord_age_index")]
+
+    def __str__(self) -> str:
+        return self.key

@@ -64,7 +64,9 @@ class ErrorHandler(ExceptionHandler):
             field = exc.field or api_settings.NON_FIELD_ERRORS_KEY
             return exceptions.ValidationError({field: [str(exc)]}, code=exc.code)
         if isinstance(exc, RagsiteError):
-            return _with_status(str(exc), code=exc.code, http_status=exc.status)
+            converted = _with_status(str(exc), code=exc.code, http_status=exc.status)
+            converted.wait = exc.retry_after  # type: ignore[attr-defined]  # as DRF's Throttled has
+            return converted
         if isinstance(exc, RequestDataTooBig):
             return _with_status(
                 "The form fields are too large. Send long texts as files.",
@@ -73,8 +75,8 @@ class ErrorHandler(ExceptionHandler):
             )
         if isinstance(exc, SuspiciousOperation):
             return exceptions.ParseError(str(exc))
-        converted: Exception = super().convert_known_exceptions(exc)
-        return converted
+        known: Exception = super().convert_known_exceptions(exc)
+        return known
 
     def format_exception(self, exc: exceptions.APIException) -> dict[str, Any]:
         shaped: dict[str, Any] = ErrorFormatter(exc, self.context, self.exc).run()

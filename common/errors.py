@@ -4,11 +4,13 @@
 class RagsiteError(Exception):
     """Something that the caller can act on: `str(error)` says what is wrong and the cure.
 
-    `code` is stable and machine-readable; `status` is the HTTP status a request gets for it.
+    `code` is stable and machine-readable; `status` is the HTTP status a request gets for it, and
+    `retry_after` the seconds after which it may be worth another try.
     """
 
     code = "error"
     status = 400
+    retry_after: int | None = None
 
 
 class InvalidInput(RagsiteError):

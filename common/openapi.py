@@ -66,7 +66,7 @@ ERRORS = {
     ),
     "409": ErrorStatus(
         "Conflict",
-        "It conflicts with what is there.",
+        "It conflicts with what is there, or with a request that is being worked on.",
         "conflict",
         "There is a collection “leaflets” already. Choose another name.",
     ),
@@ -81,6 +81,13 @@ ERRORS = {
         "The body is in another format than those listed.",
         "unsupported_media_type",
         "Unsupported media type “text/csv” in request.",
+    ),
+    "422": ErrorStatus(
+        "KeyReused",
+        "The Idempotency-Key belongs to another request.",
+        "idempotency_key_reused",
+        "This Idempotency-Key belongs to another request: its address or its body was different."
+        " Use a new key.",
     ),
     "503": ErrorStatus(
         "Unavailable",
@@ -121,7 +128,7 @@ class AutoSchema(SpectacularAutoSchema):
             statuses.append("403")
         if self.method in ("POST", "PUT", "PATCH"):
             statuses += ["413", "415"]
-        return statuses
+        return statuses + getattr(self.view, "documented_statuses", list)()
 
     def _error_response(self, status: str) -> dict[str, str]:
         """A reference to the one description of this status, which is made when first asked for."""

@@ -1,6 +1,7 @@
 """Request bodies of the API."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import IO, Any
 
 from rest_framework import exceptions, parsers, status
@@ -8,6 +9,7 @@ from rest_framework import exceptions, parsers, status
 from common import bounded_json
 from common.errors import InvalidInput
 
+IDEMPOTENCY_KEY = "Idempotency-Key"
 MAX_JSON_BYTES = 10 * 1024 * 1024
 
 
@@ -35,6 +37,7 @@ class JSONParser(parsers.BaseParser):
         body = stream.read(self.max_bytes + 1)
         if len(body) > self.max_bytes:
             raise BodyTooLarge(self.too_large)
+        self.note(body, parser_context)
         try:
             value = self.value(body.decode())
         except UnicodeDecodeError as error:
@@ -46,6 +49,12 @@ class JSONParser(parsers.BaseParser):
         if not isinstance(value, dict):
             raise exceptions.ParseError("The body must be a JSON object, as in {“name”: …}.")
         return value
+
+    def note(self, body: bytes, context: Mapping[str, Any] | None) -> None:
+        """Leave the body's SHA-256 with a request that must be told from others."""
+        request = (context or {}).get("request")
+        if request is not None and IDEMPOTENCY_KEY in request.headers:
+            request.body_sha256 = sha256(body).hexdigest()
 
     def value(self, text: str) -> Any:
         """What the text stands for, checked; raises InvalidInput."""

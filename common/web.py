@@ -6,12 +6,13 @@ from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django_htmx.http import HttpResponseClientRedirect
 
 from common.errors import RagsiteError
 
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 
 TITLES = {
     400: "That request cannot be done",
@@ -27,7 +28,7 @@ def page(view: View) -> View:
     """A view for people who are logged in; a RagsiteError becomes a page with its message."""
 
     @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not request.user.is_authenticated:
             return _to_login(request)
         try:

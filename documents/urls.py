@@ -13,4 +13,7 @@ urlpatterns = [
     path("documents/<slug:slug>/<int:pk>/delete/", documents.delete, name="document_delete"),
     path("runs/", runs.index, name="runs"),
     path("runs/<int:pk>/", runs.detail, name="run"),
+    path("runs/<int:pk>/events/", runs.events, name="run_events"),
+    path("runs/<int:pk>/cancel/", runs.cancel, name="run_cancel"),
+    path("runs/<int:pk>/retry/", runs.retry, name="run_retry"),
 ]

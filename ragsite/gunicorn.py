@@ -1,12 +1,19 @@
 """How the web server runs; `--config python:ragsite.gunicorn`."""
 
 import logging
+import os
 from threading import Thread
+from time import sleep
 from typing import Any
+
+from django.conf import settings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
 worker_class = "gthread"
 workers = 2
-threads = 8
+#: A stream of events has a thread to itself as long as it is open: pages keep eight of theirs.
+threads = 8 + settings.EVENT_STREAMS
 graceful_timeout = 10
 #: It would lie in the user's home directory.
 control_socket_disable = True
@@ -17,6 +24,16 @@ logger = logging.getLogger("ragsite")
 def post_worker_init(worker: Any) -> None:
     """Load the embedding models beside the first requests, so that no person waits for them."""
     Thread(target=_warm_up, name="warm-up", daemon=True).start()
+    Thread(target=_close_streams, args=[worker], name="close-streams", daemon=True).start()
+
+
+def _close_streams(worker: Any) -> None:
+    """End streams when the worker is to end, which would wait for them else."""
+    from common.events import closing  # noqa: PLC0415 (Django is set up by now)
+
+    while worker.alive:
+        sleep(0.5)
+    closing.set()
 
 
 def _warm_up() -> None:

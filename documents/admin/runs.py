@@ -1,12 +1,19 @@
 """Ingestion runs and their files."""
 
-from django.contrib import admin
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from common.admin import ReadOnlyAdmin, link_to, link_to_list
+from common.errors import RagsiteError
+from documents import services
 from documents.models import IngestionItem, IngestionRun
 
 SHOWN_FAILURES = 50
@@ -15,6 +22,7 @@ RUN_COLOURS = {
     IngestionRun.State.SUCCEEDED: "success",
     IngestionRun.State.PARTIAL: "warning",
     IngestionRun.State.FAILED: "danger",
+    IngestionRun.State.CANCELLED: "default",
 }
 ITEM_COLOURS = {
     IngestionItem.State.PARSING: "info",
@@ -27,13 +35,15 @@ ITEM_COLOURS = {
 
 @admin.register(IngestionRun)
 class IngestionRunAdmin(ReadOnlyAdmin):
-    """What was asked, and what became of it."""
+    """What was asked, and what became of it. Nothing of it is edited; a run is cancelled, and its
+    failed files are tried again."""
 
     list_display = ["name", "collection", "shown_state", "progress", "user", "started_at", "took"]
     list_filter = ["state", ("collection", AutocompleteSelectFilter)]
     list_select_related = ["collection", "user"]
     search_fields = ["source"]
     ordering = ["-id"]
+    actions = ["cancel", "retry"]
     fieldsets = [
         (
             None,
@@ -43,6 +53,7 @@ class IngestionRunAdmin(ReadOnlyAdmin):
                     "collection_link",
                     "user",
                     "policy",
+                    "retried_run",
                     "state",
                     "progress",
                     "failures",
@@ -58,6 +69,8 @@ class IngestionRunAdmin(ReadOnlyAdmin):
                     "ready",
                     "skipped",
                     "failed",
+                    "cancelled",
+                    "duplicates",
                     "size",
                     "chunks",
                     "embedded",
@@ -67,6 +80,38 @@ class IngestionRunAdmin(ReadOnlyAdmin):
         ),
         ("Time", {"fields": ["started_at", "finished_at", "took", "timings"]}),
     ]
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may cancel and retry."""
+        return bool(request.user.has_perm("documents.change_ingestionrun"))
+
+    @admin.action(description="Cancel", permissions=["operate"])
+    def cancel(self, request: HttpRequest, queryset: QuerySet[IngestionRun]) -> None:
+        for run in queryset:
+            self._say(request, run, lambda run: services.cancel_run(run=run), "is cancelled")
+
+    @admin.action(description="Retry failed files", permissions=["operate"])
+    def retry(self, request: HttpRequest, queryset: QuerySet[IngestionRun]) -> None:
+        for run in queryset:
+            self._say(request, run, lambda run: services.retry_failed(run=run), "is tried again")
+
+    def _say(
+        self,
+        request: HttpRequest,
+        run: IngestionRun,
+        act: Callable[[IngestionRun], Any],
+        done: str,
+    ) -> None:
+        try:
+            act(run)
+        except RagsiteError as error:
+            messages.error(request, str(error))
+        else:
+            messages.success(request, f"Run {run.pk} {done}.")
+
+    @display(description="retry of")
+    def retried_run(self, run: IngestionRun) -> str:
+        return link_to(run.retry_of)
 
     @display(description="run", ordering="id")
     def name(self, run: IngestionRun) -> str:
@@ -81,6 +126,7 @@ class IngestionRunAdmin(ReadOnlyAdmin):
         parts = [f"{run.settled:,} of {run.total:,}"]
         parts += [f"{run.skipped:,} unchanged"] if run.skipped else []
         parts += [f"{run.failed:,} failed"] if run.failed else []
+        parts += [f"{run.cancelled:,} cancelled"] if run.cancelled else []
         return ", ".join(parts)
 
     @display(description="took")

@@ -38,6 +38,8 @@ ACCEPTED = OpenApiExample(
         "id": 17,
         "url": "http://localhost:8000/api/v1/runs/17/",
         "items_url": "http://localhost:8000/api/v1/runs/17/items/",
+        "events_url": "http://localhost:8000/api/v1/runs/17/events/",
+        "retry_of": None,
         "collection": "notes",
         "source": "2 files",
         "policy": "skip_if_unchanged",
@@ -48,6 +50,8 @@ ACCEPTED = OpenApiExample(
         "ready": 0,
         "skipped": 0,
         "failed": 0,
+        "cancelled": 0,
+        "duplicates": 0,
         "bytes": 48210,
         "chunks": 0,
         "embedded": 0,
@@ -58,4 +62,15 @@ ACCEPTED = OpenApiExample(
     },
     response_only=True,
     status_codes=["202"],
+)
+EVENTS = OpenApiExample(
+    "A run that ends",
+    value=(
+        'retry: 2000\n\nevent: progress\nid: 4be09a1c77d21f03\ndata: {"run": 17,'
+        ' "state": "running", "stage": "embedding", "total": 2, "settled": 1}\n\n'
+        'event: end\nid: 90a3b6f5c1d84e27\ndata: {"run": 17, "state": "succeeded"}\n\n'
+    ),
+    media_type="text/event-stream",
+    response_only=True,
+    status_codes=["200"],
 )

@@ -32,20 +32,19 @@ def collections(user: Any, workspace: Workspace) -> QuerySet[Collection]:
 
 
 def documents(user: Any) -> QuerySet[Document]:
-    """Current documents."""
-    return Document.objects.visible_to(user).current().select_related("collection")
+    """Documents, superseded versions too."""
+    return Document.objects.visible_to(user).select_related("collection")
 
 
 def chunks(user: Any, document: Document) -> QuerySet[Chunk]:
-    """A document's chunks, without what only the search reads."""
-    return (
-        Chunk.objects.visible_to(user).filter(document=document).defer("embedding", "search_vector")
-    )
+    """The chunks of a document's text, without what only the search reads."""
+    rows = Chunk.objects.visible_to(user).filter(document=document.text_id)
+    return rows.defer("embedding", "search_vector")
 
 
 def runs(user: Any) -> QuerySet[IngestionRun]:
     """Runs."""
-    return IngestionRun.objects.visible_to(user).select_related("collection")
+    return IngestionRun.objects.visible_to(user).select_related("collection", "workspace")
 
 
 def runs_with_items(user: Any) -> QuerySet[IngestionRun]:

@@ -168,6 +168,12 @@ class RunSerializer(serializers.ModelSerializer[IngestionRun]):
     items_url = serializers.HyperlinkedIdentityField(
         view_name="api:run-items", help_text="Pages of everything in it."
     )
+    events_url = serializers.HyperlinkedIdentityField(
+        view_name="api:run-events", help_text="Its progress as server-sent events."
+    )
+    retry_of = serializers.PrimaryKeyRelatedField[IngestionRun](
+        read_only=True, allow_null=True, help_text="The run whose failed files it tries again."
+    )
     collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
     timings = serializers.DictField(
         child=serializers.FloatField(), help_text="Seconds spent in each stage."
@@ -181,6 +187,8 @@ class RunSerializer(serializers.ModelSerializer[IngestionRun]):
             "id",
             "url",
             "items_url",
+            "events_url",
+            "retry_of",
             "collection",
             "source",
             "policy",
@@ -191,6 +199,8 @@ class RunSerializer(serializers.ModelSerializer[IngestionRun]):
             "ready",
             "skipped",
             "failed",
+            "cancelled",
+            "duplicates",
             "bytes",
             "chunks",
             "embedded",
@@ -200,6 +210,21 @@ class RunSerializer(serializers.ModelSerializer[IngestionRun]):
             "finished_at",
         ]
         read_only_fields = fields
+
+
+class RetrySerializer(RunSerializer):
+    """The run of a retry."""
+
+    left_out = serializers.SerializerMethodField(
+        help_text="Names of failed files that are not stored here: bring them again. At most 200."
+    )
+
+    class Meta(RunSerializer.Meta):
+        fields = [*RunSerializer.Meta.fields, "left_out"]
+        read_only_fields = fields
+
+    def get_left_out(self, run: IngestionRun) -> list[str]:
+        return list(self.context["left_out"])
 
 
 class RunDetailSerializer(RunSerializer):

@@ -2,7 +2,8 @@
 
 from rest_framework.routers import SimpleRouter
 
-from documents.api.views import CollectionViewSet, DocumentViewSet, RunViewSet
+from documents.api.runs import RunViewSet
+from documents.api.views import CollectionViewSet, DocumentViewSet
 
 router = SimpleRouter(use_regex_path=False)
 router.register("collections", CollectionViewSet, basename="collection")

@@ -1,4 +1,4 @@
-"""Collections, documents, chunks and runs: each request is handed to the services."""
+"""Collections, documents and chunks: each request is handed to the services."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 
-from accounts.api import WorkspaceViewSet
+from accounts.api import WorkspaceViewSet, once
 from common.api import ErrorSerializer
 from common.pagination import OrdinalPagination
 from common.parsers import JSONParser
@@ -18,11 +18,9 @@ from documents.api.serializers import (
     ChunkSerializer,
     CollectionSerializer,
     DocumentSerializer,
-    ItemSerializer,
-    RunDetailSerializer,
     RunSerializer,
 )
-from documents.models import Collection, Document, IngestionItem, IngestionRun
+from documents.models import Collection, Document, IngestionRun
 
 
 class CollectionFiltered(WorkspaceViewSet):
@@ -66,6 +64,7 @@ class CollectionViewSet(WorkspaceViewSet):
         responses={201: CollectionSerializer, 409: ErrorSerializer},
         examples=[examples.NEW_COLLECTION],
     )
+    @once
     def create(self, *args: Any, **kwargs: Any) -> Response:
         self.require_editor(self.workspace)
         values = self.validated(inputs.NewCollectionInput)
@@ -125,6 +124,7 @@ class DocumentViewSet(CollectionFiltered):
         responses={202: RunSerializer},
         examples=[examples.TEXT, examples.FILES, examples.ACCEPTED],
     )
+    @once
     def create(self, *args: Any, **kwargs: Any) -> Response:
         self.require_editor(self.workspace)
         is_form = str(self.request.content_type).startswith("multipart/")
@@ -171,34 +171,3 @@ class DocumentViewSet(CollectionFiltered):
     @action(detail=True, serializer_class=ChunkSerializer, pagination_class=OrdinalPagination)
     def chunks(self, *args: Any, **kwargs: Any) -> Response:
         return self.page(reads.chunks(self.request.user, self.get_object()))
-
-
-@extend_schema(tags=["runs"])
-class RunViewSet(CollectionFiltered):
-    """Ingestion runs: what was asked, and what became of each file."""
-
-    serializer_class = RunSerializer
-    lookup_value_converter = "int"
-    action_parameters = {"list": inputs.RunFilter, "items": inputs.ItemFilter}
-
-    def get_queryset(self) -> QuerySet[IngestionRun]:
-        is_single = self.action == "retrieve"
-        rows = reads.runs_with_items if is_single else reads.runs
-        return self.in_workspace(rows(self.request.user))
-
-    @extend_schema(summary="List runs, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.narrowed(self.get_queryset()))
-
-    @extend_schema(
-        summary="Read a run with its progress and failures", responses=RunDetailSerializer
-    )
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        context = self.get_serializer_context()
-        return Response(RunDetailSerializer(self.get_object(), context=context).data)
-
-    @extend_schema(summary="List a run's files", responses=ItemSerializer(many=True))
-    @action(detail=True, serializer_class=ItemSerializer)
-    def items(self, *args: Any, **kwargs: Any) -> Response:
-        items = IngestionItem.objects.visible_to(self.request.user).filter(run=self.get_object())
-        return self.page(self.narrowed(items))

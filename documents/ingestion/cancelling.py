@@ -5,6 +5,7 @@ items are settled, document by document. Killed in between, recovery goes on her
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -73,7 +74,7 @@ def _undo_some(run: IngestionRun) -> bool:
     )
     _undo(run, undone)
     for other in others:
-        transaction.on_commit(lambda run_id=other: stages.finish_run(run_id))
+        transaction.on_commit(partial(stages.finish_run, other))
     return bool(ids)
 
 

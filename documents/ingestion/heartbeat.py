@@ -1,30 +1,14 @@
-"""A sign of life from a thread, for work that may take longer than a lease."""
+"""A sign of life for work that may take longer than a lease."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Event, Thread
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+
+from common.heartbeat import heartbeat as heartbeat_every
 
 
-@contextmanager
-def heartbeat(beat: Callable[[], Any]) -> Iterator[None]:
+def heartbeat(beat: Callable[[], Any]) -> AbstractContextManager[None]:
     """Call `beat` three times a lease while the block works."""
-    done = Event()
-
-    def keep() -> None:
-        try:
-            while not done.wait(settings.INGESTION_LEASE_SECONDS / 3):
-                beat()
-        finally:
-            connection.close()
-
-    heart = Thread(target=keep, daemon=True)
-    heart.start()
-    try:
-        yield
-    finally:
-        done.set()
-        heart.join()
+    return heartbeat_every(beat, seconds=settings.INGESTION_LEASE_SECONDS / 3)

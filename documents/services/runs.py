@@ -58,14 +58,8 @@ def retry_failed(*, run: IngestionRun, user: Any = None) -> Retry:
     """
     if user is not None:
         require_editor(user=user, workspace=run.workspace)
-    failed = run.items.filter(state=State.FAILED)
-    documents = list(
-        Document.objects.select_for_update(of=("self",))
-        .filter(id__in=failed.values("document_id"), status=Document.Status.FAILED)
-        .exclude(file="")
-        .order_by("id")
-    )
-    left_out = tuple(_left_out(failed))
+    documents = list(retryable(run).select_for_update(of=("self",)).order_by("id"))
+    left_out = tuple(_left_out(run))
     if not documents:
         raise Conflict(_nothing_to_retry(run, left_out))
     again = IngestionRun.objects.create(
@@ -95,9 +89,16 @@ def retry_failed(*, run: IngestionRun, user: Any = None) -> Retry:
     return Retry(again, left_out)
 
 
-def _left_out(failed: QuerySet[IngestionItem]) -> Sequence[str]:
+def retryable(run: IngestionRun) -> QuerySet[Document]:
+    """The run's documents that have failed, still do, and have their files stored here."""
+    failed = run.items.filter(state=State.FAILED).values("document_id")
+    return Document.objects.filter(id__in=failed, status=Document.Status.FAILED).exclude(file="")
+
+
+def _left_out(run: IngestionRun) -> Sequence[str]:
     not_stored = Q(document=None) | Q(document__status=Document.Status.FAILED, document__file="")
-    names = failed.filter(not_stored).exclude(error_code="deleted").order_by("id")
+    failed = run.items.filter(not_stored, state=State.FAILED)
+    names = failed.exclude(error_code="deleted").order_by("id")
     return list(names.values_list("name", flat=True)[:LISTED])
 
 

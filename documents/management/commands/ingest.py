@@ -14,6 +14,7 @@ from common.checks import SETTINGS
 from common.errors import RagsiteError
 from documents import services
 from documents.ingestion.sources import SourceError, discover
+from documents.management.interrupting import EXIT_CODE, CancelOnInterrupt
 from documents.models import IngestionItem, IngestionRun
 from documents.progress import Bar
 from inference.base import InferenceError
@@ -28,7 +29,7 @@ class Command(BaseCommand):
 
     help = (
         "Ingest files and directories into a collection, which is made when missing. Exit code:"
-        " 0 all ready, 1 some files failed, 2 nothing could be done."
+        " 0 all ready, 1 some files failed, 2 nothing could be done, 130 cancelled by Ctrl-C."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -38,24 +39,46 @@ class Command(BaseCommand):
         parser.add_argument(
             "--glob", default="**/*", help="which files of a directory (default: **/*)"
         )
-        parser.add_argument("--overwrite", action="store_true", help="ingest unchanged files again")
+        policy = parser.add_mutually_exclusive_group()
+        policy.add_argument("--overwrite", action="store_true", help="ingest unchanged files again")
+        policy.add_argument(
+            "--new-version",
+            action="store_true",
+            help="keep the text before of changed files as a version: read, and not searched",
+        )
+        parser.add_argument(
+            "--store-once",
+            action="store_true",
+            help="make a file with the bytes of another one a link to it",
+        )
         parser.add_argument(
             "--queue", action="store_true", help="leave the work to the workers and return"
+        )
+        parser.add_argument(
+            "--suspend-index",
+            action="store_true",
+            help="build the vector index anew at the end: faster for very many files, and searches"
+            " are slow until then",
         )
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = perf_counter()
+        self._interrupt = CancelOnInterrupt(self.stderr.write)
         try:
             run = self._ingest(options)
         except (RagsiteError, SourceError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
+        except KeyboardInterrupt:  # before there was a run to cancel
+            sys.exit(EXIT_CODE)
         report = run_report(run, seconds=perf_counter() - started)
         if options["json"]:
             self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
         else:
             self._print(report)
-        if run.failed:
+        if self._interrupt.was_interrupted and run.state == IngestionRun.State.CANCELLED:
+            sys.exit(EXIT_CODE)
+        if run.failed or run.cancelled:
             sys.exit(PARTIAL)
 
     def _ingest(self, options: dict[str, Any]) -> IngestionRun:
@@ -66,32 +89,58 @@ class Command(BaseCommand):
         collection = services.get_or_create_collection(
             workspace=workspace, slug=options["collection"]
         )
-        policy = IngestionRun.Policy
         arguments: dict[str, Any] = {
             "collection": collection,
             "sources": discover(options["paths"], glob=options["glob"]),
-            "policy": policy.OVERWRITE if options["overwrite"] else policy.SKIP_IF_UNCHANGED,
+            "policy": _policy(options),
+            "store_once": options["store_once"],
             "source": ", ".join(map(str, options["paths"])),
         }
         if options["queue"]:
             return services.ingest_sources(**arguments)
-        with Bar("files", quiet=options["json"] or not sys.stderr.isatty()) as bar:
-            return services.ingest_inline(**arguments, on_progress=bar.show_run)
+        quiet = options["json"] or not sys.stderr.isatty()
+        with self._interrupt, Bar("files", quiet=quiet) as bar:
+
+            def show(run: IngestionRun) -> None:
+                self._interrupt.watch(run)
+                bar.show_run(run)
+
+            run = services.ingest_inline(
+                **arguments,
+                on_progress=show,
+                suspend_index=options["suspend_index"],
+            )
+
+        run.refresh_from_db()
+        return run
 
     def _print(self, report: dict[str, Any]) -> None:
         documents, chunks = report["documents"], report["chunks"]
+        cancelled = f", {documents['cancelled']} cancelled" if documents["cancelled"] else ""
         for failure in report["failures"]:
             self.stderr.write(f"failed: {failure['name']}: {failure['reason']}")
+        for duplicate in report["duplicates"]:
+            self.stderr.write(f"duplicate: {duplicate['name']} of {duplicate['of']}")
         self.stdout.write(
             f"{report['collection']}: {documents['ready']} ready, {documents['skipped']} unchanged,"
-            f" {documents['failed']} failed; {chunks['embedded']} chunks embedded,"
+            f" {documents['failed']} failed{cancelled}; {chunks['embedded']} chunks embedded,"
             f" {chunks['ready']} searchable; {report['seconds']} s ({report['state']})"
         )
+
+
+def _policy(options: dict[str, Any]) -> str:
+    policy = IngestionRun.Policy
+    if options["new_version"]:
+        return policy.NEW_VERSION
+    return policy.OVERWRITE if options["overwrite"] else policy.SKIP_IF_UNCHANGED
 
 
 def run_report(run: IngestionRun, *, seconds: float) -> dict[str, Any]:
     """What a program wants to know of a run. `chunks.ready` counts the whole collection."""
     failures = run.items.filter(state=IngestionItem.State.FAILED).order_by("name")
+    duplicates = run.items.filter(state=IngestionItem.State.READY).exclude(
+        document__duplicate_of=None
+    )
     return {
         "collection": run.collection.slug,
         "run": run.pk,
@@ -101,6 +150,8 @@ def run_report(run: IngestionRun, *, seconds: float) -> dict[str, Any]:
             "ready": run.ready,
             "skipped": run.skipped,
             "failed": run.failed,
+            "cancelled": run.cancelled,
+            "duplicates": run.duplicates,
         },
         "chunks": {
             "ready": services.chunk_count(collection=run.collection),
@@ -110,6 +161,12 @@ def run_report(run: IngestionRun, *, seconds: float) -> dict[str, Any]:
         "bytes": run.bytes,
         "failures": [
             {"name": item.name, "code": item.error_code, "reason": item.error} for item in failures
+        ],
+        "duplicates": [
+            {"name": name, "of": first or key}
+            for name, first, key in duplicates.order_by("name").values_list(
+                "name", "document__duplicate_of__source", "document__duplicate_of__key"
+            )
         ],
         "seconds": round(seconds, 3),
         "timings": run.timings,

@@ -1,0 +1,11 @@
+"""Celery tasks."""
+
+from celery import shared_task
+
+from accounts import idempotency
+
+
+@shared_task
+def prune_idempotency_records() -> int:
+    """Delete answers that were kept long enough; returns how many."""
+    return idempotency.prune()

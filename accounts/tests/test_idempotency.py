@@ -1,0 +1,140 @@
+"""A request with a key is done once, whoever sends it how often, and whatever dies meanwhile."""
+
+from datetime import timedelta
+from threading import Barrier, Thread
+from uuid import uuid4
+
+import pytest
+import time_machine
+from django.db import connection
+from django.utils import timezone
+
+from accounts import idempotency
+from accounts.idempotency import Answer, KeyInUse, KeyReused, Turn
+from accounts.models import IdempotencyRecord, Membership
+from accounts.tasks import prune_idempotency_records
+from common.errors import InvalidInput
+from documents.tests.factories import MembershipFactory
+
+pytestmark = pytest.mark.django_db
+DONE = Answer(201, '{"slug": "notes"}', "/notes/")
+
+
+@pytest.fixture
+def alice() -> Membership:
+    return MembershipFactory()
+
+
+def begin(member: Membership, key: str = "key", fingerprint: str = "one") -> Answer | Turn:
+    return idempotency.begin(
+        user=member.user, workspace=member.workspace, key=key, fingerprint=fingerprint
+    )
+
+
+def turn_of(member: Membership, key: str = "key", fingerprint: str = "one") -> Turn:
+    turn = begin(member, key, fingerprint)
+    assert isinstance(turn, Turn)
+    return turn
+
+
+def later(**delta: float) -> time_machine.travel:
+    return time_machine.travel(timezone.now() + timedelta(**delta), tick=False)
+
+
+def test_the_first_answer_comes_again(alice: Membership) -> None:
+    idempotency.finish(turn_of(alice), DONE)
+    assert begin(alice) == DONE
+    assert begin(alice) == DONE
+
+
+def test_a_key_belongs_to_its_user_and_workspace(alice: Membership) -> None:
+    idempotency.finish(turn_of(alice), DONE)
+    elsewhere = MembershipFactory(user=alice.user)
+    bob = MembershipFactory(workspace=alice.workspace)
+    assert isinstance(begin(elsewhere), Turn)
+    assert isinstance(begin(bob), Turn)
+
+
+def test_another_request_may_not_have_the_key(alice: Membership) -> None:
+    turn = turn_of(alice)
+    with pytest.raises(KeyReused):
+        begin(alice, fingerprint="another")
+    idempotency.finish(turn, DONE)
+    with pytest.raises(KeyReused):
+        begin(alice, fingerprint="another")
+
+
+def test_while_it_is_worked_on_nobody_else_works_on_it(alice: Membership) -> None:
+    turn_of(alice)
+    with pytest.raises(KeyInUse) as refused:
+        begin(alice)
+    assert refused.value.retry_after
+
+
+def test_what_was_given_up_may_be_done_anew(alice: Membership) -> None:
+    idempotency.give_up(turn_of(alice))
+    assert isinstance(begin(alice), Turn)
+
+
+def test_a_request_whose_process_died_may_be_made_again(alice: Membership) -> None:
+    dead = turn_of(alice)
+    with later(seconds=idempotency.LEASE.total_seconds() + 1):
+        alive = turn_of(alice)
+        idempotency.finish(dead, Answer(500, "", ""))
+        idempotency.give_up(dead)
+        idempotency.finish(alive, DONE)
+        assert begin(alice) == DONE
+
+
+def test_an_answer_is_kept_for_a_day(alice: Membership) -> None:
+    idempotency.finish(turn_of(alice), DONE)
+    with later(hours=23):
+        assert begin(alice) == DONE
+    with later(hours=25):
+        assert isinstance(begin(alice, fingerprint="another"), Turn)
+
+
+def test_old_and_dead_records_are_pruned_and_no_others(alice: Membership) -> None:
+    idempotency.finish(turn_of(alice, "old"), DONE)
+    turn_of(alice, "dead")
+    with later(hours=25):
+        idempotency.finish(turn_of(alice, "young"), DONE)
+        turn_of(alice, "working")
+        assert prune_idempotency_records() == 2
+        left = IdempotencyRecord.objects.values_list("key", flat=True)
+        assert set(left) == {"young", "working"}
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256, "schlüssel", "a\tb", "a\nb"])
+def test_what_is_no_key_is_refused(key: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        idempotency.check_key(key)
+    assert refused.value.field == "Idempotency-Key"
+
+
+@pytest.mark.parametrize("key", ["k", "k" * 255, str(uuid4()), '"quoted, with spaces"'])
+def test_any_printable_ascii_is_a_key(key: str) -> None:
+    idempotency.check_key(key)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_at_once_one_gets_the_turn() -> None:
+    alice = MembershipFactory()
+    barrier = Barrier(8)
+    got: list[object] = []
+
+    def ask() -> None:
+        try:
+            barrier.wait()
+            got.append(begin(alice))
+        except KeyInUse as error:
+            got.append(error)
+        finally:
+            connection.close()
+
+    threads = [Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(type(each).__name__ for each in got) == ["KeyInUse"] * 7 + ["Turn"]

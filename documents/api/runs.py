@@ -1,0 +1,119 @@
+"""Ingestion runs: read, followed, cancelled, retried."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.decorators import action
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.response import Response
+
+from accounts.api import once
+from common.api import ErrorSerializer
+from common.events import stream
+from documents import services
+from documents.api import examples, inputs, reads
+from documents.api.serializers import (
+    ItemSerializer,
+    RetrySerializer,
+    RunDetailSerializer,
+    RunSerializer,
+)
+from documents.api.views import CollectionFiltered
+from documents.models import IngestionItem, IngestionRun
+from documents.watching import follow
+
+LAST_EVENT_ID = OpenApiParameter(
+    "Last-Event-ID",
+    str,
+    OpenApiParameter.HEADER,
+    description="Id of the last event that you got: it is not sent again.",
+)
+
+
+class ErrorsAsJson(BaseContentNegotiation):
+    """For an address that answers with a stream, which no renderer makes: only errors are JSON,
+    whatever is accepted."""
+
+    def select_parser(self, request: Any, parsers: Any) -> Any:
+        return parsers[0]
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
+@extend_schema(tags=["runs"])
+class RunViewSet(CollectionFiltered):
+    """Ingestion runs: what was asked, and what became of each file."""
+
+    serializer_class = RunSerializer
+    lookup_value_converter = "int"
+    action_parameters = {"list": inputs.RunFilter, "items": inputs.ItemFilter}
+
+    def get_queryset(self) -> QuerySet[IngestionRun]:
+        is_single = self.action == "retrieve"
+        rows = reads.runs_with_items if is_single else reads.runs
+        return self.in_workspace(rows(self.request.user))
+
+    @extend_schema(summary="List runs, newest first")
+    def list(self, *args: Any, **kwargs: Any) -> Response:
+        return self.page(self.narrowed(self.get_queryset()))
+
+    @extend_schema(
+        summary="Read a run with its progress and failures", responses=RunDetailSerializer
+    )
+    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        context = self.get_serializer_context()
+        return Response(RunDetailSerializer(self.get_object(), context=context).data)
+
+    @extend_schema(summary="List a run's files", responses=ItemSerializer(many=True))
+    @action(detail=True, serializer_class=ItemSerializer)
+    def items(self, *args: Any, **kwargs: Any) -> Response:
+        items = IngestionItem.objects.visible_to(self.request.user).filter(run=self.get_object())
+        return self.page(self.narrowed(items))
+
+    @extend_schema(
+        summary="Follow a run by server-sent events",
+        description=(
+            "`progress` with a JSON object of figures whenever something has become of the run, at"
+            " most once a second; `end` when it has ended. After five minutes the stream ends and"
+            " a client connects again. 503 where too many streams are open: read the run instead."
+        ),
+        parameters=[LAST_EVENT_ID],
+        responses={(200, "text/event-stream"): str, 503: ErrorSerializer},
+        examples=[examples.EVENTS],
+    )
+    @action(detail=True, content_negotiation_class=ErrorsAsJson, pagination_class=None)
+    def events(self, *args: Any, **kwargs: Any) -> StreamingHttpResponse:
+        last_id = self.request.headers.get("Last-Event-ID", "")
+        return stream(follow(self.get_object().pk, last_id=last_id))
+
+    @extend_schema(
+        summary="Cancel a run",
+        description=(
+            "It ends at once. What is ready stays; documents that wait are put back as they were,"
+            " new ones go. A run that is cancelled already is answered the same."
+        ),
+        request=None,
+        responses={200: RunSerializer, 409: ErrorSerializer},
+    )
+    @action(detail=True, methods=["post"])
+    def cancel(self, *args: Any, **kwargs: Any) -> Response:
+        return self.answer(services.cancel_run(run=self.get_object(), user=self.request.user))
+
+    @extend_schema(
+        summary="Retry a run's failed files",
+        description=(
+            "As a run of their own, from the files that are stored here. 409 where there are none."
+        ),
+        request=None,
+        responses={202: RetrySerializer, 409: ErrorSerializer},
+    )
+    @action(detail=True, methods=["post"])
+    @once
+    def retry(self, *args: Any, **kwargs: Any) -> Response:
+        retried = services.retry_failed(run=self.get_object(), user=self.request.user)
+        context = {**self.get_serializer_context(), "left_out": retried.left_out}
+        answer = RetrySerializer(retried.run, context=context).data
+        return Response(answer, status=202, headers={"Location": answer["url"]})
