@@ -11,6 +11,7 @@ import pytest
 from django.core.management import get_commands
 
 import inference.backends
+from documents.chunkers import CHUNKERS
 from documents.parsers import ParseError
 from ragsite.bootstrap import OWN_APPS
 
@@ -48,6 +49,18 @@ def test_no_link_is_dead(page: Path) -> None:
         target for target in targets if "://" not in target and not target.startswith("mailto:")
     ]
     assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("chunker", CHUNKERS)
+def test_every_chunker_is_described_with_its_options(chunker: str) -> None:
+    page = (REFERENCE / "chunkers.md").read_text()
+    rows = [row.split(" | ") for row in re.findall(r"^\| (.+) \|$", page, re.MULTILINE)]
+    assert sum(row[0] == f"`{chunker}`" and len(row) == 3 for row in rows) == 1
+    described = {
+        (row[1], row[2], row[3]) for row in rows if len(row) == 4 and f"`{chunker}`" in row[0]
+    }
+    options = CHUNKERS[chunker].options
+    assert described == {(f"`{each.name}`", str(each.default), each.help) for each in options}
 
 
 def test_every_system_check_is_described() -> None:

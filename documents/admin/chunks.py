@@ -49,6 +49,7 @@ class ChunkAdmin(ReadOnlyAdmin):
         "start",
         "end",
         "page",
+        "parent",
         "token_count",
         "language",
         "metadata",
