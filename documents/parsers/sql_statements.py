@@ -14,6 +14,7 @@ _TOKEN = re.compile(
     | --[^\n]*+
     | ^[ \t]*+\#[^\n]*+
     | /\*.*?(?:\*/|\Z)
+    | (?P<data>^COPY\b[^;]{0,2000}?\bFROM\s+stdin\b[^;]{0,200};.*?(?:^\\\.[ \t]*$|\Z))
     | (?P<open>\()
     | (?P<close>\))
     | (?P<end>;[ \t]*+(?:--[^\n]*+)?(?:\s*+^GO[ \t]*$)?)
@@ -68,6 +69,19 @@ def statements(text: str) -> Iterator[Statement]:
             yield Statement(start, end, kind, name, is_ddl)
 
 
+def first_parenthesis_end(sql: str) -> int | None:
+    """Behind the first pair of parentheses that is closed: the columns of a CREATE TABLE."""
+    depth = 0
+    for token in _TOKEN.finditer(sql):
+        if token.lastgroup == "open":
+            depth += 1
+        elif token.lastgroup == "close":
+            depth -= 1
+            if depth <= 0:
+                return token.end()
+    return None
+
+
 def _extents(text: str) -> Iterator[tuple[int, int]]:
     start, depth = 0, 0
     for token in _TOKEN.finditer(text):
@@ -76,7 +90,7 @@ def _extents(text: str) -> Iterator[tuple[int, int]]:
                 depth += 1
             case "close":
                 depth = max(0, depth - 1)
-            case "end" | "go":
+            case "end" | "go" | "data":
                 yield _trimmed(text, start, token.end())
                 start, depth = token.end(), 0
             case "begin" if depth == 0 and _is_spoken(text, start, token.start()):

@@ -1,0 +1,163 @@
+"""`manage.py catalogue --dsn DSN --collection C`: the tables of a database as documents."""
+
+import json
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
+from common.checks import SETTINGS
+from common.errors import RagsiteError
+from documents import services
+from documents.catalogue.ddl import read_scripts
+from documents.catalogue.dsn import database_label, read_dsn
+from documents.catalogue.reflection import reflect
+from documents.catalogue.sampling import MAX_SAMPLES
+from documents.catalogue.tables import CatalogueError, Table, UnreadTable
+from documents.management.commands.ingest import run_report
+from documents.progress import Bar
+from documents.services.catalogue import Catalogued, ingest_catalogue
+from inference.base import InferenceError
+
+PARTIAL = 1
+FATAL = 2
+
+
+class Command(BaseCommand):
+    requires_system_checks = [SETTINGS]
+
+    help = (
+        "Write a document for each table and view of a database, so that a question finds the"
+        " table that answers it. Reads the database itself, or scripts that define it; unchanged"
+        " tables are passed over. Exit code: 0 all ready, 1 some tables failed, 2 nothing was done."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        source = parser.add_mutually_exclusive_group(required=True)
+        source.add_argument(
+            "--dsn", help="address of the database, such as postgresql://user@host/name"
+        )
+        source.add_argument(
+            "--dsn-env",
+            metavar="NAME",
+            help="environment variable with the address, so that no list of processes shows its"
+            " password",
+        )
+        source.add_argument(
+            "--ddl", nargs="+", type=Path, metavar="FILE", help="scripts with CREATE TABLE"
+        )
+        parser.add_argument("--collection", required=True, help="slug; made when missing")
+        parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        parser.add_argument(
+            "--schema",
+            default="",
+            help="only this schema; in scripts also that of tables that name none",
+        )
+        parser.add_argument(
+            "--dialect", default="", help="of the scripts (default: the first that fits)"
+        )
+        parser.add_argument(
+            "--name", default="", help="what to call the database (default: its address)"
+        )
+        parser.add_argument(
+            "--samples",
+            type=int,
+            default=0,
+            metavar="N",
+            help=f"show up to N values of each column, at most {MAX_SAMPLES}; none of columns that"
+            " look secret",
+        )
+        parser.add_argument(
+            "--delete", action="store_true", help="remove tables that the database has no more"
+        )
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        started = perf_counter()
+        try:
+            result = self._catalogue(options)
+        except (RagsiteError, InferenceError) as error:
+            raise CommandError(str(error), returncode=FATAL) from error
+        report = {
+            **run_report(result.run, seconds=perf_counter() - started),
+            "vanished": list(result.vanished),
+            "deleted": result.deleted,
+        }
+        if options["json"]:
+            self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
+        else:
+            self._print(report)
+        if result.run.failed:
+            sys.exit(PARTIAL)
+
+    def _catalogue(self, options: dict[str, Any]) -> Catalogued:
+        database, entries = _read(options)
+        workspace = get_or_create_workspace(slug=options["workspace"])
+        collection = services.get_or_create_collection(
+            workspace=workspace, slug=options["collection"]
+        )
+        with Bar("tables", quiet=options["json"] or not sys.stderr.isatty()) as bar:
+            return ingest_catalogue(
+                collection=collection,
+                database=options["name"] or database,
+                entries=entries,
+                schema=options["schema"],
+                delete=options["delete"],
+                on_progress=bar.show_run,
+            )
+
+    def _print(self, report: dict[str, Any]) -> None:
+        documents = report["documents"]
+        for failure in report["failures"]:
+            self.stderr.write(f"failed: {failure['name']}: {failure['reason']}")
+        for name in report["vanished"]:
+            self.stdout.write(f"{'deleted' if report['deleted'] else 'vanished'}: {name}")
+        self.stdout.write(
+            f"{report['collection']}: {documents['ready']} tables ready,"
+            f" {documents['skipped']} unchanged, {documents['failed']} failed,"
+            f" {len(report['vanished'])} vanished; {report['seconds']} s"
+        )
+        if report["vanished"] and not report["deleted"]:
+            self.stdout.write(
+                "The vanished ones are still in the collection: --delete removes them."
+            )
+
+
+def _read(options: dict[str, Any]) -> tuple[str, Sequence[Table | UnreadTable]]:
+    """What the database is called, and its tables. Raises CatalogueError."""
+    schema = options["schema"]
+    if options["ddl"]:
+        return _read_scripts(options["ddl"], schema=schema, dialect=options["dialect"])
+    if not 0 <= options["samples"] <= MAX_SAMPLES:
+        raise CatalogueError(f"--samples may be 0 to {MAX_SAMPLES}.")
+    url = read_dsn(options["dsn"] or _from_environment(options["dsn_env"]))
+    return database_label(url), reflect(url, schema=schema, samples=options["samples"])
+
+
+def _from_environment(name: str) -> str:
+    value = os.environ.get(name, "")
+    if not value:
+        raise CatalogueError(f"The environment variable {name} is not set. Set it to the address.")
+    return value
+
+
+def _read_scripts(
+    files: Sequence[Path], *, schema: str, dialect: str
+) -> tuple[str, Sequence[Table | UnreadTable]]:
+    entries = read_scripts(files, dialect=dialect, default_schema=schema)
+    if schema:
+        entries = [
+            entry
+            for entry in entries
+            if isinstance(entry, UnreadTable) or entry.name.schema == schema
+        ]
+    if not entries:
+        where = f" of schema {schema}" if schema else ""
+        raise CatalogueError(f"The scripts define no tables{where}. Give those with CREATE TABLE.")
+    return ", ".join(file.name for file in files), entries
