@@ -7,6 +7,7 @@ from documents.views import collections, documents, runs, uploads
 urlpatterns = [
     path("documents/", collections.index, name="collections"),
     path("documents/<slug:slug>/", collections.detail, name="collection"),
+    path("documents/<slug:slug>/change/", collections.change, name="collection_change"),
     path("documents/<slug:slug>/delete/", collections.delete, name="collection_delete"),
     path("documents/<slug:slug>/upload/", uploads.upload, name="upload"),
     path("documents/<slug:slug>/<int:pk>/", documents.detail, name="document"),
