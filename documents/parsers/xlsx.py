@@ -73,11 +73,12 @@ def _sheets(package: Package, workbook: Element) -> Iterator[tuple[Element, str]
 def _write_sheet(
     out: MarkdownWriter, package: Package, part: str, title: str, sheet: Sheet
 ) -> bool:
-    """False for a sheet with nothing on it, which is not written."""
+    """False if nothing stands on the sheet; one without cells and drawings is not written."""
     drawings = package.related_parts(part, "drawing")
     if not sheet.rows and not drawings:
         return False
     out.heading(1, title)
+    before = out.length
     for block in notes_and_tables(sheet):
         if isinstance(block, Table):
             _write_table(out, block)
@@ -86,7 +87,7 @@ def _write_sheet(
             out.end_block()
     for drawing in drawings:
         write_drawing(out, package, drawing)
-    return True
+    return out.length > before
 
 
 def _write_table(out: MarkdownWriter, table: Table) -> None:

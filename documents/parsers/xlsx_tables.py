@@ -10,6 +10,8 @@ from documents.parsers.xlsx_cells import Row, Sheet
 _LETTER = re.compile(r"[^\W\d_]")
 #: What may name a column although it is no word: a year, a day.
 _TIME = re.compile(r"(?:19|20)\d\d(?:-\d\d-\d\d)?")
+#: So many rows tell how wide a table is.
+_AHEAD = 20
 #: Values of merged cells that are longer say more than a row needs to repeat.
 _MAX_REPEATED = 100
 _MAX_REPEATS = 1_000_000
@@ -39,17 +41,17 @@ class Table:
 
 
 def notes_and_tables(sheet: Sheet) -> Iterator[str | Table]:
-    """Lone cells above a table and between two are notes; behind an empty row another may begin.
+    """What stands above a table or between two are notes; behind an empty row another may begin.
 
     What has no names of its own goes on with those of the table above.
     """
     spread = _repeat_merged(sheet)
     table, known = Table({}), False
     for rows in _regions(sheet.rows):
-        while rows and len(rows[0][1]) == 1:
+        while rows and _is_note(rows, known=known):
             yield from _finished(table)
             table = Table(table.names, goes_on=True)
-            yield next(iter(rows.pop(0)[1].values()))
+            yield ", ".join(rows.pop(0)[1].values())
         if rows and (not known or _begins_table(rows, table.names)):
             yield from _finished(table)
             table, known = Table(_take_names(rows, spread)), True
@@ -69,6 +71,12 @@ def _regions(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Rows without an empty one between them."""
     for _, group in groupby(enumerate(rows), key=lambda entry: entry[1][0] - entry[0]):
         yield [row for _, row in group]
+
+
+def _is_note(rows: list[Row], *, known: bool) -> bool:
+    """A lone cell; before the names of columns are known, also less than half of a row."""
+    filled = len(rows[0][1])
+    return filled == 1 or (not known and filled * 2 < max(len(row) for _, row in rows[:_AHEAD]))
 
 
 def _begins_table(rows: list[Row], names: dict[int, str]) -> bool:

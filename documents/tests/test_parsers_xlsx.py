@@ -4,10 +4,12 @@ import datetime
 
 import pytest
 
+from documents.chunkers import get_chunker
 from documents.parsers import ParseError, parse
 from documents.parsers.base import Limits
 from documents.parsers.xlsx import XlsxParser
 from documents.parsers.xlsx_numbers import general, shown
+from documents.tests.factories_chunkers import minilm
 from documents.tests.factories_office import changed, sheet_xml, xlsx
 
 
@@ -43,6 +45,23 @@ def test_empty_rows_and_columns_are_dropped() -> None:
 def test_lone_cells_above_and_below_a_table_are_notes() -> None:
     text = text_of(["Sales 2024"], [], ["Month", "Sum"], ["May", 3], [], ["Source: books"])
     assert text == "Sales 2024\n\n| Month | Sum |\n| - | - |\n| May | 3 |\n\nSource: books\n"
+
+
+def test_lines_above_a_wider_table_do_not_name_its_columns() -> None:
+    head: list[list[object]] = [["Client", "ACME"], ["Land", "Q1", "Q2", "Q3", "Q4"]]
+    text = text_of(*head, ["BW", 1, 2, 3, 4])
+    assert text.startswith("Client, ACME\n\n| Land | Q1 | Q2 | Q3 | Q4 |\n| - |")
+
+
+def test_every_chunk_of_a_long_sheet_knows_its_columns() -> None:
+    names = ["Month", "Region", "Revenue (EUR)"]
+    rows = [[f"Month {n}", "North" if n % 2 else "South", n * 12.5] for n in range(600)]
+    document = parse(xlsx({"Sales": [names, *rows]}), name="a.xlsx")
+    spans = get_chunker("auto", counter=minilm(), reserve=10).split(document)
+    assert len(spans) > 20
+    for span in spans:
+        assert "| Month | Region | Revenue (EUR) |" in document.text[span.start : span.end]
+        assert span.heading_path == ("Sales",)
 
 
 def test_a_table_goes_on_behind_an_empty_row_and_behind_a_note() -> None:
