@@ -93,10 +93,10 @@ def _detect(data: bytes, name: str) -> Kind:
     """Content decides; the name only chooses between formats that are all text."""
     if is_chunk_json_name(name):
         return Kind(CHUNK_JSON, "chunk JSON")
-    if is_pdf(data):
-        return Kind("application/pdf", "a PDF")
     if is_zip(data):
         return identify_binary(data)
+    if is_pdf(data):
+        return Kind("application/pdf", "a PDF")
     if is_html(data):
         return Kind("text/html", "an HTML page")
     if not _is_text(data):
