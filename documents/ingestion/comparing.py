@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from django.conf import settings
 
 from documents.ingestion import stages, versions
+from documents.ingestion.chunk_lines import is_line_name
 from documents.ingestion.contents import content_of
 from documents.ingestion.sources import BrokenSource, Source, clean_key, clean_name, discover
 from documents.ingestion.walking import matches
@@ -194,7 +195,7 @@ def _is_gone(key: str, source: str, prefix: str, glob: str, broken: list[str]) -
 
 def _is_beside(relative: str, broken: str) -> bool:
     """Whether a chunk file, or a directory, that cannot be read may have been of the bundle."""
-    if is_chunk_json_name(PurePosixPath(broken).name):
+    if is_chunk_json_name(PurePosixPath(broken).name) or is_line_name(broken):
         return str(PurePosixPath(broken).parent) in {
             str(parent) for parent in PurePosixPath(relative).parents
         }

@@ -7,6 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from documents.ingestion.chunk_lines import (
+    MAX_LINE_BYTES,
+    ChunkLine,
+    Opener,
+    holds_chunks,
+    line_name,
+    lines_of,
+    read_line,
+)
 from documents.ingestion.walking import Oddity, look_at, walk
 from documents.parsers import ParseError
 from documents.parsers.chunk_json import (
@@ -16,7 +25,7 @@ from documents.parsers.chunk_json import (
 )
 
 #: Of one chunk file: the longest chunk, twice, in any encoding of JSON.
-MAX_CHUNK_FILE_BYTES = 8 * 1024 * 1024
+MAX_CHUNK_FILE_BYTES = MAX_LINE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +133,15 @@ def _from_directory(
     for file in siblings:
         if isinstance(file, Oddity):
             yield BrokenSource(_shown_name(file.path, root), 0, file.code, file.reason)
-        elif is_chunk_json_name(file.name):
+            continue
+        if is_chunk_json_name(file.name):
             chunk_files.append(_chunk_file(file, root))
-            directory = directory or clean_key(f"{file.parent.resolve()}/")
+        elif holds_chunks(file.name, _opener(file)):
+            chunk_files += chunk_line_files(_shown_name(file, root), _opener(file))
         else:
             yield _file_source(file, root=root)
+            continue
+        directory = directory or clean_key(f"{file.parent.resolve()}/")
     yield from bundle_chunks(chunk_files, key_prefix=directory)
 
 
@@ -140,6 +153,10 @@ def _file_source(file: Path, *, root: Path) -> Source:
         read=file.read_bytes,
         path=file,
     )
+
+
+def _opener(file: Path) -> Opener:
+    return lambda: file.open("rb")
 
 
 def _chunk_file(file: Path, root: Path) -> "ChunkFile":
@@ -165,6 +182,20 @@ class ChunkFile:
     name: str
     size: int
     read: Callable[[], bytes]
+
+
+def chunk_line_files(name: str, opened: Opener) -> Iterator[ChunkFile]:
+    """Each line of a file of JSON Lines as the chunk file that it could have been."""
+
+    def reading(line: ChunkLine) -> Callable[[], bytes]:
+        return lambda: read_line(opened, line)
+
+    try:
+        for line in lines_of(opened):
+            yield ChunkFile(line_name(name, line), line.size, reading(line))
+    except OSError:
+        # Gone since it was looked at: reading it as a chunk file says so.
+        yield ChunkFile(name, 0, lambda: read_line(opened, ChunkLine(1, 0, 0)))
 
 
 @dataclass(frozen=True, slots=True, order=True)

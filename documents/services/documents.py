@@ -1,10 +1,11 @@
 """Documents: brought in, read whole, removed."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from django.conf import settings
 from django.core.files.base import File
@@ -13,6 +14,7 @@ from django.db import transaction
 
 from common.errors import InvalidInput
 from documents.ingestion import runs, stages, versions
+from documents.ingestion.chunk_lines import holds_chunks
 from documents.ingestion.contents import content_of
 from documents.ingestion.inline import InlineIngestion
 from documents.ingestion.linking import link
@@ -25,6 +27,7 @@ from documents.ingestion.sources import (
     Source,
     bundle_chunks,
     checked_key,
+    chunk_line_files,
     clean_name,
     text_source,
 )
@@ -88,6 +91,9 @@ def _upload_sources(uploads: Sequence[Upload]) -> Iterable[Source | BrokenSource
         if is_chunk_json_name(upload.name):
             chunk_files.append(_chunk_file(upload))
             continue
+        if holds_chunks(upload.name, partial(_opened, upload)):
+            chunk_files += chunk_line_files(clean_name(upload.name), partial(_opened, upload))
+            continue
         yield Source(
             key=clean_name(upload.name),
             name=clean_name(upload.name),
@@ -97,6 +103,14 @@ def _upload_sources(uploads: Sequence[Upload]) -> Iterable[Source | BrokenSource
             path=_temporary_path(upload),
         )
     yield from bundle_chunks(chunk_files)
+
+
+@contextmanager
+def _opened(upload: Upload) -> Iterator[IO[bytes]]:
+    """The upload from its beginning, left open: it is read more than once."""
+    upload.file.seek(0)
+    yield cast("IO[bytes]", upload.file)
+    upload.file.seek(0)
 
 
 def _temporary_path(upload: Upload) -> Path | None:
