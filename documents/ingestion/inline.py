@@ -22,6 +22,7 @@ from documents.ingestion.loading import Job
 from documents.ingestion.preparing import PreparedDocument, Recipe
 from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import BrokenSource, Source, checked_key
+from documents.ingestion.stopwatch import Stopwatch
 from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.parsers import ParseError
 
@@ -150,16 +151,16 @@ class InlineIngestion:
 
     def _prepare(self, changed: _Changed) -> _Prepared:
         """Runs beside the caller: uses no database."""
-        watch = stages.Stopwatch()
+        watch = Stopwatch()
         document: PreparedDocument | ParseError
         try:
-            with watch("parse"):
-                document = stages.prepare_for(
-                    self.collection,
-                    changed.content,
-                    name=changed.source.name,
-                    declared=changed.source.declared,
-                )
+            document = stages.prepare_for(
+                self.collection,
+                changed.content,
+                name=changed.source.name,
+                declared=changed.source.declared,
+                watch=watch,
+            )
         except ParseError as error:
             document = error
         return _Prepared(document, watch.seconds)

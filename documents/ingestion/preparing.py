@@ -10,6 +10,7 @@ from typing import Any
 
 from documents.chunkers import ChunkerError, Embed, Span, TokenCounter, get_chunker
 from documents.ingestion.contents import Content, content_of_bytes, refuse_above
+from documents.ingestion.stopwatch import Stopwatch
 from documents.languages import detect_language
 from documents.parsers import ParsedChunk, ParsedDocument, ParseError, content_sha256, parse
 from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, chunk_offsets
@@ -110,14 +111,18 @@ def prepare(
     declared: dict[str, Any],
     limits: ParserLimits,
     embed: Embed | None = None,
+    watch: Stopwatch | None = None,
 ) -> PreparedDocument:
     """Parse a content and cut it into chunks. Raises ParseError with the cure in its message."""
+    watch = watch or Stopwatch()
     if isinstance(content, bytes):
         content = content_of_bytes(content)
-    parsed = _parse(content, name=name, declared=declared, limits=limits)
-    return prepare_parsed(
-        parsed, name=name, recipe=recipe, counter=counter, declared=declared, embed=embed
-    )
+    with watch("parse"):
+        parsed = _parse(content, name=name, declared=declared, limits=limits)
+    with watch("chunk"):
+        return prepare_parsed(
+            parsed, name=name, recipe=recipe, counter=counter, declared=declared, embed=embed
+        )
 
 
 def prepare_parsed(

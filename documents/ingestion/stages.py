@@ -4,7 +4,6 @@ Each takes document ids, claims what still waits, and may be run twice or killed
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from time import perf_counter
@@ -27,6 +26,7 @@ from documents.ingestion.preparing import (
     prepare,
     unpack,
 )
+from documents.ingestion.stopwatch import Stopwatch
 from documents.models import (
     Collection,
     Document,
@@ -66,9 +66,14 @@ def parser_limits() -> ParserLimits:
 
 
 def prepare_for(
-    collection: Collection, content: Content | bytes, *, name: str, declared: dict[str, Any]
+    collection: Collection,
+    content: Content | bytes,
+    *,
+    name: str,
+    declared: dict[str, Any],
+    watch: Stopwatch,
 ) -> PreparedDocument:
-    """Parse and cut a document of `collection`. Raises ParseError."""
+    """Parse and cut a document of `collection`, each timed by `watch`. Raises ParseError."""
     embedder = embedder_for(collection.space)
     return prepare(
         content,
@@ -78,22 +83,8 @@ def prepare_for(
         declared=declared,
         limits=parser_limits(),
         embed=embedder.embed_documents,
+        watch=watch,
     )
-
-
-class Stopwatch:
-    """Seconds a stage, summed."""
-
-    def __init__(self, seconds: dict[str, float] | None = None) -> None:
-        self.seconds = seconds or {}
-
-    @contextmanager
-    def __call__(self, stage: str) -> Iterator[None]:
-        start = perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + perf_counter() - start
 
 
 def parse_documents(document_ids: Sequence[int]) -> list[int]:
@@ -114,12 +105,13 @@ def _parse_document(document: Document, token: UUID) -> bool:
     try:
         with watch("parse"):
             content = _stored_content(document)
-            prepared = prepare_for(
-                document.collection,
-                content,
-                name=document.source or document.key,
-                declared=document.declared,
-            )
+        prepared = prepare_for(
+            document.collection,
+            content,
+            name=document.source or document.key,
+            declared=document.declared,
+            watch=watch,
+        )
     except ParseError as error:
         fail([document.id], code=error.code, message=str(error), token=token)
         return False
