@@ -11,6 +11,9 @@ from documents.parsers import ParsedDocument
 from documents.parsers.code_blocks import code_blocks
 from documents.parsers.code_languages import LANGUAGES
 
+#: An outermost block is a better place than one inside it, and that better than those in there.
+_OUTER, _OUTER_STEP = 2, 0.15
+
 _LANGUAGES = {language.media_type: language.name for language in LANGUAGES}
 
 
@@ -48,8 +51,12 @@ def _weigh(window: Window, budget: int) -> list[float]:
     # Nothing is to fit the first time: so everything is cut between its lines.
     keep_blocks_whole(worth, text, atoms, [(atoms.starts[0], atoms.ends[-1])], budget=0)
     keep_blocks_whole(worth, text, atoms, window.blocks, budget=budget)
-    for start, _ in window.blocks:
+    around: list[int] = []
+    for start, end in window.blocks:
+        around = [outer for outer in around if outer > start]
         first = atoms.at(start)
         if worth[first] > WORD:
-            worth[first] = HEADING
+            # The head of a class goes with its first method rather than with what is before it.
+            worth[first] = HEADING + _OUTER_STEP * max(0, _OUTER - len(around))
+        around.append(end)
     return worth

@@ -53,6 +53,17 @@ def test_a_class_that_does_not_fit_is_cut_between_its_methods() -> None:
     assert spans[-1].heading_path == ("Store", "close")
 
 
+def test_the_head_of_a_class_stays_with_its_first_method() -> None:
+    methods = [function(name, 6, indent="    ") for name in ("read", "write", "close")]
+    for lines in range(1, 8):
+        before = function("before", lines)
+        document = python(f'{before}\n\nclass Store:\n    """Keeps."""\n\n' + "\n".join(methods))
+        chunks = texts(document, split(document, COUNTER.count(methods[0]) + 20))
+        (head,) = [chunk for chunk in chunks if "class Store" in chunk]
+        assert head.startswith("class Store")
+        assert "def read" in head
+
+
 def test_decorators_and_comments_stay_with_what_they_speak_of() -> None:
     second = f"# What it is for.\n@cached\n{function('second', 9)}"
     document = python(function("first", 9) + "\n\n" + second)
