@@ -60,6 +60,7 @@ from documents.services.spaces import (
     space_reports,
 )
 from documents.services.sync import Sync, sync_directory
+from documents.services.transfer import export_collection, import_collection
 
 __all__ = [
     "MAX_BATCH",
@@ -91,11 +92,13 @@ __all__ = [
     "delete_versions",
     "document_text",
     "drop_space",
+    "export_collection",
     "get_collection",
     "get_item",
     "get_items",
     "get_or_create_collection",
     "get_space",
+    "import_collection",
     "in_words",
     "ingest_inline",
     "ingest_sources",

@@ -1,0 +1,161 @@
+"""A collection into lines, in one snapshot and with bounded memory."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Any, BinaryIO
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet
+
+from documents.ingestion import stages
+from documents.ingestion.preparing import RECIPE_VERSION
+from documents.models import Chunk, Collection, Document
+from documents.transfer.format import Header, encode_vector
+
+#: Documents whose chunks are asked for at once.
+BATCH = 100
+
+_DOCUMENT_FIELDS = (
+    *("key", "version", "is_current", "title", "source", "url", "media_type", "rendering"),
+    *("language", "metadata", "declared", "access", "size", "content_sha256"),
+)
+_CHUNK_FIELDS = (
+    *("ordinal", "key", "text", "context", "heading_path", "summary", "token_count", "start"),
+    *("end", "page", "parent", "metadata", "language", "content_sha256"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """How much was written. `left_out` are documents without any text yet: failed or waiting."""
+
+    documents: int
+    chunks: int
+    left_out: int
+
+
+def write_export(
+    collection: Collection,
+    file: BinaryIO,
+    *,
+    with_vectors: bool,
+    on_progress: Callable[[int, int], Any] = lambda done, total: None,
+) -> Exported:
+    """Write all of the collection's documents, with what superseded versions there are.
+
+    What is ingested meanwhile is not in it. Vectors of chunks that are being re-embedded are left
+    out: importing makes them anew.
+    """
+    with _snapshot():
+        collection.refresh_from_db()
+        _write(file, header_of(collection, with_vectors=with_vectors).as_line())
+        total = Document.objects.filter(collection=collection).count()
+        documents = chunks = 0
+        for batch in _batches(collection):
+            for document, its_chunks in _with_chunks(batch, with_vectors=with_vectors):
+                _write(file, _document_line(document, collection))
+                documents += 1
+                for chunk in its_chunks:
+                    _write(file, _chunk_line(chunk, collection, with_vectors=with_vectors))
+                    chunks += 1
+            on_progress(documents, total)
+        result = Exported(documents, chunks, left_out=total - documents)
+        _write(file, {"type": "end", "documents": documents, "chunks": chunks})
+    return result
+
+
+def header_of(collection: Collection, *, with_vectors: bool) -> Header:
+    """What is said of the collection."""
+    return Header(
+        slug=collection.slug,
+        name=collection.name,
+        description=collection.description,
+        language=collection.default_language,
+        chunker=collection.chunker,
+        chunker_options=collection.chunker_options,
+        recipe_version=RECIPE_VERSION,
+        fallback_language=settings.FALLBACK_LANGUAGE,
+        model_name=collection.space.model_name,
+        dimensions=collection.space.dimensions,
+        metric=collection.space.metric,
+        has_vectors=with_vectors,
+    )
+
+
+@contextmanager
+def _snapshot() -> Iterator[None]:
+    """All statements within see the tables as they are at its beginning."""
+    is_outermost = not connection.in_atomic_block
+    with transaction.atomic():
+        if is_outermost:
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
+
+
+def _batches(collection: Collection) -> Iterator[list[Document]]:
+    """Current documents first, and those that lean on others behind these: so they can be put in
+    one after the other. A superseded one that leans comes with the text."""
+    rows = Document.objects.filter(collection=collection).select_related("duplicate_of")
+    leaning = Q(duplicate_of__isnull=False, chunk_count=0, status=Document.Status.READY)
+    for is_current in (True, False):
+        for kind in (Q(chunk_count__gt=0), leaning):
+            yield from _read(rows.filter(kind, is_current=is_current))
+
+
+def _read(rows: QuerySet[Document]) -> Iterator[list[Document]]:
+    iterator = rows.order_by("id").iterator(chunk_size=BATCH)
+    while batch := list(islice(iterator, BATCH)):
+        yield batch
+
+
+def _with_chunks(
+    documents: list[Document], *, with_vectors: bool
+) -> Iterator[tuple[Document, Iterator[Chunk]]]:
+    rows = Chunk.objects.order_by("document_id", "ordinal")
+    rows = rows.defer("search_vector", *(() if with_vectors else ("embedding",)))
+    if not documents[0].is_current and documents[0].is_link:
+        for document in documents:
+            yield document, rows.filter(document=document.text_id).iterator(chunk_size=500)
+        return
+    rows = rows.filter(document__in=documents)
+    groups = groupby(rows.iterator(chunk_size=500), key=lambda chunk: chunk.document_id)
+    following = next(groups, None)
+    for document in documents:
+        if following is not None and following[0] == document.pk:
+            yield document, following[1]
+            following = next(groups, None)
+        else:
+            yield document, iter(())
+
+
+def _document_line(document: Document, collection: Collection) -> dict[str, Any]:
+    # While a changed text waits, the hash is that of the new one already.
+    is_ready = document.status == Document.Status.READY
+    recipe = stages.recipe_of(collection).digest(document.declared)
+    original = document.duplicate_of if document.is_link else None
+    takes_text = original is not None and not document.is_current
+    return {
+        "type": "document",
+        **{name: getattr(document, name) for name in _DOCUMENT_FIELDS},
+        "source_sha256": document.source_sha256 if is_ready else "",
+        "is_up_to_date": is_ready and document.recipe == recipe,
+        "chunks": original.chunk_count if original and takes_text else document.chunk_count,
+        "stored_with": original.key if original and not takes_text else None,
+    }
+
+
+def _chunk_line(chunk: Chunk, collection: Collection, *, with_vectors: bool) -> dict[str, Any]:
+    line = {"type": "chunk", **{name: getattr(chunk, name) for name in _CHUNK_FIELDS}}
+    if with_vectors and chunk.embedding is not None and chunk.space_id == collection.space_id:
+        line["vector"] = encode_vector(chunk.embedding)
+    return line
+
+
+def _write(file: BinaryIO, line: dict[str, Any]) -> None:
+    text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+    file.write(text.encode() + b"\n")
