@@ -8,7 +8,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.models import Count
 
 from common import events
@@ -17,7 +17,7 @@ from documents.pace import pace_of
 
 #: How often a run is looked at, however many watch it in this process.
 POLL_SECONDS = 1.0
-HEARTBEAT_SECONDS = 15.0
+HEARTBEAT_SECONDS = 5.0
 #: Then the client connects anew: a login that ended, and a client that vanished, are noticed.
 LONGEST_SECONDS = 300.0
 RECONNECT_MILLISECONDS = 2000
@@ -95,7 +95,10 @@ def follow(run_id: int, *, last_id: str = "") -> Iterator[bytes]:
     yield events.retry(RECONNECT_MILLISECONDS)
     ends, spoke = monotonic() + LONGEST_SECONDS, monotonic()
     while monotonic() < ends:
-        progress = latest(run_id)
+        try:
+            progress = latest(run_id)
+        except DatabaseError:
+            return  # the client comes again, and is told by then
         if progress is not None and progress.id != last_id:
             yield events.event("progress", progress.figures, id=progress.id)
             last_id, spoke = progress.id, monotonic()

@@ -49,10 +49,12 @@ def tone(state: str) -> str:
 
 @register.filter
 def duration(seconds: float | None) -> str:
-    """Seconds as a person says them: “4 s”, “3 min 20 s”, “2 h 5 min”."""
+    """Seconds as a person says them: “40 ms”, “4 s”, “3 min 20 s”, “2 h 5 min”."""
     if seconds is None:
         return "–"
     whole = round(seconds)
+    if 0 < seconds < 0.095:
+        return f"{max(1, round(seconds * 1000))} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     if whole < 60:
