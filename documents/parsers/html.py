@@ -32,17 +32,24 @@ _META = {
 
 
 class HtmlParser:
-    """Web pages, saved or fetched; markup as broken as browsers accept."""
+    """Web pages, saved or fetched; markup as broken as browsers accept.
+
+    `whole`: nothing stands around the document, as in a book, so nothing is left out.
+    """
 
     media_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
     suffixes: tuple[str, ...] = (".html", ".htm", ".xhtml")
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self._whole = whole
 
     def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
         root = _tree(_decode_html(data))
         title = _title(root) or readable_title(name)
         metadata, language = _metadata(root), language_code(root.get("lang"))
         remove_hidden(root)
-        text, headings = to_markdown(main_content(_body(root)))
+        body = _body(root)
+        text, headings = to_markdown(body if self._whole else main_content(body))
         if not text.strip():
             raise ParseError(
                 "no_text",

@@ -8,12 +8,10 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
-from lxml import etree
-
 from documents.parsers.base import Limits, ParseError
 from documents.parsers.metadata import json_safe
-from documents.parsers.office_xml import Element, local_name, parse_xml, stream_xml
-from documents.parsers.zip_archive import BROKEN_ZIP, ZipArchive, broken_zip, part_name
+from documents.parsers.office_xml import Element, local_name, read_xml, stream_xml
+from documents.parsers.zip_archive import ZipArchive, open_zip, part_name
 
 _CORE = {
     "title": "title",
@@ -26,8 +24,6 @@ _CORE = {
     "created": "created_at",
     "modified": "modified_at",
 }
-#: A tree takes up to ten times the memory of its text.
-_MAX_TREE = 64 * 1024 * 1024
 #: Titles that programs give by themselves, in lower case.
 _MACHINE_MADE = {"powerpoint presentation", "powerpoint-präsentation", "présentation powerpoint",
     "presentación de powerpoint", "word document", "presentation", "untitled", "slide 1",
@@ -59,10 +55,9 @@ class Package:
 
     def __init__(self, archive: ZipArchive) -> None:
         self._archive = archive
-        self._parts = set(archive.names)
 
     def __contains__(self, part: str) -> bool:
-        return part in self._parts
+        return part in self._archive
 
     @cached_property
     def main(self) -> str:
@@ -76,23 +71,15 @@ class Package:
 
     def xml(self, part: str) -> Element:
         """The root of a part that must be there, and that is small enough to be held whole."""
-        if self._archive.size(part) > _MAX_TREE:
-            raise ParseError("too_large", f"Its part {part} has more than 64 MB. Split the file.")
-        try:
-            return parse_xml(self._archive.open(part))
-        except etree.LxmlError as error:
-            raise _no_xml(part, error) from error
+        return read_xml(self._archive, part)
 
     def optional_xml(self, part: str | None) -> Element | None:
         """The root of a part, None if the file does without it."""
-        return self.xml(part) if part in self._parts and part is not None else None
+        return self.xml(part) if part is not None and part in self._archive else None
 
     def stream(self, part: str, *wanted: tuple[str, str]) -> Iterator[Element]:
         """Elements of a part that may be large, by the tags of their parent and their own."""
-        try:
-            yield from stream_xml(self._archive.open(part), *wanted)
-        except etree.LxmlError as error:
-            raise _no_xml(part, error) from error
+        return stream_xml(self._archive, part, *wanted)
 
     def related(self, part: str) -> dict[str, Relation]:
         """What `part` refers to, by id; what lies outside of the file is left out."""
@@ -109,7 +96,7 @@ class Package:
     def related_parts(self, part: str, kind: str) -> list[str]:
         """Parts of one kind that `part` refers to and that are there, each once."""
         targets = (link.target for link in self.related(part).values() if link.kind == kind)
-        return [target for target in dict.fromkeys(targets) if target in self._parts]
+        return [target for target in dict.fromkeys(targets) if target in self._archive]
 
     def related_part(self, part: str, kind: str) -> str | None:
         return next(iter(self.related_parts(part, kind)), None)
@@ -131,14 +118,8 @@ class Package:
 @contextmanager
 def open_package(data: bytes, limits: Limits) -> Iterator[Package]:
     """The file as a package; whatever is wrong with it becomes a ParseError with a cure."""
-    try:
-        yield Package(ZipArchive(data, limits))
-    except (*BROKEN_ZIP, etree.LxmlError, OSError) as error:
-        raise broken_zip(error, data) from error
-    except RecursionError as error:
-        raise ParseError(
-            "malformed", "Its parts are nested too deep to be read. Save the file as text."
-        ) from error
+    with open_zip(data, limits) as archive:
+        yield Package(archive)
 
 
 def stated_title(properties: dict[str, Any]) -> str:
@@ -152,9 +133,3 @@ def _resolved(folder: str, target: str) -> str:
     target = unquote(target.replace("\\", "/")).split("#")[0]
     path = target if target.startswith("/") else posixpath.join(folder, target)
     return part_name(posixpath.normpath(path or "."))
-
-
-def _no_xml(part: str, error: Exception) -> ParseError:
-    return ParseError(
-        "malformed", f"Its part {part} is damaged ({error}). Open the file and save it anew."
-    )

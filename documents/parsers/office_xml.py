@@ -7,12 +7,14 @@ from typing import IO, Any, cast
 from lxml import etree
 
 from documents.parsers.base import ParseError
-from documents.parsers.zip_archive import BoundedReader
+from documents.parsers.zip_archive import BoundedReader, ZipArchive
 
 Element = etree._Element
 
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/(main|relationships|chart|diagram)\b")
 _TRANSITIONAL = rb"http://schemas.openxmlformats.org/\1/2006/\2"
+#: A tree takes up to ten times the memory of its text.
+_MAX_TREE = 64 * 1024 * 1024
 _DOCTYPE = b"<!DOCTYPE"
 _OPTIONS: dict[str, Any] = {
     "resolve_entities": False,
@@ -33,27 +35,34 @@ M = f"{{{_OFFICE}officeDocument/2006/math}}"
 MC = f"{{{_OFFICE}markup-compatibility/2006}}"
 
 
-def parse_xml(source: BoundedReader) -> Element:
-    """The root of a part. Raises etree.LxmlError for what is no XML."""
-    return etree.parse(_plain(source), etree.XMLParser(**_OPTIONS)).getroot()
+def read_xml(archive: ZipArchive, part: str) -> Element:
+    """The root of a part, which must be there and small enough to be held whole."""
+    if archive.size(part) > _MAX_TREE:
+        raise ParseError("too_large", f"Its part {part} has more than 64 MB. Split the file.")
+    try:
+        return etree.parse(_plain(archive.open(part)), etree.XMLParser(**_OPTIONS)).getroot()
+    except etree.LxmlError as error:
+        raise _no_xml(part, error) from error
 
 
-def stream_xml(source: BoundedReader, *wanted: tuple[str, str]) -> Iterator[Element]:
+def stream_xml(archive: ZipArchive, part: str, *wanted: tuple[str, str]) -> Iterator[Element]:
     """Elements of a parent's and their own tag, each complete; emptied when the next is asked for.
 
-    So a part of any size takes little memory.
+    So a part of any size takes little memory. `*` stands for any tag.
     """
     tags = [tag for _, tag in wanted]
-    for _, element in etree.iterparse(_plain(source), events=("end",), tag=tags, **_OPTIONS):
-        parent = element.getparent()
-        if parent is None or not (
-            (parent.tag, element.tag) in wanted or (parent.tag, "*") in wanted
-        ):
-            continue
-        yield element
-        element.clear()
-        while element.getprevious() is not None:
-            del parent[0]
+    source = _plain(archive.open(part))
+    try:
+        for _, element in etree.iterparse(source, events=("end",), tag=tags, **_OPTIONS):
+            parent = element.getparent()
+            if parent is None or not {(parent.tag, element.tag), (parent.tag, "*")} & set(wanted):
+                continue
+            yield element
+            element.clear()
+            while element.getprevious() is not None:
+                del parent[0]
+    except etree.LxmlError as error:
+        raise _no_xml(part, error) from error
 
 
 def local_name(element: Element) -> str:
@@ -76,6 +85,12 @@ def integer(text: str | None, default: int = 0) -> int:
 def switched_on(value: str | None) -> bool:
     """Of a flag that is present: without a value it is on."""
     return value not in {"0", "false", "off"}
+
+
+def _no_xml(part: str, error: Exception) -> ParseError:
+    return ParseError(
+        "malformed", f"Its part {part} is damaged ({error}). Open the file and save it anew."
+    )
 
 
 def _plain(source: BoundedReader) -> IO[bytes]:

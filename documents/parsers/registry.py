@@ -14,6 +14,7 @@ from documents.parsers.code import CODE_PARSERS
 from documents.parsers.code_languages import language_of_file_name
 from documents.parsers.csv import CsvParser
 from documents.parsers.docx import DocxParser
+from documents.parsers.epub import EpubParser
 from documents.parsers.html import HtmlParser
 from documents.parsers.json_text import JSON_PARSERS
 from documents.parsers.markdown import MarkdownParser
@@ -34,7 +35,13 @@ from documents.parsers.sql import SqlParser
 from documents.parsers.xlsx import XlsxParser
 
 #: Formats that no text editor makes: what has their name and is text is no such file.
-_BINARY: tuple[Parser, ...] = (PdfParser(), DocxParser(), PptxParser(), XlsxParser())
+_BINARY: tuple[Parser, ...] = (
+    PdfParser(),
+    DocxParser(),
+    PptxParser(),
+    XlsxParser(),
+    EpubParser(),
+)
 PARSERS: tuple[Parser, ...] = (
     PlainParser(),
     MarkdownParser(),

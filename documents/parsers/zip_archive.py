@@ -4,6 +4,8 @@ import io
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO
 
 from documents.parsers.base import Limits, ParseError
@@ -15,6 +17,19 @@ _END_RECORD = b"PK\x05\x06"
 _READABLE = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 #: What the library raises for torn, false and unknown bytes.
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError)
+
+
+@contextmanager
+def open_zip(data: bytes, limits: Limits) -> Iterator["ZipArchive"]:
+    """The archive; whatever goes wrong with it while it is read becomes a ParseError."""
+    try:
+        yield ZipArchive(data, limits)
+    except (*BROKEN_ZIP, OSError) as error:
+        raise broken_zip(error, data) from error
+    except RecursionError as error:
+        raise ParseError(
+            "malformed", "Its parts are nested too deep to be read. Save the file as text."
+        ) from error
 
 
 class ZipArchive:
@@ -37,6 +52,9 @@ class ZipArchive:
     def names(self) -> list[str]:
         """Lower case, with forward slashes: the parts of an Office file are named so."""
         return list(self._members)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
 
     def size(self, name: str) -> int:
         """Bytes that the member unpacks to, at most; 0 if there is none."""

@@ -131,6 +131,48 @@ def sheet_xml(rows: Iterable[Sequence[object]], *, merged: Sequence[str] = ()) -
     )
 
 
+def epub(*chapters: str, core: Parts | None = None) -> bytes:
+    """A book; a chapter is what stands in the body of its page. The first page is its contents."""
+    pages = {"nav.xhtml": "<nav><a href='c1.xhtml'>Chapter one</a></nav>"}
+    pages |= {f"c {number}.xhtml": body for number, body in enumerate(chapters, start=1)}
+    items, order = "", ""
+    for name in pages:
+        kind = ' properties="nav"' if name == "nav.xhtml" else ""
+        address = name.replace(" ", "%20")
+        items += f'<item id="{name}" href="{address}" media-type="application/xhtml+xml"{kind}/>'
+        order += f'<itemref idref="{name}"/>'
+    described = "".join(
+        f"<dc:{key}>{escape(text)}</dc:{key}>" for key, text in (core or {}).items()
+    )
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f"<metadata>{described}</metadata><manifest>{items}</manifest><spine>{order}</spine></package>"
+    )
+    members = {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": (
+            '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+            '<rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
+        ),
+        "OEBPS/book.opf": package,
+    }
+    for name, body in pages.items():
+        members[f"OEBPS/{name}"] = (
+            '<?xml version="1.0"?><!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml">'
+            f"<head><title/></head><body>{body}</body></html>"
+        )
+    return zipped(members)
+
+
+def zipped(members: Mapping[str, str]) -> bytes:
+    """Members in their order, packed."""
+    buffer = io.BytesIO()
+    with _writer(buffer) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
 def changed(data: bytes, members: Mapping[str, str | bytes | None]) -> bytes:
     """The file with members replaced or added; None removes one."""
     buffer = io.BytesIO()
@@ -183,11 +225,7 @@ def _package(main_name: str, main: str, parts: Parts, core: Parts | None = None,
     if parts:
         written[_relations_of(main_name)] = _relations({kind: f"{kind}.xml" for kind in parts})
     written |= {f"{folder}/{kind}.xml": content for kind, content in parts.items()}
-    buffer = io.BytesIO()
-    with _writer(buffer) as archive:
-        for name, content in (written | dict(members or {})).items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
+    return zipped(written | dict(members or {}))
 
 
 def _writer(buffer: io.BytesIO) -> zipfile.ZipFile:
