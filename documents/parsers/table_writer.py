@@ -19,47 +19,63 @@ def table_blocks(
     A row that is too long for that, or whose cells have several lines, becomes a list of its
     filled cells, `- column: value`, under `Row N`; `first_row` is the number of the first.
     Columns without a name, and cells behind the header, are called `Column N`. Rows without a
-    filled cell give nothing; where there is none, the header stands alone. Memory: one block.
+    filled cell give nothing; where there is none, the header stands alone. Columns that have not
+    been named so far, because no row fills them, come last. Memory: one block.
     """
     names = _Names(header)
     block: list[list[str]] = []
-    size, is_empty = 0, True
+    width, size = names.width([]), 0
+    is_empty = True
     for number, cells in enumerate(map(_trimmed, rows), start=first_row):
         if not cells:
             continue
         is_empty = False
-        overhead, length = names.length(len(cells)), _length(cells)
-        is_long = overhead + length > BLOCK_CHARACTERS or _has_lines(cells)
-        if block and (is_long or overhead + size + length > BLOCK_CHARACTERS):
-            yield _pipe_table(names, block)
-            block, size = [], 0
+        own = names.width(cells)
+        is_long = names.length(own) + _length(cells, own) > BLOCK_CHARACTERS or _has_lines(cells)
+        is_full = own > width or size + _length(cells, width) > BLOCK_CHARACTERS
+        if block and (is_long or is_full):
+            yield _pipe_table(names, block, width)
+            block = []
         if is_long:
             yield _record(names, cells, number)
-        else:
-            block.append(cells)
-            size += length
+            continue
+        if not block:
+            width, size = own, names.length(own)
+        block.append(cells)
+        size += _length(cells, width)
     if block or (is_empty and any(header)):
-        yield _pipe_table(names, block)
+        yield _pipe_table(names, block, width)
+    if names.unused:
+        yield f"Empty columns: {'; '.join(names.unused.values())}"
 
 
 class _Names:
-    """Column names on one line, for any number of columns."""
+    """Column names on one line, for any number of columns. `unused` have not been written."""
 
     def __init__(self, header: Sequence[str]) -> None:
         self._names = [" ".join(name.split()) for name in header]
         self._lengths: dict[int, int] = {}
+        self.unused = {index: name for index, name in enumerate(self._names) if name}
 
-    def upto(self, width: int) -> list[str]:
-        return [self[index] for index in range(max(width, len(self._names)))]
+    def width(self, cells: Sequence[str]) -> int:
+        """Of a table that holds the cells."""
+        return max(len(cells), len(self._names))
 
     def length(self, width: int) -> int:
-        """Of the header and the line below it, for rows of `width` cells."""
-        width = max(width, len(self._names))
+        """Of the header and the line below it."""
         if width not in self._lengths:
-            self._lengths[width] = _length(self.upto(width)) + _length(["-"] * width)
+            names = [self._name(index) for index in range(width)]
+            self._lengths[width] = _length(names, width) + _length(["-"] * width, width)
         return self._lengths[width]
 
+    def upto(self, width: int) -> list[str]:
+        return [self[index] for index in range(width)]
+
     def __getitem__(self, index: int) -> str:
+        self.unused.pop(index, None)
+        return self._name(index)
+
+    def _name(self, index: int) -> str:
         name = self._names[index] if index < len(self._names) else ""
         return name or f"Column {index + 1}"
 
@@ -72,17 +88,18 @@ def _trimmed(row: Sequence[str]) -> list[str]:
     return cells
 
 
-def _length(cells: Sequence[str]) -> int:
-    return sum(map(len, cells)) + 3 * len(cells) + 2
+def _length(cells: Sequence[str], width: int) -> int:
+    """Of the line that they become in a table of `width` columns."""
+    return sum(map(len, cells)) + 3 * width + 2
 
 
 def _has_lines(cells: Sequence[str]) -> bool:
     return any("\n" in cell for cell in cells)
 
 
-def _pipe_table(names: _Names, rows: Sequence[Sequence[str]]) -> str:
-    header = names.upto(max(map(len, rows), default=0))
-    filled = ([*row, *[""] * (len(header) - len(row))] for row in rows)
+def _pipe_table(names: _Names, rows: Sequence[Sequence[str]], width: int) -> str:
+    header = names.upto(width)
+    filled = ([*row, *[""] * (width - len(row))] for row in rows)
     # One dash is enough, and each one more would be a token of every block.
     return "\n".join(map(_line, [header, ["-"] * len(header), *filled]))
 
