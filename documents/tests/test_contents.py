@@ -1,0 +1,286 @@
+"""Files are found, measured and read: each once, none too large, and what is no file is named."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import InMemoryStorage
+from django.db.models.fields.files import FieldFile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from documents.ingestion.contents import (
+    MAX_IN_MEMORY,
+    Content,
+    content_of,
+    content_of_bytes,
+    content_of_file,
+    content_of_stored,
+)
+from documents.ingestion.preparing import PreparedChunk, PreparedDocument, pack, unpack
+from documents.ingestion.sources import (
+    MAX_CHUNK_FILE_BYTES,
+    BrokenSource,
+    Source,
+    discover,
+    text_source,
+)
+from documents.ingestion.walking import Oddity, walk
+from documents.models import Chunk, Collection, Document, IngestionRun
+from documents.parsers import ParseError
+from documents.services import ingest_inline, ingest_sources
+from documents.tests.factories import CollectionFactory
+from documents.tests.factories_files import chunk_json
+from documents.tests.factories_folder import handbook
+
+LIMIT = 100 * 1024 * 1024
+
+
+def refused(path: Path, *, max_bytes: int = LIMIT) -> str:
+    with pytest.raises(ParseError) as caught:
+        content_of_file(path, name=path.name, max_bytes=max_bytes)
+    return caught.value.code
+
+
+def found(*paths: Path, **options: Any) -> dict[str, Source | BrokenSource]:
+    return {entry.name: entry for entry in discover(paths, **options)}
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def test_a_small_file_is_read_once_and_a_large_one_left_where_it_is(tmp_path: Path) -> None:
+    for size in (0, 10, MAX_IN_MEMORY, MAX_IN_MEMORY + 1, 3 * MAX_IN_MEMORY + 5):
+        data = os.urandom(size)
+        path = tmp_path / "file"
+        path.write_bytes(data)
+        content = content_of_file(path, name="file", max_bytes=LIMIT)
+        is_small = size <= MAX_IN_MEMORY
+        assert content == Content(
+            size=size,
+            sha256=hashlib.sha256(data).hexdigest(),
+            data=data if is_small else None,
+            path=None if is_small else path,
+        )
+        with content.open() as file:
+            assert file.read() == data
+
+
+def test_a_file_above_the_limit_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # a terabyte would take longer than anybody waits
+    assert refused(path) == "too_large"
+
+
+def test_a_file_that_has_more_than_it_said_is_read_no_further_than_the_limit() -> None:
+    maps = Path("/proc/self/maps")  # its size is said to be 0
+    if not maps.exists():
+        pytest.skip("the kernel has no such file")
+    assert content_of_file(maps, name="maps", max_bytes=LIMIT).size > 1000
+    assert refused(maps, max_bytes=1000) == "too_large"
+
+
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert refused(tmp_path / "pipe") == "unsupported"
+
+
+def test_a_source_without_a_file_has_its_limit_too() -> None:
+    source = text_source("note", "word " * 100)
+    assert content_of(source, max_bytes=500) == content_of_bytes(b"word " * 100, is_given_text=True)
+    with pytest.raises(ParseError, match="RAGSITE_MAX_UPLOAD_BYTES"):
+        content_of(source, max_bytes=499)
+    boastful = Source("key", "name", 10, lambda: b"more than it says")
+    with pytest.raises(ParseError, match="17 bytes"):
+        content_of(boastful, max_bytes=12)
+
+
+def test_a_source_whose_file_is_gone_is_unreadable(tmp_path: Path) -> None:
+    source = Source("key", "gone.txt", 10, lambda: b"", path=tmp_path / "gone.txt")
+    with pytest.raises(ParseError) as caught:
+        content_of(source, max_bytes=LIMIT)
+    assert caught.value.code == "unreadable"
+    assert "gone.txt" in caught.value.message
+
+
+class _Elsewhere(InMemoryStorage):
+    """Like a storage over the network: it has no paths."""
+
+    def path(self, name: str) -> str:
+        raise NotImplementedError
+
+
+def test_an_upload_that_lies_in_no_file_system_of_ours_is_read_from_its_storage() -> None:
+    storage = _Elsewhere()
+    name = storage.save("upload", ContentFile(b"Stored elsewhere."))
+    file = FieldFile(Document(), Document._meta.get_field("file"), name)
+    file.storage = storage
+    assert content_of_stored(file, name="upload", max_bytes=20).data == b"Stored elsewhere."
+    with pytest.raises(ParseError, match="17 bytes"):
+        content_of_stored(file, name="upload", max_bytes=16)
+
+
+# --- finding -------------------------------------------------------------------------------------
+
+_NAMES = st.sampled_from(["a.md", "b.txt", "c", "d.md", ".hidden", "sub", "deep"])
+_PATHS = st.lists(st.lists(_NAMES, min_size=1, max_size=3), max_size=8)
+_GLOBS = st.lists(st.sampled_from(["**", "*", "*.md", "?.txt", "sub", "[ab]*"]), max_size=3).map(
+    lambda parts: "/".join([*parts, "*"])
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(_PATHS, _GLOBS)
+def test_a_pattern_finds_what_pathlib_finds(paths: list[list[str]], glob: str) -> None:
+    with TemporaryDirectory() as place:
+        root = Path(place)
+        for parts in paths:
+            path = root.joinpath(*parts)
+            if not any(above.is_file() for above in path.parents) and not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("text")
+        shown = {
+            path
+            for path in root.glob(glob)
+            if path.is_file()
+            and not any(part.startswith(".") for part in path.relative_to(root).parts)
+        }
+        groups = list(walk(root, glob))
+        assert {path for group in groups for path in group} == shown
+        assert all(group == sorted(group) for group in groups)
+        assert len({path.parent for group in groups for path in group}) == len(groups)
+
+
+def test_links_to_directories_are_not_followed_and_links_to_files_are(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "note.txt").write_text("text")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "link.txt").symlink_to("real/note.txt")
+    assert list(found(tmp_path)) == ["link.txt", "real/note.txt"]
+
+
+def test_what_is_no_file_is_named_with_its_cure(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "circle").symlink_to("circle")
+    entries = found(tmp_path) | found(tmp_path / "pipe")
+    assert {name: getattr(entry, "code", "") for name, entry in entries.items()} == {
+        "pipe": "unsupported",
+        "dangling": "unreadable",
+        "circle": "unreadable",
+    }
+    assert "nowhere" in getattr(entries["dangling"], "reason", "")
+
+
+def test_a_directory_that_is_gone_when_it_is_its_turn_is_named(tmp_path: Path) -> None:
+    (tmp_path / "first").write_text("text")
+    (tmp_path / "second").mkdir()
+    groups = walk(tmp_path, "**/*")
+    assert next(groups) == [tmp_path / "first"]
+    (tmp_path / "second").rmdir()
+    (oddity,) = next(groups)
+    assert isinstance(oddity, Oddity)
+    assert (oddity.path, oddity.code) == (tmp_path / "second", "unreadable")
+
+
+def test_names_that_are_no_utf8_stay_apart(tmp_path: Path) -> None:
+    for byte in ("\udce9", "\udcea"):
+        (tmp_path / f"caf{byte}.txt").write_text("text")
+    entries = list(discover([tmp_path]))
+    assert [entry.name for entry in entries] == ["caf\ufffd.txt"] * 2
+    assert len({getattr(entry, "key", "") for entry in entries}) == 2
+
+
+def test_chunk_files_of_a_directory_are_one_document_though_another_lies_between(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "m_directory").mkdir()
+    (tmp_path / "m_directory" / "x_chunk_001.json").write_bytes(chunk_json(1))
+    (tmp_path / "a_chunk_001.json").write_bytes(chunk_json(2))
+    (tmp_path / "z_chunk_002.json").write_bytes(chunk_json(1))
+    mine, theirs = discover([tmp_path])
+    assert isinstance(mine, Source)
+    assert isinstance(theirs, Source)
+    ids = [json.loads(line)["chunk_id"][-1] for line in mine.read().splitlines()]
+    assert (ids, len(theirs.read().splitlines())) == (["1", "2"], 1)
+
+
+def test_a_chunk_file_that_is_too_large_or_changes_is_named(tmp_path: Path) -> None:
+    large, small = tmp_path / "a_chunk_001.json", tmp_path / "b_chunk_002.json"
+    small.write_bytes(chunk_json(2))
+    with large.open("wb") as file:
+        file.truncate(MAX_CHUNK_FILE_BYTES + 1)
+    broken, source = discover([tmp_path])
+    assert isinstance(broken, BrokenSource)
+    assert (broken.name, broken.code) == (large.name, "too_large")
+    assert isinstance(source, Source)
+    small.write_bytes(b"{")
+    with pytest.raises(ParseError, match="changed"):
+        content_of(source, max_bytes=LIMIT)
+
+
+# --- on the way through --------------------------------------------------------------------------
+
+
+def test_a_packed_document_comes_out_as_it_went_in() -> None:
+    chunks = tuple(
+        PreparedChunk(
+            ordinal=number,
+            text=f"Passage {number} 😀 with\na line end" * 100,
+            context="Title > Two",
+            start=number,
+            end=number + 9,
+            token_count=9,
+            heading_path=("One", "Two"),
+            page=number or None,
+            key="",
+            summary="",
+            metadata={"number": number},
+            content_sha256=f"{number:064x}",
+        )
+        for number in range(200)
+    )
+    document = PreparedDocument("Title", "text/plain", "plain", "en", "00", {"a": [1]}, chunks)
+    assert unpack(pack(document)) == document
+    assert len(pack(document)) < sum(len(chunk.text) for chunk in chunks) / 10
+
+
+@pytest.fixture
+def collection(media_root: Path) -> Collection:
+    return CollectionFactory()
+
+
+@pytest.mark.django_db
+def test_a_queued_file_that_is_too_large_or_gone_stops_no_other(
+    collection: Collection, tmp_path: Path, settings: Any
+) -> None:
+    settings.MAX_UPLOAD_BYTES = 1000
+    for name, size in (("a.txt", 900), ("b.txt", 1001), ("c.txt", 10)):
+        (tmp_path / name).write_text("x" * size)
+    sources = list(discover([tmp_path]))
+    (tmp_path / "c.txt").unlink()
+    run = ingest_sources(collection=collection, sources=sources)
+    failed = run.items.filter(state="failed").values_list("name", "error_code")
+    assert dict(failed) == {"b.txt": "too_large", "c.txt": "unreadable"}
+    assert list(Document.objects.values_list("source", flat=True)) == ["a.txt"]
+
+
+@pytest.mark.django_db
+def test_a_file_that_hangs_its_parser_fails_by_its_name_and_the_others_are_ready(
+    collection: Collection, tmp_path: Path, settings: Any
+) -> None:
+    settings.PARSER_SECONDS = 1.0
+    (tmp_path / "endless.pdf").write_bytes(handbook(9000))
+    (tmp_path / "note.txt").write_text("A note.")
+    run = ingest_inline(collection=collection, sources=discover([tmp_path]))
+    assert (run.state, run.ready, run.failed) == (IngestionRun.State.PARTIAL, 1, 1)
+    item = run.items.get(state="failed")
+    assert (item.name, item.error_code) == ("endless.pdf", "too_slow")
+    assert "RAGSITE_PARSER_SECONDS" in item.error
+    assert Chunk.objects.get().text == "A note."
