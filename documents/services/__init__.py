@@ -27,6 +27,7 @@ from documents.services.documents import (
     ingest_uploads,
     joined_text,
 )
+from documents.services.figures import Figures, figures
 from documents.services.items import (
     MAX_BATCH,
     Stored,
@@ -66,6 +67,7 @@ __all__ = [
     "MAX_BATCH",
     "MAX_METADATA_CHARACTERS",
     "DocumentText",
+    "Figures",
     "Reindexed",
     "Retry",
     "SpaceReport",
@@ -93,6 +95,7 @@ __all__ = [
     "document_text",
     "drop_space",
     "export_collection",
+    "figures",
     "get_collection",
     "get_item",
     "get_items",
