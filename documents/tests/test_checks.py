@@ -26,6 +26,11 @@ def test_good_settings_say_nothing() -> None:
         ("MAX_UPLOAD_BYTES", 0, "documents.E001"),
         ("INGESTION_LEASE_SECONDS", -1, "documents.E001"),
         ("FALLBACK_LANGUAGE", "english", "documents.E002"),
+        ("PARSER_SECONDS", 0.5, "documents.E001"),
+        ("PARSER_SECONDS", float("nan"), "documents.E006"),
+        ("PARSER_SECONDS", 100_000.0, "documents.E006"),
+        ("PARSER_MEMORY_BYTES", 1024, "documents.E007"),
+        ("PARSER_MEMORY_BYTES", 512 * 1024**2, "documents.W003"),
     ],
 )
 def test_a_bad_setting_is_named(settings: Any, name: str, value: Any, expected: str) -> None:
