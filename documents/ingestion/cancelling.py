@@ -117,11 +117,7 @@ def _undo(run: IngestionRun, documents: Sequence[Document]) -> None:
 
 
 def _had_text(document: Document) -> bool:
-    return (
-        document.indexed_at is not None
-        or document.chunk_count > 0
-        or document.duplicate_of_id is not None
-    )
+    return document.indexed_at is not None or document.chunk_count > 0
 
 
 def _put_back(document_ids: Sequence[int], **values: Any) -> None:

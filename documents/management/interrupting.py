@@ -17,8 +17,8 @@ EXIT_CODE = 128 + signal.SIGINT
 
 
 class CancelOnInterrupt:
-    """While it is entered, Ctrl-C cancels the run that was last shown to `watch`: what is under way
-    is waited for, and loaded no more. A second Ctrl-C kills.
+    """While it is entered, Ctrl-C cancels the run that is shown by what `watching` gave: what is
+    under way is waited for, and loaded no more. A second Ctrl-C kills.
 
     The run is cancelled in a thread and a connection of its own, because the signal may come in the
     middle of a statement.
@@ -31,9 +31,18 @@ class CancelOnInterrupt:
         self._thread: Thread | None = None
         self._before: Any = None
 
-    def watch(self, run: IngestionRun) -> None:
-        """This is the run."""
-        self._run = run
+    def watching(self, show: Callable[[IngestionRun], Any]) -> Callable[[IngestionRun], None]:
+        """`show`, which tells the run by the way."""
+
+        def shown(run: IngestionRun) -> None:
+            self._run = run
+            show(run)
+
+        return shown
+
+    def has_ended(self, run: IngestionRun | None) -> bool:
+        """Whether Ctrl-C has cancelled the run."""
+        return self.was_interrupted and run is not None and run.state == run.State.CANCELLED
 
     def __enter__(self) -> Self:
         if current_thread() is main_thread():  # only there can signals be caught

@@ -92,9 +92,10 @@ def sync_directory(
             run = ingest_sources(**arguments, user=user)
         else:
             run = ingest_inline(**arguments, on_progress=on_progress)
-        if delete:
+        goes_on = run.cancel_requested_at is None
+        if delete and goes_on:
             _delete(plan.gone)
-        return _report(plan, directory, run=run, applied=delete)
+        return _report(plan, directory, run=run, applied=delete and goes_on)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from documents.models import (
     Document,
     EmbeddingSpace,
     IngestionItem,
+    IngestionRun,
     LexemeFrequency,
     LexicalStatistics,
     Reembedding,
@@ -432,3 +433,28 @@ def test_a_workspace_with_collections_is_not_deleted_by_a_click(client: Client) 
     url = page_of(collection.workspace, "delete")
     assert client.post(url, {"post": "yes"}).status_code == 403
     assert Collection.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("action", "told"), [("cancel", "is cancelled"), ("retry", "has failed. Nothing is left")]
+)
+def test_runs_are_cancelled_and_retried_in_the_list(client: Client, action: str, told: str) -> None:
+    run = RunFactory()
+    form = {"action": action, "_selected_action": [run.pk]}
+    answer = client.post(page_of(IngestionRun), form, follow=True)
+    assert told in html.unescape(answer.content.decode())
+    run.refresh_from_db()
+    assert run.state == ("cancelled" if action == "cancel" else "running")
+
+
+def test_who_may_only_look_at_runs_cancels_none() -> None:
+    from django.contrib.auth.models import Permission
+
+    looker = UserFactory(is_staff=True)
+    looker.user_permissions.add(Permission.objects.get(codename="view_ingestionrun"))
+    client = Client()
+    client.force_login(looker)
+    run = RunFactory()
+    client.post(page_of(IngestionRun), {"action": "cancel", "_selected_action": [run.pk]})
+    run.refresh_from_db()
+    assert run.state == "running"

@@ -94,6 +94,32 @@ def test_a_known_document_keeps_its_old_text_and_is_ready(
     assert texts() == {"The new text."}
 
 
+def test_a_version_that_waits_goes_and_the_current_one_stays(collection: Collection) -> None:
+    upload(collection, note="The old text.")
+    work("note")
+    uploads = [Upload(name="note.txt", file=ContentFile(b"The new text."))]
+    run = ingest_uploads(
+        collection=collection, uploads=uploads, policy=IngestionRun.Policy.NEW_VERSION
+    )
+    assert Document.objects.count() == 2
+    cancel(run)
+    kept = document("note")
+    assert (kept.version, kept.is_current, kept.status) == (1, True, "ready")
+    assert kept.file.read() == b"The old text."
+    assert texts() == {"The old text."}
+
+
+def test_a_duplicate_that_waits_goes_and_its_original_stays(collection: Collection) -> None:
+    upload(collection, first="The same text.")
+    work("first")
+    run = upload(collection, second="The same text.")
+    stages.parse_documents([document("second").id])
+    cancel(run)
+    assert document("first").status == "ready"
+    assert not Document.objects.filter(key="second.txt").exists()
+    assert texts() == {"The same text."}
+
+
 def test_a_worker_in_the_middle_loads_nothing(collection: Collection) -> None:
     run = upload(collection, note="The old text.")
     work("note")

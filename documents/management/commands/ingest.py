@@ -76,7 +76,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
         else:
             self._print(report)
-        if self._interrupt.was_interrupted and run.state == IngestionRun.State.CANCELLED:
+        if self._interrupt.has_ended(run):
             sys.exit(EXIT_CODE)
         if run.failed or run.cancelled:
             sys.exit(PARTIAL)
@@ -100,17 +100,11 @@ class Command(BaseCommand):
             return services.ingest_sources(**arguments)
         quiet = options["json"] or not sys.stderr.isatty()
         with self._interrupt, Bar("files", quiet=quiet) as bar:
-
-            def show(run: IngestionRun) -> None:
-                self._interrupt.watch(run)
-                bar.show_run(run)
-
             run = services.ingest_inline(
                 **arguments,
-                on_progress=show,
+                on_progress=self._interrupt.watching(bar.show_run),
                 suspend_index=options["suspend_index"],
             )
-
         run.refresh_from_db()
         return run
 

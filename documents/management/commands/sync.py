@@ -14,6 +14,7 @@ from common.checks import SETTINGS
 from common.errors import RagsiteError
 from documents import services
 from documents.management.commands.ingest import run_report
+from documents.management.interrupting import EXIT_CODE, CancelOnInterrupt
 from documents.progress import Bar
 from documents.services import Sync
 from inference.base import InferenceError
@@ -30,7 +31,7 @@ class Command(BaseCommand):
         "Ingest what is new or changed below a directory, move documents whose files were renamed"
         " and, with --delete, remove those whose files are gone. A directory that is missing or"
         " suddenly empty deletes nothing. Exit code: 0 in step, 1 some files failed, 2 nothing was"
-        " done."
+        " done, 130 cancelled by Ctrl-C, which deletes nothing."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -61,15 +62,20 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = perf_counter()
+        self._interrupt = CancelOnInterrupt(self.stderr.write)
         try:
             result = self._sync(options)
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
+        except KeyboardInterrupt:  # before there was a run to cancel
+            sys.exit(EXIT_CODE)
         report = sync_report(result, seconds=perf_counter() - started)
         if options["json"]:
             self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
         else:
             self._print(result, report, verbose=options["verbosity"] >= CHATTY)
+        if self._interrupt.has_ended(result.run):
+            sys.exit(EXIT_CODE)
         if result.failed or (result.run is not None and result.run.failed):
             sys.exit(PARTIAL)
 
@@ -79,8 +85,8 @@ class Command(BaseCommand):
             workspace=workspace, slug=options["collection"]
         )
         quiet = options["json"] or options["dry_run"] or not sys.stderr.isatty()
-        with Bar("files", quiet=quiet) as bar:
-            return services.sync_directory(
+        with self._interrupt, Bar("files", quiet=quiet) as bar:
+            result = services.sync_directory(
                 collection=collection,
                 directory=options["directory"],
                 glob=options["glob"],
@@ -89,8 +95,11 @@ class Command(BaseCommand):
                 queue=options["queue"],
                 allow_empty=options["allow_empty"],
                 force=options["force"],
-                on_progress=bar.show_run,
+                on_progress=self._interrupt.watching(bar.show_run),
             )
+        if result.run is not None:
+            result.run.refresh_from_db()
+        return result
 
     def _print(self, result: Sync, report: dict[str, Any], *, verbose: bool) -> None:
         for what in ("new", "modified", *(("unchanged",) if verbose else ()), "deleted"):
