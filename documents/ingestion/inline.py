@@ -78,12 +78,19 @@ class InlineIngestion:
         with suppress(runs.RunCancelled), claims.kept(token):
             for segment in segments(sources):
                 groups = self._registered(self._prepared(self._changed(segment)), token)
-                for _ in stages.load_groups(groups, token=token):
+                for jobs in stages.load_groups(groups, token=token):
+                    self._finish_others(jobs)
                     self._show()
         self._note_seconds()
         stages.finish_run(self.run.id)
         self.run.refresh_from_db()
         return self.run
+
+    def _finish_others(self, jobs: Sequence[Job]) -> None:
+        """Runs that waited for the same documents, whose own claims ended when these came."""
+        for run_id in runs.open_runs([job.document.id for job in jobs]):
+            if run_id != self.run.id:
+                stages.finish_run(run_id)
 
     def _show(self) -> None:
         self._note_seconds()

@@ -58,9 +58,10 @@ _FORGET = """
 
 @transaction.atomic
 def refresh(collection: Collection) -> None:
-    """Count the collection's lexemes, chunks and lengths anew."""
-    _hold([collection.id])
-    Collection.objects.filter(id=collection.id).update(statistics_stale=False)
+    """Count the collection's lexemes, chunks and lengths anew, unless it was deleted meanwhile."""
+    hold([collection.id])
+    if not Collection.objects.filter(id=collection.id).update(statistics_stale=False):
+        return
     with connection.cursor() as cursor:
         cursor.execute(_LANGUAGES, [collection.id])
         languages = cursor.fetchall()
@@ -78,7 +79,7 @@ def refresh(collection: Collection) -> None:
             )
 
 
-def _hold(collection_ids: Iterable[int]) -> None:
+def hold(collection_ids: Iterable[int]) -> None:
     """Wait until nobody else counts these, or takes out of the counts. Before their rows."""
     with connection.cursor() as cursor:
         for collection_id in sorted(set(collection_ids)):
@@ -119,7 +120,7 @@ def forget(chunks: QuerySet[Any]) -> None:
     rows = list(chunks.values_list("id", "collection_id"))
     if not rows:
         return
-    _hold(collection_id for _, collection_id in rows)
+    hold(collection_id for _, collection_id in rows)
     ids = [pk for pk, _ in rows]
     with connection.cursor() as cursor:
         cursor.execute(_FORGET, [ids])

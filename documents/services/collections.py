@@ -11,6 +11,7 @@ from common.errors import Conflict, InvalidInput, NotFound
 from documents.chunkers import ChunkerError, check_options
 from documents.ingestion.locks import hold_collection
 from documents.ingestion.media import delete_files
+from documents.ingestion.statistics import hold as hold_statistics
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import Chunk, Collection
 from documents.services.spaces import default_space
@@ -161,7 +162,9 @@ def _check_reranker(alias: str) -> None:
 def delete_collection(*, collection: Collection) -> None:
     """Remove the collection with everything in it: rows, vectors, statistics, stored files."""
     with transaction.atomic():
-        hold_collection(collection.pk)  # until those who bring something just now are done
+        # Until those who bring something just now, or count it, are done.
+        hold_collection(collection.pk)
+        hold_statistics([collection.pk])
         files = list(collection.documents.exclude(file="").values_list("file", flat=True))
         # The chunks by one statement: collecting them as objects would load every one.
         Chunk.objects.filter(collection=collection)._raw_delete("default")

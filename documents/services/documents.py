@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from django.conf import settings
+from django.core.exceptions import ObjectDoesNotExist
 from django.core.files.base import File
 from django.core.files.uploadedfile import TemporaryUploadedFile
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
-from common.errors import InvalidInput
+from common.errors import InvalidInput, NotFound
 from documents.ingestion import runs, stages, versions
 from documents.ingestion.chunk_lines import holds_chunks
 from documents.ingestion.contents import content_of
 from documents.ingestion.inline import InlineIngestion
 from documents.ingestion.linking import link
+from documents.ingestion.locks import share_collections
 from documents.ingestion.media import delete_files
 from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import (
@@ -77,7 +79,8 @@ def ingest_uploads(
         raise InvalidInput("No file was sent. Choose at least one.", field="files")
     return ingest_sources(
         collection=collection,
-        sources=_upload_sources(uploads),
+        # In one order: two uploads of the same files cannot wait for each other.
+        sources=sorted(_upload_sources(uploads), key=_order),
         user=user,
         policy=policy,
         store_once=store_once,
@@ -120,6 +123,10 @@ def _temporary_path(upload: Upload) -> Path | None:
         if isinstance(upload.file, TemporaryUploadedFile)
         else None
     )
+
+
+def _order(entry: Source | BrokenSource) -> str:
+    return entry.key if isinstance(entry, Source) else ""
 
 
 def _chunk_file(upload: Upload) -> ChunkFile:
@@ -178,25 +185,43 @@ def ingest_sources(
     store_once: bool = False,
     source: str = "",
 ) -> IngestionRun:
-    """Store sources and queue them for the workers."""
-    with transaction.atomic():
-        run = create_run(
-            collection=collection, user=user, policy=policy, store_once=store_once, source=source
-        )
-        queued = [
-            document_id
-            for entry in sources
-            if (document_id := _queue_source(entry, run)) is not None
-        ]
-        enqueue(queued)
+    """Store sources and queue them for the workers: all or, where that fails, none. Raises NotFound
+    for a collection that was deleted."""
+    stored: list[str] = []
+    try:
+        with transaction.atomic():
+            share_collections([collection.pk])  # nobody deletes it from here on
+            _require(collection)
+            run = create_run(
+                collection=collection,
+                user=user,
+                policy=policy,
+                store_once=store_once,
+                source=source,
+            )
+            queued = [
+                document_id
+                for entry in sources
+                if (document_id := _queue_source(entry, run, stored)) is not None
+            ]
+            enqueue(queued)
+    except BaseException:
+        delete_files(stored)
+        raise
     if not queued:
         stages.finish_run(run.id)
     run.refresh_from_db()
     return run
 
 
-def _queue_source(entry: Source | BrokenSource, run: IngestionRun) -> int | None:
-    """Store one source; the document's id where a worker must look at it."""
+def _require(collection: Collection) -> None:
+    if not Collection.objects.filter(pk=collection.pk).exists():
+        raise NotFound(f"The collection “{collection.slug}” is gone.")
+
+
+def _queue_source(entry: Source | BrokenSource, run: IngestionRun, stored: list[str]) -> int | None:
+    """Store one source, adding to the files in `stored`; the document's id where a worker must
+    look at it."""
     runs.count_on_run(run.id, total=1, bytes=entry.size)
     if isinstance(entry, Source):
         entry = checked_key(entry)
@@ -223,6 +248,7 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun) -> int | None
     # The name decides nothing about the path: it is kept in `source`.
     with content.open() as file:
         document.file.save(f"{document.id}", File(file), save=True)
+    stored.append(str(document.file.name))
     if replaced:
         transaction.on_commit(lambda: delete_files([replaced]))
     if run.store_once and link(document, source_sha256=content.sha256, recipe=recipe):
@@ -243,12 +269,18 @@ def ingest_inline(
     """Ingest in this process; returns the finished run.
 
     `suspend_index` builds the vector index anew at the end instead of row by row; raises Conflict
-    where other collections need it meanwhile.
+    where other collections need it meanwhile, and NotFound for a collection that was deleted.
     """
-    with suspended_index(collection) if suspend_index else nullcontext():
-        run = create_run(collection=collection, policy=policy, store_once=store_once, source=source)
-        on_progress(run)
-        return InlineIngestion(run, on_progress=on_progress).ingest(sources)
+    try:
+        with suspended_index(collection) if suspend_index else nullcontext():
+            run = create_run(
+                collection=collection, policy=policy, store_once=store_once, source=source
+            )
+            on_progress(run)
+            return InlineIngestion(run, on_progress=on_progress).ingest(sources)
+    except (IntegrityError, ObjectDoesNotExist):
+        _require(collection)
+        raise
 
 
 def create_run(
