@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import count
 from typing import IO, Any
 
 SUFFIXES = (".jsonl", ".ndjson")
@@ -46,11 +47,24 @@ def lines_of(opened: Opener) -> Iterator[ChunkLine]:
     """All lines that are not blank. Raises OSError."""
     with opened() as file:
         offset = 0
-        for number, line in enumerate(file, start=1):
+        for number in count(1):
+            line = file.readline(MAX_LINE_BYTES)
+            if not line:
+                return
+            size = len(line) + _rest_of_line(file, line)
             mark = len(_MARK) if not offset and line.startswith(_MARK) else 0
-            if line.strip():
-                yield ChunkLine(number, offset + mark, len(line) - mark)
-            offset += len(line)
+            if size > len(line) or line.strip():
+                yield ChunkLine(number, offset + mark, size - mark)
+            offset += size
+
+
+def _rest_of_line(file: IO[bytes], line: bytes) -> int:
+    """Bytes of a line that is too long to be held: passed over, whatever they are."""
+    size = 0
+    while line and not line.endswith(b"\n"):
+        line = file.readline(MAX_LINE_BYTES)
+        size += len(line)
+    return size
 
 
 def read_line(opened: Opener, line: ChunkLine) -> bytes:

@@ -115,6 +115,9 @@ class _Elsewhere(Storage):
     def _open(self, name: str, mode: str = "rb") -> Any:
         return ContentFile(b"Stored elsewhere.", name)
 
+    def size(self, name: str) -> int:
+        return len(b"Stored elsewhere.")
+
 
 def test_an_upload_that_lies_in_no_file_system_of_ours_is_read_from_its_storage() -> None:
     file = FieldFile(Document(), Document._meta.get_field("file"), "upload")
@@ -221,6 +224,20 @@ def test_a_chunk_file_that_is_too_large_or_changes_is_named(tmp_path: Path) -> N
     small.write_bytes(b"{")
     with pytest.raises(ParseError, match="changed"):
         content_of(source, max_bytes=LIMIT)
+
+
+def test_a_line_of_chunk_lines_without_end_is_named_and_not_held(tmp_path: Path) -> None:
+    path = tmp_path / "all.jsonl"
+    with path.open("wb") as file:
+        file.write(chunk_json(1) + b"\n")
+        file.write(b" " * (2 * MAX_CHUNK_FILE_BYTES + 9) + b"{}\n")
+        file.write(chunk_json(2))
+    broken, source = discover([tmp_path])
+    assert isinstance(broken, BrokenSource)
+    assert (broken.name, broken.code) == ("all.jsonl:2", "too_large")
+    assert isinstance(source, Source)
+    ids = [json.loads(line)["chunk_id"][-1] for line in source.read().splitlines()]
+    assert ids == ["1", "2"]
 
 
 # --- on the way through --------------------------------------------------------------------------
