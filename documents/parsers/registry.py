@@ -19,6 +19,7 @@ from documents.parsers.html import HtmlParser
 from documents.parsers.json_text import JSON_PARSERS
 from documents.parsers.markdown import MarkdownParser
 from documents.parsers.normalise import decode_text
+from documents.parsers.odf import OdfParser
 from documents.parsers.pdf import PdfParser
 from documents.parsers.plain import PlainParser
 from documents.parsers.pptx import PptxParser
@@ -40,6 +41,7 @@ _BINARY: tuple[Parser, ...] = (
     DocxParser(),
     PptxParser(),
     XlsxParser(),
+    OdfParser(),
     EpubParser(),
 )
 PARSERS: tuple[Parser, ...] = (

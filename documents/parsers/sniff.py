@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import puremagic
 
 from documents.parsers.base import DEFAULT_LIMITS, ErrorCode, ParseError
-from documents.parsers.zip_archive import ZipArchive
+from documents.parsers.zip_archive import BROKEN_ZIP, ZipArchive
 
 _HEAD = 4096
 _OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -40,7 +40,6 @@ _ZIP_MEMBERS = {
         cure="Save it as .xlsx.",
     ),
     "meta-inf/container.xml": Kind("application/epub+zip", "an EPUB book"),
-    "content.xml": Kind("application/vnd.oasis.opendocument", "an OpenDocument file"),
     "meta-inf/manifest.mf": Kind("application/java-archive", "a Java archive"),
 }
 _OFFICE_LIST = "[content_types].xml"
@@ -122,16 +121,28 @@ def _starts_with(data: bytes, table: tuple[tuple[bytes, Kind], ...]) -> Kind | N
 
 def _identify_zip(data: bytes) -> Kind:
     try:
-        names = set(ZipArchive(data, DEFAULT_LIMITS).names)
+        archive = ZipArchive(data, DEFAULT_LIMITS)
     except ParseError as error:
         label = "a ZIP archive or Office document that cannot be unpacked"
         return Kind("application/zip", label, error.code, error.message)
+    names = set(archive.names)
+    if "content.xml" in names and "mimetype" in names:
+        return _open_document(archive)
     if kind := next((kind for member, kind in _ZIP_MEMBERS.items() if member in names), None):
         return kind
     folders = _OFFICE_FOLDERS if _OFFICE_LIST in names else {}
     return next(
         (kind for folder, kind in folders.items() if any(x.startswith(folder) for x in names)), _ZIP
     )
+
+
+def _open_document(archive: ZipArchive) -> Kind:
+    """The first part of such a file says what it is; templates are read alike."""
+    try:
+        stated = archive.open("mimetype").read(100).decode("ascii", "replace").strip()
+    except (ParseError, *BROKEN_ZIP):
+        stated = ""
+    return Kind(stated.removesuffix("-template") or "application/zip", "an OpenDocument file")
 
 
 def _ask_puremagic(data: bytes) -> Kind:

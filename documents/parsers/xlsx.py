@@ -8,9 +8,8 @@ from documents.parsers.metadata import language_code, readable_title
 from documents.parsers.office import Package, open_package, stated_title
 from documents.parsers.office_drawing import write_drawing
 from documents.parsers.office_xml import Element, R, S
-from documents.parsers.table_writer import table_blocks
 from documents.parsers.xlsx_cells import CellReader, Sheet, is_since_1904
-from documents.parsers.xlsx_tables import Table, notes_and_tables
+from documents.parsers.xlsx_tables import write_notes_and_tables
 
 _HIDDEN = frozenset({"hidden", "veryHidden"})
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -79,19 +78,7 @@ def _write_sheet(
         return False
     out.heading(1, title)
     before = out.length
-    for block in notes_and_tables(sheet):
-        if isinstance(block, Table):
-            _write_table(out, block)
-        else:
-            out.write(block)
-            out.end_block()
+    write_notes_and_tables(out, sheet)
     for drawing in drawings:
         write_drawing(out, package, drawing)
     return out.length > before
-
-
-def _write_table(out: MarkdownWriter, table: Table) -> None:
-    header = table.header()
-    for first, rows in table.stretches():
-        for block in table_blocks(header, rows, first_row=first):
-            out.lines(block.split("\n"))

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from documents.parsers.markdown_writer import MarkdownWriter
+from documents.parsers.table_writer import table_blocks
 from documents.parsers.xlsx_cells import Row, Sheet
 
 _LETTER = re.compile(r"[^\W\d_]")
@@ -38,6 +40,23 @@ class Table:
         columns = self.columns
         for rows in _regions(self.rows):
             yield rows[0][0], [[cells.get(at, "") for at in columns] for _, cells in rows]
+
+
+def write_notes_and_tables(out: MarkdownWriter, sheet: Sheet) -> None:
+    """The sheet as Markdown, below its heading."""
+    for block in notes_and_tables(sheet):
+        if isinstance(block, Table):
+            _write_table(out, block)
+        else:
+            out.write(block)
+            out.end_block()
+
+
+def _write_table(out: MarkdownWriter, table: Table) -> None:
+    header = table.header()
+    for first, rows in table.stretches():
+        for block in table_blocks(header, rows, first_row=first):
+            out.lines(block.split("\n"))
 
 
 def notes_and_tables(sheet: Sheet) -> Iterator[str | Table]:

@@ -164,6 +164,35 @@ def epub(*chapters: str, core: Parts | None = None) -> bytes:
     return zipped(members)
 
 
+def odf(kind: str, body: str, *, styles: str = "", core: Parts | None = None) -> bytes:
+    """An OpenDocument file; `kind` is `text`, `spreadsheet` or `presentation`, the rest raw XML."""
+    spaces = "office text table style presentation"
+    names = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in spaces.split()
+    )
+    names += (
+        ' xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0"'
+        ' xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"'
+        ' xmlns:dc="http://purl.org/dc/elements/1.1/"'
+    )
+    described = "".join(
+        f"<dc:{key}>{escape(text)}</dc:{key}>" for key, text in (core or {}).items()
+    )
+    return zipped(
+        {
+            "mimetype": f"application/vnd.oasis.opendocument.{kind}",
+            "content.xml": (
+                f"<office:document-content {names}><office:automatic-styles>{styles}"
+                f"</office:automatic-styles><office:body><office:{kind}>{body}</office:{kind}>"
+                "</office:body></office:document-content>"
+            ),
+            "meta.xml": f"<office:document-meta {names}>{described}</office:document-meta>",
+            "META-INF/manifest.xml": "<manifest/>",
+        }
+    )
+
+
 def zipped(members: Mapping[str, str]) -> bytes:
     """Members in their order, packed."""
     buffer = io.BytesIO()
