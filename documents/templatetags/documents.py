@@ -11,7 +11,11 @@ _SIGNS = re.compile(r"(?<!\S)(?:#{1,6}|[-*>|+]|\|?[-:|]{3,})(?!\S)|[`*|]+")
 
 MEDIA_TYPES = {
     "application/pdf": "PDF",
+    "application/epub+zip": "EPUB",
     "application/json": "JSON",
+    "application/vnd.oasis.opendocument.presentation": "OpenDocument slides",
+    "application/vnd.oasis.opendocument.spreadsheet": "OpenDocument sheet",
+    "application/vnd.oasis.opendocument.text": "OpenDocument text",
     "application/xhtml+xml": "HTML",
     "application/vnd.ragsite.chunk+json": "Chunk JSON",
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",
