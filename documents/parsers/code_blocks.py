@@ -192,10 +192,10 @@ def sql_blocks(script: Sequence[Statement]) -> list[CodeBlock]:
 
 def _line_blocks(text: str, pattern: re.Pattern[str]) -> list[CodeBlock]:
     matches = list(pattern.finditer(text))
-    starts = [match.start() for match in matches]
+    starts = [*(match.start() for match in matches), len(text)]
     return [
-        CodeBlock(match.start(), _visible_end(text, end), _one_line(match[1]), "section", 1)
-        for match, end in zip(matches, [*starts[1:], len(text)], strict=True)
+        CodeBlock(start, _visible_end(text, end), _one_line(match[1]), "section", 1)
+        for match, (start, end) in zip(matches, pairwise(starts), strict=True)
     ]
 
 
