@@ -44,6 +44,7 @@ _ZIP_MEMBERS = {
 }
 _OFFICE_LIST = "[content_types].xml"
 _OFFICE_FOLDERS = {"word/": _WORD, "xl/": _EXCEL, "ppt/": _POWERPOINT}
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 _ZIP = Kind("application/zip", "a ZIP archive")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLD_OFFICE = Kind(
@@ -142,7 +143,9 @@ def _open_document(archive: ZipArchive) -> Kind:
         stated = archive.open("mimetype").read(100).decode("ascii", "replace").strip()
     except (ParseError, *BROKEN_ZIP):
         stated = ""
-    return Kind(stated.removesuffix("-template") or "application/zip", "an OpenDocument file")
+    if not stated.startswith(_OPEN_DOCUMENT):
+        return _ZIP
+    return Kind(stated.removesuffix("-template"), "an OpenDocument file")
 
 
 def _ask_puremagic(data: bytes) -> Kind:
