@@ -12,10 +12,18 @@ from common.errors import Conflict, Forbidden
 from documents import services
 from documents.ingestion import cancelling, claims, stages
 from documents.ingestion.sources import Source, text_source
-from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
+from documents.models import (
+    Chunk,
+    Collection,
+    Document,
+    IngestionItem,
+    IngestionRun,
+    StagedDocument,
+)
 from documents.services import Upload, cancel_run, ingest_inline, ingest_uploads, retry_failed
 from documents.tasks import recover_documents
 from documents.tests.factories import CollectionFactory, MembershipFactory, RunFactory
+from ragsite.testing import WorkerProcess, wait_until
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -250,8 +258,7 @@ def test_what_a_command_has_loaded_stays(collection: Collection) -> None:
         if run.ready:
             cancel_run(run=run)
 
-    words = " ".join(f"word{number}" for number in range(300))
-    sources = (text_source(f"n{number}", f"{number} {words}") for number in range(1200))
+    sources = (text_source(f"n{number}", f"Text {number}.") for number in range(1200))
     ended = ingest_inline(collection=collection, sources=sources, on_progress=stop)
     assert ended.state == "cancelled"
     assert 0 < ended.ready < 1200
@@ -350,7 +357,7 @@ def at_once(*acts: Callable[[], Any]) -> list[BaseException | None]:
 @pytest.mark.django_db(transaction=True)
 def test_cancelled_while_it_is_loaded_a_document_is_there_or_not_never_half() -> None:
     collection = CollectionFactory()
-    for turn in range(6):
+    for turn in range(4):
         run = upload(collection, **{f"t{turn}-{n}": f"Text {n} of {turn}." for n in range(12)})
         ids = list(run.items.values_list("document_id", flat=True))
         staged = stages.parse_documents(ids)
@@ -375,6 +382,28 @@ def _cancel_quietly(run: IngestionRun) -> None:
         cancel_run(run=run)
     except Conflict:
         assert IngestionRun.objects.get(pk=run.pk).is_finished
+
+
+@pytest.mark.django_db(transaction=True)
+def test_real_workers_go_on_with_what_was_not_cancelled(
+    celery_worker_process: WorkerProcess,
+) -> None:
+    collection = CollectionFactory()
+    cancelled = upload(collection, **{f"c{n}": f"Text {n}." for n in range(150)})
+    kept = upload(collection, **{f"k{n}": f"Text {n}." for n in range(20)})
+    wait_until(Chunk.objects.exists, what="something is loaded")
+    cancel(cancelled)
+    wait_until(lambda: not IngestionRun.objects.filter(finished_at=None), what="all has ended")
+    cancelled.refresh_from_db()
+    kept.refresh_from_db()
+    assert (kept.state, kept.ready) == ("succeeded", 20)
+    assert cancelled.state == "cancelled"
+    assert cancelled.ready + cancelled.cancelled == 150
+    assert cancelled.cancelled > 0
+    documents = Document.objects.all()
+    assert documents.count() == cancelled.ready + kept.ready
+    assert all(row.status == "ready" and row.chunk_count == row.chunks.count() for row in documents)
+    assert not StagedDocument.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
