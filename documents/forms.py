@@ -53,7 +53,7 @@ class CollectionChangeForm(forms.Form):
         choices=CHUNKER_CHOICES,
         initial="auto",
         required=False,
-        help_text="How documents become passages. Left as it is, that suits most.",
+        help_text="How documents become passages. “auto” suits most.",
     )
     chunker_options = ChunkerOptionsField(
         label="Options of the cutting",
