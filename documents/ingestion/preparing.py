@@ -5,7 +5,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from documents.chunkers import ChunkerError, Embed, Span, TokenCounter, get_chunker
@@ -110,10 +110,14 @@ def prepare(
     counter: TokenCounter,
     declared: dict[str, Any],
     limits: ParserLimits,
+    max_chunks: int,
     embed: Embed | None = None,
     watch: Stopwatch | None = None,
 ) -> PreparedDocument:
-    """Parse a content and cut it into chunks. Raises ParseError with the cure in its message."""
+    """Parse a content and cut it into at most `max_chunks` chunks.
+
+    Raises ParseError with the cure in its message.
+    """
     watch = watch or Stopwatch()
     if isinstance(content, bytes):
         content = content_of_bytes(content)
@@ -121,7 +125,13 @@ def prepare(
         parsed = _parse(content, name=name, declared=declared, limits=limits)
     with watch("chunk"):
         return prepare_parsed(
-            parsed, name=name, recipe=recipe, counter=counter, declared=declared, embed=embed
+            parsed,
+            name=name,
+            recipe=recipe,
+            counter=counter,
+            declared=declared,
+            embed=embed,
+            max_chunks=max_chunks,
         )
 
 
@@ -133,6 +143,7 @@ def prepare_parsed(
     counter: TokenCounter,
     declared: dict[str, Any],
     embed: Embed | None = None,
+    max_chunks: int | None = None,
 ) -> PreparedDocument:
     """Cut a document that is parsed already. `embed` serves chunkers that cut by meaning.
 
@@ -145,7 +156,14 @@ def prepare_parsed(
         or recipe.language
         or detect_language(parsed.text, default=recipe.fallback_language)
     )
-    chunks = tuple(_chunks(parsed, title, recipe, counter, embed))
+    most = None if max_chunks is None else max_chunks + 1
+    chunks = tuple(islice(_chunks(parsed, title, recipe, counter, embed), most))
+    if most is not None and len(chunks) == most:
+        raise ParseError(
+            "too_large",
+            f"{name} gives more than {max_chunks:,} chunks. Split it, or let the collection's"
+            " chunks be longer.",
+        )
     if not chunks:
         raise ParseError("empty", f"{name} holds no text. Nothing of it could be found.")
     return PreparedDocument(

@@ -40,6 +40,9 @@ from inference.base import InferenceError, InvalidVector
 
 #: Documents are loaded in groups of about this many chunks, so that progress shows.
 GROUP_CHUNKS = 512
+#: A document is loaded in one transaction, and its vectors are in memory together.
+MAX_VECTOR_BYTES = 256 * 1024 * 1024
+VECTOR_ITEM_BYTES = 4
 #: Groups that the model may be ahead of the loading.
 GROUPS_AHEAD = 2
 
@@ -82,6 +85,7 @@ def prepare_for(
         counter=embedder.token_counter(),
         declared=declared,
         limits=parser_limits(),
+        max_chunks=MAX_VECTOR_BYTES // (VECTOR_ITEM_BYTES * embedder.dimensions),
         embed=embedder.embed_documents,
         watch=watch,
     )
