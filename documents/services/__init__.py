@@ -62,6 +62,7 @@ from documents.services.spaces import (
 )
 from documents.services.sync import Sync, sync_directory
 from documents.services.transfer import export_collection, import_collection
+from documents.services.web import ingest_urls, require_urls, web_sources
 
 __all__ = [
     "MAX_BATCH",
@@ -107,6 +108,7 @@ __all__ = [
     "ingest_sources",
     "ingest_text",
     "ingest_uploads",
+    "ingest_urls",
     "joined_text",
     "live_embedders",
     "prune_versions",
@@ -115,10 +117,12 @@ __all__ = [
     "reindex_chunks",
     "reindex_collection",
     "reindex_document",
+    "require_urls",
     "retry_failed",
     "retryable",
     "space_reports",
     "store_items",
     "sync_directory",
     "update_collection",
+    "web_sources",
 ]

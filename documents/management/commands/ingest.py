@@ -1,8 +1,9 @@
-"""`manage.py ingest PATH… --collection C`: files and directories into a collection."""
+"""`manage.py ingest PATH… --collection C`: files, directories and pages into a collection."""
 
 import json
 import sys
 from argparse import ArgumentParser
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -33,7 +34,12 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+        parser.add_argument(
+            "paths",
+            nargs="+",
+            metavar="PATH",
+            help="a file, a directory, or the address of a page (https://…)",
+        )
         parser.add_argument("--collection", required=True, help="slug")
         parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
         parser.add_argument(
@@ -82,7 +88,11 @@ class Command(BaseCommand):
             sys.exit(PARTIAL)
 
     def _ingest(self, options: dict[str, Any]) -> IngestionRun:
-        for path in options["paths"]:
+        urls = [path for path in options["paths"] if "://" in path]
+        paths = [Path(path) for path in options["paths"] if path not in urls]
+        if urls:
+            services.require_urls(urls)
+        for path in paths:
             if not path.exists():
                 raise SourceError(f"{path} does not exist. Check the path.")
         workspace = get_or_create_workspace(slug=options["workspace"])
@@ -91,10 +101,12 @@ class Command(BaseCommand):
         )
         arguments: dict[str, Any] = {
             "collection": collection,
-            "sources": discover(options["paths"], glob=options["glob"]),
+            "sources": chain(
+                discover(paths, glob=options["glob"]), services.web_sources(collection, urls)
+            ),
             "policy": _policy(options),
             "store_once": options["store_once"],
-            "source": ", ".join(map(str, options["paths"])),
+            "source": ", ".join(options["paths"]),
         }
         if options["queue"]:
             return services.ingest_sources(**arguments)
