@@ -46,6 +46,7 @@ def table_text(table: Table) -> str:
         parts.append("\n".join(_column(column, table) for column in table.columns))
     keys = list(_keys(table))
     if keys:
+        parts.append("Keys:")
         parts.append("\n".join(f"- {key}" for key in keys))
     return "\n\n".join(parts) + "\n"
 

@@ -4,6 +4,8 @@ import re
 
 from django import template
 
+from documents.parsers.code_languages import LANGUAGES
+
 register = template.Library()
 
 GIST = 64
@@ -18,6 +20,7 @@ MEDIA_TYPES = {
     "application/vnd.oasis.opendocument.text": "OpenDocument text",
     "application/xhtml+xml": "HTML",
     "application/vnd.ragsite.chunk+json": "Chunk JSON",
+    "application/x-ndjson": "JSON Lines",
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "Excel",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "Word",
@@ -25,6 +28,8 @@ MEDIA_TYPES = {
     "text/html": "HTML",
     "text/markdown": "Markdown",
     "text/plain": "Text",
+    "text/x-rst": "reStructuredText",
+    **{language.media_type: language.label for language in LANGUAGES},
 }
 #: State of a document, an item or a run → colour, which is never the only sign.
 TONES = {

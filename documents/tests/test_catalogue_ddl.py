@@ -168,6 +168,7 @@ def test_a_table_reads_as_a_page() -> None:
         "- custId (cust id): INT. who bought it\n"
         "- state: public.order_state, required.\n"
         "- total: DECIMAL(10, 2), required. with tax\n\n"
+        "Keys:\n\n"
         "- custId refers to crm.customers (id).\n"
         "- Unique: state, total.\n"
     )
