@@ -5,7 +5,7 @@ from typing import Any
 from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
 from documents.parsers.docx_body import Body
 from documents.parsers.metadata import language_code, readable_title
-from documents.parsers.office import Package, open_package, stated_title
+from documents.parsers.office import Package, open_package, sole_heading, stated_title
 from documents.parsers.office_xml import W
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -46,7 +46,10 @@ def _parse(package: Package, name: str, limits: Limits) -> ParsedDocument:
     return ParsedDocument(
         text=text,
         media_type=MEDIA_TYPE,
-        title=body.title or stated_title(metadata) or readable_title(name),
+        title=body.title
+        or stated_title(metadata)
+        or sole_heading(headings)
+        or readable_title(name),
         rendering="markdown",
         headings=headings,
         metadata=metadata,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from documents.parsers.base import Heading
+from documents.parsers.docx_foreign import foreign_document
 from documents.parsers.docx_inline import Paragraph, is_placeholder, read_paragraph
 from documents.parsers.docx_numbering import Numbering
 from documents.parsers.docx_styles import (
@@ -20,7 +21,7 @@ from documents.parsers.office import Package
 from documents.parsers.office_drawing import description, without_doubles, write_graphics
 from documents.parsers.office_lists import ListWriter
 from documents.parsers.office_tables import cell_text, write_table
-from documents.parsers.office_xml import Element, W, alternatives, local_name
+from documents.parsers.office_xml import Element, R, W, alternatives, local_name
 
 _SKIPPED = frozenset({"del", "moveFrom", "sectPr", "sdtPr", "sdtEndPr", "tcPr", ""})
 #: A whole paragraph in the style of a heading is emphasis.
@@ -67,6 +68,8 @@ class Body:
                 self._paragraph(node)
             case "tbl":
                 self._table(node)
+            case "altChunk":
+                self._foreign(node.get(f"{R}id", ""))
             case name if name in _SKIPPED:
                 return
             case "AlternateContent":
@@ -82,6 +85,13 @@ class Body:
 
     def _part(self, kind: str) -> Element | None:
         return self._package.optional_xml(self._package.related_part(self._package.main, kind))
+
+    def _foreign(self, reference: str) -> None:
+        self._lists.end()
+        relation = self._package.related(self._place).get(reference)
+        data = self._package.read(relation.target) if relation else b""
+        if relation and data and (found := foreign_document(data, part=relation.target)):
+            self.out.embed(found.text, found.headings)
 
     def _paragraph(self, node: Element) -> None:
         properties = node.find(f"{W}pPr")

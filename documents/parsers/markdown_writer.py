@@ -1,7 +1,8 @@
 """Writes Markdown block by block, with the indentation of the lists and quotations it is in."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from documents.parsers.base import Heading
 from documents.parsers.html_text import clean
@@ -77,6 +78,12 @@ class MarkdownWriter:
         """A block of finished Markdown."""
         self.end_block()
         self._emit(lines)
+
+    def embed(self, text: str, headings: Iterable[Heading]) -> None:
+        """A whole document that another writer has finished; not within a list or quotation."""
+        self.end_block()
+        start = self._emit(text.strip("\n").split("\n"))
+        self._headings += [replace(mark, offset=mark.offset + start) for mark in headings]
 
     def open(self, marker: str, indent: str) -> None:
         self._containers.append(_Container(marker, indent))

@@ -7,7 +7,7 @@ from documents.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument,
 from documents.parsers.metadata import json_safe, language_code, readable_title
 from documents.parsers.odf_sheet import read_sheet
 from documents.parsers.odf_text import DRAW, PRESENTATION, STYLE, TABLE, TEXT, OdfWriter
-from documents.parsers.office import stated_title
+from documents.parsers.office import sole_heading, stated_title
 from documents.parsers.office_xml import Element, local_name, read_xml
 from documents.parsers.xlsx_tables import write_notes_and_tables
 from documents.parsers.zip_archive import ZipArchive, open_zip
@@ -56,7 +56,10 @@ def _parse(archive: ZipArchive, name: str, limits: Limits) -> ParsedDocument:
     return ParsedDocument(
         text=text,
         media_type=f"{_TYPE}{local_name(body)}",
-        title=writer.title or stated_title(metadata) or readable_title(name),
+        title=writer.title
+        or stated_title(metadata)
+        or sole_heading(headings)
+        or readable_title(name),
         rendering="markdown",
         headings=headings,
         pages=pages,

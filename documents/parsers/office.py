@@ -1,14 +1,14 @@
 """The package that every Office file is: parts that refer to each other, and its properties."""
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
-from documents.parsers.base import Limits, ParseError
+from documents.parsers.base import Heading, Limits, ParseError
 from documents.parsers.metadata import json_safe
 from documents.parsers.office_xml import Element, local_name, read_xml, stream_xml
 from documents.parsers.zip_archive import ZipArchive, open_zip, part_name
@@ -77,6 +77,10 @@ class Package:
         """The root of a part, None if the file does without it."""
         return self.xml(part) if part is not None and part in self._archive else None
 
+    def read(self, part: str) -> bytes:
+        """The bytes of a part that is no XML; none if it is not there."""
+        return self._archive.open(part).read() if part in self._archive else b""
+
     def stream(self, part: str, *wanted: tuple[str, str]) -> Iterator[Element]:
         """Elements of a part that may be large, by the tags of their parent and their own."""
         return stream_xml(self._archive, part, *wanted)
@@ -127,6 +131,12 @@ def stated_title(properties: dict[str, Any]) -> str:
     title = str(properties.get("title", ""))
     machine_made = title.lower() in _MACHINE_MADE or title.lower().endswith(_FILE_ENDINGS)
     return "" if machine_made else title
+
+
+def sole_heading(headings: Sequence[Heading]) -> str:
+    """The first heading where it alone is of its level, as the title on a page is."""
+    levels = [heading.level for heading in headings]
+    return headings[0].title if levels and levels.count(levels[0]) == 1 == levels[0] else ""
 
 
 def _resolved(folder: str, target: str) -> str:

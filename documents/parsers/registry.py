@@ -64,8 +64,8 @@ _BY_SUFFIX = {suffix: parser for parser in PARSERS for suffix in parser.suffixes
 _BINARY_SUFFIXES = frozenset(suffix for parser in _BINARY for suffix in parser.suffixes)
 _BINARY_TYPES = frozenset(kind for parser in _BINARY for kind in parser.media_types)
 _SUPPORTED = (
-    "Supported are Office files (Word, PowerPoint, Excel, OpenDocument), PDF, EPUB, HTML, Markdown, "
-    "reStructuredText, CSV, JSON, source code, SQL and plain text."
+    "Supported are Office files (Word, PowerPoint, Excel, OpenDocument), PDF, EPUB, HTML, "
+    "Markdown, reStructuredText, CSV, JSON, source code, SQL and plain text."
 )
 
 

@@ -252,9 +252,13 @@ def _package(main_name: str, main: str, parts: Parts, core: Parts | None = None,
         "docProps/core.xml": _core(core or {}),
     }
     if parts:
-        written[_relations_of(main_name)] = _relations({kind: f"{kind}.xml" for kind in parts})
-    written |= {f"{folder}/{kind}.xml": content for kind, content in parts.items()}
+        written[_relations_of(main_name)] = _relations({kind: _file(kind) for kind in parts})
+    written |= {f"{folder}/{_file(kind)}": content for kind, content in parts.items()}
     return zipped(written | dict(members or {}))
+
+
+def _file(kind: str) -> str:
+    return kind if "." in kind else f"{kind}.xml"
 
 
 def _writer(buffer: io.BytesIO) -> zipfile.ZipFile:

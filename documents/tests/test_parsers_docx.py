@@ -310,6 +310,30 @@ CHART = (
 )
 
 
+def test_pages_that_word_would_convert_are_read_with_their_headings() -> None:
+    archive = (
+        "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=x\n\n--x\n"
+        "Content-Type: text/html; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\n\n"
+        "<h2>Archive</h2><p>caf=C3=A9</p>\n--x--\n"
+    )
+    parts = {
+        "page.html": "<h1>Page</h1><p>Words</p>",
+        "page.mht": archive,
+        "page.txt": "Plain",
+        "page.rtf": "{\\rtf1 nothing}",
+    }
+    chunks = "".join(f'<w:altChunk r:id="{name}"/>' for name in (*parts, "missing"))
+    document = read("Before", body=chunks + paragraph("After"), parts=parts)
+    assert document.text == ("Before\n\n# Page\n\nWords\n\n## Archive\n\ncafé\n\nPlain\n\nAfter\n")
+    assert [heading.title for heading in document.headings] == ["Page", "Archive"]
+
+
+def test_a_heading_that_is_alone_on_its_level_is_the_title() -> None:
+    assert read("# Travel", "## Costs", "Text").title == "Travel"
+    assert read("# Travel", "Text", "# Costs").title == "A"
+    assert read("## Travel", "Text").title == "A"
+
+
 def test_heads_and_feet_of_pages_come_once_and_without_page_numbers() -> None:
     page = '<w:fldSimple w:instr=" PAGE ">' + run("3") + "</w:fldSimple>"
     footer = f"<w:ftr {NAMES}><w:p>{run('Page ')}{page}</w:p>{paragraph('SOP-12')}</w:ftr>"
