@@ -42,6 +42,21 @@ class DocumentFilter(PageParameters, WorkspaceParameters):
         help_text="How far the newest ingestion of the document is.",
     )
     media_type = serializers.CharField(required=False, max_length=100, help_text="`text/markdown`.")
+    versions = serializers.ChoiceField(
+        choices=["current", "all"],
+        default="current",
+        help_text="`all` lists superseded versions too, and such as are not loaded yet.",
+    )
+
+
+class DocumentDeletion(WorkspaceParameters):
+    """What goes with a document."""
+
+    versions = serializers.ChoiceField(
+        choices=["all", "this"],
+        default="all",
+        help_text="`this` deletes a single superseded version.",
+    )
 
 
 class ChunkFilter(PageParameters, WorkspaceParameters):
@@ -153,7 +168,14 @@ class _Target(StrictSerializer):
     policy = serializers.ChoiceField(
         choices=IngestionRun.Policy.choices,
         default=IngestionRun.Policy.SKIP_IF_UNCHANGED.value,
-        help_text="What to do with a key that is there already with the same content.",
+        help_text="What to do with a key that is there already. `skip_if_unchanged` replaces a text"
+        " that is not the same, `overwrite` any; `new_version` keeps the one before as a version"
+        " that is read and not searched.",
+    )
+    store_once = serializers.BooleanField(
+        default=False,
+        help_text="A document with the bytes of another one of the collection becomes a link to it:"
+        " nothing is embedded or found twice.",
     )
     metadata = MetadataField(
         required=False, help_text="JSON object of your own, found again with every hit."

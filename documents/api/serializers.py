@@ -84,6 +84,12 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
     collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
     source_url = serializers.CharField(source="url", help_text="Where it came from on the web.")
     metadata = serializers.DictField()
+    duplicate_of = serializers.PrimaryKeyRelatedField[Document](
+        read_only=True,
+        allow_null=True,
+        help_text="The first document of the collection with the same bytes. Without chunks of its"
+        " own, it is stored there only.",
+    )
     error = FailureSerializer(
         help_text="Why its newest ingestion failed. Text of an earlier one stays searchable."
     )
@@ -104,6 +110,8 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
             "size",
             "source_sha256",
             "version",
+            "is_current",
+            "duplicate_of",
             "status",
             "error",
             "is_searchable",

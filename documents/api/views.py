@@ -102,17 +102,24 @@ class DocumentViewSet(CollectionFiltered):
     serializer_class = DocumentSerializer
     lookup_value_converter = "int"
     parser_classes = [JSONParser, MultiPartParser]
-    action_parameters = {"list": inputs.DocumentFilter, "chunks": inputs.ChunkFilter}
+    action_parameters = {
+        "list": inputs.DocumentFilter,
+        "destroy": inputs.DocumentDeletion,
+        "chunks": inputs.ChunkFilter,
+    }
 
     def get_queryset(self) -> QuerySet[Document]:
+        """Of any version: a superseded one is read by its id."""
         return self.in_workspace(reads.documents(self.request.user))
 
     @extend_schema(
         summary="List documents, newest first",
-        description="`collection` together with `key` finds one document by your own id.",
+        description="`collection` together with `key` finds one document by your own id, and with"
+        " `versions=all` all versions of it.",
     )
     def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.narrowed(self.get_queryset()))
+        rows = self.narrowed(self.get_queryset())
+        return self.page(rows if self.parameters["versions"] == "all" else rows.current())
 
     @extend_schema(
         summary="Bring documents",
@@ -149,6 +156,7 @@ class DocumentViewSet(CollectionFiltered):
             ],
             user=self.request.user,
             policy=values["policy"],
+            store_once=values["store_once"],
         )
 
     @extend_schema(summary="Read a document")
@@ -157,12 +165,16 @@ class DocumentViewSet(CollectionFiltered):
 
     @extend_schema(
         summary="Delete a document",
-        description="Afterwards no table and no stored file holds its text.",
+        description="With all its versions: afterwards no table and no stored file holds its text."
+        " With `versions=this` only this one, if it is superseded.",
     )
     def destroy(self, *args: Any, **kwargs: Any) -> Response:
         document = self.get_object()
         self.require_editor(document.workspace)
-        services.delete_document(document=document)
+        if self.parameters["versions"] == "this":
+            services.delete_version(document=document)
+        else:
+            services.delete_document(document=document)
         return Response(status=204)
 
     @extend_schema(

@@ -252,6 +252,30 @@ def test_the_admins_log_does_not_keep_the_name(
     assert places_with_words(media_root) == set()
 
 
+def test_an_answer_that_is_kept_for_the_same_request_forgets_the_name(
+    collection: Collection, media_root: Path, committed: Any, client: Any
+) -> None:
+    client.force_login(MembershipFactory(workspace=collection.workspace).user)
+    body = {"collection": collection.slug, "key": "quokkasname", "text": "Some zanzibarite."}
+
+    def send() -> Any:
+        return client.post(
+            "/api/v1/documents/",
+            body,
+            content_type="application/json",
+            headers={"Idempotency-Key": "one"},
+        )
+
+    first = send()
+    assert "accounts_idempotencyrecord" in places_with_words(media_root)
+    committed(services.delete_document, document=Document.objects.get())
+    assert places_with_words(media_root) == set()
+    again = send()
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert again.json() == {**first.json(), "source": "deleted document"}
+    assert not Document.objects.exists()
+
+
 def test_the_api_deletes_all_versions_or_one(
     collection: Collection, media_root: Path, committed: Any, client: Any
 ) -> None:
