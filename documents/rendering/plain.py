@@ -8,7 +8,8 @@ from django.utils.safestring import mark_safe
 
 from documents.rendering.result import RenderedDocument
 
-_BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
+#: The indentation behind them is the next paragraph's: in source code it has a meaning.
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 
 
 def render_plain(

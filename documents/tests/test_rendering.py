@@ -97,6 +97,11 @@ def test_whatever_markdown_becomes_is_on_the_list(text: str) -> None:
         assert set(element.attrib) <= HARMLESS
 
 
+def test_source_code_keeps_its_indentation_behind_blank_lines() -> None:
+    html = plain("class A:\n    a = 1\n\n    \n    b = 2\n").html
+    assert html == "<p>class A:\n    a = 1</p>\n<p>    b = 2\n</p>"
+
+
 def test_an_image_is_its_description() -> None:
     assert ">a chart of sales<" in markdown("![a chart of *sales*](https://x.example/y.png)").html
 
