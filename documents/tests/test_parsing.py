@@ -1,5 +1,6 @@
 """A file is parsed in a process of its own: it gives a document or a named failure, and no more."""
 
+import datetime
 import logging
 import os
 import signal
@@ -26,6 +27,7 @@ from documents.parsers import (
 from documents.parsing import ParserLimits, ParserProcess, Request, parse_apart, parse_many
 from documents.parsing.protocol import decoded, document_fields, document_of, encoded
 from documents.tests.factories_files import chunk_json, pdf
+from documents.tests.factories_office import docx, pptx, table, xlsx
 from ragsite.testing import wait_until
 
 LIMITS = ParserLimits(seconds=20.0)
@@ -334,6 +336,15 @@ _WHOLE = {
     b"<table><tr><td>1</table><p>Some text.</main></body></html>",
     "a.pdf": pdf(["One", "line"], ["Two"], outline=[("Two", 1)], metadata={"Title": "T"}),
     "a_chunk_001.json": chunk_json(),
+    "a.docx": docx("# Title", "Text", body=table(["a", "b"], ["1", "2"])),
+    "a.pptx": pptx(["Title", "One", "Two"], notes={1: "A note"}),
+    "a.xlsx": xlsx({"S": [["name", "date"], ["x", datetime.date(2026, 1, 2)], [1.5, None]]}),
+    "a.csv": b'name,number\none,1\n"two, or more",2\n' * 5,
+    "a.rst": b"Title\n=====\n\n.. note:: A note\n\n+---+---+\n| a | b |\n+---+---+\n\n* item\n",
+    "a.json": b'{"title": "T", "items": [{"text": "One", "n": 1.5}, {"text": null}]}',
+    "a.jsonl": b'{"text": "One"}\n{"text": "Two"}\n',
+    "a.py": b'class A:\n    """Text."""\n\n    def b(self):\n        return {"a": [1]}\n',
+    "a.sql": b"CREATE TABLE a (b int PRIMARY KEY, c text NOT NULL); -- note\nSELECT 1;",
 }
 _QUICK = ParserLimits(seconds=5.0)
 
@@ -344,7 +355,7 @@ def _outcome(request: Request) -> ParsedDocument | ParseError:
 
 @pytest.mark.parametrize("name", sorted(_WHOLE))
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_whatever_the_bytes_are_there_is_a_document_or_a_named_failure(
