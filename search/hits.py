@@ -110,6 +110,7 @@ def _hit(
         source=document.source,
         url=document.url,
         media_type=chunk.media_type,
+        rendering=document.rendering,
         language=document.language,
         collection_id=chunk.collection_id,
         collection_slug=collection.slug,

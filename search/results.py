@@ -92,6 +92,7 @@ class Hit:
     source: str
     url: str
     media_type: str
+    rendering: str
     language: str
     collection_id: int
     collection_slug: str

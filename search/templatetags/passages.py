@@ -10,9 +10,6 @@ from search.results import Snippet
 
 register = template.Library()
 
-#: Types whose text is Markdown: the file's own, or what a parser wrote.
-MARKDOWN = ("text/markdown", "text/html")
-
 #: Marks that a reader of one line does not need: link targets, rules and cells of tables, code
 #: and emphasis, headings. Each is found without what a highlight may have cut off.
 _MARKS = re.compile(
@@ -22,9 +19,9 @@ _MARKS = re.compile(
 
 
 @register.filter
-def marked(snippet: Snippet, media_type: str = "") -> SafeString:
+def marked(snippet: Snippet, rendering: str = "plain") -> SafeString:
     """The snippet's text, escaped, its highlights in `<mark>`, an ellipsis where text is cut."""
-    shown = _without_marks if media_type in MARKDOWN else str
+    shown = _without_marks if rendering == "markdown" else str
     parts: list[str] = ["… "] if snippet.cut_before else []
     at = 0
     for start, end in snippet.highlights:

@@ -6,9 +6,9 @@ from search.results import Snippet
 from search.templatetags.passages import marked
 
 
-def show(text: str, *words: str, media_type: str = "text/plain") -> str:
+def show(text: str, *words: str, rendering: str = "plain") -> str:
     spans = tuple((text.index(word), text.index(word) + len(word)) for word in words)
-    return marked(Snippet(text, 0, spans), media_type)
+    return marked(Snippet(text, 0, spans), rendering)
 
 
 def test_everything_is_escaped_and_highlights_are_marked() -> None:
@@ -27,14 +27,14 @@ def test_everything_is_escaped_and_highlights_are_marked() -> None:
     ],
 )
 def test_markdown_reads_as_a_sentence(text: str, shown: str) -> None:
-    assert show(text, "workers", media_type="text/markdown") == shown
+    assert show(text, "workers", rendering="markdown") == shown
 
 
 def test_plain_text_is_left_alone() -> None:
-    assert show("a[1] = `x` | y", media_type="text/plain") == "a[1] = `x` | y"
+    assert show("a[1] = `x` | y", rendering="plain") == "a[1] = `x` | y"
 
 
 def test_a_table_reads_as_cells() -> None:
     text = "| option | workers |\n|---|---|\n| a | b |"
-    assert "---" not in show(text, "workers", media_type="text/markdown")
-    assert "option  · " in show(text, "workers", media_type="text/markdown")
+    assert "---" not in show(text, "workers", rendering="markdown")
+    assert "option  · " in show(text, "workers", rendering="markdown")
