@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.decorators import action
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
@@ -20,6 +20,7 @@ from documents.api.serializers import (
     DocumentSerializer,
     RunSerializer,
 )
+from documents.api.server_files import DirectoryInput, SyncActions, UrlInput, ingest_named
 from documents.models import Collection, Document, IngestionRun
 
 
@@ -43,7 +44,7 @@ class CollectionFiltered(WorkspaceViewSet):
 
 
 @extend_schema(tags=["collections"])
-class CollectionViewSet(WorkspaceViewSet):
+class CollectionViewSet(SyncActions):
     """Documents that are cut, embedded and searched alike."""
 
     serializer_class = CollectionSerializer
@@ -124,10 +125,18 @@ class DocumentViewSet(CollectionFiltered):
     @extend_schema(
         summary="Bring documents",
         description=(
-            "As text in JSON, or as files in a form. They are queued: the answer is the run"
+            "As text in JSON, as files in a form, or by naming a page of the web or a directory of"
+            " the server, where the operator allows these. They are queued: the answer is the run"
             " to watch, and each file succeeds or fails alone."
         ),
-        request={"application/json": inputs.TextInput, "multipart/form-data": inputs.FilesInput},
+        request={
+            "application/json": PolymorphicProxySerializer(
+                component_name="NewDocument",
+                serializers=[inputs.TextInput, UrlInput, DirectoryInput],
+                resource_type_field_name=None,
+            ),
+            "multipart/form-data": inputs.FilesInput,
+        },
         responses={202: RunSerializer},
         examples=[examples.TEXT, examples.FILES, examples.ACCEPTED],
     )
@@ -135,7 +144,7 @@ class DocumentViewSet(CollectionFiltered):
     def create(self, *args: Any, **kwargs: Any) -> Response:
         self.require_editor(self.workspace)
         is_form = str(self.request.content_type).startswith("multipart/")
-        run = self._ingest_files() if is_form else self._ingest_text()
+        run = self._ingest_files() if is_form else ingest_named(self) or self._ingest_text()
         answer = RunSerializer(run, context=self.get_serializer_context()).data
         return Response(answer, status=202, headers={"Location": answer["url"]})
 

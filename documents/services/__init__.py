@@ -45,6 +45,7 @@ from documents.services.reindexing import (
     reindex_document,
 )
 from documents.services.runs import Retry, cancel_run, in_words, retry_failed, retryable
+from documents.services.server_files import ingest_server_directory, sync_server_directory
 from documents.services.spaces import (
     SpaceReport,
     add_space,
@@ -105,6 +106,7 @@ __all__ = [
     "import_collection",
     "in_words",
     "ingest_inline",
+    "ingest_server_directory",
     "ingest_sources",
     "ingest_text",
     "ingest_uploads",
@@ -123,6 +125,7 @@ __all__ = [
     "space_reports",
     "store_items",
     "sync_directory",
+    "sync_server_directory",
     "update_collection",
     "web_sources",
 ]
