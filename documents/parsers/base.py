@@ -44,6 +44,8 @@ class Limits:
     #: Of a ZIP, which Office files are: what it may hold, and how much that may be unpacked.
     max_members: int = 20_000
     max_unpacked_bytes: int = 500 * 1024 * 1024
+    #: Of a part that is held whole: a tree takes up to ten times the memory of its text.
+    max_part_bytes: int = 64 * 1024 * 1024
     #: How many times its packed size a large member may have. Deflate reaches 1,032; sheets of
     #: equal rows about 100.
     max_unpacked_ratio: int = 250

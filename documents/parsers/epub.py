@@ -110,7 +110,7 @@ def _chapter(archive: ZipArchive, part: str) -> ParsedDocument | None:
     if part not in archive:
         return None
     try:
-        return HtmlParser(whole=True).parse(archive.open(part).read(), name=part)
+        return HtmlParser(whole=True).parse(archive.open_whole(part).read(), name=part)
     except ParseError as error:
         if error.code in {"no_text", "empty"}:
             return None

@@ -5,7 +5,7 @@ from documents.parsers.html_text import clean
 from documents.parsers.odf_text import OFFICE, TABLE, TEXT, rows_of
 from documents.parsers.office_tables import cell_text
 from documents.parsers.office_xml import Element, integer, local_name
-from documents.parsers.xlsx_cells import Sheet
+from documents.parsers.xlsx_cells import MAX_CELLS, Sheet
 from documents.parsers.xlsx_numbers import general
 
 _CELLS = frozenset({"table-cell", "covered-table-cell"})
@@ -16,20 +16,21 @@ _MAX_REPEATS = 1000
 def read_sheet(table: Element, limits: Limits) -> Sheet:
     """The filled rows of a table. Raises ParseError beyond `limits.max_characters`."""
     sheet = Sheet()
-    number = characters = 0
+    number = characters = filled = 0
     for row in rows_of(table):
         cells = _cells(row, number + 1, sheet)
         repeats = max(1, integer(row.get(f"{TABLE}number-rows-repeated"), 1))
-        if cells:
-            for at in range(1, min(repeats, _MAX_REPEATS) + 1):
-                sheet.rows.append((number + at, dict(cells)))
-                characters += sum(map(len, cells.values()))
+        for at in range(1, min(repeats, _MAX_REPEATS) + 1 if cells else 0):
+            sheet.rows.append((number + at, dict(cells)))
+            filled += len(cells)
+            characters += sum(map(len, cells.values()))
+            if characters > limits.max_characters or filled > MAX_CELLS:
+                raise ParseError(
+                    "too_large",
+                    f"A sheet has more than {MAX_CELLS:,} filled cells or "
+                    f"{limits.max_characters:,} characters. Split it.",
+                )
         number += repeats
-        if characters > limits.max_characters:
-            raise ParseError(
-                "too_large",
-                f"A sheet has more than {limits.max_characters:,} characters. Split it.",
-            )
     return sheet
 
 

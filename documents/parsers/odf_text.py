@@ -22,7 +22,7 @@ _SKIPPED = frozenset(
     }
 )  # fmt: skip
 _DEEPEST_HEADING = 6
-_MAX_COLUMNS = 1024
+_MAX_COLUMNS = 64
 _MAX_SPACES = 100
 
 

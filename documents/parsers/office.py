@@ -55,6 +55,7 @@ class Package:
 
     def __init__(self, archive: ZipArchive) -> None:
         self._archive = archive
+        self._relations: dict[str, dict[str, Relation]] = {}
 
     def __contains__(self, part: str) -> bool:
         return part in self._archive
@@ -79,7 +80,7 @@ class Package:
 
     def read(self, part: str) -> bytes:
         """The bytes of a part that is no XML; none if it is not there."""
-        return self._archive.open(part).read() if part in self._archive else b""
+        return self._archive.open_whole(part).read() if part in self._archive else b""
 
     def stream(self, part: str, *wanted: tuple[str, str]) -> Iterator[Element]:
         """Elements of a part that may be large, by the tags of their parent and their own."""
@@ -87,6 +88,11 @@ class Package:
 
     def related(self, part: str) -> dict[str, Relation]:
         """What `part` refers to, by id; what lies outside of the file is left out."""
+        if part not in self._relations:
+            self._relations[part] = self._read_relations(part)
+        return self._relations[part]
+
+    def _read_relations(self, part: str) -> dict[str, Relation]:
         folder, name = posixpath.split(part)
         root = self.optional_xml(posixpath.join(folder, "_rels", f"{name}.rels"))
         relations = {}

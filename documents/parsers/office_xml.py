@@ -13,8 +13,6 @@ Element = etree._Element
 
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/(main|relationships|chart|diagram)\b")
 _TRANSITIONAL = rb"http://schemas.openxmlformats.org/\1/2006/\2"
-#: A tree takes up to ten times the memory of its text.
-_MAX_TREE = 64 * 1024 * 1024
 _DOCTYPE = b"<!DOCTYPE"
 _OPTIONS: dict[str, Any] = {
     "resolve_entities": False,
@@ -37,10 +35,9 @@ MC = f"{{{_OFFICE}markup-compatibility/2006}}"
 
 def read_xml(archive: ZipArchive, part: str) -> Element:
     """The root of a part, which must be there and small enough to be held whole."""
-    if archive.size(part) > _MAX_TREE:
-        raise ParseError("too_large", f"Its part {part} has more than 64 MB. Split the file.")
+    source = _plain(archive.open_whole(part))
     try:
-        return etree.parse(_plain(archive.open(part)), etree.XMLParser(**_OPTIONS)).getroot()
+        return etree.parse(source, etree.XMLParser(**_OPTIONS)).getroot()
     except etree.LxmlError as error:
         raise _no_xml(part, error) from error
 

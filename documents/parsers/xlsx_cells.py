@@ -27,7 +27,7 @@ _DIGITS = "0123456789"
 _VALUE, _INLINE, _FORMULA = f"{S}v", f"{S}is", f"{S}f"
 _ROWS_AND_MERGED = ((f"{S}sheetData", f"{S}row"), (f"{S}mergeCells", f"{S}mergeCell"))
 #: Filled cells take about 100 bytes each until their sheet is written.
-_MAX_CELLS = 5_000_000
+MAX_CELLS = 5_000_000
 _MAX_MERGED = 20_000
 
 
@@ -72,10 +72,10 @@ class CellReader:
                 cells[node.index(cell) if column is None else column] = text
                 self._characters += len(text)
         self._cells += len(cells)
-        if self._cells > _MAX_CELLS or self._characters > self._limits.max_characters:
+        if self._cells > MAX_CELLS or self._characters > self._limits.max_characters:
             raise ParseError(
                 "too_large",
-                f"The workbook has more than {_MAX_CELLS:,} filled cells or "
+                f"The workbook has more than {MAX_CELLS:,} filled cells or "
                 f"{self._limits.max_characters:,} characters. Split it, or load it as a database.",
             )
         return cells

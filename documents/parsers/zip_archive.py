@@ -56,11 +56,6 @@ class ZipArchive:
     def __contains__(self, name: str) -> bool:
         return name in self._members
 
-    def size(self, name: str) -> int:
-        """Bytes that the member unpacks to, at most; 0 if there is none."""
-        info = self._members.get(name)
-        return info.file_size if info else 0
-
     def open(self, name: str) -> "BoundedReader":
         """The member as a stream. Raises ParseError if there is none."""
         info = self._members.get(name)
@@ -82,6 +77,15 @@ class ZipArchive:
             return BoundedReader(self._zip.open(info), self)
         except ValueError as error:  # an offset before the file's beginning
             raise broken_zip(error) from error
+
+    def open_whole(self, name: str) -> "BoundedReader":
+        """A member that will be held whole, with a tree made of it."""
+        info, most = self._members.get(name), self._limits.max_part_bytes
+        if info and info.file_size > most:
+            raise ParseError(
+                "too_large", f"Its part {name} has more than {most:,} bytes. Split the file."
+            )
+        return self.open(name)
 
     def spend(self, size: int) -> None:
         """Count what was unpacked; ParseError when it is more than allowed."""

@@ -3,6 +3,8 @@
 import pytest
 
 from documents.parsers import Heading, Page, ParseError, parse
+from documents.parsers.base import Limits
+from documents.parsers.odf import OdfParser
 from documents.tests.factories_office import changed, odf
 
 FRAME = "<draw:frame{}><draw:text-box><text:p>{}</text:p></draw:text-box></draw:frame>"
@@ -63,6 +65,16 @@ def test_a_spreadsheet_declares_a_million_rows_and_costs_what_is_there() -> None
     document = parse(odf("spreadsheet", body), name="a.ods")
     row = "| 2024-03-01 | 1234.5 |\n"
     assert document.text == f"# Sales\n\n| Month | Sum |\n| - | - |\n{row}{row}"
+
+
+def test_filled_cells_that_are_repeated_without_end_are_refused() -> None:
+    repeated = 'table:number-columns-repeated="1000"'
+    cell = f"<table:table-cell {repeated}><text:p>x</text:p></table:table-cell>"
+    row = f'<table:table-row table:number-rows-repeated="1000">{cell}</table:table-row>'
+    data = odf("spreadsheet", f'<table:table table:name="S">{row * 1000}</table:table>')
+    with pytest.raises(ParseError, match="10,000 characters") as caught:
+        OdfParser().parse(data, name="a.ods", limits=Limits(max_characters=10_000))
+    assert caught.value.code == "too_large"
 
 
 def test_a_presentation_has_a_page_for_each_slide() -> None:

@@ -137,6 +137,14 @@ def test_what_unpacks_to_more_than_allowed_in_sum_is_refused() -> None:
     assert parse(data, name="a.docx").text == "# Title\n\nText of a document.\n"
 
 
+def test_a_part_that_is_held_whole_may_be_so_large_and_one_that_is_streamed_larger() -> None:
+    data = docx(*(f"Paragraph {number}" for number in range(200)))
+    document = DocxParser().parse(data, name="a", limits=Limits(max_part_bytes=5_000))
+    assert "Paragraph 199" in document.text
+    error = refusal(data, limits=Limits(max_part_bytes=500))
+    assert (error.code, "500 bytes" in error.message) == ("too_large", True)
+
+
 def test_a_bomb_inside_of_a_bomb_is_never_opened() -> None:
     inner = changed(DOCX, {"zeros": b"\0" * 20 * MEBIBYTE})
     data = changed(DOCX, {"word/embeddings/inner.docx": inner})

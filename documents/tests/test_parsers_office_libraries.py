@@ -137,7 +137,7 @@ def test_a_workbook_of_xlsxwriter_with_shared_strings_a_chart_and_a_text_box() -
     assert "a remark" not in text
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(blocks=st.lists(st.tuples(st.integers(0, 4), TEXT), min_size=1, max_size=6), cell=TEXT)
 def test_no_word_of_a_word_file_is_lost(blocks: list[tuple[int, str]], cell: str) -> None:
     source = Document()
@@ -160,7 +160,7 @@ def test_no_word_of_a_word_file_is_lost(blocks: list[tuple[int, str]], cell: str
     assert [heading.title for heading in document.headings] == titled
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(rows=st.lists(st.lists(TEXT, min_size=2, max_size=4), min_size=2, max_size=6))
 def test_no_cell_of_a_workbook_is_lost(rows: list[list[str]]) -> None:
     buffer = io.BytesIO()
