@@ -3,7 +3,8 @@
 import pytest
 
 from documents.parsers import Heading, ParseError, parse
-from documents.tests.factories_office import changed, epub
+from documents.tests.factories_books import epub
+from documents.tests.factories_office import changed
 
 
 def test_chapters_are_read_in_order_with_exact_headings() -> None:

@@ -5,7 +5,8 @@ import pytest
 from documents.parsers import Heading, Page, ParseError, parse
 from documents.parsers.base import Limits
 from documents.parsers.odf import OdfParser
-from documents.tests.factories_office import changed, odf
+from documents.tests.factories_books import odf
+from documents.tests.factories_office import changed
 
 FRAME = "<draw:frame{}><draw:text-box><text:p>{}</text:p></draw:text-box></draw:frame>"
 
