@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
+from common.deadlocks import despite_deadlocks
 from documents.ingestion import runs, stages, statistics
 from documents.ingestion.media import delete_files
 from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
@@ -41,7 +42,7 @@ def request(run_id: int) -> bool:
 def carry_out(run_id: int) -> None:
     """Undo what waits, and end the run. Twice at once, or after a crash, is as good as once."""
     run = IngestionRun.objects.get(id=run_id)
-    while _undo_some(run):
+    while despite_deadlocks(lambda: _undo_some(run)):
         pass
     with transaction.atomic():
         runs.settle(IngestionItem.objects.filter(run=run), state=State.CANCELLED)

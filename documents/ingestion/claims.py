@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from documents.ingestion.heartbeat import heartbeat
@@ -52,7 +52,21 @@ def claim(document_ids: Ids[int], *, token: UUID | None = None) -> tuple[UUID, l
 
 def release(token: UUID) -> None:
     """Let go of everything that is still held."""
-    Document.objects.filter(claimed_by=token).update(claimed_by=None, claimed_until=None)
+    with transaction.atomic():
+        ids = list(_held(token).select_for_update().order_by("id").values_list("id", flat=True))
+        Document.objects.filter(id__in=ids).update(claimed_by=None, claimed_until=None)
+
+
+@transaction.atomic
+def renew(token: UUID) -> None:
+    """Hold it for another lease. A row that somebody has locked is being loaded, or taken away."""
+    free = _held(token).select_for_update(skip_locked=True)
+    ids = list(free.order_by("id").values_list("id", flat=True))
+    Document.objects.filter(id__in=ids).update(claimed_until=lease_end())
+
+
+def _held(token: UUID) -> QuerySet[Document]:
+    return Document.objects.filter(claimed_by=token)
 
 
 @contextmanager
@@ -61,9 +75,8 @@ def kept(token: UUID) -> Iterator[None]:
 
     One page of a PDF or one batch of a model may take longer than a lease.
     """
-    held = Document.objects.filter(claimed_by=token)
     try:
-        with heartbeat(lambda: held.update(claimed_until=lease_end())):
+        with heartbeat(lambda: renew(token)):
             yield
     finally:
         release(token)

@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import transaction
 
+from common.deadlocks import despite_deadlocks
 from documents.ingestion import claims, linking, runs, stages, versions
 from documents.ingestion.ahead import ahead
 from documents.ingestion.batches import Entry, batches, segments
@@ -185,8 +187,11 @@ class InlineIngestion:
         if group:
             yield from stages.grouped(self._register(group, token))
 
-    @transaction.atomic
     def _register(self, ready: Sequence[_Ready], token: UUID) -> list[Job]:
+        return despite_deadlocks(partial(self._register_once, ready, token))
+
+    @transaction.atomic
+    def _register_once(self, ready: Sequence[_Ready], token: UUID) -> list[Job]:
         sources = [changed.source for changed, _ in ready]
         registered = register_documents(
             self.collection, sources, run=self.run, state=State.EMBEDDING

@@ -5,6 +5,7 @@ Each takes document ids, claims what still waits, and may be run twice or killed
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from time import perf_counter
 from typing import Any
@@ -13,6 +14,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
+from common.deadlocks import despite_deadlocks
 from documents.embedders import embedder_for
 from documents.ingestion import claims, runs, statistics, versions
 from documents.ingestion.ahead import ahead
@@ -253,7 +255,7 @@ def _load(group: _Group, embedded: _Embedded, *, token: UUID) -> None:
     run_ids = runs.open_runs([job.document.id for job in jobs])
     try:
         with watch("load"):
-            load(jobs, vectors, token=token)
+            despite_deadlocks(partial(load, jobs, vectors, token=token))
     except StaleVectors:
         for again in grouped([_as_of_now(job) for job in jobs]):
             _embed_and_load(again, token=token)

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts.services import require_editor
+from common.deadlocks import despite_deadlocks
 from common.errors import Conflict
 from documents.ingestion import cancelling
 from documents.ingestion.registering import WAITING
@@ -48,7 +49,6 @@ def cancel_run(*, run: IngestionRun, user: Any = None) -> IngestionRun:
     return run
 
 
-@transaction.atomic
 def retry_failed(*, run: IngestionRun, user: Any = None) -> Retry:
     """Queue the run's failed files again, as a run of their own; nothing is sent anew.
 
@@ -58,6 +58,11 @@ def retry_failed(*, run: IngestionRun, user: Any = None) -> Retry:
     """
     if user is not None:
         require_editor(user=user, workspace=run.workspace)
+    return despite_deadlocks(lambda: _retry_failed(run, user))
+
+
+@transaction.atomic
+def _retry_failed(run: IngestionRun, user: Any) -> Retry:
     documents = list(retryable(run).select_for_update(of=("self",)).order_by("id"))
     left_out = tuple(_left_out(run))
     if not documents:
