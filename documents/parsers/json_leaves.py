@@ -136,7 +136,7 @@ class _Reader:
         token = _TOKEN.match(self._text, self._at)
         if token is None:
             following = self._peek()
-            self._token = self._at
+            self._token = self._at if following else len(self._text.rstrip())
             is_cut = not following or (following == '"' and self._text.find('"', self._at + 1) < 0)
             raise self._error(f"{wanted} is missing", code="truncated" if is_cut else "malformed")
         self._at = token.end()
