@@ -139,6 +139,7 @@ def test_samples_are_shown_only_when_asked_for(shop: Path) -> None:
         (["--dsn-env", "NOT_SET_ANYWHERE"], "NOT_SET_ANYWHERE is not set"),
         (["--ddl", "/no/such/file.sql"], "No such file"),
         (["--dsn", "sqlite:///x.db", "--samples", "1000"], "0 to 20"),
+        (["--ddl", "x.sql", "--samples", "3"], "hold no values"),
     ],
 )
 def test_what_cannot_be_done_ends_with_2_and_the_cure(arguments: list[str], message: str) -> None:

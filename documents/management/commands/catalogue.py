@@ -133,6 +133,8 @@ def _read(options: dict[str, Any]) -> tuple[str, Sequence[Table | UnreadTable]]:
     """What the database is called, and its tables. Raises CatalogueError."""
     schema = options["schema"]
     if options["ddl"]:
+        if options["samples"]:
+            raise CatalogueError("Scripts hold no values: --samples needs --dsn or --dsn-env.")
         return _read_scripts(options["ddl"], schema=schema, dialect=options["dialect"])
     if not 0 <= options["samples"] <= MAX_SAMPLES:
         raise CatalogueError(f"--samples may be 0 to {MAX_SAMPLES}.")
