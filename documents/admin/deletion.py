@@ -39,7 +39,7 @@ class ServiceDeletion(ModelAdmin):
         """By number: a name in the log would outlive what was deleted."""
         return LogEntry.objects.bulk_create(
             LogEntry(
-                user_id=request.user.pk,
+                user_id=int(request.user.pk or 0),
                 content_type=ContentType.objects.get_for_model(row),
                 object_id=row.pk,
                 object_repr=f"{self.opts.verbose_name} {row.pk}",

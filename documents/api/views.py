@@ -120,7 +120,8 @@ class DocumentViewSet(CollectionFiltered):
     )
     def list(self, *args: Any, **kwargs: Any) -> Response:
         rows = self.narrowed(self.get_queryset())
-        return self.page(rows if self.parameters["versions"] == "all" else rows.current())
+        is_all = self.parameters["versions"] == "all"
+        return self.page(rows if is_all else rows.filter(is_current=True))
 
     @extend_schema(
         summary="Bring documents",

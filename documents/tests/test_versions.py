@@ -1,6 +1,8 @@
 """A changed document becomes a new version: readers see the old or the new, and the old stays."""
 
 from collections.abc import Iterator
+from random import Random
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
@@ -25,6 +27,7 @@ from inference.backends.hashing import HashingEmbedder
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
 NEW_VERSION = IngestionRun.Policy.NEW_VERSION
+VOCABULARY = [first + second for first in ascii_lowercase for second in ascii_lowercase]
 PARAGRAPHS = [f"Paragraph {n} speaks of topic{n} at some length. " * 25 for n in range(12)]
 
 
@@ -283,3 +286,37 @@ def test_sources_of_one_run_may_bring_a_key_twice(collection: Collection) -> Non
     assert (run.state, run.ready) == ("succeeded", 3)
     assert [version for version, _, _ in shape(collection)] == [1, 2, 3]
     assert current_texts(collection) == {"Text number 2."}
+
+
+@pytest.mark.parametrize("policy", ["skip_if_unchanged", "new_version"])
+def test_of_a_long_document_only_touched_chunks_are_embedded(
+    collection: Collection, policy: str
+) -> None:
+    """About 300 chunks; a neighbour shares its overlap with what changed."""
+    random = Random(1)
+    paragraphs = [" ".join(_sentence(random) for _ in range(5)) for _ in range(680)]
+    ingest(collection, "\n\n".join(paragraphs))
+    before = chunk_ids(collection)
+    assert len(before) > 250
+    middle = [
+        *paragraphs[:300],
+        paragraphs[300].replace(".", ", as we know.", 1),
+        *paragraphs[301:],
+    ]
+    run = ingest(collection, "\n\n".join(middle), policy=policy)
+    after = chunk_ids(collection)
+    assert 1 <= run.embedded <= 3
+    assert len(after.keys() - before.keys()) == run.embedded
+    if policy == "skip_if_unchanged":
+        assert all(after[digest] == before[digest] for digest in after.keys() & before.keys())
+    beginning = ["A sentence that was not there before.", *middle]
+    assert 1 <= ingest(collection, "\n\n".join(beginning), policy=policy).embedded <= 10
+
+
+def _sentence(random: Random) -> str:
+    return " ".join(random.choices(VOCABULARY, k=14)).capitalize() + "."
+
+
+def chunk_ids(collection: Collection) -> dict[str, int]:
+    chunks = Chunk.objects.filter(collection=collection, is_current=True)
+    return dict(chunks.values_list("content_sha256", "id"))

@@ -46,7 +46,7 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "passage_gone": bool(asked) and passage is None,
         "part": part,
         "versions": _versions(request, document),
-        "original": _visible(request).filter(pk=document.duplicate_of_id).first(),
+        "original": _original(request, document),
         "back_url": f"{reverse('search')}?{search}" if request.GET.get("q") else "",
         "query_string": search,
     }
@@ -93,10 +93,17 @@ def _visible(request: HttpRequest) -> DocumentQuerySet[Document]:
     return Document.objects.visible_to(request.user)
 
 
+def _original(request: HttpRequest, document: Document) -> Document | None:
+    """The first document with the same bytes, if the user may see it."""
+    first = document.duplicate_of_id
+    return None if first is None else _visible(request).filter(pk=first).first()
+
+
 def _versions(request: HttpRequest, document: Document) -> list[Document]:
     """Those of it that were ever loaded, oldest first; none where it has no other."""
-    rows = [row for row in document.versions.visible_to(request.user) if row.has_text]
-    return rows[::-1] if len(rows) > 1 else []
+    there = _visible(request).filter(collection=document.collection_id, key=document.key)
+    rows = [row for row in there.order_by("version") if row.has_text]
+    return rows if len(rows) > 1 else []
 
 
 def _part(parts: Sequence[Part], asked: str, passage: Chunk | None) -> Part:
