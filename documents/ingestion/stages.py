@@ -45,8 +45,8 @@ GROUP_CHUNKS = 512
 #: A document is loaded in one transaction, and its vectors are in memory together.
 MAX_VECTOR_BYTES = 256 * 1024 * 1024
 VECTOR_ITEM_BYTES = 4
-#: Groups that the model may be ahead of the loading.
-GROUPS_AHEAD = 2
+#: Chunks that the model may be ahead of the loading, unless one document has more.
+CHUNKS_AHEAD = 2 * GROUP_CHUNKS
 
 
 def recipe_of(collection: Collection) -> Recipe:
@@ -155,32 +155,32 @@ def embed_documents(document_ids: Sequence[int]) -> None:
     # Only what is staged: a document that was replaced belongs to the `ingest` queue again.
     waiting = StagedDocument.objects.filter(document_id__in=document_ids)
     token, documents = claims.claim(waiting.values_list("document_id", flat=True))
-    staged = StagedDocument.objects.in_bulk(
-        [document.id for document in documents], field_name="document_id"
-    )
-    jobs = [
-        Job(
-            document=document,
-            prepared=unpack(bytes(staged[document.id].payload)),
-            digest=recipe_of(document.collection).digest(document.declared),
-            source_sha256=document.source_sha256,
-        )
-        for document in documents
-        if document.id in staged and not _gave_up(document, token)
-    ]
     with claims.kept(token):
-        for _ in load_groups(grouped(jobs), token=token):
+        for _ in load_groups(grouped(_staged_jobs(documents, token)), token=token):
             pass
     _finish_runs(document_ids)
 
 
-def grouped(jobs: Sequence[Job]) -> Iterator[list[Job]]:
-    """Jobs of one space, about GROUP_CHUNKS chunks a group."""
+def _staged_jobs(documents: Sequence[Document], token: UUID) -> Iterator[Job]:
+    """One after the other: all of a message's together may be more than fits into memory."""
+    for document in sorted(documents, key=lambda document: document.collection.space_id):
+        staged = StagedDocument.objects.filter(document=document).first()
+        if staged is not None and not _gave_up(document, token):
+            yield Job(
+                document=document,
+                prepared=unpack(bytes(staged.payload)),
+                digest=recipe_of(document.collection).digest(document.declared),
+                source_sha256=document.source_sha256,
+            )
+
+
+def grouped(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    """Neighbours of one space, about GROUP_CHUNKS chunks a group."""
 
     def space_id(job: Job) -> int:
         return job.document.collection.space_id
 
-    for _, of_space in groupby(sorted(jobs, key=space_id), key=space_id):
+    for _, of_space in groupby(jobs, key=space_id):
         group: list[Job] = []
         size = 0
         for job in of_space:
@@ -215,9 +215,13 @@ def load_groups(groups: Iterable[Sequence[Job]], *, token: UUID) -> Iterator[Seq
     fails the document that it is for, not its neighbours. Raises InferenceError where the model
     does not work at all.
     """
-    for group, embedded in ahead(_embed, map(_group, groups), room=GROUPS_AHEAD):
+    for group, embedded in ahead(_embed, map(_group, groups), room=CHUNKS_AHEAD, size=_weight):
         _load(group, embedded, token=token)
         yield group.jobs
+
+
+def _weight(group: _Group) -> int:
+    return max(GROUP_CHUNKS, len(group.texts))
 
 
 def _embed_and_load(jobs: Sequence[Job], *, token: UUID) -> None:
