@@ -9,13 +9,16 @@ Entry = Source | BrokenSource
 BATCH_FILES = 256
 BATCH_BYTES = 16 * 1024 * 1024
 SEGMENT_FILES = 20_000
+#: A larger file goes alone: as text, chunks and vectors it takes many times its size.
+LARGE_FILE = 32 * 1024 * 1024
 
 
 def segments(sources: Iterable[Entry]) -> Iterator[Iterator[Entry]]:
-    """Runs of sources, in order, in which no key comes twice.
+    """Runs of sources, in order, in which no key comes twice and no large file has company.
 
     Each must be used up before the next is asked for. When one is done with before the next begins,
-    the later of two sources with one key replaces the earlier, as it would in two runs.
+    the later of two sources with one key replaces the earlier, as it would in two runs, and two
+    large files are never in memory together.
     """
     rest = iter(sources)
     following = next(rest, None)
@@ -25,14 +28,17 @@ def segments(sources: Iterable[Entry]) -> Iterator[Iterator[Entry]]:
         keys: set[str] = set()
         count = 0
         while following is not None and count < SEGMENT_FILES:
+            is_large = following.size > LARGE_FILE
             if isinstance(following, Source):
-                if following.key in keys:
+                if following.key in keys or (is_large and count):
                     return
                 keys.add(following.key)
             count += 1
             current, following = following, None
             yield current
             following = next(rest, None)
+            if is_large:
+                return
 
     while following is not None:
         yield segment()

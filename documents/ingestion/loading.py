@@ -105,9 +105,9 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     new = _take_over(_keep_unchanged(stored), held)
     if any(chunk.content_sha256 not in vectors for _, chunk in new):
         raise VectorsMissing
-    rows = [_row(job, chunk, vectors) for job, chunk in new]
-    if rows:
-        copy_rows("documents_chunk", COLUMNS, rows)
+    if new:
+        configuration_oids()  # asked for now: nothing can be asked while rows are being copied
+        copy_rows("documents_chunk", COLUMNS, (_row(job, chunk, vectors) for job, chunk in new))
     _note_languages(stored)
     _finish(mine, leaning)
     StagedDocument.objects.filter(document_id__in=held.ids).delete()

@@ -324,6 +324,8 @@ def finish_run(run_id: int) -> None:
     run = IngestionRun.objects.select_related("collection").get(id=run_id)
     watch = Stopwatch()
     with watch("index"):
+        if run.ready:
+            statistics.note_change(run.collection)
         statistics.refresh_after_run(run.collection)
         statistics.analyze_after_run(run.embedded)
     runs.add_timings([run_id], watch.seconds)

@@ -131,6 +131,14 @@ def forget(chunks: QuerySet[Any]) -> None:
         cursor.execute("DELETE FROM documents_lexemefrequency WHERE id = ANY(%s)", [none])
 
 
+def note_change(collection: Collection) -> None:
+    """Make sure that the next refresh counts. Called when what was loaded is committed: a count
+    that ran at the same time did not see it, and may have taken the sign of it away."""
+    Collection.objects.filter(id=collection.id, statistics_stale=False).update(
+        statistics_stale=True
+    )
+
+
 def refresh_after_run(collection: Collection) -> None:
     """Refresh a collection that changed, if that is cheap; beat does the others."""
     stale = Collection.objects.filter(id=collection.id, statistics_stale=True).exists()

@@ -70,7 +70,9 @@ def store_items(
     transaction.on_commit(lambda: delete_files(written.files))
     for run_id in written.run_ids:
         stages.finish_run(run_id)
-    statistics.refresh_after_batch(collection, written.chunks)
+    if written.chunks:
+        statistics.note_change(collection)
+        statistics.refresh_after_batch(collection, written.chunks)
     return Stored(written.changed, written.unchanged)
 
 

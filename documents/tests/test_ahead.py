@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from documents.ingestion.ahead import ahead
 from documents.ingestion.batches import batches, segments
-from documents.ingestion.sources import text_source
+from documents.ingestion.sources import Source, text_source
 
 
 def test_results_come_in_order_with_their_items() -> None:
@@ -75,15 +75,19 @@ def test_segments_keep_every_source_and_no_key_meets_itself(keys: list[str]) -> 
     parts = [list(segment) for segment in segments(sources)]
     assert [source for part in parts for source in part] == sources
     for part in parts:
-        assert len({source.key for source in part if hasattr(source, "key")}) == len(part) > 0
+        assert len({source.key for source in part if isinstance(source, Source)}) == len(part) > 0
+
+
+def test_a_large_file_has_a_segment_of_its_own() -> None:
+    sizes = [1, 100_000_000, 2, 3, 100_000_000, 100_000_000]
+    sources = [Source(str(number), "", size, bytes) for number, size in enumerate(sizes)]
+    parts = [[source.size for source in segment] for segment in segments(sources)]
+    assert parts == [[1], [100_000_000], [2, 3], [100_000_000], [100_000_000]]
 
 
 @given(sizes=st.lists(st.integers(0, 20_000_000), max_size=40))
 def test_batches_are_bounded_and_complete(sizes: list[int]) -> None:
-    numbered = [
-        text_source(str(number), "x").__class__(str(number), str(number), size, bytes)
-        for number, size in enumerate(sizes)
-    ]
+    numbered = [Source(str(number), "", size, bytes) for number, size in enumerate(sizes)]
     parts = list(batches(numbered))
     assert [source for part in parts for source in part] == numbered
     for part in parts:
