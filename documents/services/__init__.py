@@ -63,7 +63,7 @@ from documents.services.spaces import (
 )
 from documents.services.sync import Sync, sync_directory
 from documents.services.transfer import export_collection, import_collection
-from documents.services.web import ingest_urls, require_urls, web_sources
+from documents.services.web import ingest_urls, require_urls
 
 __all__ = [
     "MAX_BATCH",
@@ -127,5 +127,4 @@ __all__ = [
     "sync_directory",
     "sync_server_directory",
     "update_collection",
-    "web_sources",
 ]

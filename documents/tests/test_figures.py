@@ -8,6 +8,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
 
+from accounts.models import Workspace
 from documents import services
 from documents.ingestion.sources import text_source
 from documents.models import Collection, IngestionRun
@@ -93,7 +94,11 @@ def test_people_read_lines(collection: Collection) -> None:
     assert "media types   1 text/markdown, 1 text/plain\n" in out.getvalue()
 
 
-def test_an_unknown_collection_ends_with_2() -> None:
-    with pytest.raises(CommandError) as raised:
-        call_command("stats", "--collection", "nowhere")
-    assert raised.value.returncode == 2
+@pytest.mark.parametrize("command", ["stats", "validate", "export", "reindex"])
+def test_a_name_that_is_misspelt_ends_with_2_and_makes_nothing(command: str) -> None:
+    CollectionFactory(slug="notes", workspace__slug="mine")
+    for workspace, collection in (("mine", "nots"), ("mien", "notes")):
+        with pytest.raises(CommandError) as raised:
+            call_command(command, "--collection", collection, "--workspace", workspace)
+        assert raised.value.returncode == 2
+    assert not Workspace.objects.filter(slug="mien").exists()

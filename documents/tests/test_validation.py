@@ -100,7 +100,8 @@ def open_run(collection: Collection, **values: Any) -> IngestionRun:
 
 def stale(collection: Collection) -> None:
     Collection.objects.filter(pk=collection.pk).update(statistics_stale=True)
-    Document.objects.filter(collection=collection).update(indexed_at=LONG_AGO)
+    documents = Document.objects.filter(collection=collection)
+    documents.update(indexed_at=LONG_AGO, updated_at=LONG_AGO)
 
 
 def test_nothing_is_wrong_with_what_ingestion_makes(collection: Collection) -> None:

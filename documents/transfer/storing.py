@@ -16,6 +16,7 @@ from documents.ingestion.media import delete_files
 from documents.ingestion.preparing import RECIPE_VERSION, PreparedDocument
 from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import BrokenSource, Source
+from documents.ingestion.stopwatch import Stopwatch
 from documents.languages import configuration
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
 from documents.transfer.format import Header
@@ -48,6 +49,7 @@ class Importing:
         self.collection: Collection = run.collection
         self.header = header
         self.on_progress = on_progress
+        self._watch = Stopwatch()
 
     def put_in(self, entries: Iterable[ImportedDocument | Broken]) -> None:
         """All of them. Raises RunCancelled, and InferenceError where the model does not work."""
@@ -62,6 +64,8 @@ class Importing:
             for entry in changed:
                 if entry not in with_text:
                     self._store([entry])
+            runs.add_timings([self.run.pk], self._watch.seconds)
+            self._watch = Stopwatch()
             self.run.refresh_from_db()
             self.on_progress(self.run)
 
@@ -120,7 +124,8 @@ class Importing:
             self.collection.refresh_from_db()
             vectors = self._vectors(documents)
             try:
-                self._put(documents, vectors)
+                with self._watch("load"):
+                    self._put(documents, vectors)
             except StaleVectors:
                 continue
             return
@@ -142,7 +147,8 @@ class Importing:
                     texts[digest] = chunk.embedding_text
         wanted = {digest: text for digest, text in texts.items() if digest not in vectors}
         if wanted:
-            vectors |= embed_texts(wanted, embedder=embedder_for(self.collection.space))
+            with self._watch("embed"):
+                vectors |= embed_texts(wanted, embedder=embedder_for(self.collection.space))
         return vectors
 
     @transaction.atomic

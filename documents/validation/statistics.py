@@ -19,7 +19,7 @@ _LANGUAGES = """
     GROUP BY used.collection_id
 """
 
-#: Beat counts stale collections every ten minutes; while something is loaded it need not be done.
+#: Beat counts stale collections every ten minutes; while something changes it need not be done.
 _STALE = """
     SELECT k.id, true AS statistics_stale
     FROM documents_collection k
@@ -31,8 +31,10 @@ _STALE = """
       )
       AND NOT EXISTS (
         SELECT FROM documents_document d
-        WHERE d.collection_id = k.id AND d.indexed_at > now() - interval '20 minutes'
+        WHERE d.collection_id = k.id
+          AND greatest(d.updated_at, d.indexed_at) > now() - interval '20 minutes'
       )
+      AND EXISTS (SELECT FROM documents_chunk c WHERE c.collection_id = k.id)
 """
 
 #: A sample of each collection that is not to be counted anyway: 20 of its words by the index, and

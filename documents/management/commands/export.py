@@ -8,10 +8,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
+from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import RagsiteError
 from documents import services
+from documents.management.naming import collection_named
 from documents.progress import Bar
 from documents.transfer import Exported
 from documents.transfer.format import STANDARD, open_for_writing
@@ -44,8 +45,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            workspace = get_or_create_workspace(slug=options["workspace"])
-            collection = services.get_collection(workspace=workspace, slug=options["collection"])
+            collection = collection_named(
+                workspace=options["workspace"], slug=options["collection"]
+            )
             with Bar("documents", quiet=not sys.stderr.isatty()) as bar:
                 done = _written(
                     options["output"],

@@ -15,6 +15,7 @@ from common.checks import SETTINGS
 from common.errors import RagsiteError
 from documents import services
 from documents.ingestion.sources import SourceError, discover
+from documents.ingestion.web import web_sources
 from documents.management.interrupting import EXIT_CODE, CancelOnInterrupt
 from documents.models import IngestionItem, IngestionRun
 from documents.progress import Bar
@@ -101,9 +102,7 @@ class Command(BaseCommand):
         )
         arguments: dict[str, Any] = {
             "collection": collection,
-            "sources": chain(
-                discover(paths, glob=options["glob"]), services.web_sources(collection, urls)
-            ),
+            "sources": chain(discover(paths, glob=options["glob"]), web_sources(collection, urls)),
             "policy": _policy(options),
             "store_once": options["store_once"],
             "source": ", ".join(options["paths"]),

@@ -8,10 +8,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
+from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import NotFound, RagsiteError
 from documents import services
+from documents.management.naming import collection_named
 from documents.models import Document
 from documents.progress import Bar
 from documents.services import Reindexed
@@ -68,8 +69,7 @@ class Command(BaseCommand):
             if document is None:
                 raise NotFound(f"There is no document {options['document']}.")
             return services.reindex_document(document=document, embed=options["embed"], **common)
-        workspace = get_or_create_workspace(slug=options["workspace"])
-        collection = services.get_collection(workspace=workspace, slug=options["collection"])
+        collection = collection_named(workspace=options["workspace"], slug=options["collection"])
         return services.reindex_collection(collection=collection, embed=options["embed"], **common)
 
     def _print(self, result: Reindexed) -> None:

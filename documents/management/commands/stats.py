@@ -9,10 +9,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import filesizeformat
 
-from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
+from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import RagsiteError
 from documents import services
+from documents.management.naming import collection_named
 from documents.services import Figures
 
 FATAL = 2
@@ -34,10 +35,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         collection = None
         if options["collection"]:
-            workspace = get_or_create_workspace(slug=options["workspace"])
             try:
-                collection = services.get_collection(
-                    workspace=workspace, slug=options["collection"]
+                collection = collection_named(
+                    workspace=options["workspace"], slug=options["collection"]
                 )
             except RagsiteError as error:
                 raise CommandError(str(error), returncode=FATAL) from error

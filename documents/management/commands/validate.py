@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
+from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import RagsiteError
-from documents import services
+from documents.management.naming import collection_named
 from documents.validation import Report, validate
 
 FATAL = 2
@@ -57,8 +57,7 @@ class Command(BaseCommand):
     def _collection_id(self, options: dict[str, Any]) -> int | None:
         if not options["collection"]:
             return None
-        workspace = get_or_create_workspace(slug=options["workspace"])
-        return services.get_collection(workspace=workspace, slug=options["collection"]).pk
+        return collection_named(workspace=options["workspace"], slug=options["collection"]).pk
 
     def _print(self, report: Report, seconds: float) -> None:
         for name, count in report.fixed.items():
