@@ -311,6 +311,9 @@ def test_a_large_space_without_its_index_is_named_and_gets_one(settings: Any) ->
     assert [(f.check.name, f.examples) for f in report.findings] == [
         ("space_index", ("minilm-384",))
     ]
+    assert problems(document.collection) == {"space_index": 1}
+    other, _ = services.add_space(name="other")
+    assert problems(CollectionFactory(space=other)) == {}
     assert validate(fix=True).is_clean
 
 

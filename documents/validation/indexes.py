@@ -16,7 +16,7 @@ _INVALID = """
     FROM pg_index i
     JOIN pg_class t ON t.oid = i.indrelid
     JOIN pg_class c ON c.oid = i.indexrelid
-    WHERE NOT i.indisvalid AND t.relname LIKE 'documents\\_%%'
+    WHERE %(collection)s::bigint IS NULL AND NOT i.indisvalid AND t.relname LIKE 'documents\\_%%'
       AND c.relname !~ '^chunk_space_[0-9]+_index$'
       AND t.relnamespace = current_schema()::regnamespace
       AND NOT EXISTS (
@@ -29,13 +29,12 @@ _BUILDING = """
 """
 
 
-def _without_index() -> list[EmbeddingSpace]:
+def _without_index(scope: Scope) -> list[EmbeddingSpace]:
     """Live spaces whose index is broken, or missing where an exact scan would be slow."""
-    spaces = [
-        space
-        for space in EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
-        if space.index_type != EmbeddingSpace.IndexType.NONE
-    ]
+    live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
+    if scope.collection_id is not None:
+        live = live.filter(collections=scope.collection_id)
+    spaces = list(live.exclude(index_type=EmbeddingSpace.IndexType.NONE))
     states = index_states(spaces)
     with connection.cursor() as cursor:
         cursor.execute(_BUILDING)
@@ -54,7 +53,7 @@ def _has_many(space: EmbeddingSpace) -> bool:
 
 
 def _build(scope: Scope) -> int:
-    spaces = _without_index()
+    spaces = _without_index(scope)
     for space in spaces:
         build_index(space)
     return len(spaces)
@@ -73,7 +72,7 @@ class _SpaceIndexes:
     )
 
     def findings(self, scope: Scope) -> Iterable[Finding]:
-        if spaces := _without_index():
+        if spaces := _without_index(scope):
             yield Finding(self.checks[0], len(spaces), tuple(space.name for space in spaces))
 
 
