@@ -1,6 +1,5 @@
 """Lines into documents; whatever is wrong with one is said with its number."""
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -8,7 +7,6 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from common import bounded_json
 from common.errors import InvalidInput
 from documents.ingestion.items import check_vector
 from documents.ingestion.preparing import MAX_CHUNK_CHARACTERS, PreparedChunk
@@ -16,14 +14,8 @@ from documents.ingestion.sources import MAX_KEY_BYTES
 from documents.languages import CONFIGURATIONS, FALLBACK, configuration, configuration_oids
 from documents.models import EmbeddingSpace
 from documents.transfer.fields import INT8, BrokenLine, Fields
-from documents.transfer.format import (
-    FORMAT,
-    MAX_LINE_BYTES,
-    VERSION,
-    Header,
-    chunk_digest,
-    decode_vector,
-)
+from documents.transfer.format import chunk_digest, decode_vector
+from documents.transfer.lines import lines_of, parse_line, read_header
 
 KINDS = ("document", "chunk", "end")
 RENDERINGS = ("plain", "markdown")
@@ -76,8 +68,8 @@ class ExportReader:
     """Reads an export from its header on. Raises InvalidInput for what is none."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._lines = _lines(file)
-        self.header = _header(next(self._lines, None))
+        self._lines = lines_of(file)
+        self.header = read_header(next(self._lines, None))
         self._documents = 0
         self._chunks = 0
         self._unreadable = 0
@@ -122,7 +114,7 @@ class ExportReader:
 
     def _parsed(self, raw: bytes | None) -> Fields:
         try:
-            fields = _parse(raw)
+            fields = parse_line(raw)
             if fields.values.get("type") not in KINDS:
                 raise BrokenLine(f"its “type” must be one of {', '.join(KINDS)}")
         except BrokenLine:
@@ -180,68 +172,6 @@ class ExportReader:
                 f"{said[0]:,} documents and {said[1]:,} chunks were written; {self._documents:,}"
                 f" and {self._chunks:,} are there. Export or copy it again.",
             )
-
-
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Numbered lines; None for one that is too long, of which no more is read at a time."""
-    number = 0
-    try:
-        while raw := file.readline(MAX_LINE_BYTES):
-            number += 1
-            if len(raw) < MAX_LINE_BYTES or raw.endswith(b"\n"):
-                yield number, raw
-                continue
-            while (more := file.readline(MAX_LINE_BYTES)) and not more.endswith(b"\n"):
-                pass
-            yield number, None
-    except (EOFError, OSError, zlib.error):
-        return  # a compressed file that was cut off: no last line
-
-
-def _parse(raw: bytes | None) -> Fields:
-    if raw is None:
-        raise BrokenLine(f"it is longer than {MAX_LINE_BYTES:,} bytes")
-    try:
-        value = bounded_json.parse(raw.decode())
-    except UnicodeDecodeError as error:
-        raise BrokenLine("it is no UTF-8") from error
-    except InvalidInput as error:
-        place = f"at {error.field}: " if error.field else ""
-        raise BrokenLine(f"{place}{str(error).removesuffix('.')}") from error
-    if not isinstance(value, dict):
-        raise BrokenLine("it is no JSON object")
-    return Fields(value)
-
-
-def _header(first: tuple[int, bytes | None] | None) -> Header:
-    try:
-        fields = _parse(first[1] if first else b"")
-        if fields.values.get("type") != FORMAT:
-            raise BrokenLine("it is not the header of an export")
-        version = fields.number("version", least=1)
-        if version > VERSION:
-            raise BrokenLine(
-                f"the format's version is {version}, and this site reads {VERSION}: upgrade it"
-            )
-        collection, space = Fields(fields.mapping("collection")), Fields(fields.mapping("space"))
-        return Header(
-            slug=collection.text("slug", 63),
-            name=collection.text("name", 200),
-            description=collection.text("description", 10_000),
-            language=collection.text("language", 20),
-            chunker=collection.text("chunker", 20),
-            chunker_options=collection.mapping("chunker_options"),
-            recipe_version=collection.number("recipe_version"),
-            fallback_language=collection.text("fallback_language", 20),
-            model_name=space.text("model", 200),
-            dimensions=space.number("dimensions", least=1),
-            metric=space.text("metric", 10),
-            has_vectors=fields.flag("vectors"),
-        )
-    except BrokenLine as error:
-        raise InvalidInput(
-            f"This is no export of a collection. Line 1: {error}. `manage.py export` writes one."
-        ) from error
 
 
 def _document(fields: Fields, line: int) -> ImportedDocument:

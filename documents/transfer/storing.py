@@ -17,8 +17,8 @@ from documents.ingestion.preparing import RECIPE_VERSION, PreparedDocument
 from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import BrokenSource, Source
 from documents.ingestion.stopwatch import Stopwatch
-from documents.languages import configuration
-from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
+from documents.models import Collection, Document, IngestionItem, IngestionRun
+from documents.transfer.comparing import chunks_of, is_same
 from documents.transfer.format import Header
 from documents.transfer.reading import Broken, ImportedDocument
 from inference.base import EmptyText, InvalidVector
@@ -91,11 +91,11 @@ class Importing:
             )
             for entry in documents
         ]
-        chunks = _chunks_of([row.pk for _, row in pairs if row is not None])
+        chunks = chunks_of([row.pk for _, row in pairs if row is not None])
         same = [
             (entry, row)
             for entry, row in pairs
-            if row is not None and _is_same(entry, row, chunks.get(row.pk, []))
+            if row is not None and is_same(entry, row, chunks.get(row.pk, []))
         ]
         self._record(
             [runs.Outcome(_source(e), state=State.SKIPPED, document=row) for e, row in same]
@@ -308,48 +308,4 @@ def _prepared(entry: ImportedDocument) -> PreparedDocument:
         content_sha256=entry.content_sha256,
         metadata=entry.metadata,
         chunks=tuple(entry.chunks),
-    )
-
-
-# --- comparing -----------------------------------------------------------------------------------
-
-_Shape = tuple[Any, ...]
-_SHAPE = ("content_sha256", "start", "end", "page", "parent", "token_count", "metadata", "language")
-
-
-def _chunks_of(document_ids: Sequence[int]) -> dict[int, list[_Shape]]:
-    """What of each chunk would be loaded, in their order."""
-    found: dict[int, list[_Shape]] = {}
-    rows = Chunk.objects.filter(document__in=document_ids, embedding__isnull=False)
-    ordered = rows.order_by("document_id", "ordinal").values_list("document_id", *_SHAPE)
-    for document_id, *shape in ordered.iterator(chunk_size=2000):
-        found.setdefault(document_id, []).append(tuple(shape))
-    return found
-
-
-def _is_same(entry: ImportedDocument, row: Document, chunks: Sequence[_Shape]) -> bool:
-    names = (
-        *("title", "media_type", "rendering", "language", "metadata", "declared", "access"),
-        *("source_sha256", "content_sha256"),
-    )
-    return (
-        row.status == Document.Status.READY
-        and all(getattr(row, name) == getattr(entry, name) for name in names)
-        and (row.duplicate_of.key if row.is_link and row.duplicate_of else None)
-        == entry.stored_with
-        and list(chunks) == [_shape(entry, place) for place in range(len(entry.chunks))]
-    )
-
-
-def _shape(entry: ImportedDocument, place: int) -> _Shape:
-    chunk = entry.chunks[place]
-    return (
-        chunk.content_sha256,
-        chunk.start,
-        chunk.end,
-        chunk.page,
-        chunk.parent,
-        chunk.token_count,
-        {**entry.metadata, **chunk.metadata},
-        configuration(chunk.language or entry.language),
     )
