@@ -15,11 +15,13 @@ def ahead(
     *,
     room: int,
     size: Callable[[Item], int] = lambda item: 1,
+    at_end: Callable[[], object] = lambda: None,
 ) -> Iterator[tuple[Item, Result]]:
     """Each item with `work(item)`, in order, worked on in a thread while the caller is busy.
 
     `items` is drawn from in the calling thread, so it may use the caller's database connection,
-    and so may the caller between two results; `work` must not. At most `room`, in the unit of
+    and so may the caller between two results; `work` has one of its own, if it has any, and closes
+    it `at_end`, which is called in its thread when all is over. At most `room`, in the unit of
     `size`, is under way at once, or a single item that is larger. An exception of `work` is raised
     where its result would have come; then, and when the caller stops early, what has not begun is
     dropped and what has begun is waited for.
@@ -51,3 +53,4 @@ def ahead(
         finally:
             for _, future in pending:
                 future.cancel()
+            thread.submit(at_end)

@@ -40,6 +40,8 @@ def find_originals(loaded: Mapping[int, str]) -> dict[int, int]:
     called alike and that the same people may see. Where several are new together it is the first of
     them. Call it with their rows held; the originals' are held from here on.
     """
+    if not loaded:
+        return {}
     fresh = Document.objects.filter(pk__in=loaded, chunk_count=0).order_by("pk")
     alike: dict[tuple[str, ...], list[Document]] = defaultdict(list)
     for document in fresh:

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 
 from common.deadlocks import despite_deadlocks
 from documents.embedders import embedder_for
@@ -211,13 +211,28 @@ class _Embedded:
 def load_groups(groups: Iterable[Sequence[Job]], *, token: UUID) -> Iterator[Sequence[Job]]:
     """Embed and load group after group; yields each when that is done.
 
-    While a group is loaded, the model works on the next. One that answers with an unusable vector
-    fails the document that it is for, not its neighbours. Raises InferenceError where the model
-    does not work at all.
+    The model works on the next group while one is loaded, and the caller draws more meanwhile:
+    loading has a thread and a connection of its own, unless the caller is inside a transaction. A
+    model that answers with an unusable vector fails the document that it is for, not its
+    neighbours. Raises InferenceError where the model does not work at all.
     """
-    for group, embedded in ahead(_embed, map(_group, groups), room=CHUNKS_AHEAD, size=_weight):
-        _load(group, embedded, token=token)
+    embedded = ahead(_embed, map(_group, groups), room=CHUNKS_AHEAD, size=_weight)
+    if connection.in_atomic_block:
+        for group, vectors in embedded:
+            _load(group, vectors, token=token)
+            yield group.jobs
+        return
+
+    def load_apart(pair: tuple[_Group, _Embedded]) -> None:
+        _load(*pair, token=token)
+
+    for (group, _), _ in ahead(load_apart, embedded, room=2, at_end=close_connection):
         yield group.jobs
+
+
+def close_connection() -> None:
+    """This thread's."""
+    connection.close()
 
 
 def _weight(group: _Group) -> int:
