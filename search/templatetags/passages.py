@@ -10,33 +10,44 @@ from search.results import Snippet
 
 register = template.Library()
 
-#: Marks that a reader of one line does not need: link targets, rules and cells of tables, code
-#: and emphasis, headings. Each is found without what a highlight may have cut off.
+#: Around a highlight, until the text is escaped.
+_START, _END = "\ue000", "\ue001"
+#: Marks that a reader of one line does not need: link targets, code and emphasis, headings. Each is
+#: found without what a highlight may have cut off.
 _MARKS = re.compile(
-    r"\]\([^)\s]*\)|!?\[|\]|\|?\s*:?-{3,}:?\s*\||`+|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|^\s*#{1,6}\s",
+    rf"\]\([^)\s{_START}{_END}]*\)|!?\[|\]|`+|\*{{1,3}}(?=\S)|(?<=\S)\*{{1,3}}|^\s*#{{1,6}}\s",
     re.MULTILINE,
 )
+#: The line between the head of a table and its rows, and the ends of a row.
+_RULE = re.compile(r"^[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*:?-*:?[ \t]*(?:\n|\Z)", re.MULTILINE)
+_ROW_START = re.compile(r"^[ \t]*\|[ \t]*", re.MULTILINE)
+_ROW_END = re.compile(r"[ \t]*\|[ \t]*$(?!\Z)", re.MULTILINE)
+_LAST_ROW_END = re.compile(r"[ \t]*\|\s*\Z")
 
 
 @register.filter
 def marked(snippet: Snippet, rendering: str = "plain") -> SafeString:
     """The snippet's text, escaped, its highlights in `<mark>`, an ellipsis where text is cut."""
-    shown = _without_marks if rendering == "markdown" else str
-    parts: list[str] = ["… "] if snippet.cut_before else []
+    text = _with_highlights(snippet)
+    shown = _without_marks(text) if rendering == "markdown" else text
+    html = escape(shown).replace(_START, "<mark>").replace(_END, "</mark>")
+    before = "… " if snippet.cut_before else ""
+    after = " …" if snippet.cut_after else ""
+    return mark_safe(f"{before}{html}{after}")  # noqa: S308 - the text is escaped
+
+
+def _with_highlights(snippet: Snippet) -> str:
+    text = snippet.text.replace(_START, "\ufffd").replace(_END, "\ufffd")
+    parts: list[str] = []
     at = 0
     for start, end in snippet.highlights:
-        parts += [
-            escape(shown(snippet.text[at:start])),
-            "<mark>",
-            escape(snippet.text[start:end]),
-            "</mark>",
-        ]
+        parts += [text[at:start], _START, text[start:end], _END]
         at = end
-    parts.append(escape(shown(snippet.text[at:])))
-    if snippet.cut_after:
-        parts.append(" …")
-    return mark_safe("".join(parts))  # noqa: S308 - every part is escaped
+    return "".join([*parts, text[at:]])
 
 
 def _without_marks(text: str) -> str:
-    return _MARKS.sub("", text).replace("|", " · ")
+    """One line of words. Cells of a table are parted by dots, its rows by semicolons."""
+    text = _RULE.sub("", _MARKS.sub("", text))
+    text = _ROW_END.sub(";", _LAST_ROW_END.sub("", _ROW_START.sub("", text)))
+    return re.sub(r"\s*\|\s*", " · ", text)

@@ -34,7 +34,19 @@ def test_plain_text_is_left_alone() -> None:
     assert show("a[1] = `x` | y", rendering="plain") == "a[1] = `x` | y"
 
 
-def test_a_table_reads_as_cells() -> None:
-    text = "| option | workers |\n|---|---|\n| a | b |"
-    assert "---" not in show(text, "workers", rendering="markdown")
-    assert "option  · " in show(text, "workers", rendering="markdown")
+@pytest.mark.parametrize("rule", ["|---|:-:|", "| - | - |"])
+def test_a_table_reads_as_rows_of_cells(rule: str) -> None:
+    text = f"| option | workers |\n{rule}\n| a | b |\n\nThen text."
+    assert show(text, "workers", rendering="markdown") == (
+        "option · <mark>workers</mark>;\na · b;\n\nThen text."
+    )
+
+
+def test_a_piece_of_a_table_reads_on_behind_a_highlight() -> None:
+    assert show("workers | 7 |\n| b | 8 |", "workers", rendering="markdown") == (
+        "<mark>workers</mark> · 7;\nb · 8"
+    )
+
+
+def test_no_text_can_pretend_to_be_a_highlight() -> None:
+    assert "<mark>" not in show("\ue000<script>\ue001")
