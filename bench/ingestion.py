@@ -85,6 +85,8 @@ def _options() -> argparse.Namespace:
 def load_rate(chunks: int, rounds: int) -> float:
     """Ready chunks a second through the product, as a share of the bare COPY's."""
     sources = list(_made(chunks))
+    with _collection("hashing") as collection:  # tokenizer, language model, plans
+        _ingest(collection, sources[:100])
     ingested, copied = [], []
     for _ in range(rounds):
         with _collection("hashing") as collection:

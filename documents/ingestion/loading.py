@@ -102,7 +102,7 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     )
     _make_room(mine, held, leaning)
     stored = [job for job in mine if job.document.id not in leaning]
-    new = _take_over(_keep_unchanged(stored), held)
+    new = _take_over(_keep_unchanged(stored, held), held)
     if any(chunk.content_sha256 not in vectors for _, chunk in new):
         raise VectorsMissing
     if new:
@@ -139,9 +139,10 @@ def _check_spaces(jobs: Sequence[Job]) -> None:
         raise SpaceChanged
 
 
-def _keep_unchanged(jobs: Sequence[Job]) -> list[tuple[Job, PreparedChunk]]:
+def _keep_unchanged(jobs: Sequence[Job], held: versions.Held) -> list[tuple[Job, PreparedChunk]]:
     """Delete the documents' chunks that vanished, move those that stay; return the new ones."""
-    known = _known_chunks(jobs)
+    filled = [job for job in jobs if job.document.id in held.filled]
+    known = _known_chunks(filled) if filled else {}
     new: list[tuple[Job, PreparedChunk]] = []
     moved: list[Chunk] = []
     staying: set[int] = set()
@@ -155,7 +156,8 @@ def _keep_unchanged(jobs: Sequence[Job]) -> list[tuple[Job, PreparedChunk]]:
                     moved.append(chunk)
             else:
                 new.append((job, prepared))
-    _remove_vanished(jobs, staying)
+    if filled:
+        _remove_vanished(filled, staying)
     Chunk.objects.bulk_update(moved, MOVABLE, batch_size=500)
     return new
 

@@ -113,7 +113,7 @@ def _withdraw(waiting: dict[str, Document], current: dict[str, Document]) -> Non
 
 # In the order of their ids, as everywhere: two cannot wait for each other.
 _HOLD = """
-    SELECT id, collection_id, key, version, is_current, claimed_by
+    SELECT id, collection_id, key, version, is_current, claimed_by, chunk_count
     FROM documents_document
     WHERE id IN (
         SELECT unnest(%(ids)s::bigint[])
@@ -130,9 +130,11 @@ _HOLD = """
 @dataclass(frozen=True, slots=True)
 class Held:
     """Documents whose rows are held for loading: `ids` of those that are ours to load, by id the
-    current version of each that is not current itself, and which of these take its place."""
+    current version of each that is not current itself, and which of these take its place. Those
+    that have chunks are `filled`."""
 
     ids: frozenset[int]
+    filled: frozenset[int]
     current: dict[int, int]
     overtakes: frozenset[int]
     behind: frozenset[int]
@@ -150,6 +152,7 @@ class _Row:
     version: int
     is_current: bool
     claimed_by: UUID | None
+    chunk_count: int
 
     @property
     def identity(self) -> tuple[int, str]:
@@ -173,6 +176,7 @@ def hold_for_loading(document_ids: Sequence[int], *, token: UUID) -> Held:
     }
     return Held(
         ids=frozenset(row.id for row in mine),
+        filled=frozenset(row.id for row in mine if row.chunk_count),
         current={row.id: current[row.identity].id for row in waiting if row.identity in current},
         overtakes=frozenset(overtakes),
         behind=frozenset(row.id for row in waiting) - overtakes,
