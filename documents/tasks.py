@@ -16,7 +16,16 @@ from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from documents.ingestion import cancelling, claims, indexes, reembedding, runs, stages, statistics
+from documents.ingestion import (
+    cancelling,
+    claims,
+    indexes,
+    reembedding,
+    runs,
+    settling,
+    stages,
+    statistics,
+)
 from documents.ingestion.reembedding import Cursor
 from documents.models import (
     Collection,
@@ -76,7 +85,7 @@ def _waiting_for_the_model(task: Any, document_ids: list[int]) -> Iterator[None]
     try:
         yield
     except InferenceError as error:
-        stages.report_outage(document_ids, error)
+        settling.report_outage(document_ids, error)
         delay = min(300, 5 * 2**task.request.retries)
         raise task.retry(exc=error, countdown=delay) from error
 
@@ -124,14 +133,14 @@ def _send(task: Any, document_ids: Sequence[int]) -> None:
 def _interrupt(document_ids: Sequence[int]) -> None:
     """Documents of a command that died: their files are where only the command can read them."""
     if document_ids:
-        stages.fail(
+        settling.fail(
             document_ids,
             code="interrupted",
             message="The command that ingested it was stopped. Run it again: what is ready is"
             " skipped.",
         )
         for run_id in runs.open_runs(document_ids):
-            stages.finish_run(run_id)
+            settling.finish_run(run_id)
 
 
 def _close_runs() -> None:
@@ -144,7 +153,7 @@ def _close_runs() -> None:
     for run_id in silent.exclude(cancel_requested_at=None).values_list("id", flat=True):
         cancelling.carry_out(run_id)
     for run_id in silent.filter(items__isnull=False).values_list("id", flat=True).distinct():
-        stages.finish_run(run_id)
+        settling.finish_run(run_id)
 
 
 @shared_task

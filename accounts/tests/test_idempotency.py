@@ -111,7 +111,7 @@ def test_what_is_no_key_is_refused(key: str) -> None:
     assert refused.value.field == "Idempotency-Key"
 
 
-@pytest.mark.parametrize("key", ["k", "k" * 255, "c709fc04-73f9-427a-919d-753d16c5446c", '"quoted, with spaces"'])
+@pytest.mark.parametrize("key", ["k", "k" * 255, "c709fc04-73f9-427a", '"quoted, with spaces"'])
 def test_any_printable_ascii_is_a_key(key: str) -> None:
     idempotency.check_key(key)
 

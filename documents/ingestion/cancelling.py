@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from common.deadlocks import despite_deadlocks
-from documents.ingestion import runs, stages, statistics
+from documents.ingestion import runs, settling, statistics
 from documents.ingestion.media import delete_files
 from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
 
@@ -75,7 +75,7 @@ def _undo_some(run: IngestionRun) -> bool:
     )
     _undo(run, undone)
     for other in others:
-        transaction.on_commit(partial(stages.finish_run, other))
+        transaction.on_commit(partial(settling.finish_run, other))
     return bool(ids)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from django.conf import settings
 
-from documents.ingestion import stages, versions
+from documents.ingestion import recipes, versions
 from documents.ingestion.chunk_lines import is_line_name
 from documents.ingestion.contents import content_of
 from documents.ingestion.sources import BrokenSource, Source, clean_key, clean_name, discover
@@ -116,7 +116,7 @@ def _digest(source: Source) -> str | None:
 
 def _note_known(plan: Plan, collection: Collection, source: Source, document: Document) -> None:
     digest = _digest(source)
-    recipe = stages.recipe_of(collection).digest(source.declared)
+    recipe = recipes.recipe_of(collection).digest(source.declared)
     policy = IngestionRun.Policy.SKIP_IF_UNCHANGED
     if digest is not None and document.is_unchanged(policy, digest, recipe):
         plan.unchanged.append(source.name)

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import transaction
 
 from common.deadlocks import despite_deadlocks
-from documents.ingestion import claims, linking, runs, stages, versions
+from documents.ingestion import claims, groups, linking, recipes, runs, settling, versions
 from documents.ingestion.ahead import ahead
 from documents.ingestion.batches import Entry, batches, segments
 from documents.ingestion.contents import Content, content_of
@@ -67,7 +67,7 @@ class InlineIngestion:
     ) -> None:
         self.run = run
         self.collection: Collection = run.collection
-        self.recipe: Recipe = stages.recipe_of(self.collection)
+        self.recipe: Recipe = recipes.recipe_of(self.collection)
         self.on_progress = on_progress
         self._seconds: Counter[str] = Counter()
 
@@ -79,12 +79,12 @@ class InlineIngestion:
         token = uuid4()
         with suppress(runs.RunCancelled), claims.kept(token):
             for segment in segments(sources):
-                groups = self._registered(self._prepared(self._changed(segment)), token)
-                for jobs in stages.load_groups(groups, token=token):
+                registered = self._registered(self._prepared(self._changed(segment)), token)
+                for jobs in groups.load_groups(registered, token=token):
                     self._finish_others(jobs)
                     self._show()
         self._note_seconds()
-        stages.finish_run(self.run.id)
+        settling.finish_run(self.run.id)
         self.run.refresh_from_db()
         return self.run
 
@@ -92,7 +92,7 @@ class InlineIngestion:
         """Runs that waited for the same documents, whose own claims ended when these came."""
         for run_id in runs.open_runs([job.document.id for job in jobs]):
             if run_id != self.run.id:
-                stages.finish_run(run_id)
+                settling.finish_run(run_id)
 
     def _show(self) -> None:
         self._note_seconds()
@@ -163,7 +163,7 @@ class InlineIngestion:
         watch = Stopwatch()
         document: PreparedDocument | ParseError
         try:
-            document = stages.prepare_for(
+            document = recipes.prepare_for(
                 self.collection,
                 changed.content,
                 name=changed.source.name,
@@ -181,11 +181,11 @@ class InlineIngestion:
         for entry in ready:
             group.append(entry)
             chunks += len(entry[1].chunks)
-            if chunks >= stages.GROUP_CHUNKS or len(group) >= stages.GROUP_CHUNKS:
-                yield from stages.grouped(self._register(group, token))
+            if chunks >= groups.GROUP_CHUNKS or len(group) >= groups.GROUP_CHUNKS:
+                yield from groups.grouped(self._register(group, token))
                 group, chunks = [], 0
         if group:
-            yield from stages.grouped(self._register(group, token))
+            yield from groups.grouped(self._register(group, token))
 
     def _register(self, ready: Sequence[_Ready], token: UUID) -> list[Job]:
         return despite_deadlocks(partial(self._register_once, ready, token))

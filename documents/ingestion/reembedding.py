@@ -21,7 +21,7 @@ from documents.ingestion.heartbeat import heartbeat
 from documents.ingestion.indexes import build_index, drop_index
 from documents.ingestion.locks import hold_collection, hold_starts
 from documents.ingestion.preparing import embedding_text
-from documents.ingestion.stages import recipe_of
+from documents.ingestion.recipes import recipe_of
 from documents.models import Chunk, Collection, Document, EmbeddingSpace, Reembedding
 from inference.base import Embedder, EmptyText, InvalidVector
 

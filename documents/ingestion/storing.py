@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from common.errors import Conflict, NotFound
 from documents.embedders import embedder_for
-from documents.ingestion import claims, runs, stages, versions
+from documents.ingestion import claims, recipes, runs, versions
 from documents.ingestion.embedding import Vectors, embed_new
 from documents.ingestion.items import (
     CheckedItem,
@@ -58,7 +58,7 @@ def write_items(collection: Collection, items: Sequence[Item], *, concurrency: i
     for _ in range(TRIES):
         collection = _as_of_now(collection)
         checked = check_items(items, collection.space)
-        recipe = stages.recipe_of(collection)
+        recipe = recipes.recipe_of(collection)
         ids = [item.id for item in checked]
         there = versions.compared_with(collection, ids)
         changed = [item for item in checked if not _is_unchanged(item, there, recipe)]

@@ -6,8 +6,8 @@ from typing import Any
 
 from documents.catalogue.tables import Table, UnreadTable
 from documents.catalogue.writing import table_source
+from documents.ingestion.recipes import recipe_of
 from documents.ingestion.sources import BrokenSource, Source
-from documents.ingestion.stages import recipe_of
 from documents.models import Collection, Document, IngestionRun
 from documents.services.deletion import delete_documents
 from documents.services.documents import ingest_inline

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from django.db import connection, transaction
 
 from common.errors import InvalidInput
-from documents.ingestion import runs, stages, statistics
+from documents.ingestion import runs, settling, statistics
 from documents.ingestion.duplicates import hand_over
 from documents.ingestion.forgetting import forget_names
 from documents.ingestion.media import delete_files
@@ -30,7 +30,7 @@ def delete_documents(*, documents: Sequence[Document]) -> None:
     with transaction.atomic():
         run_ids = _remove(_held_versions(documents))
     for run_id in run_ids:
-        stages.finish_run(run_id)
+        settling.finish_run(run_id)
 
 
 def delete_version(*, document: Document) -> None:
@@ -50,7 +50,7 @@ def delete_versions(*, documents: Sequence[Document]) -> None:
             )
         run_ids = _remove(held)
     for run_id in run_ids:
-        stages.finish_run(run_id)
+        settling.finish_run(run_id)
 
 
 def prune_versions(*, document: Document, keep: int) -> int:

@@ -14,7 +14,7 @@ from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.db import IntegrityError, transaction
 
 from common.errors import InvalidInput, NotFound
-from documents.ingestion import runs, stages, versions
+from documents.ingestion import recipes, runs, settling, versions
 from documents.ingestion.chunk_lines import holds_chunks
 from documents.ingestion.contents import content_of
 from documents.ingestion.inline import InlineIngestion
@@ -209,7 +209,7 @@ def ingest_sources(
         delete_files(stored)
         raise
     if not queued:
-        stages.finish_run(run.id)
+        settling.finish_run(run.id)
     run.refresh_from_db()
     return run
 
@@ -233,7 +233,7 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun, stored: list[
     except ParseError as error:
         runs.record_item(run, runs.failure(entry, error.code, str(error)))
         return None
-    recipe = stages.recipe_of(run.collection).digest(entry.declared)
+    recipe = recipes.recipe_of(run.collection).digest(entry.declared)
     document = versions.compared_with(run.collection, [entry.key]).get(entry.key)
     if document is not None and document.is_unchanged(run.policy, content.sha256, recipe):
         runs.record_item(

@@ -10,7 +10,7 @@ from django.db import transaction
 from numpy.typing import NDArray
 
 from common.errors import Conflict, InvalidInput
-from documents.ingestion import stages, statistics
+from documents.ingestion import settling, statistics
 from documents.ingestion.items import Item, is_storable
 from documents.ingestion.media import delete_files
 from documents.ingestion.storing import write_items
@@ -69,7 +69,7 @@ def store_items(
     written = write_items(collection, batch, concurrency=concurrency)
     transaction.on_commit(lambda: delete_files(written.files))
     for run_id in written.run_ids:
-        stages.finish_run(run_id)
+        settling.finish_run(run_id)
     if written.chunks:
         statistics.note_change(collection)
         statistics.refresh_after_batch(collection, written.chunks)

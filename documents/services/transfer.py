@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 from accounts.models import Workspace
 from common.errors import NotFound
-from documents.ingestion import runs, stages
+from documents.ingestion import runs, settling
 from documents.models import Collection, IngestionRun
 from documents.services.collections import create_collection, get_collection
 from documents.services.documents import create_run
@@ -47,7 +47,7 @@ def import_collection(
     importing = Importing(run, reader.header, on_progress=on_progress)
     with suppress(runs.RunCancelled):
         importing.put_in(reader.entries(collection.space))
-    stages.finish_run(run.pk)
+    settling.finish_run(run.pk)
     run.refresh_from_db()
     return run
 

@@ -10,7 +10,7 @@ from django.db import connection
 
 from common.errors import Conflict, Forbidden
 from documents import services
-from documents.ingestion import cancelling, claims, stages
+from documents.ingestion import cancelling, claims, settling, stages
 from documents.ingestion.sources import Source, text_source
 from documents.models import (
     Chunk,
@@ -140,7 +140,7 @@ def test_a_worker_in_the_middle_loads_nothing(collection: Collection) -> None:
     assert not Document.objects.filter(claimed_by=token).exists()
     assert len(taken) == 2
     stages.embed_documents(ids)
-    stages.fail(ids, code="malformed", message="It came too late.", token=token)
+    settling.fail(ids, code="malformed", message="It came too late.", token=token)
     assert texts() == {"The old text."}
     assert document("note").status == "ready"
 

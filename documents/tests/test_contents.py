@@ -23,7 +23,8 @@ from documents.ingestion.contents import (
     content_of_file,
     content_of_stored,
 )
-from documents.ingestion.preparing import PreparedChunk, PreparedDocument, pack, unpack
+from documents.ingestion.packing import pack, unpack
+from documents.ingestion.preparing import PreparedChunk, PreparedDocument
 from documents.ingestion.sources import (
     MAX_CHUNK_FILE_BYTES,
     BrokenSource,

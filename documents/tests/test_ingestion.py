@@ -12,7 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from documents import services
-from documents.ingestion import claims, stages, statistics
+from documents.ingestion import claims, groups, loading, packing, settling, stages, statistics
 from documents.ingestion.sources import Source, SourceError, discover, text_source
 from documents.models import (
     Chunk,
@@ -238,15 +238,15 @@ def test_a_claim_that_ended_can_be_taken_and_its_first_holder_loads_nothing(
     document = queue(collection, "note.txt", b"Ibuprofen eases pain.")
     stages.parse_documents([document.id])
     token, (held,) = claims.claim([document.id])
-    job = stages.Job(
+    job = loading.Job(
         document=held,
-        prepared=stages.unpack(bytes(held.staged.payload)),
+        prepared=packing.unpack(bytes(held.staged.payload)),
         digest="",
         source_sha256="",
     )
     Document.objects.update(claimed_until=timezone.now() - timezone.timedelta(seconds=1))
     claims.claim([document.id])
-    list(stages.load_groups([[job]], token=token))
+    list(groups.load_groups([[job]], token=token))
     assert not Chunk.objects.exists()
 
 
@@ -410,7 +410,7 @@ def test_a_worker_whose_document_was_replaced_does_not_fail_the_new_one(
     document = queue(collection, "note.txt", b"The old text.")
     token, _ = claims.claim([document.id])
     queue(collection, "note.txt", b"The new text.")
-    stages.fail([document.id], code="truncated", message="The old file is gone.", token=token)
+    settling.fail([document.id], code="truncated", message="The old file is gone.", token=token)
     work(document)
     assert (document.status, document.error) == ("ready", "")
     assert list(Chunk.objects.values_list("text", flat=True)) == ["The new text."]

@@ -10,7 +10,7 @@ from django.core.files.base import ContentFile
 
 from common.errors import InvalidInput
 from documents import services
-from documents.ingestion import claims, stages, statistics
+from documents.ingestion import claims, loading, packing, stages, statistics
 from documents.ingestion.sources import Source, text_source
 from documents.models import (
     Chunk,
@@ -200,18 +200,18 @@ def test_vectors_that_vanish_before_they_are_taken_over_are_made(collection: Col
     version = queue(collection, "\n\n".join([*PARAGRAPHS, "And more."]).encode())
     stages.parse_documents([version.id])
     token, (held,) = claims.claim([version.id])
-    job = stages.Job(
+    job = loading.Job(
         document=held,
-        prepared=stages.unpack(bytes(held.staged.payload)),
+        prepared=packing.unpack(bytes(held.staged.payload)),
         digest="",
         source_sha256=held.source_sha256,
     )
 
-    def groups() -> Iterator[list[stages.Job]]:
+    def groups() -> Iterator[list[loading.Job]]:
         yield [job]
         work(overwriting)  # between asking what is known and loading
 
-    assert len(list(stages.load_groups(groups(), token=token))) == 1
+    assert len(list(groups.load_groups(groups(), token=token))) == 1
     assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
     assert services.document_text(overwriting).text == "Something else."
     assert services.document_text(version).text.endswith("And more.")

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 
 from documents.embedders import embedder_for
-from documents.ingestion import claims, linking, runs, stages, versions
+from documents.ingestion import claims, linking, recipes, runs, versions
 from documents.ingestion.embedding import Vectors, embed_texts, known_hashes
 from documents.ingestion.loading import Job, StaleVectors, load
 from documents.ingestion.locks import share_collections
@@ -246,7 +246,7 @@ class Importing:
     def _recipe(self, entry: ImportedDocument) -> str:
         """So that its file, ingested here, is known as unchanged; empty where it would be cut in
         another way."""
-        here = stages.recipe_of(self.collection)
+        here = recipes.recipe_of(self.collection)
         cut_alike = (
             entry.is_up_to_date
             and self.header.recipe_version == RECIPE_VERSION

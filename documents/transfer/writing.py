@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
-from documents.ingestion import stages
+from documents.ingestion import recipes
 from documents.ingestion.preparing import RECIPE_VERSION
 from documents.models import Chunk, Collection, Document
 from documents.transfer.format import Header, encode_vector
@@ -136,7 +136,7 @@ def _with_chunks(
 def _document_line(document: Document, collection: Collection) -> dict[str, Any]:
     # While a changed text waits, the hash is that of the new one already.
     is_ready = document.status == Document.Status.READY
-    recipe = stages.recipe_of(collection).digest(document.declared)
+    recipe = recipes.recipe_of(collection).digest(document.declared)
     original = document.duplicate_of if document.is_link else None
     takes_text = original is not None and not document.is_current
     return {

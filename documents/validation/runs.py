@@ -3,7 +3,7 @@
 from django.db import connection, transaction
 from django.utils import timezone
 
-from documents.ingestion import stages
+from documents.ingestion import settling
 from documents.models import IngestionRun
 from documents.validation.base import Check, Scope, SqlProbe, execute
 
@@ -91,7 +91,7 @@ def _ids_with(name: str, scope: Scope) -> list[int]:
 def _close(scope: Scope) -> int:
     ids = _ids_with("run_not_closed", scope)
     for run_id in ids:
-        stages.finish_run(run_id)
+        settling.finish_run(run_id)
     return len(ids)
 
 
