@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    Response,
+    Route,
+    expect,
+    sync_playwright,
+)
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Without a sandbox, because tests may run as root; without anything that calls home.
@@ -109,11 +117,19 @@ class Visit:
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
     def weight(self, path: str) -> int:
-        """Bytes of a page and everything it loads, uncompressed and with an empty cache."""
+        """Bytes of a page and everything it loads, uncompressed and with an empty cache.
+
+        Without streams of events, which have no end.
+        """
         bodies: list[int] = []
         page = self.context.new_page()
         page.context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})
-        page.on("response", lambda response: bodies.append(len(response.body())))
+
+        def weigh(response: Response) -> None:
+            if response.request.resource_type != "eventsource":
+                bodies.append(len(response.body()))
+
+        page.on("response", weigh)
         page.goto(path, wait_until="networkidle")
         page.close()
         return sum(bodies)

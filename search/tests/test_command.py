@@ -25,7 +25,14 @@ def output(capsys: Any, *arguments: str) -> dict[str, Any]:
 
 def test_what_was_ingested_is_found(folder: Path, capsys: Any) -> None:
     report = output(capsys, "ingest", str(folder), "--collection", "notes")
-    assert report["documents"] == {"total": 2, "ready": 2, "skipped": 0, "failed": 0}
+    assert report["documents"] == {
+        "total": 2,
+        "ready": 2,
+        "skipped": 0,
+        "failed": 0,
+        "cancelled": 0,
+        "duplicates": 0,
+    }
     assert report["chunks"] == {"ready": 2, "embedded": 2}
     found = output(capsys, "search", "which dose of aspirin?", "--collection", "notes", "-k", "1")
     (hit,) = found["hits"]

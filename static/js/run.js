@@ -5,10 +5,41 @@
   const address = part()?.dataset.events;
   if (!address) return;
   const AGAIN_SECONDS = 15;
+  const LOOK_SECONDS = 10; // whatever the events say
   let timer = 0;
 
   const isRunning = () => Boolean(part()?.dataset.events);
-  const refresh = () => { if (isRunning()) window.htmx?.trigger(part(), "changed"); };
+
+  const fetched = async () => {
+    const answer = await fetch(location.href, { headers: { "HX-Request": "true" } });
+    const elsewhere = answer.headers.get("HX-Redirect");
+    if (elsewhere) location.assign(elsewhere); // logged out meanwhile
+    return new DOMParser().parseFromString(answer.ok ? await answer.text() : "", "text/html");
+  };
+  const show = (found) => {
+    const fresh = found.getElementById("progress");
+    const said = found.getElementById("said");
+    const focused = document.activeElement?.id;
+    if (fresh) part().replaceWith(fresh);
+    if (said) document.getElementById("said").textContent = said.textContent;
+    if (focused && document.activeElement?.id !== focused) document.getElementById(focused)?.focus();
+  };
+  let working = false;
+  let isStale = false;
+  const refresh = async () => {
+    isStale = isRunning();
+    if (working) return;
+    working = true;
+    while (isStale) {
+      isStale = false;
+      try {
+        show(await fetched());
+      } catch {
+        // The site is away: the next event, or the next look, finds it again.
+      }
+    }
+    working = false;
+  };
   const rest = () => {
     clearInterval(timer);
     timer = 0;
@@ -35,6 +66,7 @@
     addEventListener("pagehide", () => events.close(), { once: true });
   };
 
+  setInterval(refresh, LOOK_SECONDS * 1000);
   if ("EventSource" in window) follow();
   else poll();
 })();

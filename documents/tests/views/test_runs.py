@@ -58,7 +58,7 @@ def test_a_run_tells_its_pace_and_what_is_left(client: Client, run: IngestionRun
 def test_a_run_is_followed_until_it_ends(client: Client, run: IngestionRun) -> None:
     path = f"/runs/{run.pk}/"
     part = client.get(path, headers=HTMX)
-    assert f'hx-get="{path}"' in part.text
+    assert f'data-events="{path}events/"' in part.text
     assert "<html" not in part.text
     assert "<noscript>" in client.get(path).text
 
@@ -66,7 +66,7 @@ def test_a_run_is_followed_until_it_ends(client: Client, run: IngestionRun) -> N
     run.save()
 
     ended = client.get(path, headers=HTMX)
-    assert "hx-get" not in ended.text
+    assert "data-events" not in ended.text
     assert "The run has ended: 1 ready, 0 unchanged, 1 failed." in ended.text
     assert "htmx" not in client.get(path).text
 
