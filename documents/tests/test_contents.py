@@ -14,7 +14,7 @@ from django.db.models.fields.files import FieldFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents.ingestion import stages
+from documents.ingestion import recipes
 from documents.ingestion.contents import (
     MAX_IN_MEMORY,
     Content,
@@ -307,7 +307,7 @@ def test_a_file_that_hangs_its_parser_fails_by_its_name_and_the_others_are_ready
 def test_a_text_of_more_chunks_than_vectors_fit_into_memory_is_too_large(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "MAX_VECTOR_BYTES", 4 * 384 * 3)
+    monkeypatch.setattr(recipes, "MAX_VECTOR_BYTES", 4 * 384 * 3)
     texts = {"three": "word " * 600, "more": "word " * 2000}
     sources = [text_source(key, text) for key, text in texts.items()]
     run = ingest_inline(collection=collection, sources=sources)

@@ -194,7 +194,7 @@ def test_a_process_that_died_while_idle_fails_nothing(process: ParserProcess) ->
     process.parse(text("first.txt", "first"))
     idle = child()
     idle.kill()
-    wait_until(lambda: idle.status() == psutil.STATUS_ZOMBIE, what="the process is dead")
+    idle.wait(timeout=30)  # a zombie may have threads yet, and is not dead before they are
     assert process.parse(text("next.txt", "next")).text == "next"
 
 

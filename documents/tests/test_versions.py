@@ -10,7 +10,7 @@ from django.core.files.base import ContentFile
 
 from common.errors import InvalidInput
 from documents import services
-from documents.ingestion import claims, loading, packing, stages, statistics
+from documents.ingestion import claims, groups, loading, packing, stages, statistics
 from documents.ingestion.sources import Source, text_source
 from documents.models import (
     Chunk,
@@ -207,11 +207,11 @@ def test_vectors_that_vanish_before_they_are_taken_over_are_made(collection: Col
         source_sha256=held.source_sha256,
     )
 
-    def groups() -> Iterator[list[loading.Job]]:
+    def interrupted() -> Iterator[list[loading.Job]]:
         yield [job]
         work(overwriting)  # between asking what is known and loading
 
-    assert len(list(groups.load_groups(groups(), token=token))) == 1
+    assert len(list(groups.load_groups(interrupted(), token=token))) == 1
     assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
     assert services.document_text(overwriting).text == "Something else."
     assert services.document_text(version).text.endswith("And more.")

@@ -86,10 +86,12 @@
   };
 
   for (const input of [find("#id_files"), find("#folder")]) {
-    input.addEventListener("change", () => {
+    const take = () => {
       add([...input.files].map((file) => [file.webkitRelativePath || file.name, file]));
       input.value = "";
-    });
+    };
+    input.addEventListener("change", take);
+    if (input.files.length) take(); // chosen before this script was there
   }
 
   const overlay = document.querySelector("[data-overlay]");
