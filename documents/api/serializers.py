@@ -12,6 +12,7 @@ from documents.models import (
     IngestionItem,
     IngestionRun,
 )
+from documents.watching import COUNTERS
 
 
 class SpaceSerializer(serializers.ModelSerializer[EmbeddingSpace]):
@@ -202,17 +203,7 @@ class RunSerializer(serializers.ModelSerializer[IngestionRun]):
             "policy",
             "state",
             "is_finished",
-            "total",
-            "settled",
-            "ready",
-            "skipped",
-            "failed",
-            "cancelled",
-            "duplicates",
-            "bytes",
-            "chunks",
-            "embedded",
-            "tokens",
+            *COUNTERS,
             "timings",
             "started_at",
             "finished_at",

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from django.db import connection
 from django.utils import timezone
 
-from documents.models import Collection, Document
+from documents.ingestion import statistics
+from documents.models import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,4 @@ def _copy_chunks(original_id: int, heir: Document) -> None:
         duplicate_of=None,
         updated_at=timezone.now(),
     )
-    Collection.objects.filter(pk=heir.collection_id, statistics_stale=False).update(
-        statistics_stale=True
-    )
+    statistics.note_change(heir.collection_id)

@@ -65,7 +65,7 @@ def finish_run(run_id: int) -> None:
     watch = Stopwatch()
     with watch("index"):
         if run.ready:
-            statistics.note_change(run.collection)
+            statistics.note_change(run.collection_id)
         statistics.refresh_after_run(run.collection)
         statistics.analyze_after_run(run.embedded)
     runs.add_timings([run_id], watch.seconds)

@@ -105,9 +105,7 @@ def note_language(document: Document, language: str) -> None:
         ],
         ignore_conflicts=True,
     )
-    Collection.objects.filter(id=document.collection_id, statistics_stale=False).update(
-        statistics_stale=True
-    )
+    note_change(document.collection_id)
 
 
 def forget(chunks: QuerySet[Any]) -> None:
@@ -131,10 +129,13 @@ def forget(chunks: QuerySet[Any]) -> None:
         cursor.execute("DELETE FROM documents_lexemefrequency WHERE id = ANY(%s)", [none])
 
 
-def note_change(collection: Collection) -> None:
-    """Make sure that the next refresh counts. Called when what was loaded is committed: a count
-    that ran at the same time did not see it, and may have taken the sign of it away."""
-    Collection.objects.filter(id=collection.id, statistics_stale=False).update(
+def note_change(collection_id: int) -> None:
+    """Make sure that the next refresh counts.
+
+    Called in the transaction of a change, and once more when what was loaded is committed: a count
+    that ran at the same time did not see it, and may have taken the sign of it away.
+    """
+    Collection.objects.filter(id=collection_id, statistics_stale=False).update(
         statistics_stale=True
     )
 

@@ -71,7 +71,7 @@ def store_items(
     for run_id in written.run_ids:
         settling.finish_run(run_id)
     if written.chunks:
-        statistics.note_change(collection)
+        statistics.note_change(collection.pk)
         statistics.refresh_after_batch(collection, written.chunks)
     return Stored(written.changed, written.unchanged)
 
