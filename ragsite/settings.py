@@ -336,7 +336,7 @@ SPECTACULAR_SETTINGS = {
         "ItemState": "documents.models.IngestionItem.State",
         "EmbeddingMetric": "documents.models.EmbeddingSpace.Metric",
         "SearchMode": "search.results.MODES",
-        "SearchFusion": "search.fusion.METHODS",
+        "SearchFusion": "common.fusion.METHODS",
         "ErrorType": "common.api.ERROR_TYPES",
     },
 }

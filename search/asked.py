@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
-from search.fusion import METHODS
+from common.fusion import METHODS
 from search.query import Query, QueryError, parse_query
 from search.results import EXPANSIONS, MODES, VERSIONS, Mode, Versions
 

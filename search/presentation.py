@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from common.fusion import EVIDENCE
 from search.forms import SearchState
-from search.fusion import EVIDENCE
 from search.results import ArmReport, Facet, Hit, SearchResult
 
 MODE_LABELS = {"hybrid": "Hybrid", "lexical": "Words", "vector": "Meaning"}

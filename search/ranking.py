@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from math import isnan
 from time import perf_counter
 
+from common.fusion import EVIDENCE, LETTERS_DEPTH, Arm, Fused, Method, fuse, with_evidence
+from common.letters import letters
 from documents.models import Document
 from inference.base import InferenceError
 from search.diversity import diversified
-from search.fusion import EVIDENCE, LETTERS_DEPTH, Arm, Fused, Method, fuse, with_evidence
-from search.letters import letters
 from search.passages import passages
 from search.query import Query
 from search.reranking import Reranking, rerank_scores, reranking_for

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from accounts.models import Workspace
 from accounts.services import principals
 from common.errors import InvalidInput, NotFound, RagsiteError
+from common.fusion import Method, adapted_weights
 from documents.models import Collection
 from inference.base import InferenceError
 from search.asked import (
@@ -24,7 +25,6 @@ from search.asked import (
 from search.facets import facets as count_facets
 from search.filters import Node, all_of, metadata_filter, one_of, read_filter
 from search.filters.fields import Field
-from search.fusion import Method, adapted_weights
 from search.hits import grouped, make_hits, one_of_each_parent
 from search.notes import notes_on
 from search.query import parse_query

@@ -7,11 +7,11 @@ from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common import bounded_json
+from common.fusion import METHODS
 from common.serializers import StrictSerializer
 from search.asked import MAX_K, MAX_OFFSET
 from search.facets import MOST_FACETS
 from search.filters.limits import MAX_CHARACTERS, MAX_PATH_CHARACTERS
-from search.fusion import METHODS
 from search.query import MAX_QUERY_CHARACTERS
 from search.results import EXPANSIONS, MODES, VERSIONS
 

@@ -10,6 +10,7 @@ from django.utils.text import slugify
 
 from accounts.models import Workspace
 from accounts.services import get_or_create_workspace
+from common.fusion import Method
 from documents.ingestion.sources import Source, text_source
 from documents.languages import detect_language
 from documents.models import Collection, Document
@@ -23,7 +24,6 @@ from search.asked import MAX_K
 from search.evaluation.dataset import Dataset, Entry
 from search.evaluation.measures import latencies, measure
 from search.evaluation.progress import Progress, nobody_watches
-from search.fusion import Method
 from search.results import Mode, Scope
 from search.services import search, site_scope
 

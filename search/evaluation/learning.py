@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from common.fusion import EVIDENCE, LETTERS_DEPTH
+from common.letters import held_trigrams, weighed
 from search.evaluation.measures import dcg
-from search.fusion import EVIDENCE, LETTERS_DEPTH
-from search.letters import held_trigrams, weighed
 from search.weights import learnt_lexical
 
 Numbers = NDArray[np.float64]

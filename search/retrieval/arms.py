@@ -8,10 +8,10 @@ import numpy as np
 from django.db import connection, transaction
 from numpy.typing import NDArray
 
+from common.closeness import closeness, on_one_scale
 from search.query import Query
 from search.results import ArmReport, Mode, Scope
 from search.retrieval.facts import ScopeFacts, scope_facts
-from search.retrieval.joining import closeness, on_one_scale
 from search.retrieval.spaces import SpaceQueries, set_index_options, space_queries
 from search.retrieval.statement import FOUND_COLUMNS, build_statement
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from django.db import connection
 
+from common.closeness import on_one_scale
 from documents import services
 from documents.ingestion import reembedding
 from documents.ingestion.indexes import build_index
@@ -19,7 +20,6 @@ from inference.base import BackendUnavailable
 from search.query import parse_query
 from search.results import SearchResult
 from search.retrieval.arms import _run
-from search.retrieval.joining import on_one_scale
 from search.retrieval.spaces import SpaceQueries
 from search.retrieval.statement import SpaceQuery, build_statement
 from search.services import search, site_scope

@@ -15,6 +15,7 @@ from rich.console import Console
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import InvalidInput, RagsiteError
+from common.fusion import METHODS
 from documents.models import Collection
 from inference.base import InferenceError
 from search.evaluation.baseline import TOLERANCE, compare
@@ -28,7 +29,6 @@ from search.evaluation.evaluate import (
 from search.evaluation.golden import export_set, golden_set, judged_collection
 from search.evaluation.tables import change_table, learnt_sentences, learnt_table, report_table
 from search.evaluation.tuning import forget_tuning, store_tuning, tune
-from search.fusion import METHODS
 from search.results import MODES, Mode
 
 FELL = 1

@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
+from common.fusion import METHODS
 from inference.base import InferenceError
 from search.filters import to_json
-from search.fusion import METHODS
 from search.log import record_search
 from search.results import EXPANSIONS, MODES, VERSIONS, Hit, SearchResult
 from search.services import search, site_scope

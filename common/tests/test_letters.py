@@ -5,7 +5,7 @@ from math import isclose, log
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.letters import MOST, letters
+from common.letters import MOST, letters
 
 TEXTS = st.dictionaries(st.integers(1, 9), st.text(max_size=60), max_size=6)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.fusion import METHODS, RRF_K, Arm, Fused, Method, adapted_weights, fuse, with_evidence
+from common.fusion import METHODS, RRF_K, Arm, Fused, Method, adapted_weights, fuse, with_evidence
 
 SCORES = st.dictionaries(
     st.integers(1, 30), st.floats(0.01, 100, allow_nan=False), min_size=1, max_size=20
