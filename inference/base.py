@@ -1,6 +1,6 @@
 """What every embedder, reranker and chat model promises, and how each of them fails."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -47,6 +47,14 @@ class BackendUnavailable(InferenceError):
 
 class MalformedAnswer(InferenceError):
     """A server that answered something else than it was asked for."""
+
+
+class EmptyAnswer(InferenceError):
+    """A chat model that came to its end without a word."""
+
+
+class AnswerRefused(InferenceError):
+    """A chat model, or the filter before it, that declines to answer."""
 
 
 class TokenCounter(Protocol):
@@ -108,23 +116,75 @@ class Reranker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A function that the model wants called. `arguments` is JSON as the model wrote it, unread."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that an answer took, as the server counted them."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One turn of a conversation."""
+    """One turn of a conversation.
+
+    `tool_calls` are an assistant's wishes; `tool_call_id` says which of them a message of the role
+    `tool` answers. Of a model's own message, `truncated` says that its end is missing because
+    `max_tokens` were used up, and `usage` what it took where the server says so.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    truncated: bool = False
+    usage: Usage | None = None
 
 
 class ChatModel(Protocol):
-    """Answers a conversation, whole or piece by piece."""
+    """Answers a conversation, whole or piece by piece.
+
+    `max_tokens` is the longest answer and `temperature` how freely words are chosen, 0 not at all;
+    None leaves either to the configuration. `timeout` is in seconds and for everything, tries and
+    waits together, to the last word.
+    """
 
     @property
     def model_name(self) -> str: ...
 
     def complete(
-        self, messages: Sequence[ChatMessage], tools: Sequence[Mapping[str, object]] = ()
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        tools: Sequence[Mapping[str, object]] = (),
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        timeout: float | None = None,
     ) -> ChatMessage:
-        """The assistant's next message. `tools` are JSON-schema function descriptions."""
+        """The assistant's next message: text that is not blank, or tool calls, or both.
 
-    def stream(self, messages: Sequence[ChatMessage]) -> Iterator[str]:
-        """The same answer as pieces of text, as they come."""
+        `tools` describe functions: {"name", "description", "parameters"}, the last a JSON schema.
+        Raises InferenceError, of which EmptyAnswer and AnswerRefused are the model's own doing.
+        """
+
+    def stream(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        timeout: float | None = None,
+    ) -> Generator[str, None, ChatMessage]:
+        """The same answer as pieces of text, as they come; what it returns is the whole message.
+
+        The server is asked when the first piece is. Closing the generator ends the answer. Raises
+        as `complete` does, also after some pieces: these are then no answer.
+        """

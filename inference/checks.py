@@ -10,7 +10,7 @@ from django.utils.module_loading import import_string
 
 from common.checks import SETTINGS
 
-KINDS = ("embedder", "reranker")
+KINDS = ("embedder", "reranker", "chat")
 
 
 @register(SETTINGS)

@@ -8,7 +8,8 @@ from django.conf import settings
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
-from inference.base import BackendUnavailable, Embedder, InferenceError, Reranker
+from inference.backends.chat_basic import NoChat
+from inference.base import BackendUnavailable, ChatModel, Embedder, InferenceError, Reranker
 
 T = TypeVar("T")
 
@@ -61,3 +62,14 @@ class InferenceHandler(Generic[T]):
 
 embedders: InferenceHandler[Embedder] = InferenceHandler("embedder")
 rerankers: InferenceHandler[Reranker] = InferenceHandler("reranker")
+chats: InferenceHandler[ChatModel] = InferenceHandler("chat")
+
+
+def has_chat(alias: str = "default") -> bool:
+    """Whether there is a chat model to ask, without asking it.
+
+    Raises InferenceError for one that is configured and cannot be made, or for an unknown alias.
+    """
+    if alias == "default" and alias not in list(chats):
+        return False
+    return not isinstance(chats[alias], NoChat)

@@ -17,3 +17,8 @@ def check_texts(texts: Sequence[str]) -> None:
                 f"text {index} holds half a surrogate pair at {error.start}, which is no character:"
                 " decode its source with the right encoding."
             ) from error
+
+
+def sendable(text: str) -> str:
+    """`text` with a question mark for half a surrogate pair, which no server could be sent."""
+    return text.encode(errors="replace").decode()

@@ -144,6 +144,8 @@ CELERY_TASK_ROUTES = {
     "documents.tasks.ingest_documents": {"queue": "ingest"},
     "documents.tasks.embed_documents": {"queue": "embed"},
     "documents.tasks.reembed": {"queue": "embed"},
+    "memory.tasks.embed_memories": {"queue": "embed"},
+    "memory.tasks.recover_memories": {"queue": "embed"},
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
@@ -161,6 +163,10 @@ CELERY_BEAT_SCHEDULE = {
     "prune-idempotency-records": {
         "task": "accounts.tasks.prune_idempotency_records",
         "schedule": 3600.0,
+    },
+    "recover-memories": {
+        "task": "memory.tasks.recover_memories",
+        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
     },
     "prune-search-log": {"task": "search.tasks.prune_search_log", "schedule": 3600.0},
 }
@@ -217,6 +223,12 @@ INFERENCE = {
         _options("RERANKER_OPTIONS"),
         _options("RERANKERS", example=_ENTRY),
     ),
+    "chat": _models(
+        "CHATS",
+        env.str("CHAT_BACKEND", default="inference.backends.chat_basic.NoChat"),
+        _options("CHAT_OPTIONS"),
+        _options("CHATS", example=_ENTRY),
+    ),
 }
 
 # --- ingestion and search ----------------------------------------------------------------------
@@ -241,6 +253,21 @@ EXACT_SCAN_CHUNKS = env.int("RAGSITE_EXACT_SCAN_CHUNKS", default=20_000)
 # What was asked, by whom and what was found: no text of a document.
 SEARCH_LOG = env.bool("RAGSITE_SEARCH_LOG", default=True)
 SEARCH_LOG_DAYS = env.int("RAGSITE_SEARCH_LOG_DAYS", default=90)
+
+# --- memory ------------------------------------------------------------------------------------
+
+# What of a user's memory is relevant enough to be found, 0 to 1; how much it counts how fresh it
+# is, 0 to 1, and after how many days that has halved.
+MEMORY_THRESHOLD = env.float("RAGSITE_MEMORY_THRESHOLD", default=0.3)
+MEMORY_RECENCY_WEIGHT = env.float("RAGSITE_MEMORY_RECENCY_WEIGHT", default=0.1)
+MEMORY_HALF_LIFE_DAYS = env.float("RAGSITE_MEMORY_HALF_LIFE_DAYS", default=30.0)
+# Contexts and their bytes that are kept of a user and of all users of a workspace; 0 is no limit.
+MEMORY_USER_ROWS = env.int("RAGSITE_MEMORY_USER_ROWS", default=10_000)
+MEMORY_USER_BYTES = env.int("RAGSITE_MEMORY_USER_BYTES", default=50 * 1024 * 1024)
+MEMORY_WORKSPACE_ROWS = env.int("RAGSITE_MEMORY_WORKSPACE_ROWS", default=1_000_000)
+MEMORY_WORKSPACE_BYTES = env.int("RAGSITE_MEMORY_WORKSPACE_BYTES", default=5 * 1024**3)
+# Facts of a user, their history included. They are never pruned: more are refused.
+MEMORY_MAX_FACTS = env.int("RAGSITE_MEMORY_MAX_FACTS", default=10_000)
 
 # Pages and programs that follow a run live, in each web process; more of them poll.
 EVENT_STREAMS = env.int("RAGSITE_EVENT_STREAMS", default=8)
@@ -365,6 +392,6 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
         name: {"level": LOG_LEVEL}
-        for name in ("ragsite", "documents", "search", "inference", "celery.worker")
+        for name in ("ragsite", "documents", "memory", "search", "inference", "celery.worker")
     },
 }

@@ -1,13 +1,14 @@
 """Embeddings from OpenAI, or from any server that speaks its protocol."""
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
-from inference.base import BackendUnavailable, MalformedAnswer
-from inference.remote.client import JsonClient, versioned
+from inference.base import MalformedAnswer
+from inference.remote.address import versioned
+from inference.remote.client import JsonClient
 from inference.remote.embedding import RemoteEmbedder
 from inference.remote.models import RemoteModel, described, dimensions_field
+from inference.remote.openai import BAD_KEY, OPENAI, openai_key
 from inference.remote.pace import (
     ATTEMPTS,
     BATCH_SIZE,
@@ -18,14 +19,12 @@ from inference.remote.pace import (
     Pace,
 )
 
-OPENAI = "https://api.openai.com/v1"
 # https://platform.openai.com/docs/guides/embeddings
 KNOWN = {
     "text-embedding-3-small": RemoteModel(dimensions=1536, max_tokens=8191),
     "text-embedding-3-large": RemoteModel(dimensions=3072, max_tokens=8191),
     "text-embedding-ada-002": RemoteModel(dimensions=1536, max_tokens=8191),
 }
-BAD_KEY = "Check OPENAI_API_KEY, or api_key in OPTIONS."
 WRONG_FIELD = (
     "Check the model's name. A server that knows no field `dimensions` needs"
     " OPTIONS['send_dimensions'] = false."
@@ -73,7 +72,7 @@ class OpenAIEmbedder(RemoteEmbedder):
         super().__init__(
             JsonClient(
                 versioned(base_url),
-                api_key=_key(api_key, base_url),
+                api_key=openai_key(api_key, base_url),
                 cures={401: BAD_KEY, 403: BAD_KEY, **wrong_field},
             ),
             described(
@@ -109,13 +108,3 @@ class OpenAIEmbedder(RemoteEmbedder):
         for item in data:
             rows[item["index"]] = item.get("embedding")
         return rows
-
-
-def _key(api_key: str | None, base_url: str) -> str:
-    key = os.environ.get("OPENAI_API_KEY", "") if api_key is None else api_key
-    if not key.strip() and "//api.openai.com" in base_url:
-        raise BackendUnavailable(
-            "OpenAI answers nobody without a key: set OPENAI_API_KEY, or base_url in OPTIONS for"
-            " a server of your own."
-        )
-    return key

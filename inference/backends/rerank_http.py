@@ -8,9 +8,11 @@ from threading import Event
 from typing import Any
 
 from inference.base import InvalidScore, MalformedAnswer
-from inference.remote.client import JsonClient, versioned
+from inference.remote.address import versioned
+from inference.remote.client import JsonClient
 from inference.remote.pace import quick
 from inference.remote.pieces import ask_in_pieces, at_once
+from inference.texts import sendable
 
 ROUNDING = 1e-3  # how far a probability may be off 0..1 and still be one
 OMITTED_BELOW = 1e-6  # what a listed text scores at least where others were left out
@@ -58,7 +60,7 @@ class HttpReranker:
         """Raises InferenceError."""
         patience = quick(self._timeout)
         deadline = time.monotonic() + self._timeout
-        query, *texts = (_sendable(text) for text in (query, *texts))
+        query, *texts = (sendable(text) for text in (query, *texts))
 
         def ask(batch: Sequence[str], cancelled: Event) -> list[list[tuple[str, float | None]]]:
             post = partial(
@@ -100,11 +102,6 @@ class HttpReranker:
             0.0 if score is None else floor + (1 - floor) * min(1.0, max(0.0, score))
             for score in scores
         ]
-
-
-def _sendable(text: str) -> str:
-    """A reranker drops no text, so half a surrogate pair becomes a question mark."""
-    return text.encode(errors="replace").decode()
 
 
 def _items(answer: Any) -> list[dict[str, Any]]:

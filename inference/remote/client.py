@@ -2,17 +2,17 @@
 
 import json
 import os
-import re
 import threading
 import time
-import urllib.request
-from collections.abc import Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from math import inf
 from typing import Any
 
 import httpx2
 
-from inference.base import BackendUnavailable, MalformedAnswer
+from inference.base import MalformedAnswer
+from inference.remote.address import checked_key, checked_url, environment_proxy
 from inference.remote.deadline import DeadlineTransport, deadline
 from inference.remote.errors import PassingFailure, refusal, server_text
 from inference.remote.patience import Patience
@@ -20,6 +20,7 @@ from inference.remote.patience import Patience
 LARGEST_ANSWER = 64 * 1024 * 1024
 LARGEST_ERROR = 64 * 1024
 UNREACHABLE = "Is the server running, and is base_url right?"
+LATE = "Set a longer timeout or a smaller batch_size, or give the server less to do."
 
 
 class JsonClient:
@@ -37,24 +38,27 @@ class JsonClient:
         headers: Mapping[str, str] | None = None,
         cures: Mapping[int, str] | None = None,
         unreachable: str = UNREACHABLE,
+        late: str = LATE,
         largest_answer: int = LARGEST_ANSWER,
     ) -> None:
-        """`cures` says what to do about a status, `unreachable` about a server that is not there.
+        """`cures` says what to do about a status, `unreachable` about a server that is not there,
+        `late` about one that does not answer in time.
 
         `largest_answer` is in bytes. Raises BackendUnavailable for an address or key that cannot be
         right.
         """
-        url = _checked_url(base_url)
+        url = checked_url(base_url)
         # HTTPX logs the addresses it asks, so what is secret in this one travels beside it.
         self._login = (url.username, url.password) if url.username or url.password else None
         self._url = url.copy_with(username=None, password=None)
         self.base_url = str(self._url).rstrip("/")
         self._headers = dict(headers or {})
         if api_key:
-            self._headers["Authorization"] = f"Bearer {_checked_key(api_key.strip())}"
+            self._headers["Authorization"] = f"Bearer {checked_key(api_key.strip())}"
         self._secrets = tuple(filter(None, ((api_key or "").strip(), url.password)))
         self._cures = dict(cures or {})
         self._unreachable = unreachable
+        self._late = late
         self._largest_answer = largest_answer
         self._pooled: tuple[int, httpx2.Client] | None = None
 
@@ -83,39 +87,112 @@ class JsonClient:
                 f" {server_text(body, self._secrets)}. Is base_url that of the model server?"
             ) from error
 
+    def stream(
+        self,
+        path: str,
+        payload: Mapping[str, object],
+        *,
+        patience: Patience,
+        deadline: float = inf,
+    ) -> Generator[str, None, None]:
+        """The data of each server-sent event, as it comes. Closing it hangs up on the server.
+
+        `deadline` is as for `post`, and for the whole stream. The server is asked again only as
+        long as no event came: what is handed out cannot be taken back. Raises as `post` does.
+        """
+
+        def begun(at: float) -> tuple[str | None, Generator[str, None, None]]:
+            events = self._events(self.base_url + path, payload, at)
+            return next(events, None), events
+
+        first, events = patience.keep_trying(begun, deadline=deadline)
+        with closing(events):
+            if first is not None:
+                yield first
+                yield from events
+
     def _attempt(self, path: str, payload: Mapping[str, object], at: float) -> bytes:
         where, began = self.base_url + path, time.monotonic()
+        with (
+            self._waiting(where, began, at),
+            closing(self._answered(where, payload, at)) as response,
+        ):
+            return self._body(response, where)
+
+    def _events(
+        self, where: str, payload: Mapping[str, object], at: float
+    ) -> Generator[str, None, None]:
+        began, size = time.monotonic(), 0
+        with self._waiting(where, began, at):
+            response = self._answered(where, payload, at)
+        with closing(response):
+            with self._waiting(where, began, at):
+                self._check_stream(response, where)
+            events = iter(httpx2.EventSource(response))
+            while True:
+                # Never around a yield: who reads the stream may wait for others meanwhile.
+                with self._waiting(where, began, at):
+                    event = next(events, None)
+                if event is None:
+                    return
+                size += len(event.data)
+                self._check_size(size, where)
+                yield event.data
+
+    @contextmanager
+    def _waiting(self, where: str, began: float, at: float) -> Iterator[None]:
+        """Within it, reads end at `at`, and a connection that fails is a PassingFailure."""
         try:
-            with (
-                deadline(at),
-                self._client().stream(
-                    "POST", where, json=payload, timeout=max(at - began, 0.001)
-                ) as response,
-            ):
-                if response.is_success:
-                    return self._body(response, where)
-                said = server_text(_start(response), self._secrets)
-                raise refusal(where, response.status_code, response.headers, said, self._cures)
+            with deadline(at):
+                yield
         except httpx2.TimeoutException as error:
             raise PassingFailure(
-                f"{where} did not answer within {time.monotonic() - began:.1f} s. Set a longer"
-                " timeout or a smaller batch_size, or give the server less to do."
+                f"{where} did not answer within {time.monotonic() - began:.1f} s. {self._late}"
             ) from error
+        except httpx2.SSEError as error:
+            raise MalformedAnswer(
+                f"{where} streams what cannot be read ({error}): update the server."
+            ) from error
+        except (httpx2.ReadError, httpx2.RemoteProtocolError) as error:
+            raise PassingFailure(f"{where} broke off: {error}. See the server's log.") from error
         except httpx2.RequestError as error:
             raise PassingFailure(
                 f"{where} cannot be reached: {error}. {self._unreachable}"
             ) from error
 
+    def _answered(self, where: str, payload: Mapping[str, object], at: float) -> httpx2.Response:
+        """An answer with a good status, its body not read yet."""
+        client = self._client()
+        left = max(at - time.monotonic(), 0.001)
+        request = client.build_request("POST", where, json=payload, timeout=left)
+        response = client.send(request, stream=True)
+        if response.is_success:
+            return response
+        with closing(response):
+            said = server_text(_start(response), self._secrets)
+            raise refusal(where, response.status_code, response.headers, said, self._cures)
+
+    def _check_stream(self, response: httpx2.Response, where: str) -> None:
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            raise MalformedAnswer(
+                f"{where} answers with something that is no stream:"
+                f" {server_text(_start(response), self._secrets)}. Is base_url that of the model"
+                " server, and can it stream?"
+            )
+
     def _body(self, response: httpx2.Response, where: str) -> bytes:
         body = bytearray()
         for chunk in response.iter_bytes():
             body += chunk
-            if len(body) > self._largest_answer:
-                raise MalformedAnswer(
-                    f"{where} answers with more than {self._largest_answer:,} bytes, which no"
-                    " answer needs: is base_url that of the model server?"
-                )
+            self._check_size(len(body), where)
         return bytes(body)
+
+    def _check_size(self, size: int, where: str) -> None:
+        if size > self._largest_answer:
+            raise MalformedAnswer(
+                f"{where} answers with more than {self._largest_answer:,} bytes, which no answer"
+                " needs: is base_url that of the model server?"
+            )
 
     def _client(self) -> httpx2.Client:
         # A fork shares its parent's connections, on which two would read each other's answers. No
@@ -127,48 +204,11 @@ class JsonClient:
 
     def _new_client(self) -> httpx2.Client:
         return httpx2.Client(
-            transport=DeadlineTransport(proxy=_environment_proxy(self._url)),
+            transport=DeadlineTransport(proxy=environment_proxy(self._url)),
             headers=self._headers,
             auth=None if "Authorization" in self._headers else self._login,
             follow_redirects=False,
         )
-
-
-def versioned(base_url: str) -> str:
-    """`base_url` with `/v1` after it, unless it names a version of the API already."""
-    base_url = base_url.strip().rstrip("/")
-    return base_url if re.search(r"/v\d\w*(/|$)", base_url) else f"{base_url}/v1"
-
-
-def _checked_url(base_url: str) -> httpx2.URL:
-    try:
-        url = httpx2.URL(base_url.strip().rstrip("/"))
-    except httpx2.InvalidURL as error:
-        raise BackendUnavailable(f"base_url is no address ({error}): correct it.") from error
-    if url.scheme not in {"http", "https"} or not url.host or url.query or url.fragment:
-        raise BackendUnavailable(
-            "base_url must look like https://host:port/path, without a query: correct it."
-        )
-    return url
-
-
-def _checked_key(api_key: str) -> str:
-    # HTTPX would name the offending value, which is the key, in its own error.
-    if not api_key.isascii() or not api_key.isprintable() or " " in api_key:
-        raise BackendUnavailable(
-            "the API key holds a character that keys do not have, such as a blank or a line break:"
-            " copy it again."
-        )
-    return api_key
-
-
-def _environment_proxy(url: httpx2.URL) -> str | None:
-    """From HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, which Client reads only for a transport
-    of its own making."""
-    if urllib.request.proxy_bypass(url.host):
-        return None
-    proxies = urllib.request.getproxies()
-    return proxies.get(url.scheme) or proxies.get("all")
 
 
 def _start(response: httpx2.Response) -> bytes:

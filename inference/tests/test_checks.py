@@ -10,7 +10,12 @@ from inference.checks import check_inference
 
 EMBEDDER = {"BACKEND": "inference.backends.transformers_local.TransformersEmbedder"}
 RERANKER = {"BACKEND": "inference.backends.rerank_basic.NoReranker", "OPTIONS": {}}
-GOOD = {"embedder": {"default": EMBEDDER}, "reranker": {"default": RERANKER}}
+CHAT = {"BACKEND": "inference.backends.chat_basic.NoChat"}
+GOOD = {
+    "embedder": {"default": EMBEDDER},
+    "reranker": {"default": RERANKER},
+    "chat": {"default": CHAT},
+}
 
 
 def found(inference):
@@ -66,7 +71,10 @@ def test_aliases_that_are_no_dict_are_e001():
 
 def test_a_missing_default_is_e002():
     errors = found({"embedder": {"other": EMBEDDER}})
-    assert [number for number, _ in errors] == ["inference.E002", "inference.E002"]
+    assert errors == [
+        ("inference.E002", f"INFERENCE[{kind!r}] has no default.")
+        for kind in ("embedder", "reranker", "chat")
+    ]
 
 
 @pytest.mark.parametrize("path", ["no_such_package.X", "inference.base.NoSuchName", "nodots"])
@@ -86,7 +94,7 @@ def test_checking_and_counting_tokens_import_neither_torch_nor_transformers():
     program = """
 import sys
 import inference.handler, inference.checks, inference.query_cache
-from inference.backends import hashing, rerank_basic, transformers_local
+from inference.backends import chat_openai, hashing, rerank_basic, transformers_local
 embedder = transformers_local.TransformersEmbedder()
 assert (embedder.dimensions, embedder.max_tokens) == (384, 254)
 assert embedder.token_counter().count("two words") == 2
@@ -98,7 +106,7 @@ print(sorted({"torch", "transformers"} & sys.modules.keys()))
 def test_backends_import_neither_django_nor_celery():
     program = """
 import sys
-from inference.backends import hashing, rerank_basic, transformers_local
+from inference.backends import chat_basic, chat_openai, hashing, rerank_basic, transformers_local
 from inference.local import encoder
 print(sorted({"django", "celery"} & sys.modules.keys()))
 """

@@ -11,7 +11,8 @@ from email.utils import format_datetime
 import pytest
 
 from inference.base import BackendUnavailable, MalformedAnswer
-from inference.remote.client import JsonClient, versioned
+from inference.remote.address import versioned
+from inference.remote.client import JsonClient
 from inference.remote.errors import ServerRefused, retry_after, server_text
 from inference.remote.patience import Patience
 from inference.tests.stub_server import (
