@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 import common.fields
 import common.search_vector
-import memory.models.remembered
+import memory.remembered
 
 
 class Migration(migrations.Migration):
@@ -57,9 +57,9 @@ class Migration(migrations.Migration):
                     models.GeneratedField(
                         db_persist=True,
                         expression=django.db.models.expressions.CombinedExpression(
-                            memory.models.remembered.OctetLength(models.F("user_message")),
+                            memory.remembered.OctetLength(models.F("user_message")),
                             "+",
-                            memory.models.remembered.OctetLength(models.F("assistant_response")),
+                            memory.remembered.OctetLength(models.F("assistant_response")),
                         ),
                         output_field=models.PositiveIntegerField(),
                     ),
@@ -224,9 +224,9 @@ class Migration(migrations.Migration):
                     models.GeneratedField(
                         db_persist=True,
                         expression=django.db.models.expressions.CombinedExpression(
-                            memory.models.remembered.OctetLength(models.F("key")),
+                            memory.remembered.OctetLength(models.F("key")),
                             "+",
-                            memory.models.remembered.OctetLength(models.F("value")),
+                            memory.remembered.OctetLength(models.F("value")),
                         ),
                         output_field=models.PositiveIntegerField(),
                     ),

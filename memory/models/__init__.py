@@ -4,7 +4,7 @@ from memory.models.context import Context
 from memory.models.extraction import ExtractionItem
 from memory.models.fact import Fact
 from memory.models.pruning import Pruning
-from memory.models.remembered import MAX_EMBED_ATTEMPTS, Origin, Remembered
+from memory.remembered import MAX_EMBED_ATTEMPTS, Origin, Remembered
 
 __all__ = [
     "MAX_EMBED_ATTEMPTS",

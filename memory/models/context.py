@@ -6,8 +6,8 @@ from django.utils import timezone
 
 from common.fields import ToTSVector
 from common.search_vector import Words, joined
-from memory.models.remembered import Remembered, byte_size
 from memory.querysets import RememberedQuerySet
+from memory.remembered import Remembered, byte_size
 
 #: What the user said has weight A, so that ranking can tell it from the answer (B).
 SEARCH_VECTOR = joined(

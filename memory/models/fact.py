@@ -7,8 +7,8 @@ from django.utils import timezone
 from common.fields import ToTSVector
 from common.search_vector import Words, joined
 from memory.models.context import Context
-from memory.models.remembered import Remembered, byte_size
 from memory.querysets import FactQuerySet
+from memory.remembered import Remembered, byte_size
 
 MAX_KEY_CHARACTERS = 200
 

@@ -1,5 +1,7 @@
 """What contexts and facts have in common: whose they are, and how they are found."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import F, Func
 from pgvector.django import VectorField
@@ -51,10 +53,7 @@ class OctetLength(Func):
 
 def byte_size(*fields: str) -> models.GeneratedField:
     """A stored column: the bytes of these texts together, for quotas."""
-    first, *others = (OctetLength(F(name)) for name in fields)
-    expression = first
-    for other in others:
-        expression = expression + other
+    expression: Any = sum((OctetLength(F(name)) for name in fields[1:]), OctetLength(F(fields[0])))
     return models.GeneratedField(
         expression=expression, output_field=models.PositiveIntegerField(), db_persist=True
     )

@@ -1,0 +1,1 @@
+"""Finding what a user is remembered by, in one SQL statement."""

@@ -1,0 +1,127 @@
+"""The statement that scores all rows of a user by words and by meaning."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.spaceless import letters_alone
+from documents.spaces import SpaceSql
+from memory.scopes import UserScope
+
+SQL_DIRECTORY = Path(__file__).parent / "sql"
+
+#: Robertson and Zaragoza, “The Probabilistic Relevance Framework: BM25 and Beyond” (2009).
+K1 = 1.2
+B = 0.75
+#: So often more counts a word that the user said, or of a fact's key: as a heading of a document.
+SAID_BOOST = 1.0
+#: As much of a text as its letters are compared by.
+PREVIEW_CHARACTERS = 2000
+
+Parameters = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of remembered rows, in SQL: what counts of it, and the columns that tell of a row."""
+
+    name: str
+    condition: str
+    text: str
+    moment: str
+    #: What a row's neighbours are found by: those of the same value, in order of `moment`.
+    thread: str | None = None
+
+
+CONTEXTS = Table(
+    name="memory_context",
+    condition="",
+    text="left(user_message, {n}) || E'\\n' || left(assistant_response, {n})",
+    moment="created_at",
+    thread="conversation",
+)
+FACTS = Table(
+    name="memory_fact",
+    condition=" AND row.valid_to IS NULL AND row.valid_from <= %(now)s",
+    text="replace(key, '_', ' ') || ': ' || left(value, {n})",
+    moment="valid_from",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceQuery:
+    """The question's vector in one space."""
+
+    space: SpaceSql
+    vector: NDArray[np.float32]
+
+
+@cache
+def piece(name: str) -> str:
+    """The text of `sql/name.sql`."""
+    return (SQL_DIRECTORY / f"{name}.sql").read_text()
+
+
+def build_statement(
+    table: Table,
+    question: str,
+    *,
+    scope: UserScope,
+    spaces: Sequence[SpaceQuery],
+    depth: int,
+    now: Any = None,
+) -> tuple[str, Parameters]:
+    """SQL and its parameters.
+
+    Rows: (id, moment, text, lexical score, coverage, similarity, space, likeness to the best by
+    words and by meaning, previous and following row of the conversation) of the best `depth` by
+    words, the best by meaning, and the neighbours of both. The backgrounds, usual similarities by
+    space, stand in a row whose id is NULL, as JSON in the column of the text.
+    """
+    parameters: Parameters = {
+        "workspace": scope.workspace_id,
+        "user": scope.user_id,
+        "text": question,
+        "prefixes": list(letters_alone(question)),
+        "depth": depth,
+        "k1": K1,
+        "b": B,
+        "said_boost": SAID_BOOST,
+        "now": now,
+    }
+    for entry in spaces:
+        parameters[_vector(entry)] = entry.vector
+    steps = [
+        piece("mine").format(
+            table=table.name,
+            condition=table.condition,
+            similarity=_similarity(spaces),
+            moment=table.moment,
+            thread=table.thread or "NULL::text",
+        ),
+        piece("terms"),
+        piece("bm25"),
+        piece("listed"),
+        piece("best").format(table=table.name),
+    ]
+    selection = piece("selection").format(
+        table=table.name, text=table.text.format(n=PREVIEW_CHARACTERS), moment=table.moment
+    )
+    return "WITH\n" + ",\n".join(steps) + "\n" + selection, parameters
+
+
+def _vector(entry: SpaceQuery) -> str:
+    return f"vector_{entry.space.space_id}"
+
+
+def _similarity(spaces: Sequence[SpaceQuery]) -> str:
+    cases = " ".join(
+        f"WHEN {entry.space.space_id} THEN {entry.space.similarity(f'%({_vector(entry)})s')}"
+        for entry in spaces
+    )
+    return f"CASE row.space_id {cases} END" if spaces else "NULL::float8"

@@ -1,0 +1,52 @@
+"""What can be done with a user's memory. Every function works on one scope, and on no other."""
+
+from memory.services.contexts import (
+    archive_turn,
+    clear_memory,
+    forget_contexts,
+    store_memory,
+)
+from memory.services.facts import (
+    clear_fact,
+    forget_fact,
+    get_all_facts,
+    get_fact,
+    has_fact,
+    history,
+    set_fact,
+)
+from memory.services.portability import Erased, erase_memory, export_memory
+from memory.services.searching import (
+    FactHit,
+    MemoryHit,
+    MemoryResult,
+    rank_facts,
+    search_memory,
+)
+from memory.storing.contexts import Archived
+from memory.storing.facts import FactChange, TooManyFacts
+
+__all__ = [
+    "Archived",
+    "Erased",
+    "FactChange",
+    "FactHit",
+    "MemoryHit",
+    "MemoryResult",
+    "TooManyFacts",
+    "archive_turn",
+    "clear_fact",
+    "clear_memory",
+    "erase_memory",
+    "export_memory",
+    "forget_contexts",
+    "forget_fact",
+    "get_all_facts",
+    "get_fact",
+    "has_fact",
+    "history",
+    "rank_facts",
+    "search_memory",
+    "set_fact",
+    "store_memory",
+]

@@ -1,0 +1,87 @@
+"""Facts: what is known of a user, what was, and what is to be forgotten."""
+
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+
+from memory.keys import fact_key
+from memory.locks import hold_facts
+from memory.models import Context, Fact, Origin
+from memory.querysets import FactQuerySet
+from memory.scopes import UserScope
+from memory.storing.facts import FactChange, end_fact, put_fact
+from memory.tasks import enqueue_embedding
+
+
+def set_fact(
+    *,
+    scope: UserScope | None,
+    key: str,
+    value: str,
+    at: datetime | None = None,
+    source: Context | None = None,
+    origin: str = Origin.GIVEN,
+) -> FactChange | None:
+    """`key` is `value` since `at`, by default now and never later.
+
+    What was true until then ends there and stays in the history. A fact told late, with an `at`
+    before the current one's, goes into the history where it belongs, and the current one stays. The
+    same value again changes nothing. Of nobody nothing is kept, and None returned. Raises
+    InvalidInput, and TooManyFacts.
+    """
+    if scope is None:
+        return None
+    change = put_fact(scope=scope, key=key, value=value, at=at, source=source, origin=origin)
+    if change.changed:
+        transaction.on_commit(lambda: enqueue_embedding(facts=[change.fact.pk]))
+    return change
+
+
+def get_fact(*, scope: UserScope | None, key: str, as_of: datetime | None = None) -> Fact | None:
+    """What `key` is, or was then."""
+    return _known(scope, as_of).filter(key=fact_key(key)).order_by("-valid_from", "-id").first()
+
+
+def has_fact(*, scope: UserScope | None, key: str) -> bool:
+    """Whether `key` has a value now."""
+    return get_fact(scope=scope, key=key) is not None
+
+
+def get_all_facts(*, scope: UserScope | None, as_of: datetime | None = None) -> list[Fact]:
+    """Everything held true of the user, now or then, by key."""
+    latest = _known(scope, as_of).order_by("key", "-valid_from", "-id").distinct("key")
+    return list(latest.defer("embedding"))
+
+
+def history(*, scope: UserScope | None, key: str) -> list[Fact]:
+    """All values that `key` ever had, the latest first."""
+    rows = Fact.objects.of(scope).filter(key=fact_key(key)).select_related("source")
+    return list(rows.order_by("-valid_from", "-id").defer("embedding"))
+
+
+def clear_fact(*, scope: UserScope | None, key: str) -> bool:
+    """`key` is true no longer; what it was stays in the history. Whether there was anything."""
+    if scope is None:
+        return False
+    name = fact_key(key)
+    with transaction.atomic():
+        hold_facts(scope)
+        current = Fact.objects.of(scope).current().filter(key=name).first()
+        return end_fact(current, timezone.now()) is not None
+
+
+def forget_fact(*, scope: UserScope | None, key: str) -> int:
+    """Remove `key` with all its history; how many rows that were."""
+    if scope is None:
+        return 0
+    with transaction.atomic():
+        hold_facts(scope)
+        _, rows = Fact.objects.of(scope).filter(key=fact_key(key)).delete()
+    removed: int = rows.get(Fact._meta.label, 0)
+    return removed
+
+
+def _known(scope: UserScope | None, as_of: datetime | None) -> FactQuerySet[Fact]:
+    rows = Fact.objects.of(scope)
+    return rows.current() if as_of is None else rows.as_of(as_of)

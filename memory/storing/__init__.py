@@ -1,0 +1,1 @@
+"""Writing what is remembered: whole, once, in the history where it belongs."""

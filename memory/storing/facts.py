@@ -1,0 +1,126 @@
+"""Facts: one current value a key, and a history without gaps or overlaps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from common.errors import InvalidInput, RagsiteError
+from memory import texts
+from memory.keys import fact_key
+from memory.locks import hold_facts
+from memory.models import Context, Fact, Origin
+from memory.scopes import UserScope
+
+
+class TooManyFacts(RagsiteError):
+    """The user's quota of facts, their history included, is used up."""
+
+    code = "quota_used_up"
+    status = 409
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """What is known now, whether that is new, and what it took the place of."""
+
+    fact: Fact
+    changed: bool
+    superseded: Fact | None = None
+
+
+def put_fact(
+    *,
+    scope: UserScope,
+    key: str,
+    value: str,
+    at: datetime | None = None,
+    source: Context | None = None,
+    origin: str = Origin.GIVEN,
+) -> FactChange:
+    """`key` is `value` since `at`, by default now and never later.
+
+    What was true until then ends there and stays in the history. A fact told late, with an `at`
+    before the current one's, goes into the history where it belongs, and the current one stays. The
+    same value again changes nothing. Raises InvalidInput, and
+    TooManyFacts.
+    """
+    name = fact_key(key)
+    said = texts.storable(value, field="value").strip()
+    if not said:
+        raise InvalidInput(
+            "A fact needs a value. To end one, clear it; to remove it, forget it.", field="value"
+        )
+    moment = min(at or timezone.now(), timezone.now())
+    language = texts.search_configuration(said, scope=scope)
+    with transaction.atomic():
+        hold_facts(scope)
+        before, after = _neighbours(scope, name, moment)
+        if before is not None and before.value == said and _holds(before, moment):
+            return FactChange(before, changed=False)
+        if after is not None and after.value == said:
+            return FactChange(_known_earlier(before, after, moment), changed=True)
+        _check_quota(scope)
+        fact = Fact(
+            workspace_id=scope.workspace_id,
+            user_id=scope.user_id,
+            key=name,
+            value=said,
+            valid_from=moment,
+            valid_to=after.valid_from if after else None,
+            superseded_by=after,
+            source=source,
+            origin=origin,
+            language=language,
+        )
+        ended = end_fact(before, moment)
+        fact.save(force_insert=True)
+        if ended is not None:
+            Fact.objects.filter(pk=ended.pk).update(superseded_by=fact)
+    return FactChange(fact, changed=True, superseded=ended)
+
+
+def _neighbours(scope: UserScope, key: str, moment: datetime) -> tuple[Fact | None, Fact | None]:
+    """The value in force at `moment` or the last before it, and the first after it."""
+    rows: Sequence[Fact] = list(
+        Fact.objects.of(scope).filter(key=key).defer("embedding").order_by("valid_from", "id")
+    )
+    before = [row for row in rows if row.valid_from <= moment]
+    after = [row for row in rows if row.valid_from > moment]
+    return (before[-1] if before else None), (after[0] if after else None)
+
+
+def _holds(fact: Fact, moment: datetime) -> bool:
+    return fact.valid_to is None or fact.valid_to > moment
+
+
+def end_fact(fact: Fact | None, moment: datetime) -> Fact | None:
+    """Let `fact` end at `moment` where it would have held longer; None where there is nothing to
+    end. The caller holds the user's facts."""
+    if fact is None or not _holds(fact, moment):
+        return None
+    fact.valid_to = max(moment, fact.valid_from)
+    fact.save(update_fields=["valid_to"])
+    return fact
+
+
+def _known_earlier(before: Fact | None, after: Fact, moment: datetime) -> Fact:
+    """The same was said before it was thought to begin."""
+    ended = end_fact(before, moment)
+    if ended is not None:
+        Fact.objects.filter(pk=ended.pk).update(superseded_by=after)
+    after.valid_from = moment
+    after.save(update_fields=["valid_from"])
+    return after
+
+
+def _check_quota(scope: UserScope) -> None:
+    limit: int = settings.MEMORY_MAX_FACTS
+    if Fact.objects.of(scope).count() >= limit:
+        raise TooManyFacts(
+            f"This user has {limit:,} facts, their history included, and no more are kept."
+            " Forget some first."
+        )
