@@ -12,6 +12,7 @@ from inference.checks import check_inference
 from ragsite import settings
 
 HASHING = "inference.backends.hashing.HashingEmbedder"
+OPENAI_CHAT = "inference.backends.chat_openai.OpenAIChat"
 WORKER_EMBEDDER = "inference.backends.worker.WorkerEmbedder"
 WORKER_RERANKER = "inference.backends.worker.WorkerReranker"
 
@@ -34,17 +35,28 @@ def test_further_models_stand_beside_the_default(inference: Any) -> None:
         EMBEDDER_BACKEND=HASHING,
         EMBEDDERS=json.dumps({"small": small}),
         RERANKERS='{"score": {"BACKEND": "inference.backends.rerank_basic.ScoreReranker"}}',
+        CHAT_BACKEND=OPENAI_CHAT,
+        CHAT_OPTIONS='{"model": "big", "api_key": ""}',
+        CHATS=json.dumps({"small": {"BACKEND": OPENAI_CHAT, "OPTIONS": {"model": "small"}}}),
     )
     assert models["embedder"] == {"default": {"BACKEND": HASHING, "OPTIONS": {}}, "small": small}
     assert sorted(models["reranker"]) == ["default", "score"]
+    assert models["chat"] == {
+        "default": {"BACKEND": OPENAI_CHAT, "OPTIONS": {"model": "big", "api_key": ""}},
+        "small": {"BACKEND": OPENAI_CHAT, "OPTIONS": {"model": "small"}},
+    }
     with override_settings(INFERENCE=models):
         assert check_inference() == []
 
 
 @pytest.mark.parametrize("nothing", ["", "{}"])
 def test_without_further_models_there_is_the_default_alone(inference: Any, nothing: str) -> None:
-    models = inference(EMBEDDERS=nothing, RERANKERS=nothing)
-    assert [list(kind) for kind in models.values()] == [["default"], ["default"]]
+    models = inference(EMBEDDERS=nothing, RERANKERS=nothing, CHATS=nothing)
+    assert {kind: list(aliases) for kind, aliases in models.items()} == {
+        "embedder": ["default"],
+        "reranker": ["default"],
+        "chat": ["default"],
+    }
 
 
 def test_those_that_ask_a_worker_are_told_where_and_for_what(inference: Any) -> None:
@@ -76,6 +88,7 @@ def test_those_that_ask_a_worker_are_told_where_and_for_what(inference: Any) -> 
     [
         ("EMBEDDERS", '{"default": {}}', "set EMBEDDER_BACKEND and EMBEDDER_OPTIONS"),
         ("RERANKERS", '{"default": {}}', "set RERANKER_BACKEND and RERANKER_OPTIONS"),
+        ("CHATS", '{"default": {}}', "set CHAT_BACKEND and CHAT_OPTIONS"),
         ("EMBEDDERS", "qwen3", "EMBEDDERS is no JSON"),
         ("EMBEDDERS", "[]", "EMBEDDERS must be a JSON object"),
         ("EMBEDDER_OPTIONS", "7", "EMBEDDER_OPTIONS must be a JSON object"),

@@ -7,10 +7,10 @@ from typing import Any
 
 from inference.base import BackendUnavailable, ChatMessage, InferenceError
 from inference.remote.address import versioned
-from inference.remote.chat import sent, streamed_message, whole_message
-from inference.remote.client import JsonClient
+from inference.remote.chat import END, sent, streamed_message, whole_message
 from inference.remote.openai import BAD_KEY, OPENAI, is_openai, openai_key
 from inference.remote.pace import ATTEMPTS, quick
+from inference.remote.streams import StreamClient
 
 PATH = "/chat/completions"
 TIMEOUT = 120.0
@@ -66,7 +66,7 @@ class OpenAIChat:
         self._extra = dict(extra or {})
         self._timeout = timeout
         self._attempts = attempts
-        self._client = JsonClient(
+        self._client = StreamClient(
             versioned(base_url), api_key=openai_key(api_key, base_url), cures=CURES, late=LATE
         )
 
@@ -83,7 +83,8 @@ class OpenAIChat:
         payload = self._payload(messages, max_tokens=max_tokens, temperature=temperature)
         if tools:
             payload["tools"] = [{"type": "function", "function": dict(tool)} for tool in tools]
-        return whole_message(self._client.post(PATH, payload, **self._within(timeout)))
+        answer = self._client.post(PATH, payload, **self._within(timeout))
+        return whole_message(answer, secrets=self._client.secrets)
 
     def stream(
         self,
@@ -96,8 +97,9 @@ class OpenAIChat:
         """The message's pieces, as they come; returns the whole. Raises InferenceError."""
         payload = self._payload(messages, max_tokens=max_tokens, temperature=temperature)
         payload["stream"] = True
-        with closing(self._client.stream(PATH, payload, **self._within(timeout))) as events:
-            return (yield from streamed_message(events))
+        events = self._client.stream(PATH, payload, last=END, **self._within(timeout))
+        with closing(events):
+            return (yield from streamed_message(events, secrets=self._client.secrets))
 
     def _payload(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, temperature: float | None

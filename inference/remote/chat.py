@@ -39,9 +39,13 @@ def sent(message: ChatMessage) -> dict[str, object]:
     return fields
 
 
-def whole_message(answer: Any) -> ChatMessage:
-    """The message of a chat completion. Raises MalformedAnswer, EmptyAnswer or AnswerRefused."""
-    choice = _choice(answer)
+def whole_message(answer: Any, *, secrets: tuple[str, ...] = ()) -> ChatMessage:
+    """The message of a chat completion. `secrets` are left out where the server is quoted.
+
+    Raises MalformedAnswer, EmptyAnswer, AnswerRefused, or BackendUnavailable for an error that the
+    server calls a success.
+    """
+    choice = _choice(answer, secrets)
     if choice is None:
         raise MalformedAnswer("the answer's list `choices` is empty: see the server's log.")
     message = _object(choice, "message")
@@ -54,7 +58,9 @@ def whole_message(answer: Any) -> ChatMessage:
     )
 
 
-def streamed_message(events: Iterable[str]) -> Generator[str, None, ChatMessage]:
+def streamed_message(
+    events: Iterable[str], *, secrets: tuple[str, ...] = ()
+) -> Generator[str, None, ChatMessage]:
     """Pieces of text out of a stream's events; returns the whole message.
 
     Raises as `whole_message` does, and BackendUnavailable for a stream without its end.
@@ -65,9 +71,9 @@ def streamed_message(events: Iterable[str]) -> Generator[str, None, ChatMessage]
         if data == END:
             ended = True
             break
-        chunk = _chunk(data)
+        chunk = _chunk(data, secrets)
         usage = _usage(chunk) or usage
-        if (choice := _choice(chunk)) is None:
+        if (choice := _choice(chunk, secrets)) is None:
             continue
         delta = _object(choice, "delta")
         refusal += _text(delta, "refusal")
@@ -110,24 +116,23 @@ def _settled(
     )
 
 
-def _chunk(data: str) -> Any:
+def _chunk(data: str, secrets: tuple[str, ...]) -> Any:
     try:
-        chunk = json.loads(data)
+        return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise MalformedAnswer(
-            f"an event of the stream is no JSON: {server_text(data.encode())}. Is base_url that of"
-            " an OpenAI-compatible server?"
+            f"an event of the stream is no JSON: {server_text(data.encode(), secrets)}. Is base_url"
+            " that of an OpenAI-compatible server?"
         ) from error
-    if isinstance(chunk, dict) and chunk.get("error"):
-        raise BackendUnavailable(
-            f"the server breaks its answer off: {server_text(data.encode())}. See the server's log."
-        )
-    return chunk
 
 
-def _choice(answer: Any) -> Mapping[str, Any] | None:
+def _choice(answer: Any, secrets: tuple[str, ...]) -> Mapping[str, Any] | None:
     """The first of `choices`, of which one was asked for; None where the list is empty."""
-    choices = answer.get("choices") if isinstance(answer, dict) else None
+    fields = answer if isinstance(answer, dict) else {}
+    if fields.get("error"):
+        said = server_text(json.dumps(answer).encode(), secrets)
+        raise BackendUnavailable(f"the server breaks off: {said}. See its log.")
+    choices = fields.get("choices")
     if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
         raise MalformedAnswer(
             "the answer holds no list `choices`: is base_url that of an OpenAI-compatible server?"
@@ -151,19 +156,25 @@ def _text(fields: Mapping[str, Any], key: str) -> str:
 
 
 def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    try:
-        return tuple(
-            ToolCall(
-                id=_text(call, "id"),
-                name=call["function"]["name"],
-                arguments=_text(call["function"], "arguments"),
-            )
-            for call in message.get("tool_calls") or ()
-        )
-    except (AttributeError, KeyError, TypeError) as error:
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(map(_names_function, calls)):
         raise MalformedAnswer(
             "the answer's `tool_calls` are no functions with a name: update the server."
-        ) from error
+        )
+    return tuple(
+        ToolCall(
+            id=_text(call, "id"),
+            name=call["function"]["name"],
+            arguments=_text(call["function"], "arguments"),
+        )
+        for call in calls
+    )
+
+
+def _names_function(call: Any) -> bool:
+    function = call.get("function") if isinstance(call, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    return isinstance(name, str) and bool(name)
 
 
 def _usage(answer: Any) -> Usage | None:

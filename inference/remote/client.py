@@ -4,7 +4,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from math import inf
 from typing import Any
@@ -27,7 +27,7 @@ class JsonClient:
     """Posts to one server over pooled connections; threads may share it, and forks survive it.
 
     The API key goes nowhere but to that server: redirects are not followed, and no message, not
-    even one that quotes the server, holds it.
+    even one that quotes the server, holds it. `secrets` are what such a message must not hold.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class JsonClient:
         self._headers = dict(headers or {})
         if api_key:
             self._headers["Authorization"] = f"Bearer {checked_key(api_key.strip())}"
-        self._secrets = tuple(filter(None, ((api_key or "").strip(), url.password)))
+        self.secrets = tuple(filter(None, ((api_key or "").strip(), url.password)))
         self._cures = dict(cures or {})
         self._unreachable = unreachable
         self._late = late
@@ -84,32 +84,8 @@ class JsonClient:
         except (ValueError, RecursionError) as error:
             raise MalformedAnswer(
                 f"{self.base_url}{path} answers with something that is no JSON:"
-                f" {server_text(body, self._secrets)}. Is base_url that of the model server?"
+                f" {server_text(body, self.secrets)}. Is base_url that of the model server?"
             ) from error
-
-    def stream(
-        self,
-        path: str,
-        payload: Mapping[str, object],
-        *,
-        patience: Patience,
-        deadline: float = inf,
-    ) -> Generator[str, None, None]:
-        """The data of each server-sent event, as it comes. Closing it hangs up on the server.
-
-        `deadline` is as for `post`, and for the whole stream. The server is asked again only as
-        long as no event came: what is handed out cannot be taken back. Raises as `post` does.
-        """
-
-        def begun(at: float) -> tuple[str | None, Generator[str, None, None]]:
-            events = self._events(self.base_url + path, payload, at)
-            return next(events, None), events
-
-        first, events = patience.keep_trying(begun, deadline=deadline)
-        with closing(events):
-            if first is not None:
-                yield first
-                yield from events
 
     def _attempt(self, path: str, payload: Mapping[str, object], at: float) -> bytes:
         where, began = self.base_url + path, time.monotonic()
@@ -118,26 +94,6 @@ class JsonClient:
             closing(self._answered(where, payload, at)) as response,
         ):
             return self._body(response, where)
-
-    def _events(
-        self, where: str, payload: Mapping[str, object], at: float
-    ) -> Generator[str, None, None]:
-        began, size = time.monotonic(), 0
-        with self._waiting(where, began, at):
-            response = self._answered(where, payload, at)
-        with closing(response):
-            with self._waiting(where, began, at):
-                self._check_stream(response, where)
-            events = iter(httpx2.EventSource(response))
-            while True:
-                # Never around a yield: who reads the stream may wait for others meanwhile.
-                with self._waiting(where, began, at):
-                    event = next(events, None)
-                if event is None:
-                    return
-                size += len(event.data)
-                self._check_size(size, where)
-                yield event.data
 
     @contextmanager
     def _waiting(self, where: str, began: float, at: float) -> Iterator[None]:
@@ -169,16 +125,8 @@ class JsonClient:
         if response.is_success:
             return response
         with closing(response):
-            said = server_text(_start(response), self._secrets)
+            said = server_text(start_of(response), self.secrets)
             raise refusal(where, response.status_code, response.headers, said, self._cures)
-
-    def _check_stream(self, response: httpx2.Response, where: str) -> None:
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            raise MalformedAnswer(
-                f"{where} answers with something that is no stream:"
-                f" {server_text(_start(response), self._secrets)}. Is base_url that of the model"
-                " server, and can it stream?"
-            )
 
     def _body(self, response: httpx2.Response, where: str) -> bytes:
         body = bytearray()
@@ -211,7 +159,7 @@ class JsonClient:
         )
 
 
-def _start(response: httpx2.Response) -> bytes:
+def start_of(response: httpx2.Response) -> bytes:
     body = bytearray()
     for chunk in response.iter_bytes():
         body += chunk

@@ -5,7 +5,7 @@ import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -92,6 +92,51 @@ class CutOff:
         handler.close_connection = True
 
 
+class Stream:
+    """Server-sent events: each part as soon as it is its turn, an Event when it is set.
+
+    Then comes `after`: the "end", a "cut" connection, "silence", or "pings" until the client goes,
+    whereupon `gone` is set.
+    """
+
+    def __init__(
+        self, *parts: bytes | threading.Event, after: str = "end", kind: str = "text/event-stream"
+    ) -> None:
+        self.parts = parts
+        self.after = after
+        self.kind = kind
+        self.gone = threading.Event()
+
+    def send(self, handler: "Handler") -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", self.kind)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        for part in self.parts:
+            if isinstance(part, threading.Event):
+                part.wait(10)
+            else:
+                self._write(handler, part)
+        if self.after == "end":
+            self._write(handler, b"")
+            return
+        handler.close_connection = True
+        if self.after == "silence":
+            handler.stub.over.wait(10)
+        elif self.after == "pings":
+            self._ping(handler)
+
+    def _ping(self, handler: "Handler") -> None:
+        try:
+            while not handler.stub.over.wait(0.01):
+                self._write(handler, b": still there\n\n")
+        except OSError:
+            self.gone.set()
+
+    def _write(self, handler: "Handler", part: bytes) -> None:
+        handler.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+
+
 class StubServer:
     """Replies with what `first` was told, each once, then with what `always` makes of a request."""
 
@@ -121,6 +166,10 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     stub: StubServer
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # of a client that hung up
+            super().handle()
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -196,3 +245,27 @@ def openai_reply(payload: Any) -> Reply:
 
 def ollama_reply(payload: Any) -> Reply:
     return Reply({"embeddings": [vector(text) for text in payload["input"]]})
+
+
+def event(data: Any) -> bytes:
+    return f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n".encode()
+
+
+def delta(content: str | None = None, finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    """What one event of a streamed chat completion holds."""
+    choice = {"index": 0, "delta": {"content": content, **fields}, "finish_reason": finish}
+    return {"object": "chat.completion.chunk", "choices": [choice]}
+
+
+def chat_stream(*pieces: str, **how: Any) -> Stream:
+    """A streamed answer that keeps to the protocol to its end."""
+    events = [*map(delta, pieces), delta(finish="stop"), "[DONE]"]
+    return Stream(*map(event, events), **how)
+
+
+def chat_reply(content: Any, *, finish: str = "stop", **fields: Any) -> Reply:
+    """A whole chat completion; `fields` are the message's."""
+    message = {"role": "assistant", "content": content, **fields}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    return Reply({"object": "chat.completion", "choices": [choice], "usage": usage})
