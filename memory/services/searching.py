@@ -154,5 +154,6 @@ def _ranked(
         now=now,
         recency_weight=checked_share(recency, settings.MEMORY_RECENCY_WEIGHT, field="recency"),
         half_life_days=settings.MEMORY_HALF_LIFE_DAYS,
+        evidence=mode == "hybrid",
     )
     return found, ranked
