@@ -7,6 +7,7 @@ from celery import shared_task
 from kombu.exceptions import OperationalError
 
 from inference.base import BackendUnavailable
+from memory import quotas
 from memory.embedding import embed_waiting
 
 logger = logging.getLogger(__name__)
@@ -30,6 +31,12 @@ def embed_memories(contexts: Sequence[int], facts: Sequence[int]) -> int:
 def recover_memories() -> int:
     """Embed whatever waits: rows whose message was lost, and those of a former default space."""
     return _embed()
+
+
+@shared_task
+def prune_memories() -> int:
+    """Remove what exceeds the quotas; of how many users."""
+    return len(quotas.prune())
 
 
 def _embed(*, contexts: Sequence[int] | None = None, facts: Sequence[int] | None = None) -> int:

@@ -168,6 +168,7 @@ CELERY_BEAT_SCHEDULE = {
         "task": "memory.tasks.recover_memories",
         "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
     },
+    "prune-memories": {"task": "memory.tasks.prune_memories", "schedule": 600.0},
     "prune-search-log": {"task": "search.tasks.prune_search_log", "schedule": 3600.0},
 }
 
@@ -364,6 +365,7 @@ SPECTACULAR_SETTINGS = {
         "EmbeddingMetric": "documents.models.EmbeddingSpace.Metric",
         "SearchMode": "search.results.MODES",
         "SearchFusion": "common.fusion.METHODS",
+        "MemoryOrigin": "memory.models.Origin",
         "ErrorType": "common.api.ERROR_TYPES",
     },
 }

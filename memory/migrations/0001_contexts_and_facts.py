@@ -335,7 +335,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="context",
             index=models.Index(
-                fields=["workspace", "user_id", "created_at"], name="context_age_index"
+                fields=["workspace", "user_id", "created_at"],
+                include=["size"],
+                name="context_age_index",
             ),
         ),
         migrations.AddIndex(

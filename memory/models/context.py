@@ -47,7 +47,12 @@ class Context(Remembered):
             ),
         ]
         indexes = [
-            models.Index(fields=["workspace", "user_id", "created_at"], name="context_age_index"),
+            # With the sizes: quotas add up without reading texts and vectors.
+            models.Index(
+                fields=["workspace", "user_id", "created_at"],
+                include=["size"],
+                name="context_age_index",
+            ),
             models.Index(
                 fields=["id"],
                 condition=models.Q(embedding__isnull=True),

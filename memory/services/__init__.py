@@ -16,6 +16,7 @@ from memory.services.facts import (
     set_fact,
 )
 from memory.services.portability import Erased, erase_memory, export_memory
+from memory.services.quotas import Usage, prune, usage
 from memory.services.searching import (
     FactHit,
     MemoryHit,
@@ -34,6 +35,7 @@ __all__ = [
     "MemoryHit",
     "MemoryResult",
     "TooManyFacts",
+    "Usage",
     "archive_turn",
     "clear_fact",
     "clear_memory",
@@ -45,8 +47,10 @@ __all__ = [
     "get_fact",
     "has_fact",
     "history",
+    "prune",
     "rank_facts",
     "search_memory",
     "set_fact",
     "store_memory",
+    "usage",
 ]
