@@ -1,0 +1,35 @@
+"""What is remembered, put behind the last user message and told apart from it again.
+
+Pure: no Django, no Celery, no database. The service that searches is `memory.services.inject`.
+"""
+
+from memory.injection.budget import fit
+from memory.injection.keywords import keywords, words_of
+from memory.injection.lookalikes import without_blocks
+from memory.injection.messages import (
+    Message,
+    inject_into,
+    last_user_index,
+    strip_from,
+    text_of_content,
+)
+from memory.injection.rendering import Injected, parse_block, render
+from memory.injection.sealing import Keys, sealed_block, without_own_block
+
+__all__ = [
+    "Injected",
+    "Keys",
+    "Message",
+    "fit",
+    "inject_into",
+    "keywords",
+    "last_user_index",
+    "parse_block",
+    "render",
+    "sealed_block",
+    "strip_from",
+    "text_of_content",
+    "without_blocks",
+    "without_own_block",
+    "words_of",
+]
