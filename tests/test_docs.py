@@ -78,7 +78,7 @@ BACKENDS = [
     backend
     for module in pkgutil.iter_modules(inference.backends.__path__, "inference.backends.")
     for name, backend in inspect.getmembers(import_module(module.name), inspect.isclass)
-    if backend.__module__ == module.name and name.endswith(("Embedder", "Reranker"))
+    if backend.__module__ == module.name and name.endswith(("Embedder", "Reranker", "Chat"))
 ]
 
 

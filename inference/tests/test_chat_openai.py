@@ -182,6 +182,13 @@ def test_the_timeout_is_for_everything(stub, fault, answered):
         answered(chat(stub, timeout=60), timeout=0.15)
 
 
+@EITHER_WAY
+def test_tries_and_waits_share_the_timeout(stub, answered):
+    stub.first(Reply({}, 503), Silence())
+    with pytest.raises(BackendUnavailable, match=r"did not answer within 0\.[0-4] s"):
+        answered(chat(stub, timeout=0.6))
+
+
 def test_half_an_answer_is_an_error(stub):
     stub.first(Stream(event(delta("Pa")), after="cut"))
     pieces = chat(stub).stream(MESSAGES)

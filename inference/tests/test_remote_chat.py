@@ -144,6 +144,7 @@ def test_events_without_text_are_passed_over():
         delta("Yes."),
         delta(finish="length"),
         counted,
+        delta(),
     ]
     pieces, whole = streamed(*map(json.dumps, events), END)
     assert pieces == ["Yes."]
