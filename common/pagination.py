@@ -16,7 +16,7 @@ class CursorPagination(pagination.CursorPagination):
     What the parameters may be is said and checked by `common.serializers.PageParameters`.
     """
 
-    ordering = "-id"
+    ordering: str | tuple[str, ...] = "-id"
     page_size_query_param = "page_size"
     max_page_size = 200
 
@@ -25,9 +25,19 @@ class CursorPagination(pagination.CursorPagination):
             cursor = super().decode_cursor(request)
         except exceptions.NotFound as error:
             raise _invalid_cursor() from error
-        if cursor is not None and not _is_position(cursor.position):
+        if cursor is not None and not self.is_position(cursor.position):
             raise _invalid_cursor()
         return cursor
+
+    @staticmethod
+    def is_position(position: Any) -> bool:
+        """Whether this can be a value of the column that the list is ordered by."""
+        return position is None or (
+            position.isascii()
+            and position.isdigit()
+            and len(position) < 20
+            and int(position) <= MAX_ID
+        )
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         described: dict[str, Any] = super().get_paginated_response_schema(schema)
@@ -44,12 +54,6 @@ class OrdinalPagination(CursorPagination):
     """Parts in the order of their whole."""
 
     ordering = "ordinal"
-
-
-def _is_position(position: Any) -> bool:
-    return position is None or (
-        position.isascii() and position.isdigit() and len(position) < 20 and int(position) <= MAX_ID
-    )
 
 
 def _invalid_cursor() -> InvalidInput:

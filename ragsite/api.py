@@ -27,11 +27,12 @@ class NothingHere(APIView):
 version_1 = [
     path("", include("documents.api.urls")),
     path("", include("search.api.urls")),
+    path("", include("memory.api.urls")),
 ]
 
 urlpatterns = [
     path("v1/", include((version_1, "api"))),
     path("schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("docs/", SpectacularSwaggerSplitView.as_view(url_name="api-schema"), name="api-docs"),
-    re_path(r"^.*$", NothingHere.as_view()),
+    re_path(r"", NothingHere.as_view()),
 ]

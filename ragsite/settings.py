@@ -366,6 +366,7 @@ SPECTACULAR_SETTINGS = {
         "SearchMode": "search.results.MODES",
         "SearchFusion": "common.fusion.METHODS",
         "MemoryOrigin": "memory.models.Origin",
+        "PruningReason": "memory.models.Pruning.Reason",
         "ErrorType": "common.api.ERROR_TYPES",
     },
 }

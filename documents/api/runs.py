@@ -6,12 +6,12 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
-from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.response import Response
 
 from accounts.api import once
 from common.api import ErrorSerializer
 from common.events import stream
+from common.negotiation import ErrorsAsJson
 from documents import services
 from documents.api import examples, inputs, reads
 from documents.api.serializers import (
@@ -30,17 +30,6 @@ LAST_EVENT_ID = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="Id of the last event that you got: it is not sent again.",
 )
-
-
-class ErrorsAsJson(BaseContentNegotiation):
-    """For an address that answers with a stream, which no renderer makes: only errors are JSON,
-    whatever is accepted."""
-
-    def select_parser(self, request: Any, parsers: Any) -> Any:
-        return parsers[0]
-
-    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
-        return renderers[0], renderers[0].media_type
 
 
 @extend_schema(tags=["runs"])

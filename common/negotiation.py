@@ -1,0 +1,15 @@
+"""Content negotiation for answers that no renderer makes."""
+
+from typing import Any
+
+from rest_framework.negotiation import BaseContentNegotiation
+
+
+class ErrorsAsJson(BaseContentNegotiation):
+    """For an address that answers with a stream: only errors are JSON, whatever is accepted."""
+
+    def select_parser(self, request: Any, parsers: Any) -> Any:
+        return parsers[0]
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type

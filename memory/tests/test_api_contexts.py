@@ -1,0 +1,213 @@
+"""The API of contexts: archived, searched, listed, forgotten."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.models import Membership
+from documents.tests.factories import MembershipFactory
+from memory.embedding import embed_waiting
+from memory.models import Context
+from memory.tests.clients import CONTEXTS, SEARCH, archive, client_of, said
+from memory.tests.factories import NOW, make_scope, remember
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice() -> Membership:
+    return MembershipFactory()
+
+
+@pytest.fixture
+def client(alice: Membership) -> APIClient:
+    return client_of(alice)
+
+
+def test_a_turn_is_kept_under_the_account_that_brings_it(
+    client: APIClient, alice: Membership
+) -> None:
+    answer = archive(client, "I like tea.", "Noted.", conversation="monday")
+
+    assert answer.status_code == 201
+    shown = answer.json()
+    assert (shown["user_id"], shown["is_new"]) == (f"user:{alice.user.pk}", True)
+    row = Context.objects.get()
+    assert (row.workspace_id, row.user_id) == (alice.workspace_id, f"user:{alice.user.pk}")
+    assert shown["context"] == {
+        "id": row.pk,
+        "conversation": "monday",
+        "user_message": "I like tea.",
+        "assistant_response": "Noted.",
+        "origin": "turn",
+        "created_at": row.created_at.isoformat().replace("+00:00", "Z"),
+        "embedded": False,
+    }
+
+
+def test_the_same_turn_sent_again_is_the_same_context(client: APIClient) -> None:
+    first = archive(client, "I like tea.", at="2026-01-01T09:00:00Z")
+    again = archive(client, "I like tea.", at="2026-01-02T09:00:00Z")
+
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.json()["is_new"] is False
+    assert again.json()["context"]["id"] == first.json()["context"]["id"]
+    assert again.json()["context"]["created_at"] == "2026-01-02T09:00:00Z"
+
+
+def test_texts_come_back_to_the_letter(client: APIClient) -> None:
+    text = "  two spaces\n\tand a tab, ]}{[facts: a=b] 👩‍🔬 e\u0301 \u202e "
+    shown = archive(client, text, text).json()["context"]
+    assert shown["user_message"] == shown["assistant_response"] == text
+    assert client.get(f"{CONTEXTS}{shown['id']}/").json()["context"] == shown
+
+
+def test_a_question_finds_what_was_said_with_every_score(client: APIClient) -> None:
+    archive(client, "My sister Clara plays the cello.", "How lovely!")
+    archive(client, "The train to Basel was late again.")
+
+    answer = client.get(SEARCH, {"query": "Who plays the cello?", "mode": "lexical"})
+
+    assert answer.status_code == 200
+    shown = answer.json()
+    best = shown["hits"][0]
+    assert best["context"]["user_message"] == "My sister Clara plays the cello."
+    assert set(best["scores"]) == {"score", "relevance", "recency", "parts"}
+    assert all(0 < best["scores"][name] <= 1 for name in ("score", "relevance", "recency"))
+    assert best["scores"]["parts"]
+    assert (shown["query"], shown["mode"]) == ("Who plays the cello?", "lexical")
+    assert (shown["searched"], shown["degraded"]) == (2, [])
+
+
+def test_a_body_asks_what_a_query_string_asks(client: APIClient) -> None:
+    archive(client, "My sister Clara plays the cello.")
+    archive(client, "The train to Basel was late again.")
+    question = {"query": "cello", "max_results": 1, "threshold": 0, "recency": 1}
+
+    by_address, by_body = client.get(SEARCH, question).json(), client.post(SEARCH, question).json()
+
+    assert [hit["context"] for hit in by_address["hits"]] == [
+        hit["context"] for hit in by_body["hits"]
+    ]
+    assert len(by_body["hits"]) == 1
+
+
+def test_the_threshold_leaves_out_and_says_how_many(client: APIClient) -> None:
+    archive(client, "My sister Clara plays the cello.")
+    archive(client, "The train to Basel was late again.")
+
+    all_of_them = client.post(SEARCH, {"query": "cello Basel", "threshold": 0}).json()
+    none = client.post(SEARCH, {"query": "volcano", "mode": "lexical", "threshold": 1}).json()
+
+    assert all_of_them["below"] == 0
+    assert len(all_of_them["hits"]) == 2
+    assert none["hits"] == []
+
+
+def test_what_has_been_embedded_says_so(client: APIClient, alice: Membership) -> None:
+    archive(client, "I like tea.")
+    embed_waiting()
+    assert client.get(CONTEXTS).json()["results"][0]["embedded"] is True
+
+
+def test_contexts_are_listed_newest_first_and_by_conversation(client: APIClient) -> None:
+    archive(client, "second", at="2026-01-02T00:00:00Z", conversation="a")
+    archive(client, "first", at="2026-01-01T00:00:00Z", conversation="b")
+    archive(client, "third", at="2026-01-03T00:00:00Z", conversation="a")
+
+    assert said(client.get(CONTEXTS)) == ["third", "second", "first"]
+    assert said(client.get(CONTEXTS, {"conversation": "a"})) == ["third", "second"]
+    assert said(client.get(CONTEXTS, {"conversation": "c"})) == []
+
+
+def pages(client: APIClient, url: str | None, *, step: str) -> list[list[str]]:
+    found = []
+    while url:
+        answer = client.get(url)
+        assert answer.status_code == 200
+        found.append(said(answer))
+        url = answer.json()[step]
+    return found
+
+
+def test_pages_have_no_gap_and_no_repetition_even_where_moments_are_equal(
+    client: APIClient, alice: Membership
+) -> None:
+    scope = make_scope(f"user:{alice.user.pk}", workspace=alice.workspace)
+    moments = [NOW] * 7 + [NOW - timedelta(days=1)] * 2 + [NOW - timedelta(days=2)] * 4
+    for number, at in enumerate(moments):
+        remember(scope, f"{number}", at=at)
+    whole = said(client.get(CONTEXTS))
+
+    for size in (1, 2, 3, 5):
+        found = pages(client, f"{CONTEXTS}?page_size={size}", step="next")
+        assert [row for page in found for row in page] == whole, size
+    assert len(whole) == len(moments)
+
+
+def test_links_to_other_pages_stay_in_the_same_memory(client: APIClient, alice: Membership) -> None:
+    ada = make_scope("ada & co", workspace=alice.workspace)
+    for number in range(4):
+        remember(ada, f"{number}", at=NOW + timedelta(days=number))
+    archive(client, "mine")
+
+    url = f"{CONTEXTS}?user_id=ada+%26+co&page_size=2"
+    assert pages(client, url, step="next") == [["3", "2"], ["1", "0"]]
+    last = client.get(client.get(url).json()["next"]).json()
+    assert last["user_id"] == "ada & co"
+    assert pages(client, last["previous"], step="previous") == [["3", "2"]]
+
+
+@pytest.mark.parametrize(
+    "cursor", ["x", "cD0x", "cD1ub3cK", "cD0yMDI2LTAxLTAx", "cD0yMDI2LTEzLTAxVDAwOjAwWg=="]
+)
+def test_a_cursor_of_ones_own_making_is_refused(client: APIClient, cursor: str) -> None:
+    answer = client.get(CONTEXTS, {"cursor": cursor})
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["attr"] == "cursor"
+
+
+def test_a_context_is_forgotten_once(client: APIClient) -> None:
+    url = f"{CONTEXTS}{archive(client, 'I like tea.').json()['context']['id']}/"
+    archive(client, "I like coffee.")
+
+    assert client.delete(url).status_code == 204
+    assert [client.get(url).status_code, client.delete(url).status_code] == [404, 404]
+    assert said(client.get(CONTEXTS)) == ["I like coffee."]
+
+
+def test_all_contexts_of_a_question_are_forgotten_together(client: APIClient) -> None:
+    archive(client, "What is for dinner?", "Pasta.")
+    archive(client, "What is for dinner?", "Soup.")
+    archive(client, "What is for lunch?", "Bread.")
+
+    answer = client.post(f"{CONTEXTS}clear/", {"question": "What is for dinner?"})
+
+    assert answer.status_code == 200
+    assert answer.json()["removed"] == 2
+    assert said(client.get(CONTEXTS)) == ["What is for lunch?"]
+
+
+def test_no_answer_is_kept_on_the_way(client: APIClient) -> None:
+    kept = archive(client, "I like tea.")
+    url = f"{CONTEXTS}{kept.json()['context']['id']}/"
+    answers: list[Any] = [
+        kept,
+        client.get(url),
+        client.get(CONTEXTS),
+        client.get(SEARCH, {"query": "tea"}),
+        client.get(f"{CONTEXTS}0/"),
+        client.get(CONTEXTS, {"no": "such"}),
+        APIClient().get(url),
+        client.delete(url),
+    ]
+    assert [answer.headers["Cache-Control"] for answer in answers] == ["no-store"] * len(answers)
+
+
+def test_times_of_any_zone_are_understood(client: APIClient) -> None:
+    shown = archive(client, "tea", at="2026-05-01T10:00:00+02:00").json()["context"]
+    assert datetime.fromisoformat(shown["created_at"]) == datetime.fromisoformat(
+        "2026-05-01T08:00:00+00:00"
+    )

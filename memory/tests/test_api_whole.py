@@ -1,0 +1,119 @@
+"""Everything that is remembered of a user, by the API: weighed, taken along, erased."""
+
+import json
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.models import Membership
+from documents.tests.factories import MembershipFactory
+from memory.models import Context, Fact
+from memory.tests.clients import CONTEXTS, FACTS, MEMORY, archive, client_of, put_fact
+from memory.tests.factories import make_scope, remember
+
+pytestmark = pytest.mark.django_db
+USAGE = f"{MEMORY}usage/"
+EXPORT = f"{MEMORY}export/"
+
+
+@pytest.fixture
+def alice() -> Membership:
+    return MembershipFactory()
+
+
+@pytest.fixture
+def client(alice: Membership) -> APIClient:
+    return client_of(alice)
+
+
+def exported(answer: Any) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]
+
+
+def test_usage_counts_what_is_kept_and_says_of_how_much(client: APIClient) -> None:
+    archive(client, "tea", "ok")
+    put_fact(client, "city", "Basel")
+    put_fact(client, "city", "Berlin")
+
+    shown = client.get(USAGE).json()
+
+    assert (shown["rows"], shown["bytes"], shown["facts"]) == (1, 5, 2)
+    assert shown["max_rows"] > shown["rows"]
+    assert shown["max_facts"] > shown["facts"]
+    assert shown["prunings"] == []
+
+
+def test_the_export_is_a_file_with_every_row_and_no_one_elses(
+    client: APIClient, alice: Membership
+) -> None:
+    archive(client, "tea\u2028and\ncake", "ok")
+    put_fact(client, "city", "Basel")
+    put_fact(client, "city", "Berlin")
+    remember(make_scope("ada", workspace=alice.workspace), "coffee")
+
+    answer = client.get(EXPORT, headers={"accept": "application/x-ndjson"})
+
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "application/x-ndjson; charset=utf-8"
+    assert answer.headers["Content-Disposition"].startswith('attachment; filename="memory-')
+    assert answer.headers["Cache-Control"] == "no-store"
+    header, *rows = exported(answer)
+    assert header["user_id"] == f"user:{alice.user.pk}"
+    assert [row["value"] for row in rows if row["kind"] == "fact"] == ["Basel", "Berlin"]
+    contexts = [row["user_message"] for row in rows if row["kind"] == "context"]
+    assert contexts == ["tea\u2028and\ncake"]
+
+
+def test_faults_of_an_export_are_json(client: APIClient) -> None:
+    answer = client.get(EXPORT, {"user": "ada"}, headers={"accept": "application/x-ndjson"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "unknown")
+
+
+def test_erasing_takes_all_of_one_user_and_says_how_much(
+    client: APIClient, alice: Membership
+) -> None:
+    archive(client, "tea")
+    put_fact(client, "city", "Basel")
+    put_fact(client, "city", "Berlin")
+    ada = make_scope("ada", workspace=alice.workspace)
+    remember(ada, "coffee")
+
+    answer = client.delete(f"{MEMORY}?confirm=user:{alice.user.pk}")
+
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "user_id": f"user:{alice.user.pk}",
+        "contexts": 1,
+        "facts": 2,
+        "conversations": 0,
+        "prunings": 0,
+    }
+    assert client.get(CONTEXTS).json()["results"] == client.get(FACTS).json()["results"] == []
+    assert len(exported(client.get(EXPORT))) == 1
+    assert Context.objects.get() == Context.objects.of(ada).get()
+    assert not Fact.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "?confirm=", "?confirm=yes", "?confirm=ada", "?user_id=ada", "?user_id=ada&confirm=Ada"],
+)
+def test_nothing_is_erased_unless_the_user_is_named_again(client: APIClient, address: str) -> None:
+    archive(client, "tea")
+    archive(client, "coffee", address="?user_id=ada")
+
+    answer = client.delete(f"{MEMORY}{address}")
+
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["attr"] == "confirm"
+    assert "confirm" in answer.json()["detail"]
+    assert Context.objects.count() == 2
+
+
+def test_a_fact_key_that_leads_out_of_the_facts_erases_nothing(client: APIClient) -> None:
+    """What a client makes of `facts/../` is the address of everything."""
+    archive(client, "tea")
+    assert client.delete(MEMORY).status_code == 400
+    assert client.delete(f"{FACTS}..%2F/").status_code == 400
+    assert Context.objects.count() == 1
