@@ -32,9 +32,17 @@ class ExtractionItem(models.Model):
     seen = models.PositiveIntegerField(
         default=0, help_text="How many of the user's messages were taken over."
     )
-    digest = models.CharField(max_length=64, blank=True, help_text="SHA-256 of these messages.")
+    taken = models.JSONField(
+        default=list,
+        blank=True,
+        editable=False,
+        help_text="Digests of the last ones of these, to tell what is new when they are sent again.",
+    )
     state = models.CharField(max_length=7, choices=State, default=State.IDLE)
     attempts = models.PositiveSmallIntegerField(default=0)
+    outages = models.PositiveSmallIntegerField(
+        default=0, help_text="How often in a row there was no model to ask."
+    )
     error = models.TextField(blank=True)
     due_at = models.DateTimeField(null=True, blank=True)
     token = models.UUIDField(null=True, blank=True, editable=False)
