@@ -9,11 +9,12 @@ from inference.base import BackendUnavailable, ChatMessage, InferenceError
 from inference.remote.address import versioned
 from inference.remote.chat import END, sent, streamed_message, whole_message
 from inference.remote.openai import BAD_KEY, OPENAI, is_openai, openai_key
-from inference.remote.pace import ATTEMPTS, quick
+from inference.remote.pace import quick
 from inference.remote.streams import StreamClient
 
 PATH = "/chat/completions"
 TIMEOUT = 120.0
+ATTEMPTS = 7  # over about 13 s, in which a server that has just started loads a small model
 CURES = {
     400: "Check the model's name and the OPTIONS. A model that lets nobody choose its temperature"
     " needs OPTIONS['send_temperature'] = false; a conversation too long for it must be shortened.",
