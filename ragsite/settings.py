@@ -168,6 +168,10 @@ CELERY_BEAT_SCHEDULE = {
         "task": "memory.tasks.recover_memories",
         "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
     },
+    "recover-extractions": {
+        "task": "memory.tasks.recover_extractions",
+        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
+    },
     "prune-memories": {"task": "memory.tasks.prune_memories", "schedule": 600.0},
     "prune-search-log": {"task": "search.tasks.prune_search_log", "schedule": 3600.0},
 }
@@ -262,6 +266,10 @@ SEARCH_LOG_DAYS = env.int("RAGSITE_SEARCH_LOG_DAYS", default=90)
 MEMORY_THRESHOLD = env.float("RAGSITE_MEMORY_THRESHOLD", default=0.3)
 MEMORY_RECENCY_WEIGHT = env.float("RAGSITE_MEMORY_RECENCY_WEIGHT", default=0.1)
 MEMORY_HALF_LIFE_DAYS = env.float("RAGSITE_MEMORY_HALF_LIFE_DAYS", default=30.0)
+# Whether what is remembered is put before the chat model where a request does not say, and at most
+# how many tokens of it.
+MEMORY_INJECTION = env.bool("RAGSITE_MEMORY_INJECTION", default=False)
+MEMORY_INJECTION_TOKENS = env.int("RAGSITE_MEMORY_INJECTION_TOKENS", default=512)
 # Contexts and their bytes that are kept of a user and of all users of a workspace; 0 is no limit.
 MEMORY_USER_ROWS = env.int("RAGSITE_MEMORY_USER_ROWS", default=10_000)
 MEMORY_USER_BYTES = env.int("RAGSITE_MEMORY_USER_BYTES", default=50 * 1024 * 1024)
@@ -269,6 +277,22 @@ MEMORY_WORKSPACE_ROWS = env.int("RAGSITE_MEMORY_WORKSPACE_ROWS", default=1_000_0
 MEMORY_WORKSPACE_BYTES = env.int("RAGSITE_MEMORY_WORKSPACE_BYTES", default=5 * 1024**3)
 # Facts of a user, their history included. They are never pruned: more are refused.
 MEMORY_MAX_FACTS = env.int("RAGSITE_MEMORY_MAX_FACTS", default=10_000)
+# A conversation is read for facts when so many of the user's messages wait and none came for a
+# while, or at once when there are many, which are also read together at most.
+MEMORY_EXTRACTION_MIN_TURNS = env.int("RAGSITE_MEMORY_EXTRACTION_MIN_TURNS", default=2)
+MEMORY_EXTRACTION_MAX_TURNS = env.int("RAGSITE_MEMORY_EXTRACTION_MAX_TURNS", default=20)
+MEMORY_EXTRACTION_IDLE_SECONDS = env.float("RAGSITE_MEMORY_EXTRACTION_IDLE_SECONDS", default=180.0)
+# Of the chat model's answer; without one, rules read.
+MEMORY_EXTRACTION_MAX_TOKENS = env.int("RAGSITE_MEMORY_EXTRACTION_MAX_TOKENS", default=512)
+MEMORY_EXTRACTION_TEMPERATURE = env.float("RAGSITE_MEMORY_EXTRACTION_TEMPERATURE", default=0.1)
+MEMORY_EXTRACTION_SECONDS = env.float("RAGSITE_MEMORY_EXTRACTION_SECONDS", default=60.0)
+# Messages that may wait in a workspace.
+MEMORY_EXTRACTION_QUEUE_LIMIT = env.int("RAGSITE_MEMORY_EXTRACTION_QUEUE_LIMIT", default=10_000)
+# Until the second attempt; each further one waits twice as long. How many before it is given up,
+# and how many while there is no model to ask: with 50 that is after about a day and a half.
+MEMORY_EXTRACTION_RETRY_SECONDS = env.float("RAGSITE_MEMORY_EXTRACTION_RETRY_SECONDS", default=5.0)
+MEMORY_EXTRACTION_MAX_ATTEMPTS = env.int("RAGSITE_MEMORY_EXTRACTION_MAX_ATTEMPTS", default=5)
+MEMORY_EXTRACTION_MAX_OUTAGES = env.int("RAGSITE_MEMORY_EXTRACTION_MAX_OUTAGES", default=50)
 
 # Pages and programs that follow a run live, in each web process; more of them poll.
 EVENT_STREAMS = env.int("RAGSITE_EVENT_STREAMS", default=8)
