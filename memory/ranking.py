@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import exp
+from statistics import fmean
 
 from common.closeness import closeness
 from common.fusion import EVIDENCE, LETTERS_DEPTH, Arm, Fused, adapted_weights, fuse, with_evidence
@@ -126,7 +127,7 @@ def relevance(close: float | None, coverage: float, speaker: int = 0) -> float:
     """
     if close is None:
         return _logistic(4 * coverage + 2 * speaker - 1.7)
-    return _logistic(5 * close + 2 * coverage + 2 * speaker - 2.3)
+    return _logistic(6 * close + 2 * coverage + 2 * speaker - 2.5)
 
 
 def _logistic(logit: float) -> float:
@@ -157,20 +158,23 @@ def _fused(
     evidence: bool,
 ) -> dict[int, Fused]:
     everyone = {each.id: 1 for each in candidates}
-    similarities = {each.id: each.similarity for each in candidates if each.similarity is not None}
-    nearest = closeness(max(similarities.values()), background) if similarities else None
+    words = {each.id: each.lexical for each in candidates}
+    similarities = {each.id: each.similarity for each in candidates}
+    known = _known(similarities)
+    nearest = closeness(max(known.values()), background) if known else None
     weights = adapted_weights(WEIGHTS, nearest)
-    arms = [
-        Arm(
-            "lexical", everyone, {each.id: each.lexical for each in candidates}, weights["lexical"]
-        ),
-        Arm("vector", everyone, similarities, weights["vector"]),
-    ]
+    lexical = Arm("lexical", everyone, words, weights["lexical"])
     if not evidence:
-        return {entry.hit: entry for entry in fuse(arms)}
-    likenesses = {each.id: each.likeness for each in candidates if each.likeness is not None}
-    arms.append(Arm("likeness", {}, likenesses, LIKENESS))
-    fused = fuse(arms)
+        alone = fuse([lexical, Arm("vector", everyone, known, weights["vector"])])
+        return {entry.hit: entry for entry in alone}
+    likenesses = {each.id: each.likeness for each in candidates}
+    fused = fuse(
+        [
+            lexical,
+            Arm("vector", everyone, _guessed(similarities, words), weights["vector"]),
+            Arm("likeness", {}, _guessed(likenesses, words), LIKENESS),
+        ]
+    )
     texts = {each.id: each.text for each in candidates}
     near = {entry.hit: texts[entry.hit] for entry in fused[:LETTERS_DEPTH]}
     fused = with_evidence(fused, Arm("letters", {}, letters(question, near), LETTERS))
@@ -184,6 +188,21 @@ def _fused(
         )
         for entry in fused
     }
+
+
+def _known(values: Mapping[int, float | None]) -> dict[int, float]:
+    return {row: value for row, value in values.items() if value is not None}
+
+
+def _guessed(values: Mapping[int, float | None], words: Mapping[int, float]) -> dict[int, float]:
+    """Cosines, and where there is none yet as far from the mean to the best as the row is by words:
+    with nothing there, what was said a moment ago would come last."""
+    known = _known(values)
+    if not known:
+        return {}
+    mean, best = fmean(known.values()), max(known.values())
+    most = max(words.values()) or 1.0
+    return {row: known.get(row, mean + (best - mean) * words[row] / most) for row in values}
 
 
 def _with(entry: Fused, **parts: float) -> Fused:
