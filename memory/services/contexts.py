@@ -52,11 +52,14 @@ def store_memory(*, scope: UserScope | None, question: str, answer: str) -> Arch
 
 def clear_memory(*, scope: UserScope | None, question: str) -> int:
     """Forget every context whose user message is `question`, whatever was answered; how many."""
+    return _forget(same_question(scope=scope, question=question))
+
+
+def same_question(*, scope: UserScope | None, question: str) -> list[int]:
+    """The ids of the contexts whose user message is `question`, blanks around it aside."""
     wanted = texts.storable(question, field="question").strip()
     rows = Context.objects.of(scope).filter(user_message__contains=wanted)
-    return _forget(
-        [pk for pk, said in rows.values_list("pk", "user_message") if said.strip() == wanted]
-    )
+    return [pk for pk, said in rows.values_list("pk", "user_message") if said.strip() == wanted]
 
 
 def forget_contexts(*, scope: UserScope | None, ids: Iterable[int]) -> int:

@@ -1,0 +1,1 @@
+"""Pages of a user's memory: facts, turns of conversations, what is to be read, what is stored."""
