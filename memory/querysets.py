@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from accounts.querysets import WorkspaceOwnedQuerySet
 from memory.scopes import UserScope, account_id
@@ -37,6 +37,10 @@ class FactQuerySet(RememberedQuerySet[M]):
     def current(self) -> Self:
         """What is held true now."""
         return self.filter(valid_to=None)
+
+    def latest_first(self) -> Self:
+        """As they came after each other: of two of one moment the one that ended then was first."""
+        return self.order_by("-valid_from", F("valid_to").desc(nulls_first=True), "-pk")
 
     def as_of(self, moment: datetime) -> Self:
         """What was held true then."""

@@ -29,6 +29,9 @@ class Fact(Remembered):
     value = models.TextField()
     valid_from = models.DateTimeField(default=timezone.now)
     valid_to = models.DateTimeField(null=True, blank=True)
+    confirmed_at = models.DateTimeField(
+        default=timezone.now, help_text="When the same was said last."
+    )
     source = models.ForeignKey(
         Context, models.SET_NULL, null=True, blank=True, related_name="facts"
     )

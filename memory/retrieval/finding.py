@@ -21,7 +21,7 @@ Mode = Literal["hybrid", "lexical", "vector"]
 MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
 
 #: So many rows does each arm list; a page of hits is far shorter.
-DEPTH = 200
+DEPTH = 100
 #: Rows move to another space once in a long while.
 TRIES = 3
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ K1 = 1.2
 B = 0.75
 #: So often more counts a word that the user said, or of a fact's key: as a heading of a document.
 SAID_BOOST = 1.0
+#: How rare words are is judged as among so many rows at least.
+LEAST_ROWS = 100
+#: Turns of a conversation with a longer pause between them are not about the same thing.
+PAUSE = timedelta(hours=1)
 #: As much of a text as its letters are compared by.
 PREVIEW_CHARACTERS = 2000
 
@@ -34,8 +39,8 @@ class Table:
     condition: str
     text: str
     moment: str
-    #: What a row's neighbours are found by: those of the same value, in order of `moment`.
-    thread: str | None = None
+    #: Rows of the same value follow each other, in order of `moment`.
+    thread: str
 
 
 CONTEXTS = Table(
@@ -50,6 +55,7 @@ FACTS = Table(
     condition=" AND row.valid_to IS NULL AND row.valid_from <= %(now)s",
     text="replace(key, '_', ' ') || ': ' || left(value, {n})",
     moment="valid_from",
+    thread="id",  # none follows another
 )
 
 
@@ -74,13 +80,13 @@ def build_statement(
     scope: UserScope,
     spaces: Sequence[SpaceQuery],
     depth: int,
-    now: Any = None,
+    now: datetime | None = None,
 ) -> tuple[str, Parameters]:
     """SQL and its parameters.
 
     Rows: (id, moment, text, lexical score, coverage, similarity, space, likeness to the best by
     words and by meaning, previous and following row of the conversation) of the best `depth` by
-    words, the best by meaning, and the neighbours of both. The backgrounds, usual similarities by
+    words, the best by meaning, and the neighbours of both (these without their text). The backgrounds, usual similarities by
     space, stand in a row whose id is NULL, as JSON in the column of the text.
     """
     parameters: Parameters = {
@@ -92,6 +98,8 @@ def build_statement(
         "k1": K1,
         "b": B,
         "said_boost": SAID_BOOST,
+        "least_rows": LEAST_ROWS,
+        "pause": PAUSE,
         "now": now,
     }
     for entry in spaces:
@@ -102,7 +110,7 @@ def build_statement(
             condition=table.condition,
             similarity=_similarity(spaces),
             moment=table.moment,
-            thread=table.thread or "NULL::text",
+            thread=table.thread,
         ),
         piece("terms"),
         piece("bm25"),

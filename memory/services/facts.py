@@ -57,7 +57,7 @@ def get_all_facts(*, scope: UserScope | None, as_of: datetime | None = None) -> 
 def history(*, scope: UserScope | None, key: str) -> list[Fact]:
     """All values that `key` ever had, the latest first."""
     rows = Fact.objects.of(scope).filter(key=fact_key(key)).select_related("source")
-    return list(rows.order_by("-valid_from", "-id").defer("embedding"))
+    return list(rows.latest_first().defer("embedding"))
 
 
 def clear_fact(*, scope: UserScope | None, key: str) -> bool:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from common.errors import InvalidInput
 from memory import texts
 from memory.models import Origin
+from memory.own_words import own_words
 from memory.scopes import UserScope
 
 # One statement, so that two requests with the same turn keep it once. A turn said again is as
@@ -51,7 +52,7 @@ def put_context(
 
     Raises InvalidInput for one without any text, or with too much of it.
     """
-    question = texts.storable(user_message, field="user_message")
+    question = texts.storable(own_words(user_message), field="user_message")
     answer = texts.storable(assistant_response, field="assistant_response")
     if not (question.strip() or answer.strip()):
         raise InvalidInput("There is no text to remember.", field="user_message")

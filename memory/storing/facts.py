@@ -1,6 +1,5 @@
 """Facts: one current value a key, and a history without gaps or overlaps."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -44,9 +43,8 @@ def put_fact(
     """`key` is `value` since `at`, by default now and never later.
 
     What was true until then ends there and stays in the history. A fact told late, with an `at`
-    before the current one's, goes into the history where it belongs, and the current one stays. The
-    same value again changes nothing. Raises InvalidInput, and
-    TooManyFacts.
+    before the current one's, goes into the history where it belongs: what was said after it stays.
+    The same value again only confirms it. Raises InvalidInput, and TooManyFacts.
     """
     name = fact_key(key)
     said = texts.storable(value, field="value").strip()
@@ -60,7 +58,7 @@ def put_fact(
         hold_facts(scope)
         before, after = _neighbours(scope, name, moment)
         if before is not None and before.value == said and _holds(before, moment):
-            return FactChange(before, changed=False)
+            return FactChange(_confirmed(before, moment), changed=False)
         if after is not None and after.value == said:
             return FactChange(_known_earlier(before, after, moment), changed=True)
         _check_quota(scope)
@@ -70,27 +68,62 @@ def put_fact(
             key=name,
             value=said,
             valid_from=moment,
-            valid_to=after.valid_from if after else None,
-            superseded_by=after,
+            confirmed_at=moment,
             source=source,
             origin=origin,
             language=language,
         )
-        ended = end_fact(before, moment)
-        fact.save(force_insert=True)
-        if ended is not None:
-            Fact.objects.filter(pk=ended.pk).update(superseded_by=fact)
-    return FactChange(fact, changed=True, superseded=ended)
+        return FactChange(fact, changed=True, superseded=_insert(fact, before, after))
+
+
+def _insert(fact: Fact, before: Fact | None, after: Fact | None) -> Fact | None:
+    """Put `fact` between its neighbours; returns the one before where that ends by it."""
+    rest = _rest(before, fact.valid_from)
+    ended = end_fact(before, fact.valid_from)
+    if rest is not None:
+        rest.save(force_insert=True)
+        after = rest
+    if after is not None:
+        fact.valid_to, fact.superseded_by = after.valid_from, after
+    fact.save(force_insert=True)
+    if ended is not None:
+        ended.superseded_by = fact
+        ended.save(update_fields=["superseded_by"])
+    return ended
+
+
+def _rest(before: Fact | None, moment: datetime) -> Fact | None:
+    """What the value before was confirmed to be after `moment`: it is true again from then on."""
+    if before is None or not _holds(before, moment) or before.confirmed_at <= moment:
+        return None
+    return Fact(
+        workspace_id=before.workspace_id,
+        user_id=before.user_id,
+        key=before.key,
+        value=before.value,
+        valid_from=before.confirmed_at,
+        valid_to=before.valid_to,
+        confirmed_at=before.confirmed_at,
+        superseded_by_id=before.superseded_by_id,
+        source_id=before.source_id,
+        origin=before.origin,
+        language=before.language,
+    )
+
+
+def _confirmed(fact: Fact, moment: datetime) -> Fact:
+    """The same was said again."""
+    fact.confirmed_at = max(fact.confirmed_at, moment)
+    fact.save(update_fields=["confirmed_at"])
+    return fact
 
 
 def _neighbours(scope: UserScope, key: str, moment: datetime) -> tuple[Fact | None, Fact | None]:
     """The value in force at `moment` or the last before it, and the first after it."""
-    rows: Sequence[Fact] = list(
-        Fact.objects.of(scope).filter(key=key).defer("embedding").order_by("valid_from", "id")
-    )
-    before = [row for row in rows if row.valid_from <= moment]
+    rows = list(Fact.objects.of(scope).filter(key=key).defer("embedding").latest_first())
+    before = next((row for row in rows if row.valid_from <= moment), None)
     after = [row for row in rows if row.valid_from > moment]
-    return (before[-1] if before else None), (after[0] if after else None)
+    return before, (after[-1] if after else None)
 
 
 def _holds(fact: Fact, moment: datetime) -> bool:
@@ -103,7 +136,8 @@ def end_fact(fact: Fact | None, moment: datetime) -> Fact | None:
     if fact is None or not _holds(fact, moment):
         return None
     fact.valid_to = max(moment, fact.valid_from)
-    fact.save(update_fields=["valid_to"])
+    fact.confirmed_at = min(fact.confirmed_at, fact.valid_to)
+    fact.save(update_fields=["valid_to", "confirmed_at"])
     return fact
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from common.errors import RagsiteError
 from search.evaluation.evaluate import Report
+from search.evaluation.memories import MemoryReport
 
 TOLERANCE = 0.005
 #: Times differ from machine to machine, and MRR tells nothing that these do not.
@@ -34,7 +35,7 @@ class Change:
         return round(self.before - self.after, 6) > tolerance
 
 
-def compare(report: Report, path: Path) -> list[Change]:
+def compare(report: Report | MemoryReport, path: Path) -> list[Change]:
     """Every measure of `report` beside that of the earlier run in `path`.
 
     Raises BaselineError for a file that is no such run, or one of other questions or modes.

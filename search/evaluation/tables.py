@@ -7,6 +7,7 @@ from rich.table import Table
 from search.evaluation.baseline import Change
 from search.evaluation.evaluate import Report
 from search.evaluation.learning import Learnt
+from search.evaluation.memories import MemoryReport
 
 
 def report_table(report: Report) -> Table:
@@ -24,6 +25,42 @@ def report_table(report: Report) -> Table:
     for mode, values in report.modes.items():
         table.add_row(mode, *(f"{values[name]:g}" for name in names))
     return table
+
+
+def memory_tables(report: MemoryReport, *, k: int) -> list[Table]:
+    """Measures by ranking and category of question, and what a threshold of relevance leaves."""
+    names = (f"ndcg@{k}", "recall@5", "recall@10")
+    ranked = Table(
+        "questions",
+        "ranking",
+        title=f"{report.dataset}: {report.turns} turns of {report.users} users,"
+        f" {report.queries} questions, stored in {report.seconds_to_store} s",
+    )
+    for name in (*names, "p95_ms"):
+        ranked.add_column(name, justify="right")
+    for category, modes in {"all": report.modes, **report.categories}.items():
+        for place, (mode, values) in enumerate(modes.items()):
+            cells = [f"{values[name]:.4f}" for name in names]
+            ranked.add_row(
+                "" if place else category,
+                mode,
+                *cells,
+                f"{values.get('p95_ms', ''):g}" if "p95_ms" in values else "",
+                end_section=place == len(modes) - 1,
+            )
+    curve = Table(title="what a threshold of relevance leaves (contexts injected a question, of 3)")
+    for name in ("threshold", "recall@3", "recall@5", "injected", "adversarial", "of others"):
+        curve.add_column(name, justify="right")
+    for point in report.curve:
+        curve.add_row(
+            f"{point.threshold:g}",
+            f"{point.recall_3:.4f}",
+            f"{point.recall_5:.4f}",
+            f"{point.injected:.2f}",
+            f"{point.injected_adversarial:.2f}",
+            f"{point.injected_of_others:.2f}",
+        )
+    return [ranked, curve]
 
 
 def change_table(changes: Sequence[Change], *, tolerance: float) -> Table:

@@ -11,7 +11,7 @@ SELECT NULL::bigint, NULL::timestamptz,
        NULL::float8, NULL::float8, NULL::float8, NULL::bigint, NULL::float8,
        NULL::bigint, NULL::bigint
 UNION ALL
-SELECT listed.id, row.{moment}, {text}, bm25.score, bm25.coverage, mine.similarity, mine.space_id,
+SELECT listed.id, row.{moment}, CASE WHEN is_best THEN {text} ELSE '' END, bm25.score, bm25.coverage, mine.similarity, mine.space_id,
        1 - (row.embedding <=> best.vector), listed.previous, listed.following
 FROM listed
 JOIN mine USING (id)

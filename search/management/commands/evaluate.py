@@ -27,7 +27,14 @@ from search.evaluation.evaluate import (
     scope_of,
 )
 from search.evaluation.golden import export_set, golden_set, judged_collection
-from search.evaluation.tables import change_table, learnt_sentences, learnt_table, report_table
+from search.evaluation.memories import MemoryReport, evaluate_memory
+from search.evaluation.tables import (
+    change_table,
+    learnt_sentences,
+    learnt_table,
+    memory_tables,
+    report_table,
+)
 from search.evaluation.tuning import forget_tuning, store_tuning, tune
 from search.results import MODES, Mode
 
@@ -36,6 +43,10 @@ FATAL = 2
 #: Options that mean something only with a set on disk, or only without.
 FOR_A_SET = ("keep", "scope_field")
 FOR_JUDGEMENTS = ("collection", "export", "forget", "judgements")
+#: Options that mean something only of documents, or only of memories.
+FOR_DOCUMENTS = (*FOR_JUDGEMENTS, "keep", "rerank", "tune")
+FOR_MEMORY = ("recency",)
+APPS = ("documents", "memory")
 
 
 def _modes(value: str) -> list[Mode]:
@@ -44,6 +55,13 @@ def _modes(value: str) -> list[Mode]:
     if unknown:
         raise ArgumentTypeError(f"there is no mode “{unknown[0]}”; use {', '.join(MODES)}")
     return [mode for mode in MODES if mode in wanted]
+
+
+def _shares(value: str) -> tuple[float, ...]:
+    shares = tuple(float(share) for share in value.split(","))
+    if not all(0 <= share <= 1 for share in shares):
+        raise ArgumentTypeError("weights are from 0 to 1")
+    return shares
 
 
 class Command(BaseCommand):
@@ -72,6 +90,20 @@ class Command(BaseCommand):
         of_a_set = parser.add_argument_group("with DIR")
         of_a_set.add_argument(
             "--scope-field", default="", help="search only documents that share this field"
+        )
+        of_a_set.add_argument(
+            "--app",
+            choices=APPS,
+            default="documents",
+            help="what the corpus becomes: documents of a collection, or turns that users said,"
+            " whom --scope-field tells apart (default: documents)",
+        )
+        of_a_set.add_argument(
+            "--recency",
+            type=_shares,
+            default=(),
+            help="with --app memory: weights of recency to rank with, 0 to 1 (default: 0 and the"
+            " site's own)",
         )
         of_a_set.add_argument(
             "--keep", action="store_true", help="keep the collection and use it again next time"
@@ -110,6 +142,9 @@ class Command(BaseCommand):
             _check(options)
             if options["forget"]:
                 self._forget(options)
+                return
+            if options["app"] == "memory":
+                self._measure_memory(load_dataset(options["directory"]), options)
                 return
             with self._asked(options) as (collection, dataset, seconds):
                 if options["export"]:
@@ -160,7 +195,22 @@ class Command(BaseCommand):
         if options["baseline"]:
             self._compare(report, options)
 
-    def _compare(self, report: Report, options: dict[str, Any]) -> None:
+    def _measure_memory(self, dataset: Dataset, options: dict[str, Any]) -> None:
+        report = evaluate_memory(
+            dataset,
+            scope_field=options["scope_field"],
+            k=options["k"],
+            recencies=options["recency"],
+            on_progress=self._progress,
+        )
+        if options["json"]:
+            self.stdout.write(json.dumps(asdict(report), indent=2))
+        else:
+            Console().print(*memory_tables(report, k=options["k"]), sep="\n")
+        if options["baseline"]:
+            self._compare(report, options)
+
+    def _compare(self, report: Report | MemoryReport, options: dict[str, Any]) -> None:
         tolerance = options["tolerance"]
         changes = compare(report, options["baseline"])
         Console(stderr=options["json"]).print(change_table(changes, tolerance=tolerance))
@@ -218,5 +268,11 @@ def _check(options: dict[str, Any]) -> None:
             "Name a DIR with corpus.jsonl, queries.jsonl and qrels.tsv, or say --judgements for"
             " what was judged in the admin."
         )
+    if not wrong and options["app"] == "memory":
+        wrong = [name for name in FOR_DOCUMENTS if options[name]]
+        without = "without --app memory"
+    elif not wrong:
+        wrong = [name for name in FOR_MEMORY if options[name]]
+        without = "with --app memory"
     if wrong:
         raise InvalidInput(f"--{wrong[0].replace('_', '-')} goes {without} only.")

@@ -1,0 +1,250 @@
+"""A key has one value now, and what it was is not forgotten until it is."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from itertools import pairwise
+from threading import Barrier
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.django import TestCase
+
+from common.errors import InvalidInput
+from memory.models import Fact
+from memory.scopes import UserScope
+from memory.services import (
+    TooManyFacts,
+    clear_fact,
+    forget_fact,
+    get_all_facts,
+    get_fact,
+    has_fact,
+    history,
+    set_fact,
+)
+from memory.tests.factories import NOW, make_scope
+
+
+def day(number: int) -> datetime:
+    return NOW - timedelta(days=100 - number)
+
+
+def value(scope: UserScope, key: str, as_of: datetime | None = None) -> str | None:
+    fact = get_fact(scope=scope, key=key, as_of=as_of)
+    return fact.value if fact else None
+
+
+@pytest.mark.django_db
+def test_a_contradiction_takes_the_place_of_what_was_known() -> None:
+    scope = make_scope()
+    set_fact(scope=scope, key="location", value="Hamburg", at=day(1))
+    change = set_fact(scope=scope, key="location", value="Berlin", at=day(50))
+
+    assert change is not None
+    assert change.superseded is not None
+    assert value(scope, "location") == "Berlin"
+    assert value(scope, "location", as_of=day(20)) == "Hamburg"
+    assert value(scope, "location", as_of=day(50)) == "Berlin"
+    assert value(scope, "location", as_of=day(0)) is None
+    (berlin, hamburg) = history(scope=scope, key="location")
+    assert (hamburg.superseded_by, hamburg.valid_to) == (berlin, day(50))
+
+
+@pytest.mark.django_db
+def test_the_many_spellings_of_a_key_are_one() -> None:
+    scope = make_scope()
+    set_fact(scope=scope, key="favouriteColor", value="green")
+    set_fact(scope=scope, key="Favourite color", value="blue")
+
+    assert value(scope, "favourite_color") == "blue"
+    assert [fact.key for fact in get_all_facts(scope=scope)] == ["favourite_color"]
+
+
+@pytest.mark.django_db
+def test_the_same_value_again_changes_nothing() -> None:
+    scope = make_scope()
+    set_fact(scope=scope, key="diet", value="vegan", at=day(1))
+    change = set_fact(scope=scope, key="diet", value=" vegan ", at=day(9))
+
+    assert change is not None
+    assert not change.changed
+    assert len(history(scope=scope, key="diet")) == 1
+
+
+@pytest.mark.django_db
+def test_what_is_told_late_goes_where_it_belongs() -> None:
+    scope = make_scope()
+    set_fact(scope=scope, key="location", value="Berlin", at=day(50))
+    set_fact(scope=scope, key="location", value="Hamburg", at=day(10))
+    set_fact(scope=scope, key="location", value="Kiel", at=day(30))
+
+    assert value(scope, "location") == "Berlin"
+    assert [value(scope, "location", as_of=day(n)) for n in (5, 10, 29, 30, 49, 50)] == (
+        [None, "Hamburg", "Hamburg", "Kiel", "Kiel", "Berlin"]
+    )
+
+
+@pytest.mark.django_db
+def test_a_value_that_turns_out_to_be_older_begins_earlier() -> None:
+    scope = make_scope()
+    set_fact(scope=scope, key="location", value="Berlin", at=day(50))
+    set_fact(scope=scope, key="location", value="Berlin", at=day(40))
+
+    (only,) = history(scope=scope, key="location")
+    assert only.valid_from == day(40)
+
+
+@pytest.mark.django_db
+def test_a_fact_cannot_begin_in_the_future() -> None:
+    scope = make_scope()
+    set_fact(scope=scope, key="location", value="Berlin", at=NOW + timedelta(days=9000))
+
+    assert value(scope, "location") == "Berlin"
+
+
+@pytest.mark.django_db
+def test_a_cleared_fact_is_no_longer_true_and_was() -> None:
+    scope = make_scope()
+    set_fact(scope=scope, key="location", value="Berlin", at=day(50))
+
+    assert clear_fact(scope=scope, key="location")
+    assert not clear_fact(scope=scope, key="location")
+    assert not has_fact(scope=scope, key="location")
+    assert get_all_facts(scope=scope) == []
+    assert value(scope, "location", as_of=day(60)) == "Berlin"
+
+
+@pytest.mark.django_db
+def test_a_forgotten_fact_leaves_nothing() -> None:
+    scope, other = make_scope(), make_scope("bob")
+    for each in (scope, other):
+        set_fact(scope=each, key="location", value="Hamburg", at=day(1))
+        set_fact(scope=each, key="location", value="Berlin", at=day(2))
+
+    assert forget_fact(scope=scope, key="Location") == 2
+    assert history(scope=scope, key="location") == []
+    assert len(history(scope=other, key="location")) == 2
+
+
+@pytest.mark.django_db
+def test_facts_are_told_by_key() -> None:
+    scope = make_scope()
+    for key in ("zip", "Ärztin", "age"):
+        set_fact(scope=scope, key=key, value="x")
+
+    assert [fact.key for fact in get_all_facts(scope=scope)] == ["age", "zip", "ärztin"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("key", "said"), [("…", "x"), ("key", " \n"), ("k" * 201, "x")])
+def test_a_fact_without_key_or_value_is_refused(key: str, said: str) -> None:
+    with pytest.raises(InvalidInput):
+        set_fact(scope=make_scope(), key=key, value=said)
+
+
+@pytest.mark.django_db
+def test_of_nobody_nothing_is_known() -> None:
+    assert set_fact(scope=None, key="location", value="Berlin") is None
+    assert get_fact(scope=None, key="location") is None
+    assert get_all_facts(scope=None) == history(scope=None, key="location") == []
+    assert not clear_fact(scope=None, key="location")
+    assert forget_fact(scope=None, key="location") == 0
+    assert not Fact.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_full_memory_refuses_facts_and_says_what_to_do(settings: object) -> None:
+    settings.MEMORY_MAX_FACTS = 2  # type: ignore[attr-defined]
+    scope = make_scope()
+    for number in range(2):
+        set_fact(scope=scope, key=f"key {number}", value="x")
+
+    with pytest.raises(TooManyFacts, match="Forget some"):
+        set_fact(scope=scope, key="one more", value="x")
+    set_fact(scope=make_scope("bob"), key="one more", value="x")
+
+
+@pytest.mark.django_db
+def test_the_database_itself_allows_one_current_value() -> None:
+    scope = make_scope()
+    set_fact(scope=scope, key="location", value="Berlin")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Fact.objects.create(
+            workspace_id=scope.workspace_id, user_id=scope.user_id, key="location", value="Kiel"
+        )
+
+
+def at_once(*works: Callable[[], object]) -> list[object]:
+    """Each in a thread and a connection of its own, as nearly at one moment as can be."""
+    start = Barrier(len(works))
+
+    def run(work: Callable[[], object]) -> object:
+        try:
+            start.wait(timeout=10)
+            return work()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(works)) as threads:
+        return list(threads.map(run, works))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_at_once_leave_one_current_value_and_lose_none() -> None:
+    scope = make_scope()
+    for number in range(8):
+        at_once(
+            lambda n=number: set_fact(scope=scope, key="location", value=f"Berlin {n}"),  # type: ignore[misc]
+            lambda n=number: set_fact(scope=scope, key="location", value=f"Kiel {n}"),  # type: ignore[misc]
+        )
+        assert Fact.objects.of(scope).current().count() == 1
+
+    rows = history(scope=scope, key="location")
+    assert {row.value for row in rows} == (
+        {f"{city} {number}" for city in ("Berlin", "Kiel") for number in range(8)}
+    )
+    assert_whole(rows)
+
+
+def assert_whole(rows: list[Fact]) -> None:
+    """Latest first: each ends where the next begins, or before, and only the last has no end."""
+    for later, earlier in pairwise(rows):
+        assert earlier.valid_to is not None
+        assert earlier.valid_from <= earlier.valid_to <= later.valid_from
+
+
+class History(TestCase):
+    """Told in whatever order, history is what was said last of each moment."""
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        told=st.lists(
+            st.tuples(st.integers(0, 20), st.sampled_from(["a", "b", "c"])), min_size=1, max_size=8
+        )
+    )
+    def test_what_was_said_last_is_true_now(self, told: list[tuple[int, str]]) -> None:
+        scope = make_scope()
+        for number, said in told:
+            set_fact(scope=scope, key="location", value=said, at=day(number))
+
+        assert_whole(history(scope=scope, key="location"))
+        assert Fact.objects.of(scope).current().count() == 1
+        last = max(number for number, _ in told)
+        said_last = [said for number, said in told if number == last]
+        if len(set(said_last)) == 1:  # else the order in which they were told decides
+            assert value(scope, "location") == said_last[0]
+
+    @settings(max_examples=40, deadline=None)
+    @given(days=st.lists(st.integers(0, 20), min_size=1, max_size=8, unique=True))
+    def test_each_moment_has_what_was_said_last_before_it(self, days: list[int]) -> None:
+        scope = make_scope()
+        for number in days:
+            set_fact(scope=scope, key="location", value=f"city {number}", at=day(number))
+
+        for number in range(21):
+            before = [each for each in days if each <= number]
+            expected = f"city {max(before)}" if before else None
+            assert value(scope, "location", as_of=day(number)) == expected
