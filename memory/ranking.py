@@ -24,6 +24,10 @@ SPEAKER = 0.15
 #: Fewer rows may begin with the same word and a colon without its being a name.
 LEAST_TURNS = 3
 
+#: What it says of relevance, as a logit, that the question names others than a row's speaker (−1),
+#: or the speaker.
+NAMED: Mapping[int, float] = {-1: -2.0, 0: 0.0, 1: 1.5}
+
 #: How similar a question is to any row, where there are too few rows to tell, and how many rows of
 #: one's own count as much as this.
 USUAL_BACKGROUND = 0.15
@@ -125,9 +129,10 @@ def relevance(close: float | None, coverage: float, speaker: int = 0) -> float:
     `close` is its closeness, None while it is not embedded; `coverage` the share of the question's
     words; `speaker` 1 where somebody said it whom the question names, −1 where somebody else did.
     """
+    named = NAMED[speaker]
     if close is None:
-        return _logistic(4 * coverage + 2 * speaker - 1.7)
-    return _logistic(6 * close + 2 * coverage + 2 * speaker - 2.5)
+        return _logistic(4 * coverage + named - 1.7)
+    return _logistic(6 * close + 2 * coverage + named - 2.5)
 
 
 def _logistic(logit: float) -> float:
