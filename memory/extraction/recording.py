@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -61,7 +62,7 @@ def take_over(scope: UserScope, conversation: str, messages: Sequence[Said]) -> 
 
 
 def _row(scope: UserScope, conversation: str) -> ExtractionItem:
-    names = {
+    names: dict[str, Any] = {
         "workspace_id": scope.workspace_id,
         "user_id": scope.user_id,
         "key": texts.name(conversation, field="conversation"),

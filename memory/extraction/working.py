@@ -57,6 +57,8 @@ def _note(claim: Claim, error: Exception) -> datetime | None:
     failure = _failure(error)
     if failure is Failure.OUTAGE:
         outages.note_outage()
+    else:
+        outages.note_answer()
     logger.warning("conversation %d could not be read: %s", claim.item_id, type(error).__name__)
     return queue.put_back(claim, str(error) or type(error).__name__, failure=failure)
 
