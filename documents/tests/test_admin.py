@@ -103,6 +103,7 @@ def rows() -> dict[type[models.Model], models.Model]:
     )
     everything += [IdempotencyRecord.objects.get()]
     everything += search_rows(document)
+    everything += memory_rows(member.workspace)
     return {type(row): row for row in everything}
 
 
@@ -125,6 +126,26 @@ def search_rows(document: Document) -> list[models.Model]:
     return [judgement, asked]
 
 
+def memory_rows(workspace: models.Model) -> list[models.Model]:
+    """Rows of an app that this one must not know."""
+    owner = {"workspace": workspace, "user_id": "alice"}
+    context = apps.get_model("memory", "Context").objects.create(
+        **owner, user_message="Call me Al.", content_sha256="0"
+    )
+    return [
+        context,
+        apps.get_model("memory", "Fact").objects.create(
+            **owner, key="name", value="Al", source=context
+        ),
+        apps.get_model("memory", "ExtractionItem").objects.create(
+            **owner, key="chat 7", state="dead", error="No reply could be read.", attempts=5
+        ),
+        apps.get_model("memory", "Pruning").objects.create(
+            **owner, reason="user", rows=12, bytes=3072, until=context.created_at
+        ),
+    ]
+
+
 #: What of the rows above a reader must find on the model's list.
 TOLD: dict[str, list[str]] = {
     "user": ["person"],
@@ -142,6 +163,10 @@ TOLD: dict[str, list[str]] = {
     "lexicalstatistics": ["Package leaflets", "english"],
     "lexemefrequency": ["common", "english"],
     "judgement": ["nausea?", "Good", "Aripiprazole", "Package leaflets"],
+    "context": ["Call me Al.", "alice", "Workspace"],
+    "fact": ["name", "Al", "alice"],
+    "extractionitem": ["chat 7", "alice", "Given up", "No reply could be read."],
+    "pruning": ["alice", "the user&#x27;s quota", "12", "3.0"],
     "searchlog": ["is nausea common?", "Judge the answers", "12 ms"],
 }
 
@@ -214,7 +239,7 @@ def test_lists_neither_read_heavy_columns_nor_count_everything(
     client: Client, rows: dict[type[models.Model], models.Model]
 ) -> None:
     for model in our_models():
-        if model._meta.app_label != "documents":
+        if model._meta.app_label not in ("documents", "memory"):
             continue
         with CaptureQueriesContext(connection) as captured:
             client.get(page_of(model))
