@@ -30,6 +30,8 @@ def _local_secret_key() -> str:
 
 
 SECRET_KEY = env.str("SECRET_KEY", default="") or _local_secret_key()
+# Former ones: what was signed with them is still known.
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
@@ -391,6 +393,7 @@ SPECTACULAR_SETTINGS = {
         "SearchFusion": "common.fusion.METHODS",
         "MemoryOrigin": "memory.models.Origin",
         "PruningReason": "memory.models.Pruning.Reason",
+        "ConversationState": "memory.models.ExtractionItem.State",
         "ErrorType": "common.api.ERROR_TYPES",
     },
 }

@@ -3,8 +3,8 @@
 Pure: no Django, no Celery, no database. The service that searches is `memory.services.inject`.
 """
 
-from memory.injection.budget import fit
-from memory.injection.keywords import keywords, words_of
+from memory.injection.budget import estimated_tokens, fit
+from memory.injection.keywords import asking_part, keywords, words_of
 from memory.injection.lookalikes import without_blocks
 from memory.injection.messages import (
     Message,
@@ -15,11 +15,15 @@ from memory.injection.messages import (
 )
 from memory.injection.rendering import Injected, parse_block, render
 from memory.injection.sealing import Keys, sealed_block, without_own_block
+from memory.injection.shortening import Pair
 
 __all__ = [
     "Injected",
     "Keys",
     "Message",
+    "Pair",
+    "asking_part",
+    "estimated_tokens",
     "fit",
     "inject_into",
     "keywords",

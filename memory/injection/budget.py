@@ -11,6 +11,9 @@ FACTS_SHARE = 0.5
 #: Longer entries are not even measured: hardly a tokenizer makes so few tokens of a text.
 MOST_CHARACTERS_A_TOKEN = 16
 
+#: Of UTF-8. English has 3.1 to 5.0 of them in a token of BERT's, Chinese about 3.
+BYTES_A_TOKEN = 3
+
 #: Entries by rank, the most relevant 0.
 Chosen = Mapping[int, Pair]
 
@@ -42,6 +45,11 @@ def fit(
     recalled = _fill({}, context, lambda trial: fits(told, trial), most, cut=short_turn)
     told = _fill(told, facts, lambda trial: fits(trial, recalled), most)
     return _injected(told, recalled)
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many tokens `text` is to a chat model that cannot be asked; rather too many."""
+    return -(-len(text.encode(errors="replace")) // BYTES_A_TOKEN)
 
 
 def _fill(

@@ -14,7 +14,7 @@ from itertools import groupby
 #: Of a message. More than that is pasted text.
 MAX_CHARACTERS = 4000
 
-_FENCED = re.compile(r"^```.*?(?:^```\s*?$|\Z)", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"^```.*?(?:^```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _QUESTION_MARKS = re.compile("[?？؟;՞፧‽]")
 #: Joiners are part of a word in Persian and Hindi.
 _JOINERS = "\u200c\u200d"

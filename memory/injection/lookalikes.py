@@ -11,7 +11,7 @@ from memory.injection.rendering import TAG_LENGTH
 #: From a bracket to its end, or to the next bracket or the end of the text where it was cut off: a
 #: block of ours has no bracket inside.
 _LOOKALIKE = re.compile(
-    rf"\s*\[(?:memory [0-9a-f]{{{TAG_LENGTH}}}:|facts:|context:)[^\[\]]*(?:\]|(?=\[)|\Z)",
+    rf"\[(?:memory [0-9a-f]{{{TAG_LENGTH}}}:|facts:|context:)[^\[\]]*(?:\]|(?=\[)|\Z)",
     re.IGNORECASE,
 )
 

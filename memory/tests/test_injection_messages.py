@@ -184,6 +184,14 @@ def test_what_looks_like_a_block_is_gone_at_once(text: str) -> None:
     assert not any(name in once.lower() for name in ("[facts:", "[context:"))
 
 
+@pytest.mark.parametrize("piece", ["[facts: ", " \n", FENCE, "[", "]", "[memory 0000000000000000:"])
+def test_texts_of_the_greatest_length_are_read(piece: str) -> None:
+    """Blanks took half a minute with a pattern that could begin at any of them."""
+    text = piece * (100_000 // len(piece)) + "["
+    assert len(without_blocks(text)) <= len(text)
+    assert without_own_block(text, keys=KEYS) == text
+
+
 def test_other_brackets_stay() -> None:
     text = "My notes [1] say: [memory leak] in list[int], and [facts] are [context] dependent."
     assert without_blocks(text) == text
