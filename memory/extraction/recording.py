@@ -76,7 +76,7 @@ def _has_come(moment: datetime | None) -> bool:
 
 
 def _make_room(item: ExtractionItem, new: int) -> None:
-    """What was given up does not count, but for the conversation's own: it blocks no other."""
+    """What was given up counts for its own conversation only: it holds up no other."""
     waiting = ExtractionItem.objects.filter(
         workspace_id=item.workspace_id, state__in=(State.WAITING, State.RUNNING)
     )
@@ -86,7 +86,7 @@ def _make_room(item: ExtractionItem, new: int) -> None:
         raise QueueFull(
             f"{others + len(item.messages):,} messages wait to be read in this workspace, and"
             f" {limit:,} are allowed. Send the conversation again later: nothing of it is lost"
-            " until then. Administrators see under “Conversations” what holds the queue up."
+            " until then. The admin shows which conversations hold the queue up."
         )
 
 
