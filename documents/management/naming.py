@@ -1,4 +1,4 @@
-"""Collections as commands name them: by workspace and slug."""
+"""Workspaces and collections as commands name them: by slug."""
 
 from accounts.models import Workspace
 from common.errors import NotFound
@@ -8,8 +8,13 @@ from documents.models import Collection
 
 def collection_named(*, workspace: str, slug: str) -> Collection:
     """The collection; raises NotFound, and makes no workspace, for a name that is misspelt."""
-    found = Workspace.objects.filter(slug=workspace).first()
+    return services.get_collection(workspace=workspace_named(workspace), slug=slug)
+
+
+def workspace_named(slug: str) -> Workspace:
+    """The workspace; raises NotFound that names those there are."""
+    found = Workspace.objects.filter(slug=slug).first()
     if found is None:
         slugs = ", ".join(Workspace.objects.order_by("slug").values_list("slug", flat=True)[:20])
-        raise NotFound(f"There is no workspace “{workspace}”. There are: {slugs or 'none yet'}.")
-    return services.get_collection(workspace=found, slug=slug)
+        raise NotFound(f"There is no workspace “{slug}”. There are: {slugs or 'none yet'}.")
+    return found

@@ -2,8 +2,6 @@
 
 import sys
 from argparse import ArgumentParser
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -13,9 +11,9 @@ from common.checks import SETTINGS
 from common.errors import RagsiteError
 from documents import services
 from documents.management.naming import collection_named
+from documents.management.writing import written
 from documents.progress import Bar
-from documents.transfer import Exported
-from documents.transfer.format import STANDARD, open_for_writing
+from documents.transfer.format import STANDARD
 
 FATAL = 2
 
@@ -49,7 +47,7 @@ class Command(BaseCommand):
                 workspace=options["workspace"], slug=options["collection"]
             )
             with Bar("documents", quiet=not sys.stderr.isatty()) as bar:
-                done = _written(
+                done = written(
                     options["output"],
                     lambda file: services.export_collection(
                         collection=collection,
@@ -63,21 +61,3 @@ class Command(BaseCommand):
         self.stderr.write(f"{done.documents:,} documents, {done.chunks:,} chunks")
         if done.left_out:
             self.stderr.write(f"{done.left_out:,} without any text yet were left out")
-
-
-def _written(output: str, write: Any) -> Exported:
-    """A file appears whole or not at all."""
-    if output == STANDARD:
-        with open_for_writing(STANDARD) as file:
-            result: Exported = write(file)
-            file.flush()
-        return result
-    part = Path(f"{output}.part{'.gz' if output.endswith('.gz') else ''}")
-    try:
-        with open_for_writing(str(part)) as file:
-            result = write(file)
-        part.replace(output)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
-    return result

@@ -1,0 +1,60 @@
+"""What the command shows: tables for people, JSON for programs, and a stranger's text as text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.timezone import localtime
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+CELL_CHARACTERS = 300
+#: A part of some scripts' spelling, and of emoji.
+_JOINERS = "\u200c\u200d"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What came of an action: `data` as JSON; or a table and lines below it. `code` is the exit
+    code."""
+
+    data: Any
+    lines: tuple[str, ...] = ()
+    table: Table | None = None
+    code: int = 0
+
+
+def table_of(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    """A table of whatever the cells are. Nothing in them is markup or moves the cursor."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell(each)) for each in row))
+    return table
+
+
+def cell(value: Any) -> str:
+    """One line, shortened."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return f"{localtime(value):%Y-%m-%d %H:%M}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    line = " ".join(str(value).split())
+    return visible(line if len(line) <= CELL_CHARACTERS else f"{line[:CELL_CHARACTERS]}…")
+
+
+def visible(text: str) -> str:
+    """What a terminal would obey, or nobody would see, is written out."""
+    return "".join(
+        letter
+        if letter.isprintable() or letter in _JOINERS
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
