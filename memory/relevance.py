@@ -1,0 +1,48 @@
+"""How sure it is that a row has to do with its question, on one scale for all questions. Pure.
+
+Fitted in docs/decisions/0025.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import exp
+
+#: What it says, as a logit, that the question names others than a row's speaker (−1), or the
+#: speaker, and that it names the row's very day.
+SPEAKER: Mapping[int, float] = {-1: -2.0, 0: 0.0, 1: 1.5}
+DATE = 1.5
+
+#: How similar a question is to any row, where there are too few rows to tell, and how many rows of
+#: one's own count as much as this.
+USUAL_BACKGROUND = 0.15
+FEW_ROWS = 10
+
+
+def relevance(
+    close: float | None, coverage: float, *, speaker: int = 0, date: float = 0.0
+) -> float:
+    """0..1, by logistic regression; a threshold of 0.3 loses hardly any evidence.
+
+    `close` is the row's closeness, None while it is not embedded; `coverage` the share of the
+    question's words that it holds; `speaker` 1 where somebody speaks in it whom the question names,
+    −1 where only others do; `date` how much of a mentioned date is its own.
+    """
+    told = SPEAKER[speaker] + DATE * date
+    if close is None:
+        return _logistic(4 * coverage + told - 1.7)
+    return _logistic(6 * close + 2 * coverage + told - 2.5)
+
+
+def settled_background(background: float | None, similarities: Sequence[float]) -> float:
+    """The mean similarity to all rows, nearer to the usual one the fewer rows it is the mean of:
+    two rows that both answer the question would make each other common.
+
+    None is for similarities on a scale on which it is 0.
+    """
+    if background is None:
+        return 0.0
+    rows = len(similarities)
+    return (rows * background + FEW_ROWS * USUAL_BACKGROUND) / (rows + FEW_ROWS)
+
+
+def _logistic(logit: float) -> float:
+    return 1 / (1 + exp(-logit))
