@@ -89,6 +89,13 @@ ERRORS = {
         "This Idempotency-Key belongs to another request: its address or its body was different."
         " Use a new key.",
     ),
+    "429": ErrorStatus(
+        "TooMuchWaits",
+        "So much waits that no more is taken. Try again as `Retry-After` says.",
+        "extraction_queue_full",
+        "10,000 messages wait to be read in this workspace, and 10,000 are allowed. Send the"
+        " conversation again later: nothing of it is lost until then.",
+    ),
     "503": ErrorStatus(
         "Unavailable",
         "Something that the site needs does not work just now. Try again later.",
@@ -118,7 +125,7 @@ class AutoSchema(SpectacularAutoSchema):
             response["description"] = SUCCESSES.get(status, "")
         errors = {status: self._error_response(status) for status in self._error_statuses()}
         # These are named by the operations that have them; the others follow from the method.
-        for status in {"409", "503"} & responses.keys():
+        for status in {"409", "429", "503"} & responses.keys():
             errors[status] = self._error_response(status)
         return dict(sorted({**responses, **errors}.items()))
 

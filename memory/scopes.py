@@ -49,7 +49,9 @@ def scope_of(*, user: Any, workspace: Workspace, user_id: str | None = None) -> 
     if user_id is None or user_id == own:
         return UserScope(workspace.pk, own)
     scope = user_scope(workspace=workspace, user_id=user_id)
-    if scope is not None and _looks_like_an_account(user_id):
+    if scope is None:
+        return None
+    if _looks_like_an_account(user_id):
         raise Forbidden(
             f"“{ACCOUNT_PREFIX}…” are accounts of this site, and their memory is theirs alone."
             " Leave user_id out for your own."

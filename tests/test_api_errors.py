@@ -17,6 +17,10 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 COLLECTIONS = "/api/v1/collections/"
 DOCUMENTS = "/api/v1/documents/"
 SEARCH = "/api/v1/search/"
+MEMORY = "/api/v1/memory/"
+TURNS = f"{MEMORY}contexts/"
+INJECT = f"{MEMORY}inject/"
+LEARN = f"{MEMORY}conversations/"
 
 
 @pytest.fixture
@@ -198,12 +202,19 @@ BODIES = {
     SEARCH: ["q", "collection", "type", "mode", "k", "offset", "fusion", "group", "explain"],
     COLLECTIONS: ["name", "slug", "description", "language", "chunker", "chunker_options"],
     DOCUMENTS: ["collection", "key", "text", "title", "media_type", "metadata", "policy"],
+    TURNS: ["user_message", "assistant_response", "conversation", "at"],
+    INJECT: ["messages", "max_tokens", "max_context", "max_facts", "threshold"],
+    LEARN: ["conversation", "messages", "at"],
 }
 VALID = {
     SEARCH: {"q": "words", "mode": "lexical"},
     COLLECTIONS: {"name": "Name"},
     DOCUMENTS: {"collection": "notes", "key": "k", "text": "words"},
+    TURNS: {"user_message": "words"},
+    INJECT: {"messages": [{"role": "user", "content": "words"}]},
+    LEARN: {"conversation": "c", "messages": [{"role": "user", "content": "words"}]},
 }
+LISTS = [SEARCH, COLLECTIONS, DOCUMENTS, "/api/v1/runs/", TURNS, LEARN, f"{MEMORY}facts/"]
 fuzzed = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -221,13 +232,14 @@ def test_no_body_makes_a_server_error(client: APIClient, url: str, data: st.Data
     assert answer.status_code in (200, 201, 202, 400, 404, 409)
 
 
-@pytest.mark.parametrize("url", [*BODIES, "/api/v1/runs/"])
+@pytest.mark.parametrize("url", LISTS)
 @fuzzed
 @given(data=st.data())
 def test_no_parameters_make_a_server_error(
     client: APIClient, url: str, data: st.DataObject
 ) -> None:
-    names = st.sampled_from([*BODIES[SEARCH], "key", "status", "state", "cursor", "page_size"])
+    more = ["key", "status", "state", "cursor", "page_size", "user_id", "as_of", "conversation"]
+    names = st.sampled_from([*BODIES[SEARCH], *more])
     text = st.text(st.characters(codec="utf-8"))
     parameters = data.draw(st.dictionaries(names, text | st.integers(), max_size=3))
     answer = client.get(url, {**({"q": "words"} if url == SEARCH else {}), **parameters})

@@ -137,6 +137,44 @@ def test_every_answer_is_as_described(described: Any, media_root: Path) -> None:
     assert_as_described(described, f"{v1}/documents/", queued, "post")
 
 
+@pytest.mark.django_db
+def test_every_answer_about_memory_is_as_described(described: Any) -> None:
+    client = APIClient()
+    client.force_login(MembershipFactory().user)
+    messages = [{"role": "user", "content": "I moved to Berlin. Do I like tea?"}]
+    turn = {"user_message": "I like tea.", "assistant_response": "Noted."}
+
+    v1 = "/api/v1/memory"
+    for method, path, values, body in [
+        ("post", f"{v1}/contexts/", {}, turn),
+        ("post", f"{v1}/contexts/", {}, turn),
+        ("put", f"{v1}/facts/{{key}}/", {"key": "city"}, {"value": "Basel"}),
+        ("put", f"{v1}/facts/{{key}}/", {"key": "city"}, {"value": "Berlin"}),
+        ("post", f"{v1}/conversations/", {}, {"conversation": "c", "messages": messages}),
+        ("post", f"{v1}/inject/", {}, {"messages": messages}),
+        ("post", f"{v1}/search/", {}, {"query": "tea"}),
+        ("get", f"{v1}/search/", {}, {"query": "tea", "mode": "lexical"}),
+        ("get", f"{v1}/contexts/", {}, None),
+        ("get", f"{v1}/facts/", {}, None),
+        ("get", f"{v1}/facts/{{key}}/", {"key": "city"}, None),
+        ("get", f"{v1}/facts/{{key}}/history/", {"key": "city"}, None),
+        ("get", f"{v1}/conversations/", {}, None),
+        ("get", f"{v1}/usage/", {}, None),
+        ("post", f"{v1}/facts/{{key}}/clear/", {"key": "city"}, None),
+        ("delete", f"{v1}/facts/{{key}}/", {"key": "city"}, None),
+        ("post", f"{v1}/contexts/clear/", {}, {"question": "I like tea."}),
+        ("delete", f"{v1}/", {}, None),
+    ]:
+        url = path.format(**values)
+        for address in (f"{url}?user_id=ada&confirm=ada" if path == f"{v1}/" else url, url):
+            answer = getattr(client, method)(address, body)
+            assert answer.status_code in (200, 201) or address == url == f"{v1}/"
+            assert_as_described(described, path, answer, method)
+        nobody = getattr(client, method)(f"{url}?user_id=", None if method == "get" else body)
+        assert_as_described(described, path, nobody, method)
+        assert_as_described(described, path, getattr(APIClient(), method)(url, body), method)
+
+
 def test_the_description_is_served_and_shown_from_local_files() -> None:
     client = APIClient()
     assert client.get("/api/schema/").status_code == 200

@@ -9,12 +9,17 @@ from rest_framework import serializers
 from accounts.api import WorkspaceParameters
 from common.serializers import PageParameters, StrictSerializer
 from memory.api.fields import TextField, UserIdField
+from memory.api.messages import MessageField, SaidField
+from memory.models import ExtractionItem
 from memory.retrieval.finding import MODES
+from memory.services.injecting import MAX_CONTEXT, MAX_FACTS
 from memory.services.searching import MAX_QUERY_CHARACTERS, MAX_RESULTS
 from memory.texts import MAX_TEXT_BYTES
 
 #: A key of 200 letters, each of which takes nine characters in an address and twelve in base 64.
 MAX_FACT_CURSOR = 4000
+#: More than any model reads.
+MAX_INJECTED_TOKENS = 100_000
 
 
 class MemoryParameters(WorkspaceParameters):
@@ -77,6 +82,23 @@ class Erasure(MemoryParameters):
     )
 
 
+class ConversationFilter(PageParameters, MemoryParameters):
+    """Which conversations."""
+
+    state = serializers.ChoiceField(
+        choices=ExtractionItem.State.choices, required=False, help_text="How far it is."
+    )
+
+
+def _threshold() -> serializers.FloatField:
+    return serializers.FloatField(
+        required=False,
+        min_value=0,
+        max_value=1,
+        help_text="Least relevance, which means the same for every question. Default: the site's.",
+    )
+
+
 @extend_schema_serializer(component_name="MemorySearch")
 class SearchInput(StrictSerializer):
     """A question to a user's memory."""
@@ -85,12 +107,7 @@ class SearchInput(StrictSerializer):
     max_results = serializers.IntegerField(
         min_value=1, max_value=MAX_RESULTS, default=5, help_text="Hits, at most."
     )
-    threshold = serializers.FloatField(
-        required=False,
-        min_value=0,
-        max_value=1,
-        help_text="Least relevance, which means the same for every question. Default: the site's.",
-    )
+    threshold = _threshold()
     recency = serializers.FloatField(
         required=False,
         min_value=0,
@@ -141,4 +158,39 @@ class FactInput(StrictSerializer):
         required=False,
         help_text="Since when. Default, and at the latest: now. Before what is known now it goes"
         " into the history.",
+    )
+
+
+@extend_schema_serializer(component_name="MemoryInjection")
+class InjectionInput(StrictSerializer):
+    """What goes to a chat model."""
+
+    messages = serializers.ListField(
+        child=MessageField(), min_length=1, help_text="The conversation; its last question counts."
+    )
+    max_context = serializers.IntegerField(
+        default=3, min_value=0, max_value=MAX_CONTEXT, help_text="Contexts, at most."
+    )
+    max_facts = serializers.IntegerField(
+        default=10, min_value=0, max_value=MAX_FACTS, help_text="Facts, at most."
+    )
+    threshold = _threshold()
+    max_tokens = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MAX_INJECTED_TOKENS,
+        help_text="Of all that is added, roughly counted. Default: the site's.",
+    )
+
+
+@extend_schema_serializer(component_name="MemoryConversationInput")
+class ConversationInput(StrictSerializer):
+    """A conversation from its beginning."""
+
+    conversation = TextField(max_length=255, help_text="Your name for it: the same each time.")
+    messages = serializers.ListField(
+        child=SaidField(), min_length=1, help_text="All of them: those of the user are read."
+    )
+    at = serializers.DateTimeField(
+        required=False, help_text="When new messages without a time were said. Default: now."
     )

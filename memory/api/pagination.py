@@ -41,6 +41,12 @@ class ContextPagination(NewestFirst):
     ordering = ("-created_at", "-id")
 
 
+class ConversationPagination(NewestFirst):
+    """Where the user wrote last comes first."""
+
+    ordering = ("-last_message_at", "-id")
+
+
 class HistoryPagination(NewestFirst):
     """What holds, or held last, comes first."""
 

@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Func, IntegerField, QuerySet
 
 from memory.keys import fact_key
-from memory.models import Context, Fact
+from memory.models import Context, ExtractionItem, Fact
 from memory.querysets import FactQuerySet
 from memory.scopes import UserScope
 
@@ -25,6 +25,13 @@ def facts(scope: UserScope | None, *, as_of: datetime | None) -> QuerySet[Fact]:
 def history(scope: UserScope | None, *, key: str) -> QuerySet[Fact]:
     """All that `key` ever was."""
     return _facts(scope).filter(key=fact_key(key))
+
+
+def conversations(scope: UserScope | None) -> QuerySet[ExtractionItem]:
+    """The user's conversations, with how many messages wait instead of the messages."""
+    rows = ExtractionItem.objects.of(scope).defer("messages", "taken")
+    length = Func("messages", function="jsonb_array_length", output_field=IntegerField())
+    return rows.annotate(waiting=length)
 
 
 def _facts(scope: UserScope | None) -> FactQuerySet[Fact]:

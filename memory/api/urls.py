@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory.api import contexts, facts, whole
+from memory.api import contexts, conversations, facts, injecting, whole
 
 # A path, because a key that somebody else thought of may hold slashes.
 FACT = "memory/facts/<path:key>"
@@ -19,6 +19,17 @@ urlpatterns = [
     path(f"{FACT}/clear/", facts.FactClearView.as_view(), name="memory-fact-clear"),
     path(f"{FACT}/history/", facts.FactHistoryView.as_view(), name="memory-fact-history"),
     path(f"{FACT}/", facts.FactView.as_view(), name="memory-fact"),
+    path("memory/inject/", injecting.InjectView.as_view(), name="memory-inject"),
+    path(
+        "memory/conversations/",
+        conversations.ConversationsView.as_view(),
+        name="memory-conversations",
+    ),
+    path(
+        "memory/conversations/<int:conversation_id>/retry/",
+        conversations.ConversationRetryView.as_view(),
+        name="memory-conversation-retry",
+    ),
     path("memory/usage/", whole.UsageView.as_view(), name="memory-usage"),
     path("memory/export/", whole.ExportView.as_view(), name="memory-export"),
 ]

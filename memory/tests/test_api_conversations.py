@@ -1,0 +1,125 @@
+"""The API of the queue that facts are learnt from."""
+
+from typing import Any
+
+import pytest
+from django.test import override_settings
+from rest_framework.test import APIClient
+
+from accounts.models import Membership, Role
+from documents.tests.factories import MembershipFactory
+from memory.models import ExtractionItem
+from memory.tests.clients import MEMORY, client_of, colleague
+
+pytestmark = pytest.mark.django_db
+CONVERSATIONS = f"{MEMORY}conversations/"
+
+
+@pytest.fixture
+def alice() -> Membership:
+    return MembershipFactory()
+
+
+@pytest.fixture
+def client(alice: Membership) -> APIClient:
+    return client_of(alice)
+
+
+def send(client: APIClient, *said: str, conversation: str = "monday", **given: Any) -> Any:
+    messages = [{"role": "system", "content": "Be kind."}]
+    for text in said:
+        messages += [
+            {"role": "user", "content": text, **given},
+            {"role": "assistant", "content": "I live in Rome."},
+        ]
+    return client.post(CONVERSATIONS, {"conversation": conversation, "messages": messages})
+
+
+def give_up(error: str) -> ExtractionItem:
+    """What a worker does after its last attempt."""
+    ExtractionItem.objects.update(state=ExtractionItem.State.DEAD, attempts=5, error=error)
+    return ExtractionItem.objects.get()
+
+
+def test_what_the_user_said_waits_to_be_read(client: APIClient, alice: Membership) -> None:
+    answer = send(client, "I moved to Berlin.", "Call me Ada.")
+
+    assert answer.status_code == 200
+    shown = answer.json()
+    assert (shown["user_id"], shown["new"]) == (f"user:{alice.user.pk}", 2)
+    conversation = shown["conversation"]
+    assert (conversation["conversation"], conversation["state"]) == ("monday", "waiting")
+    assert (conversation["waiting"], conversation["attempts"], conversation["error"]) == (2, 0, "")
+    row = ExtractionItem.objects.get()
+    assert row.user_id == f"user:{alice.user.pk}"
+    assert [message["content"] for message in row.messages] == [
+        "I moved to Berlin.",
+        "Call me Ada.",
+    ]
+
+
+def test_what_was_sent_before_is_not_taken_again(client: APIClient) -> None:
+    send(client, "I moved to Berlin.")
+    assert send(client, "I moved to Berlin.").json()["new"] == 0
+    longer = send(client, "I moved to Berlin.", "Call me Ada.").json()
+    assert (longer["new"], longer["conversation"]["seen"]) == (1, 2)
+
+
+def test_a_message_may_say_when_it_was_said(client: APIClient) -> None:
+    send(client, "I moved to Berlin.", at="2026-01-01T10:00:00+02:00")
+    assert ExtractionItem.objects.get().messages[0]["at"] == "2026-01-01T08:00:00+00:00"
+
+
+def test_a_conversation_in_which_the_user_says_nothing_is_not_kept(client: APIClient) -> None:
+    assert send(client).json()["conversation"] is None
+    assert not ExtractionItem.objects.exists()
+
+
+def test_conversations_are_listed_newest_first_and_by_state(client: APIClient) -> None:
+    send(client, "I moved to Berlin.", "Call me Ada.", conversation="monday")
+    give_up("The model's reply was no JSON.")
+    send(client, "I like tea.", "I like cake.", conversation="tuesday")
+
+    def names(**parameters: str) -> list[str]:
+        rows = client.get(CONVERSATIONS, parameters).json()["results"]
+        return [row["conversation"] for row in rows]
+
+    assert names() == ["tuesday", "monday"]
+    assert names(state="dead") == ["monday"]
+    assert names(state="waiting") == ["tuesday"]
+    dead = client.get(CONVERSATIONS, {"state": "dead"}).json()["results"][0]
+    assert (dead["attempts"], dead["error"]) == (5, "The model's reply was no JSON.")
+    assert "messages" not in dead
+
+
+def test_one_that_was_given_up_is_tried_again(client: APIClient) -> None:
+    send(client, "I moved to Berlin.", "Call me Ada.")
+    url = f"{CONVERSATIONS}{give_up('No JSON.').pk}/retry/"
+
+    answer = client.post(url)
+
+    assert answer.status_code == 200
+    conversation = answer.json()["conversation"]
+    assert (conversation["state"], conversation["attempts"]) == ("waiting", 0)
+    again = client.post(url)
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+
+
+def test_nobody_retries_what_is_anothers(client: APIClient, alice: Membership) -> None:
+    send(client, "I moved to Berlin.", "Call me Ada.")
+    url = f"{CONVERSATIONS}{give_up('No JSON.').pk}/retry/"
+    editor = client_of(colleague(alice, role=Role.EDITOR))
+
+    assert editor.post(url).status_code == editor.post(f"{url}?user_id=ada").status_code == 404
+    assert ExtractionItem.objects.get().state == ExtractionItem.State.DEAD
+
+
+@override_settings(MEMORY_EXTRACTION_QUEUE_LIMIT=2)
+def test_a_full_queue_says_when_to_come_again(client: APIClient) -> None:
+    send(client, "I moved to Berlin.", "Call me Ada.")
+
+    refused = send(client, "I like tea.", conversation="tuesday")
+
+    assert (refused.status_code, refused.json()["code"]) == (429, "extraction_queue_full")
+    assert int(refused.headers["Retry-After"]) > 0
+    assert ExtractionItem.objects.count() == 1

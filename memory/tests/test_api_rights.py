@@ -1,0 +1,230 @@
+"""Whose memory the API works on: one's own, for editors also that of users they name."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.urls import resolve
+from rest_framework.test import APIClient
+
+from accounts.models import Membership, Role
+from documents.tests.factories import MembershipFactory
+from memory.api.urls import urlpatterns
+from memory.models import Context, ExtractionItem, Fact
+from memory.tests.clients import (
+    CONTEXTS,
+    FACTS,
+    MEMORY,
+    SEARCH,
+    archive,
+    client_of,
+    colleague,
+    put_fact,
+    said,
+)
+from memory.tests.factories import make_scope, remember
+
+pytestmark = pytest.mark.django_db
+
+READS = [
+    CONTEXTS,
+    FACTS,
+    f"{FACTS}city/history/",
+    f"{SEARCH}?query=tea",
+    f"{MEMORY}usage/",
+    f"{MEMORY}export/",
+    f"{MEMORY}conversations/",
+]
+SAID = [{"role": "user", "content": "My name is Ada. I like tea."}]
+WRITES: list[tuple[str, str, Any]] = [
+    ("post", CONTEXTS, {"user_message": "tea"}),
+    ("post", SEARCH, {"query": "tea"}),
+    ("post", f"{CONTEXTS}clear/", {"question": "tea"}),
+    ("put", f"{FACTS}city/", {"value": "Basel"}),
+    ("post", f"{FACTS}city/clear/", None),
+    ("delete", f"{FACTS}city/", None),
+    ("post", f"{MEMORY}inject/", {"messages": SAID}),
+    ("post", f"{MEMORY}conversations/", {"conversation": "c", "messages": SAID}),
+    ("delete", MEMORY, None),
+]
+EVERYTHING = [*(("get", url, None) for url in READS), *WRITES]
+
+
+#: What needs something to be there, and has tests of its own.
+OF_SOMETHING = {
+    ("get", "memory-context"),
+    ("delete", "memory-context"),
+    ("get", "memory-fact"),
+    ("post", "memory-conversation-retry"),
+}
+
+
+def ask(client: APIClient, method: str, url: str, body: Any = None, **parameters: str) -> Any:
+    joined = f"{url}{'&' if '?' in url else '?'}{urlencode(parameters)}"
+    return getattr(client, method)(joined, body)
+
+
+def ask_everything(client: APIClient, **parameters: str) -> dict[str, Any]:
+    """What each address answers, by its name. Everything is to be erased last."""
+    answers = {}
+    for method, url, body in EVERYTHING:
+        confirmed = {"confirm": parameters.get("user_id", "")} if method == "delete" else {}
+        more = confirmed if url == MEMORY else {}
+        answers[f"{method} {url}"] = ask(client, method, url, body, **parameters, **more)
+    return answers
+
+
+def statuses(answers: dict[str, Any]) -> dict[str, int]:
+    return {name: answer.status_code for name, answer in answers.items()}
+
+
+def all_of_them(status: int) -> dict[str, int]:
+    return {f"{method} {url}": status for method, url, _ in EVERYTHING}
+
+
+def rows() -> tuple[int, ...]:
+    return tuple(kind.objects.count() for kind in (Context, Fact, ExtractionItem))
+
+
+@pytest.fixture
+def alice() -> Membership:
+    """An owner."""
+    return MembershipFactory()
+
+
+@pytest.fixture
+def bob(alice: Membership) -> Membership:
+    """May read documents in Alice's workspace."""
+    return colleague(alice, role=Role.VIEWER)
+
+
+@pytest.fixture
+def bea(alice: Membership) -> Membership:
+    """May change documents there."""
+    return colleague(alice, role=Role.EDITOR)
+
+
+@pytest.fixture
+def charlie() -> Membership:
+    """Works elsewhere."""
+    return MembershipFactory()
+
+
+def test_everybody_has_a_memory_of_his_own(alice: Membership, bob: Membership) -> None:
+    for member, drink in ((alice, "tea"), (bob, "coffee")):
+        client = client_of(member)
+        archive(client, f"I like {drink}.")
+        put_fact(client, "drink", drink)
+
+    for member, drink in ((alice, "tea"), (bob, "coffee")):
+        client = client_of(member)
+        assert said(client.get(CONTEXTS)) == [f"I like {drink}."]
+        assert said(client.get(SEARCH, {"query": "tea or coffee"})) == [f"I like {drink}."]
+        assert client.get(f"{FACTS}drink/").json()["fact"]["value"] == drink
+        own = {"user_id": f"user:{member.user.pk}"}
+        assert said(client.get(CONTEXTS, own)) == [f"I like {drink}."]
+
+
+def test_nobody_reaches_a_context_by_its_id(alice: Membership, bea: Membership) -> None:
+    url = f"{CONTEXTS}{archive(client_of(alice), 'tea').json()['context']['id']}/"
+    other = client_of(bea)
+    for address in (url, f"{url}?user_id=ada"):
+        assert [other.get(address).status_code, other.delete(address).status_code] == [404, 404]
+    assert client_of(alice).get(url).status_code == 200
+
+
+def test_every_address_is_asked_here() -> None:
+    there = {
+        (method, str(pattern.name))
+        for pattern in urlpatterns
+        for method in ("get", "post", "put", "patch", "delete")
+        if hasattr(pattern.callback.view_class, method)
+    }
+    asked = {(method, resolve(url.split("?")[0]).url_name) for method, url, _ in EVERYTHING}
+    assert asked | OF_SOMETHING == there
+
+
+def test_viewers_name_nobody_else(alice: Membership, bob: Membership) -> None:
+    remember(make_scope("ada", workspace=alice.workspace), "tea")
+
+    answers = ask_everything(client_of(bob), user_id="ada")
+
+    assert statuses(answers) == all_of_them(403)
+    assert {answer.json()["code"] for answer in answers.values()} == {"permission_denied"}
+    assert rows() == (1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "disguise", ["user:{}", "USER:{}", " user:{}", "us er:{}", "\u200buser:{}", "ｕｓｅｒ：{}"]
+)
+def test_nobody_names_an_account_of_the_site(
+    alice: Membership, bea: Membership, disguise: str
+) -> None:
+    archive(client_of(alice), "tea")
+
+    answers = ask_everything(client_of(bea), user_id=disguise.format(alice.user.pk))
+
+    assert statuses(answers) == all_of_them(403)
+    assert rows() == (1, 0, 0)
+
+
+@pytest.mark.parametrize("user_id", [None, "ada", "user:{}", "unknown"])
+def test_outsiders_find_no_such_workspace(
+    alice: Membership, charlie: Membership, user_id: str | None
+) -> None:
+    archive(client_of(alice), "tea")
+    named = {} if user_id is None else {"user_id": user_id.format(alice.user.pk)}
+
+    answers = ask_everything(client_of(charlie), workspace=alice.workspace.slug, **named)
+
+    assert statuses(answers) == all_of_them(404)
+    assert rows() == (1, 0, 0)
+
+
+def test_strangers_are_asked_to_log_in() -> None:
+    assert statuses(ask_everything(APIClient())) == all_of_them(401)
+
+
+def test_editors_work_on_the_memory_of_users_they_name(alice: Membership, bea: Membership) -> None:
+    client = client_of(bea)
+    archive(client, "tea", address="?user_id=ada")
+    put_fact(client, "drink", "tea", address="?user_id=ada")
+
+    assert said(client.get(CONTEXTS)) == said(client.get(CONTEXTS, {"user_id": "Ada"})) == []
+    shown = client.get(CONTEXTS, {"user_id": "ada"}).json()
+    assert shown["user_id"] == "ada"
+    context = f"{CONTEXTS}{shown['results'][0]['id']}/"
+    assert client.get(context).status_code == 404
+    assert client.get(context, {"user_id": "ada"}).json()["context"]["user_message"] == "tea"
+    assert said(client_of(alice).get(CONTEXTS, {"user_id": "ada"})) == ["tea"]
+    assert ask(client, "delete", MEMORY, user_id="ada", confirm="ada").json()["facts"] == 1
+    assert not Context.objects.exists()
+
+
+def test_a_memory_is_of_one_workspace(alice: Membership) -> None:
+    elsewhere = MembershipFactory(user=alice.user)
+    client = client_of(alice)
+    archive(client, "tea")
+    archive(client, "coffee", address=f"?workspace={elsewhere.workspace.slug}")
+
+    assert said(client.get(CONTEXTS)) == ["tea"]
+    assert said(client.get(CONTEXTS, {"workspace": elsewhere.workspace.slug})) == ["coffee"]
+
+
+@pytest.mark.parametrize("nobody", ["", "  ", "unknown", " Unknown "])
+def test_of_nobody_nothing_is_kept_and_no_answer_is_an_error(
+    alice: Membership, bob: Membership, nobody: str
+) -> None:
+    for member in (alice, bob):
+        client = client_of(member)
+        archive(client, "tea")
+        put_fact(client, "city", "Basel")
+
+    for member in (alice, bob):
+        answers = ask_everything(client_of(member), user_id=nobody)
+        assert statuses(answers) == all_of_them(200)
+        exported = answers.pop(f"get {MEMORY}export/")
+        assert b"".join(exported.streaming_content) == b""
+        assert [answer.json()["user_id"] for answer in answers.values()] == [None] * len(answers)
+
+    assert rows() == (2, 2, 0)
