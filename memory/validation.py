@@ -1,0 +1,175 @@
+"""What of memories no constraint can say: histories, sources, vectors, the queue."""
+
+from documents.validation import Check, Scope, SqlProbe, execute, register
+from memory.models import MAX_EMBED_ATTEMPTS
+
+# Memories are in no collection: looking at one looks at none of them.
+
+#: Reads every fact once. What ended as it began was never held true, and overlaps nothing.
+_HISTORIES = """
+    SELECT id, ends_before_it > valid_from AS fact_overlap
+    FROM (
+        SELECT id, valid_from,
+               max(coalesce(valid_to, 'infinity')) OVER (
+                   PARTITION BY workspace_id, user_id, key ORDER BY valid_from, id
+                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+               ) AS ends_before_it
+        FROM memory_fact
+        WHERE %(collection)s::bigint IS NULL AND (valid_to IS NULL OR valid_to > valid_from)
+    ) AS held
+"""
+
+_END_EARLIER = """
+    UPDATE memory_fact f
+    SET valid_to = held.next, superseded_by_id = held.next_id
+    FROM (
+        SELECT id, lead(valid_from) OVER later AS next, lead(id) OVER later AS next_id
+        FROM memory_fact
+        WHERE valid_to IS NULL OR valid_to > valid_from
+        WINDOW later AS (PARTITION BY workspace_id, user_id, key ORDER BY valid_from, id)
+    ) AS held
+    WHERE held.id = f.id AND f.valid_to > held.next
+"""
+
+_REFERENCES = """
+    SELECT f.id,
+           c.id IS NOT NULL AND (c.workspace_id, c.user_id) <> (f.workspace_id, f.user_id)
+               AS fact_source,
+           n.id IS NOT NULL AND (n.workspace_id, n.user_id, n.key)
+               <> (f.workspace_id, f.user_id, f.key) AS fact_superseded_by
+    FROM memory_fact f
+    LEFT JOIN memory_context c ON c.id = f.source_id
+    LEFT JOIN memory_fact n ON n.id = f.superseded_by_id
+    WHERE %(collection)s::bigint IS NULL
+"""
+
+_RUNNING = """
+    SELECT id, true AS extraction_without_lease
+    FROM memory_extractionitem
+    WHERE %(collection)s::bigint IS NULL AND state = 'running'
+      AND (leased_until IS NULL OR leased_until < now() - %(abandoned)s)
+"""
+
+_RELEASE = f"""
+    UPDATE memory_extractionitem
+    SET state = 'waiting', token = NULL, leased_until = NULL, due_at = now()
+    WHERE id IN (SELECT id FROM ({_RUNNING}) AS running)
+"""  # noqa: S608 (the text above)
+
+
+def _end_earlier(scope: Scope) -> int:
+    return execute(_END_EARLIER, scope)
+
+
+def _part(column: str, name: str) -> Check:
+    """The reference is taken out; the fact itself stays."""
+
+    def mend(scope: Scope) -> int:
+        wrong = f"SELECT id FROM ({_REFERENCES}) AS fact WHERE {name}"  # noqa: S608
+        statement = f"UPDATE memory_fact SET {column} = NULL WHERE id IN ({wrong})"  # noqa: S608
+        return execute(statement, scope)
+
+    problem = {
+        "fact_source": "name another user's context as their source",
+        "fact_superseded_by": "are superseded by another user's fact, or by one of another key",
+    }[name]
+    return Check(name, "facts", problem, "`validate --fix` takes that out.", mend)
+
+
+def _release(scope: Scope) -> int:
+    return execute(_RELEASE, scope)
+
+
+def _vectors(table: str) -> SqlProbe:
+    """Reads every vector. Those that cannot be compared are made anew from their texts."""
+    sql = f"""
+        SELECT r.id,
+               r.embedding IS NULL AND r.embed_attempts >= {MAX_EMBED_ATTEMPTS}
+                   AS {table}_without_vector,
+               vector_dims(r.embedding) <> s.dimensions AS {table}_vector_dimensions,
+               NOT (vector_norm(r.embedding) > 0 AND vector_norm(r.embedding) < 'infinity')
+                   AS {table}_vector_unusable
+        FROM memory_{table} r LEFT JOIN documents_embeddingspace s ON s.id = r.space_id
+        WHERE %(collection)s::bigint IS NULL
+    """  # noqa: S608 (the names of our tables)
+
+    def again(scope: Scope) -> int:
+        return execute(
+            f"""
+                UPDATE memory_{table} SET embedding = NULL, space_id = NULL, embed_attempts = 0
+                WHERE id IN (
+                    SELECT id FROM ({sql}) AS looked_at
+                    WHERE {table}_without_vector OR {table}_vector_dimensions
+                       OR {table}_vector_unusable
+                )
+            """,  # noqa: S608
+            scope,
+        )
+
+    rows, cure = f"{table}s", "`validate --fix` has them embedded anew."
+    return SqlProbe(
+        sql,
+        (
+            Check(
+                f"{table}_without_vector",
+                rows,
+                f"were refused by the embedder {MAX_EMBED_ATTEMPTS} times: words alone find them",
+                "See the workers' log for why. `validate --fix` has them tried again.",
+                again,
+            ),
+            Check(
+                f"{table}_vector_dimensions",
+                rows,
+                "have a vector of other dimensions than their space",
+                cure,
+                again,
+            ),
+            Check(
+                f"{table}_vector_unusable",
+                rows,
+                "have a vector of zeros, NaN or infinity, which is near to nothing",
+                cure,
+                again,
+            ),
+        ),
+    )
+
+
+register(
+    [
+        SqlProbe(
+            _HISTORIES,
+            (
+                Check(
+                    "fact_overlap",
+                    "facts",
+                    "begin while another value of their key still holds",
+                    "`validate --fix` ends the earlier one there, if it has an end at all; else"
+                    " set the fact again.",
+                    _end_earlier,
+                ),
+            ),
+        ),
+        SqlProbe(
+            _REFERENCES,
+            (
+                _part("source_id", "fact_source"),
+                _part("superseded_by_id", "fact_superseded_by"),
+            ),
+        ),
+        _vectors("context"),
+        _vectors("fact"),
+        SqlProbe(
+            _RUNNING,
+            (
+                Check(
+                    "extraction_without_lease",
+                    "conversations",
+                    "are being read by nobody",
+                    "Is a scheduler running? `validate --fix` puts them back into the queue.",
+                    _release,
+                ),
+            ),
+        ),
+    ]
+)
