@@ -13,6 +13,7 @@ urlpatterns = [
     path("memory/contexts/<int:pk>/", contexts.detail, name="memory_context"),
     path("memory/contexts/<int:pk>/forget/", contexts.forget, name="memory_context_forget"),
     path("memory/reading/", reading.index, name="memory_reading"),
+    path("memory/reading/<int:pk>/retry/", reading.retry, name="memory_retry"),
     path("memory/storage/", storage.index, name="memory_storage"),
     path("memory/storage/export/", storage.export, name="memory_export"),
     path("memory/storage/erase/", storage.erase, name="memory_erase"),

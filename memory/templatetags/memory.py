@@ -1,5 +1,7 @@
 """Words for what memory holds in keys, codes and times, and addresses that stay with its user."""
 
+import re
+import unicodedata
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +17,10 @@ register = template.Library()
 
 #: State of a conversation → colour, which is never the only sign.
 TONES = {"waiting": "calm", "running": "busy", "dead": "bad", "idle": "good"}
+_DIRECTION = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+#: Unicode categories: controls, formats, private use, separators of lines and paragraphs.
+_UNSEEN = {"Cc", "Cf", "Co", "Cn", "Zl", "Zp"}
+
 LABELS = {"waiting": "Waiting", "running": "Being read", "dead": "Given up", "idle": "Read"}
 
 
@@ -29,6 +35,21 @@ def to(context: Context, name: str, *args: Any, **params: Any) -> str:
 def label(key: str) -> str:
     """`home_city` → “Home city”."""
     return capfirst(key.replace("_", " "))
+
+
+@register.filter
+def plain(text: str) -> str:
+    """One line without marks of direction, for where no element keeps them from what follows."""
+    return " ".join(_DIRECTION.sub("", text).split())
+
+
+@register.filter
+def visible(name: str) -> str:
+    """A name in which what nobody would see is written out: two that look alike are two."""
+    return "".join(
+        f"⟨U+{ord(letter):04X}⟩" if unicodedata.category(letter) in _UNSEEN else letter
+        for letter in name
+    )
 
 
 @register.filter

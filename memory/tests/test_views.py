@@ -19,6 +19,7 @@ from inference.base import BackendUnavailable
 from memory import services
 from memory.models import Context, ExtractionItem, Fact, Pruning
 from memory.scopes import UserScope, account_id
+from memory.templatetags.memory import visible
 from memory.tests.factories import make_scope, remember
 
 pytestmark = pytest.mark.django_db
@@ -227,7 +228,7 @@ def test_hostile_text_is_shown_as_text_and_reaches_only_its_own_memory(
         tree = parse(answer)
         assert not tree.findall(".//main//script"), name
         assert not tree.findall(".//main//img"), name
-        assert words_of(text)[:40] in words(tree), name
+        assert words_of(visible(text))[:40] in words(tree), name
         for link in tree.iterfind(".//main//a"):
             own = link.get("href").startswith("/memory/?user_id=") or "user_id" in link.get("href")
             assert own or link.get("href") in {"/memory/", "/api/docs/"}, (name, link.get("href"))
@@ -522,6 +523,27 @@ def test_a_conversation_that_was_given_up_is_seen_on_every_page(
     assert rows[1].startswith("b Waiting")
 
 
+def test_a_conversation_that_was_given_up_is_read_again(
+    client: Client, bob: Client, alice: Membership, scope: UserScope
+) -> None:
+    waiting = [{"content": "I live in <b>Rome</b>.", "at": timezone.now().isoformat()}]
+    item = ExtractionItem.objects.create(
+        workspace=alice.workspace, user_id=scope.user_id, key="chat", state="dead",
+        attempts=5, error="No JSON.", messages=waiting,
+    )  # fmt: skip
+    page = parse(client.get("/memory/reading/"))
+    assert "I live in <b>Rome</b>." in words(page.find(".//tbody"))
+    path = page.find(".//button[@form='retrying']").get("formaction")
+
+    assert bob.post(path).status_code == 404
+    item.refresh_from_db()
+    assert item.state == "dead"
+    assert "“chat” is read again" in shown(client.post(path, follow=True))
+    item.refresh_from_db()
+    assert (item.state, item.attempts, item.messages) == ("waiting", 0, waiting)
+    assert "had not been given up" in shown(client.post(path, follow=True))
+
+
 def test_storage_tells_the_quota_and_what_was_pruned(
     client: Client, alice: Membership, scope: UserScope, home: Fact, settings: Any
 ) -> None:
@@ -569,7 +591,8 @@ def test_everything_is_erased_only_when_the_word_is_typed(
 
 
 def test_nothing_is_changed_by_looking(client: Client, home: Fact) -> None:
-    assert client.get("/memory/facts/home_city/end/").status_code == 405
+    for path in ("/memory/facts/home_city/end/", "/memory/reading/1/retry/"):
+        assert client.get(path).status_code == 405
     for path in ("/memory/contexts/", "/memory/storage/", "/memory/reading/"):
         assert client.post(path).status_code == 405
     for path in paths(home):

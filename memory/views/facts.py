@@ -15,7 +15,7 @@ from memory.forms import CorrectionForm, FactForm, FactsShownForm, end_of
 from memory.keys import fact_key
 from memory.models import Fact
 from memory.services import FactChange
-from memory.templatetags.memory import label
+from memory.templatetags.memory import label, plain
 from memory.views.shown import PAGE_SIZE, ended, listed, shown_facts
 from memory.views.whose import Whose, memory_page, memory_response
 
@@ -163,5 +163,5 @@ def _told(change: FactChange) -> str:
 
 
 def _short(value: str) -> str:
-    line = " ".join(value.split())
+    line = plain(value)
     return line if len(line) <= SAID else f"{line[: SAID - 1].rstrip()}…"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Exists, OuterRef, Q, Window
+from django.db.models import Count, Exists, F, OuterRef, Q, Window
 from django.db.models.functions import RowNumber
 
 from memory.models import Fact
@@ -15,6 +15,8 @@ from memory.scopes import UserScope
 PAGE_SIZE = 25
 #: So many former values are listed; the fact's own page has more.
 FORMER = 4
+#: As `FactQuerySet.latest_first`, within a key.
+LATEST_FIRST = (F("valid_from").desc(), F("valid_to").desc(nulls_first=True), F("pk").desc())
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def _with(facts: FactQuerySet[Fact], find: str) -> FactQuerySet[Fact]:
 
 
 def _one_a_key(facts: FactQuerySet[Fact]) -> FactQuerySet[Fact]:
-    latest = facts.order_by("key", "-valid_from", "-id").distinct("key")
+    latest = facts.order_by("key", *LATEST_FIRST).distinct("key")
     return latest.defer("embedding", "search_vector")
 
 
@@ -81,11 +83,11 @@ def _former(scope: UserScope, facts: Iterable[Fact]) -> dict[str, list[Fact]]:
     others = Fact.objects.of(scope).filter(key__in=shown).exclude(pk__in=shown.values())
     rows = (
         others.annotate(
-            place=Window(RowNumber(), partition_by="key", order_by=["-valid_from", "-id"]),
+            place=Window(RowNumber(), partition_by="key", order_by=LATEST_FIRST),
             total=Window(Count("*"), partition_by="key"),
         )
         .filter(place__lte=FORMER)
-        .order_by("key", "-valid_from", "-id")
+        .order_by("key", *LATEST_FIRST)
         .defer("embedding", "search_vector")
     )
     former: dict[str, list[Fact]] = defaultdict(list)

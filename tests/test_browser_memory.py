@@ -1,0 +1,209 @@
+"""The pages of memory in a real Chromium: read, corrected, searched, forgotten, erased."""
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Browser, expect
+
+from accounts.models import Membership
+from documents.tests.factories import PASSWORD, MembershipFactory, UserFactory
+from memory import services
+from memory.models import Context, ExtractionItem, Pruning
+from memory.scopes import UserScope, account_id
+from memory.tests.factories import make_scope, remember
+from tests.browser import SIZES, Visit, chromium
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+MAX_PAGE_BYTES = 100_000
+HEAVIEST = ("memory", "memory-contexts", "memory-found", "memory-reading")
+LONG = "w" * 200
+HOSTILE = f"a/b\"'><img src=x onerror=alert(1)> \u202egnp.exe אבג {LONG}"[:255]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    # Playwright keeps an event loop in this thread, which Django would take for async code.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    with chromium() as started:
+        yield started
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def alice() -> Membership:
+    return MembershipFactory(user=UserFactory(username="alice"))
+
+
+@pytest.fixture
+def scope(alice: Membership) -> UserScope:
+    """Alice's memory, with something on each page."""
+    scope = UserScope(alice.workspace.pk, account_id(alice.user))
+    now = timezone.now()
+    for number in range(30):
+        said = f"Turn {number} about the allotment and its plums"
+        remember(scope, said, f"Answer {number}. {LONG}", at=now - timedelta(hours=7 * number))
+    source = Context.objects.latest("pk")
+    for age, city in [(900, "Lisbon"), (400, "Munich"), (30, "Berlin")]:
+        at = now - timedelta(days=age)
+        services.set_fact(scope=scope, key="home_city", value=city, at=at, source=source)
+    for number in range(24):
+        services.set_fact(scope=scope, key=f"note_{number}", value=f"{number} {LONG}")
+    services.set_fact(scope=scope, key="car", value="a red one")
+    services.clear_fact(scope=scope, key="car")
+    whose: dict[str, Any] = {"workspace": alice.workspace, "user_id": scope.user_id}
+    waiting = [{"content": f"I live in {LONG}", "at": now.isoformat()}]
+    for state in ("dead", "running", "waiting"):
+        ExtractionItem.objects.create(
+            **whose, key=f"{state} {LONG}", state=state, messages=waiting, error=f"No. {LONG}"
+        )
+    Pruning.objects.create(**whose, reason="user", rows=12, bytes=2048, until=now)
+    services.set_fact(scope=make_scope(HOSTILE, workspace=alice.workspace), key="a", value=HOSTILE)
+    return scope
+
+
+@pytest.fixture
+def visit(browser: Browser, live_server: Any, alice: Membership) -> Iterator[Visit]:
+    visit = Visit(browser, live_server.url)
+    visit.log_in("alice", PASSWORD)
+    yield visit
+    visit.close()
+
+
+@pytest.fixture
+def pages(scope: UserScope) -> dict[str, str]:
+    """The pages by name."""
+    turn = Context.objects.of(scope).latest("pk").pk
+    day = (timezone.localdate() - timedelta(days=31)).isoformat()
+    return {
+        "memory": "/memory/",
+        "memory-ended": "/memory/?shown=ended",
+        "memory-as-of": f"/memory/?as_of={day}",
+        "memory-no-fact": "/memory/?find=nothing",
+        "memory-fact": "/memory/facts/home_city/",
+        "memory-fact-forget": "/memory/facts/home_city/forget/",
+        "memory-contexts": "/memory/contexts/",
+        "memory-found": "/memory/contexts/?find=allotment+plums&all=1",
+        "memory-context": f"/memory/contexts/{turn}/",
+        "memory-context-forget": f"/memory/contexts/{turn}/forget/",
+        "memory-reading": "/memory/reading/",
+        "memory-storage": "/memory/storage/",
+        "memory-erase": "/memory/storage/erase/",
+        "memory-empty": "/memory/?user_id=nobody-yet",
+        "memory-contexts-empty": "/memory/contexts/?user_id=nobody-yet",
+    }
+
+
+def hostile(visit: Visit, path: str) -> str:
+    """The address of a hostile user's page."""
+    encoded: str = visit.page.evaluate("encodeURIComponent", HOSTILE)
+    return f"{path}?user_id={encoded}"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
+def test_every_page_of_memory_is_accessible_and_fits_its_window(
+    browser: Browser,
+    live_server: Any,
+    pages: dict[str, str],
+    width: int,
+    scheme: str,
+) -> None:
+    visit = Visit(
+        browser,
+        live_server.url,
+        color_scheme=scheme,
+        viewport={"width": width, "height": SIZES[width]},
+    )
+    visit.log_in("alice", PASSWORD)
+    strange = {path: hostile(visit, path) for path in ("/memory/", "/memory/storage/erase/")}
+    for name, path in (pages | strange).items():
+        visit.page.goto(path)
+        visit.page.evaluate("for (const all of document.querySelectorAll('details')) all.open = 1")
+        assert visit.serious_findings() == [], name
+        assert not visit.scrolls_sideways(), name
+    visit.close()
+
+
+def test_every_page_of_memory_is_light_and_obeys_a_strict_policy(
+    visit: Visit, pages: dict[str, str]
+) -> None:
+    weights = {name: visit.weight(pages[name]) for name in HEAVIEST}
+    assert {name: bytes_ for name, bytes_ in weights.items() if bytes_ >= MAX_PAGE_BYTES} == {}
+
+    visit.under_policy()
+    for name, path in pages.items():
+        answer = visit.page.goto(path)
+        assert answer is not None
+        assert answer.status == 200, name
+        if name in HEAVIEST:
+            visit.screenshot(name)
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_fact_from_its_first_value_to_forgetting(
+    browser: Browser, live_server: Any, alice: Membership, *, scripts: bool
+) -> None:
+    visit = Visit(browser, live_server.url, java_script_enabled=scripts)
+    visit.log_in("alice", PASSWORD)
+    page = visit.page
+    page.get_by_role("link", name="Memory").click()
+    expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
+
+    for city in ("Munich", "Berlin"):
+        if page.locator("#new:not([open])").count():
+            page.get_by_text("Add or correct a fact").click()
+        page.get_by_label("What it is about").fill("home city")
+        page.get_by_label("Value").fill(city)
+        page.get_by_role("button", name="Remember it").click()
+        expect(page.get_by_role("status").first).to_contain_text(f"“Home city” is “{city}”")
+    row = page.locator(".fact")
+    expect(row.locator(".value")).to_have_text("Berlin")
+    row.get_by_text("1 former value").click()
+    expect(row.get_by_text("Munich")).to_be_visible()
+
+    page.get_by_role("button", name="No longer true: Home city").click()
+    expect(page.get_by_role("status").first).to_contain_text("true no longer")
+    expect(row).to_have_count(0)
+    page.get_by_role("link", name="No longer true").click()
+    page.get_by_role("link", name="Forget: Home city").click()
+    expect(page.get_by_role("main")).to_contain_text("All its 2 values go for good")
+    page.get_by_role("button", name="Forget it").click()
+    expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
+    visit.close()
+
+
+def test_the_keyboard_reaches_a_search_and_what_it_found(
+    visit: Visit, pages: dict[str, str]
+) -> None:
+    page = visit.page
+    page.goto(pages["memory-contexts"])
+    page.get_by_label("Search in conversations").focus()
+    page.keyboard.type("allotment plums turn 7")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**find=allotment*")
+    title = page.locator(".turn h3 a").first
+    title.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/memory/contexts/*/")
+    expect(page.get_by_role("article")).to_contain_text("allotment and its plums")
+
+
+def test_everything_is_exported_and_erased(visit: Visit, pages: dict[str, str]) -> None:
+    page = visit.page
+    page.goto(pages["memory-storage"])
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export everything").click()
+    assert download.value.suggested_filename.endswith(".jsonl")
+    kept = download.value.path().read_text()
+    assert "Lisbon" in kept
+    assert HOSTILE not in kept
+
+    page.get_by_role("link", name="Erase everything").click()
+    page.get_by_label("Word").fill("erase")
+    page.get_by_role("button", name="Erase everything").click()
+    expect(page.get_by_role("status").first).to_contain_text("28 facts with their former values")
+    expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
