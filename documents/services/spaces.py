@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
+from django.db.models import PROTECT, ForeignObjectRel
 from django.utils.text import slugify
 
 from common.errors import Conflict, InvalidInput, NotFound
@@ -179,8 +180,29 @@ def drop_space(*, space: EmbeddingSpace) -> None:
             f"Space {space.name} is in use. Re-embed into another one first:"
             " `manage.py reembed --to NAME`."
         )
+    if held := _held_by_other_apps(space):
+        raise Conflict(
+            f"Space {space.name} still holds vectors of {', '.join(held)}. They move to the default"
+            " space by themselves within minutes, while a worker and the scheduler run."
+            " `manage.py memory embed` moves memories now."
+        )
     drop_index(space)
     space.delete()
+
+
+def _held_by_other_apps(space: EmbeddingSpace) -> list[str]:
+    """Kinds of rows that protect the space; apps above this one, which it must not know, have
+    some."""
+    protecting = [
+        relation
+        for relation in space._meta.get_fields(include_hidden=True)
+        if isinstance(relation, ForeignObjectRel) and relation.on_delete is PROTECT
+    ]
+    return sorted(
+        str(relation.related_model._meta.verbose_name_plural)
+        for relation in protecting
+        if relation.related_model._base_manager.filter(**{relation.field.name: space}).exists()
+    )
 
 
 # --- re-embedding --------------------------------------------------------------------------------
