@@ -77,7 +77,8 @@ class WorkspaceView(APIView):
 
     @property
     def _handler_name(self) -> str:
-        return getattr(self, "action", None) or str(self.request.method).lower()
+        method = str(self.request.method).lower()
+        return getattr(self, "action", None) or ("get" if method == "head" else method)
 
     @property
     def _is_once(self) -> bool:

@@ -160,6 +160,14 @@ def test_other_methods_and_other_answers_than_there_are(client: APIClient) -> No
     assert_shaped(client.get(COLLECTIONS, HTTP_ACCEPT="text/csv"), 406)
 
 
+@pytest.mark.parametrize("url", [SEARCH, f"{MEMORY}search/", f"{MEMORY}facts/", COLLECTIONS])
+def test_a_head_is_a_get_without_the_answer(client: APIClient, url: str) -> None:
+    for parameters in ({}, {"q": "words"}, {"query": "words"}, {"page_size": "1"}):
+        head, get = client.head(url, parameters), client.get(url, parameters)
+        assert (head.status_code, head.content) == (get.status_code, b"")
+        assert get.status_code in (200, 400)
+
+
 @pytest.mark.parametrize(
     "credentials", [b"a\x00:b", b"a:b\x00", b"\xff\xfe:\xff", b"nobody", b"", b":" * 9000]
 )
