@@ -8,7 +8,7 @@ from typing import Any
 
 from common.errors import RagsiteError
 from search.evaluation.evaluate import Report
-from search.evaluation.memories import MemoryReport
+from search.evaluation.memory_measures import MemoryReport
 
 TOLERANCE = 0.005
 #: Times differ from machine to machine, and MRR tells nothing that these do not.

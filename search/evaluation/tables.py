@@ -7,7 +7,7 @@ from rich.table import Table
 from search.evaluation.baseline import Change
 from search.evaluation.evaluate import Report
 from search.evaluation.learning import Learnt
-from search.evaluation.memories import MemoryReport
+from search.evaluation.memory_measures import MemoryReport
 
 
 def report_table(report: Report) -> Table:
@@ -48,14 +48,23 @@ def memory_tables(report: MemoryReport, *, k: int) -> list[Table]:
                 f"{values.get('p95_ms', ''):g}" if "p95_ms" in values else "",
                 end_section=place == len(modes) - 1,
             )
-    curve = Table(title="what a threshold of relevance leaves (contexts injected a question, of 3)")
-    for name in ("threshold", "recall@3", "recall@5", "injected", "adversarial", "of others"):
+    curve = Table(
+        title="what a threshold of relevance leaves; injected: contexts a question, 3 at most"
+    )
+    for name in (
+        "threshold",
+        "recall@5",
+        "recall injected",
+        "injected",
+        "adversarial",
+        "of others",
+    ):
         curve.add_column(name, justify="right")
     for point in report.curve:
         curve.add_row(
             f"{point.threshold:g}",
-            f"{point.recall_3:.4f}",
             f"{point.recall_5:.4f}",
+            f"{point.recall_injected:.4f}",
             f"{point.injected:.2f}",
             f"{point.injected_adversarial:.2f}",
             f"{point.injected_of_others:.2f}",

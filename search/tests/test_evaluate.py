@@ -11,6 +11,7 @@ from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, DocumentFactory
+from memory.models import Context
 from search.evaluation.measures import measure
 from search.judging import Grade, judge
 
@@ -255,3 +256,69 @@ def test_options_that_do_not_go_together_are_refused(
     with pytest.raises(CommandError, match=message) as failure:
         call_command("evaluate", *options)
     assert failure.value.returncode == 2
+
+
+# --- a set as memories -------------------------------------------------------------------------
+
+TURNS = [
+    {
+        "_id": "a1",
+        "title": "1:56 pm on 8 May, 2023",
+        "text": "I painted the boat green",
+        "who": "a",
+    },
+    {"_id": "a2", "title": "1:56 pm on 8 May, 2023", "text": "Lovely, which green?", "who": "a"},
+    {"_id": "a3", "date": "2023-08-01T10:00:00Z", "text": "The engine broke again", "who": "a"},
+    {"_id": "a4", "date": "2023-08-02T10:00:00Z", "text": "The engine broke again", "who": "a"},
+    {"_id": "b1", "title": "9 am on 1 June, 2023", "text": "My boat is painted red", "who": "b"},
+]
+ASKED = [
+    {"_id": "1", "text": "What colour did you paint the boat?", "who": "a", "category": 1},
+    {"_id": "2", "text": "What colour is the boat painted?", "who": "b", "category": 5},
+    {"_id": "3", "text": "When did the engine break?", "who": "a", "category": 2},
+]
+
+
+@pytest.fixture
+def conversations(tmp_path: Path) -> Path:
+    directory = tmp_path / "talks"
+    directory.mkdir()
+    for name, rows in (("corpus", TURNS), ("queries", ASKED)):
+        (directory / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    (directory / "qrels.tsv").write_text("1\ta1\t1\n2\tb1\t1\n3\ta3\t1\n3\ta4\t1\n")
+    return directory
+
+
+def test_questions_are_asked_of_their_own_users_memory(conversations: Path, capsys: Any) -> None:
+    report = run(conversations, capsys, "--app", "memory", "--scope-field", "who")
+
+    assert (report["users"], report["turns"], report["queries"]) == (2, 5, 3)
+    assert list(report["modes"]) == (
+        ["BM25", "cosine", "RRF of both", "hybrid, recency 0", "hybrid, recency 0.1"]
+    )
+    # the same words said twice are one context, which stands for both turns
+    assert all(values["recall@5"] == 1.0 for values in report["modes"].values())
+    assert set(report["categories"]) == {"1", "2", "5"}
+    thresholds = [point["threshold"] for point in report["curve"]]
+    assert thresholds == sorted(thresholds)
+    injected = [point["injected"] for point in report["curve"]]
+    assert injected == sorted(injected, reverse=True)
+    assert injected[0] > 1
+
+
+def test_nothing_is_remembered_of_a_measurement(conversations: Path, capsys: Any) -> None:
+    run(conversations, capsys, "--app", "memory", "--scope-field", "who", "--recency", "1")
+    assert not Context.objects.exists()
+
+
+def test_a_turn_without_a_date_is_named(conversations: Path) -> None:
+    path = conversations / "corpus.jsonl"
+    path.write_text(path.read_text() + '{"_id": "b2", "text": "Hm.", "who": "b"}\n')
+    with pytest.raises(CommandError, match=r"b2 has no date"):
+        call_command("evaluate", str(conversations), "--app", "memory", "--scope-field", "who")
+
+
+@pytest.mark.parametrize("option", ["--tune", "--keep", "--rerank"])
+def test_options_of_documents_are_refused_for_a_memory(conversations: Path, option: str) -> None:
+    with pytest.raises(CommandError, match="--app memory"):
+        call_command("evaluate", str(conversations), "--app", "memory", option)

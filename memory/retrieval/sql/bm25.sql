@@ -1,12 +1,12 @@
 holds AS MATERIALIZED (
-    SELECT mine.id, mine.language, term.query, term.times, term.average_length,
-           length(mine.search_vector) AS length, frequency.tf
+    SELECT mine.id, term.number, length(mine.search_vector) / term.average_length AS length,
+           frequency.tf
     FROM mine
     JOIN term ON term.language = mine.language AND mine.search_vector @@ term.query,
          -- ts_rank turned round, as in search/retrieval/sql/bm25.sql
          LATERAL (SELECT ts_rank('{1,1,1,1}', mine.search_vector, term.query)::float8 AS anywhere,
                          ts_rank('{0,0,0,1}', mine.search_vector, term.query)::float8 AS said
-                 ) AS rank,
+                  OFFSET 0) AS rank,
          LATERAL (SELECT CASE WHEN anywhere >= 1 THEN round(1.64493406685 * anywhere)
                               ELSE round(1 / (1.64493406685 * (1 - anywhere)) - 0.5) END
                        + CASE WHEN said >= 1 THEN round(1.64493406685 * said)
@@ -15,24 +15,21 @@ holds AS MATERIALIZED (
                          * %(said_boost)s AS tf) AS frequency
 ),
 weight AS MATERIALIZED (
-    SELECT term.language, term.query, term.times,
+    SELECT number, language,
            -- the + 1 keeps the weight of a word that stands in most rows above zero (Lucene)
-           ln(1 + (term.rows - count(holds.id) + 0.5) / (count(holds.id) + 0.5)) AS idf
-    FROM term
-    LEFT JOIN holds ON holds.language = term.language AND holds.query = term.query
-    GROUP BY term.language, term.query, term.times, term.rows
+           times * ln(1 + (rows - held + 0.5) / (held + 0.5)) AS weight
+    FROM term,
+         LATERAL (SELECT count(*)::float8 AS held FROM holds
+                  WHERE holds.number = term.number) AS found
 ),
-mass AS (
-    SELECT language, sum(idf * times) AS whole FROM weight GROUP BY language
+share AS MATERIALIZED (
+    SELECT number, weight, weight / sum(weight) OVER (PARTITION BY language) AS share FROM weight
 ),
 bm25 AS MATERIALIZED (
-    SELECT holds.id,
-           sum(holds.times * weight.idf * tf * (%(k1)s + 1)
-               / (tf + %(k1)s * (1 - %(b)s
-                                 + %(b)s * holds.length / holds.average_length))) AS score,
-           sum(weight.idf * weight.times) / max(mass.whole) AS coverage
+    SELECT id,
+           sum(weight * tf * (%(k1)s + 1) / (tf + %(k1)s * (1 - %(b)s + %(b)s * length))) AS score,
+           sum(share) AS coverage
     FROM holds
-    JOIN weight ON weight.language = holds.language AND weight.query = holds.query
-    JOIN mass ON mass.language = holds.language
-    GROUP BY holds.id
+    JOIN share USING (number)
+    GROUP BY id
 )

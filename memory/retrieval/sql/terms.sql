@@ -23,5 +23,7 @@ lexeme AS (
 ),
 -- materialised, because a cast that is inlined is evaluated for every row
 term AS MATERIALIZED (
-    SELECT language, rows, average_length, times, quoted::tsquery AS query FROM lexeme
+    SELECT row_number() OVER () AS number, language, rows, average_length, times,
+           quoted::tsquery AS query
+    FROM lexeme
 )

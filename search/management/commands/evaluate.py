@@ -27,7 +27,7 @@ from search.evaluation.evaluate import (
     scope_of,
 )
 from search.evaluation.golden import export_set, golden_set, judged_collection
-from search.evaluation.memories import MemoryReport, evaluate_memory
+from search.evaluation.memory_measures import MemoryReport, evaluate_memory
 from search.evaluation.tables import (
     change_table,
     learnt_sentences,
