@@ -90,7 +90,7 @@ def rank(
     a search by one of them stays what it is.
     """
     similarities = _known({each.id: each.similarity for each in candidates})
-    background = settled_background(background, list(similarities.values()))
+    background = settled_background(background, rows=len(similarities))
     close = {row: closeness(value, background) for row, value in similarities.items()}
     told = _told(question, candidates) if evidence else _Told({}, {})
     weights = adapted_weights(WEIGHTS, max(close.values(), default=None))

@@ -3,7 +3,7 @@
 Fitted in docs/decisions/0025.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import exp
 
 #: What it says, as a logit, that the question names others than a row's speaker (−1), or the
@@ -11,10 +11,9 @@ from math import exp
 SPEAKER: Mapping[int, float] = {-1: -2.0, 0: 0.0, 1: 1.5}
 DATE = 1.5
 
-#: How similar a question is to any row, where there are too few rows to tell, and how many rows of
-#: one's own count as much as this.
+#: How similar a question is to any row, where there are too few rows to tell, and what few means.
 USUAL_BACKGROUND = 0.15
-FEW_ROWS = 10
+FEW_ROWS = 20
 
 
 def relevance(
@@ -32,7 +31,7 @@ def relevance(
     return _logistic(6 * close + 2 * coverage + told - 2.5)
 
 
-def settled_background(background: float | None, similarities: Sequence[float]) -> float:
+def settled_background(background: float | None, *, rows: int) -> float:
     """The mean similarity to all rows, nearer to the usual one the fewer rows it is the mean of:
     two rows that both answer the question would make each other common.
 
@@ -40,8 +39,8 @@ def settled_background(background: float | None, similarities: Sequence[float]) 
     """
     if background is None:
         return 0.0
-    rows = len(similarities)
-    return (rows * background + FEW_ROWS * USUAL_BACKGROUND) / (rows + FEW_ROWS)
+    doubt = (FEW_ROWS / (FEW_ROWS + rows)) ** 2
+    return background + doubt * (USUAL_BACKGROUND - background)
 
 
 def _logistic(logit: float) -> float:
