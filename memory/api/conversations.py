@@ -6,7 +6,8 @@ from rest_framework.response import Response
 
 from common.api import ErrorSerializer
 from common.errors import Conflict, NotFound
-from memory.api import examples, inputs, reads, serializers
+from memory.api import chat_serializers as serializers
+from memory.api import examples, inputs, reads
 from memory.api.base import MemoryView
 from memory.api.pagination import ConversationPagination
 from memory.services.extraction import record_messages, retry_extractions

@@ -4,7 +4,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.api import examples, inputs, serializers
+from memory.api import chat_serializers as serializers
+from memory.api import examples, inputs
 from memory.api.base import MemoryView
 from memory.services.injecting import inject
 
