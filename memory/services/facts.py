@@ -22,17 +22,27 @@ def set_fact(
     at: datetime | None = None,
     source: Context | None = None,
     origin: str = Origin.GIVEN,
+    corrects: bool = False,
 ) -> FactChange | None:
     """`key` is `value` since `at`, by default now and never later.
 
     What was true until then ends there and stays in the history. A fact told late, with an `at`
-    before the current one's, goes into the history where it belongs, and the current one stays. The
-    same value again changes nothing. Of nobody nothing is kept, and None returned. Raises
-    InvalidInput, and TooManyFacts.
+    before the current one's, goes into the history where it belongs, and the current one stays. One
+    that `corrects` ends what holds at `at` even where that was said again later. The same value
+    again only confirms it. Of nobody nothing is kept, and None returned. Raises InvalidInput, and
+    TooManyFacts.
     """
     if scope is None:
         return None
-    change = put_fact(scope=scope, key=key, value=value, at=at, source=source, origin=origin)
+    change = put_fact(
+        scope=scope,
+        key=key,
+        value=value,
+        at=at,
+        source=source,
+        origin=origin,
+        corrects=corrects,
+    )
     if change.changed:
         transaction.on_commit(lambda: enqueue_embedding(facts=[change.fact.pk]))
     return change

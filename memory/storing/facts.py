@@ -39,12 +39,14 @@ def put_fact(
     at: datetime | None = None,
     source: Context | None = None,
     origin: str = Origin.GIVEN,
+    corrects: bool = False,
 ) -> FactChange:
     """`key` is `value` since `at`, by default now and never later.
 
     What was true until then ends there and stays in the history. A fact told late, with an `at`
     before the current one's, goes into the history where it belongs: what was said after it stays.
-    The same value again only confirms it. Raises InvalidInput, and TooManyFacts.
+    One that `corrects` ends what holds at `at` even where that was said again later. The same value
+    again only confirms it. Raises InvalidInput, and TooManyFacts.
     """
     name = fact_key(key)
     said = texts.storable(value, field="value").strip()
@@ -73,12 +75,12 @@ def put_fact(
             origin=origin,
             language=language,
         )
-        return FactChange(fact, changed=True, superseded=_insert(fact, before, after))
+        rest = None if corrects else _rest(before, moment)
+        return FactChange(fact, changed=True, superseded=_insert(fact, before, rest, after))
 
 
-def _insert(fact: Fact, before: Fact | None, after: Fact | None) -> Fact | None:
+def _insert(fact: Fact, before: Fact | None, rest: Fact | None, after: Fact | None) -> Fact | None:
     """Put `fact` between its neighbours; returns the one before where that ends by it."""
-    rest = _rest(before, fact.valid_from)
     ended = end_fact(before, fact.valid_from)
     if rest is not None:
         rest.save(force_insert=True)

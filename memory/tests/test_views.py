@@ -349,10 +349,16 @@ def test_a_correction_may_say_since_when_or_that_it_never_was(
     assert bremen is not None
     assert (bremen.value, bremen.valid_from) == ("Bremen", hamburg.valid_from)
 
+    services.set_fact(scope=scope, key="home_city", value="Bremen")
+    client.post(path, {"value": "Kiel", "never_true": "on"})
+    kiel = services.get_fact(scope=scope, key="home_city")
+    assert kiel is not None
+    assert (kiel.value, kiel.valid_from) == ("Kiel", hamburg.valid_from)
+
     early = timezone.localdate() - timedelta(days=200)
     late = client.post(path, {"value": "Rome", "since": early.isoformat()}, follow=True)
     assert "“Home city” was “Rome” then. What is true now stays." in shown(late)
-    assert services.get_fact(scope=scope, key="home_city") == bremen
+    assert services.get_fact(scope=scope, key="home_city") == kiel
 
 
 def test_what_is_true_no_longer_stays_in_the_history(client: Client, home: Fact) -> None:
@@ -517,9 +523,10 @@ def test_a_conversation_that_was_given_up_is_seen_on_every_page(
         )  # fmt: skip
     assert "1 failed" in shown(client.get("/memory/"))
     page = parse(client.get("/memory/reading/"))
-    rows = [words(row) for row in page.iterfind(".//tbody/tr")]
+    rows = [words(row) for row in page.iterfind(".//li[@class='turn']")]
     assert len(rows) == 2
-    assert rows[0].startswith("a The model’s reply was no JSON. Given up")
+    assert rows[0].startswith("a Given up 0 messages wait")
+    assert "The model’s reply was no JSON." in rows[0]
     assert rows[1].startswith("b Waiting")
 
 
@@ -532,7 +539,7 @@ def test_a_conversation_that_was_given_up_is_read_again(
         attempts=5, error="No JSON.", messages=waiting,
     )  # fmt: skip
     page = parse(client.get("/memory/reading/"))
-    assert "I live in <b>Rome</b>." in words(page.find(".//tbody"))
+    assert "I live in <b>Rome</b>." in words(page.find(".//li[@class='turn']"))
     path = page.find(".//button[@form='retrying']").get("formaction")
 
     assert bob.post(path).status_code == 404

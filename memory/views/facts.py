@@ -143,7 +143,7 @@ def _set(
 ) -> FactChange | None:
     """The change; None where it is refused, with the reason beside the field."""
     try:
-        return services.set_fact(scope=whose.scope, key=key, value=value, at=at)
+        return services.set_fact(scope=whose.scope, key=key, value=value, at=at, corrects=True)
     except RagsiteError as error:
         field = getattr(error, "field", "")
         form.add_error(field if field in form.fields else None, str(error))
