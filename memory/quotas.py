@@ -62,12 +62,17 @@ class _Cut:
 
 def user_limits() -> Limits:
     """What each user may keep."""
-    return Limits(settings.MEMORY_USER_ROWS or None, settings.MEMORY_USER_BYTES or None)
+    return _limits(settings.MEMORY_USER_ROWS, settings.MEMORY_USER_BYTES)
 
 
 def workspace_limits() -> Limits:
     """What all users of a workspace may keep together."""
-    return Limits(settings.MEMORY_WORKSPACE_ROWS or None, settings.MEMORY_WORKSPACE_BYTES or None)
+    return _limits(settings.MEMORY_WORKSPACE_ROWS, settings.MEMORY_WORKSPACE_BYTES)
+
+
+def _limits(rows: int, size: int) -> Limits:
+    """0 is no limit. Nor is less, which a check refuses: it must not empty all memories."""
+    return Limits(max(rows, 0) or None, max(size, 0) or None)
 
 
 def prune() -> list[Pruning]:

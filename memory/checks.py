@@ -1,0 +1,46 @@
+"""Checks of memory's settings: a slip in a quota must not empty anybody's memory."""
+
+from math import inf
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+from common.checks import SETTINGS
+
+_SHARES = ("THRESHOLD", "RECENCY_WEIGHT")
+_NO_LIMIT_AT_ZERO = ("USER_ROWS", "USER_BYTES", "WORKSPACE_ROWS", "WORKSPACE_BYTES")
+_AT_LEAST_ONE = (
+    "MAX_FACTS",
+    "EXTRACTION_MIN_TURNS",
+    "EXTRACTION_MAX_TURNS",
+    "EXTRACTION_MAX_TOKENS",
+    "EXTRACTION_QUEUE_LIMIT",
+    "EXTRACTION_MAX_ATTEMPTS",
+    "EXTRACTION_MAX_OUTAGES",
+)
+_POSITIVE = ("HALF_LIFE_DAYS", "EXTRACTION_SECONDS", "EXTRACTION_RETRY_SECONDS")
+_NOT_NEGATIVE = ("INJECTION_TOKENS", "EXTRACTION_IDLE_SECONDS", "EXTRACTION_TEMPERATURE")
+
+
+@register(SETTINGS)
+def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Shares are shares, limits are none below zero, and times pass."""
+    return [
+        *_wrong(_SHARES, "memory.E001", "Set it to a number from 0 to 1.", least=0, most=1),
+        *_wrong(_NO_LIMIT_AT_ZERO, "memory.E002", "Set it to 0 for no limit, or to one.", least=0),
+        *_wrong(_AT_LEAST_ONE, "memory.E003", "Set it to 1 or more, or leave it out.", least=1),
+        *_wrong(_POSITIVE, "memory.E004", "Set it to more than 0, or leave it out.", least=1e-9),
+        *_wrong(_NOT_NEGATIVE, "memory.E005", "Set it to 0 or more, or leave it out.", least=0),
+    ]
+
+
+def _wrong(
+    names: tuple[str, ...], number: str, hint: str, *, least: float, most: float = inf
+) -> list[CheckMessage]:
+    return [
+        Error(f"RAGSITE_MEMORY_{name} is {value}.", hint=hint, id=number)
+        for name in names
+        if not least <= (value := getattr(settings, f"MEMORY_{name}")) <= most  # nor is NaN
+        or value == inf
+    ]
