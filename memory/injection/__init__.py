@@ -3,8 +3,8 @@
 Pure: no Django, no Celery, no database. The service that searches is `memory.services.inject`.
 """
 
+from memory.injection.asking import asking_part
 from memory.injection.budget import estimated_tokens, fit
-from memory.injection.keywords import asking_part, keywords, words_of
 from memory.injection.lookalikes import without_blocks
 from memory.injection.messages import (
     Message,
@@ -26,7 +26,6 @@ __all__ = [
     "estimated_tokens",
     "fit",
     "inject_into",
-    "keywords",
     "last_user_index",
     "parse_block",
     "render",
@@ -35,5 +34,4 @@ __all__ = [
     "text_of_content",
     "without_blocks",
     "without_own_block",
-    "words_of",
 ]

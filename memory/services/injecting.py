@@ -9,7 +9,6 @@ from django.conf import settings
 from django.utils import timezone
 
 from common.errors import InvalidInput
-from memory import texts
 from memory.injection import (
     Message,
     Pair,
@@ -17,19 +16,16 @@ from memory.injection import (
     estimated_tokens,
     fit,
     inject_into,
-    keywords,
     last_user_index,
     sealed_block,
     strip_from,
     text_of_content,
     without_blocks,
-    words_of,
 )
 from memory.models import Fact
 from memory.own_words import sealing_keys
 from memory.scopes import UserScope
 from memory.services.searching import MAX_RESULTS, rank_facts, search_memory
-from memory.stop_words import stop_words
 
 MAX_FACTS = 20
 MAX_CONTEXT = 20
@@ -77,7 +73,7 @@ def inject(
     if scope is None or not wanted or at is None:
         return Injection(tuple(messages))
     said = text_of_content(own[at]["content"])
-    question = _question(said, scope)
+    question = asking_part(without_blocks(said.replace("\0", " ")))
     if not question:
         return Injection(tuple(messages))
     moment = now or timezone.now()
@@ -105,17 +101,6 @@ def inject(
 def strip_injected(*, messages: Sequence[Message]) -> list[Message]:
     """`messages` as their users wrote them, to the byte: without what `inject` put there."""
     return strip_from(messages, keys=sealing_keys())
-
-
-def _question(said: str, scope: UserScope) -> str:
-    """What is searched for; empty where nothing was said."""
-    asked = without_blocks(said.replace("\0", " "))
-    if not asked:
-        return ""
-    configuration = texts.search_configuration(asked, scope=scope)
-    return keywords(
-        asked, stop_words=stop_words(words_of(asking_part(asked)), configuration=configuration)
-    )
 
 
 def _context(

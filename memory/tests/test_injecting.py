@@ -22,7 +22,6 @@ from memory.services import (
     set_fact,
     strip_injected,
 )
-from memory.stop_words import stop_words
 from memory.tests.factories import NOW, make_scope, remember
 from memory.tests.hostile import TEXTS
 
@@ -210,8 +209,23 @@ def test_what_is_kept_cannot_leave_its_place(alice: UserScope, kept: str) -> Non
     assert (f"About my boat: {kept}", kept) in result.context
 
 
-def test_the_database_knows_the_words_that_say_nothing() -> None:
-    words = {"when", "did", "clara", "der", "東京"}
-    assert stop_words(words, configuration="english") == {"when", "did"}
-    assert stop_words(words, configuration="german") == {"der"}
-    assert stop_words(words, configuration="simple") == frozenset()
+@pytest.mark.parametrize(
+    ("kept", "asked"),
+    [
+        ("I work on AI", "AI?"),
+        ("我喜欢喝绿茶", "绿茶"),
+        ("Ich wohne in Köln", "Köln, was war da?"),
+    ],
+    ids=["two letters", "without spaces", "umlaut"],
+)
+def test_short_words_and_words_of_any_script_are_searched_for(kept: str, asked: str) -> None:
+    scope = make_scope()
+    remember(scope, "The weather was fine.")
+    remember(scope, kept)
+    assert ask(scope, asked).context == ((kept, ""),)
+
+
+def test_a_message_of_stop_words_is_searched_for_by_its_meaning(alice: UserScope) -> None:
+    remember(alice, "who am i")
+    embed_waiting(scope=alice)
+    assert ask(alice, "Who am I?").context[0] == ("who am i", "")
