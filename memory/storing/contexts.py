@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.utils import timezone
 
 from common.errors import InvalidInput
 from memory import texts
 from memory.models import Origin
+from memory.moments import moment
 from memory.own_words import own_words
 from memory.scopes import UserScope
 
@@ -62,7 +62,7 @@ def put_context(
         "conversation": texts.name(conversation, field="conversation"),
         "question": question,
         "answer": answer,
-        "moment": at or timezone.now(),
+        "moment": moment(at),
         "digest": texts.digest(question, answer),
         "origin": origin,
         "language": texts.search_configuration(f"{question}\n{answer}", scope=scope),

@@ -12,6 +12,7 @@ from memory import texts
 from memory.keys import fact_key
 from memory.locks import hold_facts
 from memory.models import Context, Fact, Origin
+from memory.moments import moment as checked_moment
 from memory.scopes import UserScope
 
 
@@ -54,7 +55,7 @@ def put_fact(
         raise InvalidInput(
             "A fact needs a value. To end one, clear it; to remove it, forget it.", field="value"
         )
-    moment = min(at or timezone.now(), timezone.now())
+    moment = min(checked_moment(at), timezone.now())
     language = texts.search_configuration(said, scope=scope)
     with transaction.atomic():
         hold_facts(scope)
