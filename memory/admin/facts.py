@@ -51,7 +51,7 @@ class CorrectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
     """A new value takes the place of the one that is held true now."""
 
     correction = forms.CharField(
-        label="new value",
+        label="New value",
         required=False,
         strip=True,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
