@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from search.evaluation.dataset import load_dataset
+from search.evaluation.dataset import Dataset, load_dataset
 from search.evaluation.evaluate import evaluate
+from search.evaluation.memory_measures import evaluate_memory
 from search.results import Mode
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
@@ -24,6 +25,14 @@ REFERENCE: dict[str, dict[Mode, float]] = {
 TOLERANCE = 0.01
 #: Hybrid is never worse than the better of its arms by more than this.
 NO_WORSE = 0.002
+
+
+#: The shortest conversation of LoCoMo: 369 turns.
+CONVERSATION = "conv-30"
+#: Memory search is better than BM25, cosine and both joined by rank by at least this.
+BETTER = 0.02
+#: How much of the evidence the default threshold of relevance may cost what is injected.
+MOST_LOST = 0.02
 
 
 @pytest.mark.django_db
@@ -43,3 +52,33 @@ def test_a_set_reaches_its_reference_figures(name: str, settings: Any) -> None:
     assert short == {}, f"{name} reached {reached}"
     if "hybrid" in reached:
         assert reached["hybrid"] >= max(reached.values()) - NO_WORSE, f"{name} reached {reached}"
+
+
+@pytest.mark.django_db
+@pytest.mark.model
+@pytest.mark.shared_data
+def test_a_conversation_is_remembered_better_than_the_usual_way(settings: Any) -> None:
+    if not (DATA / "locomo").is_dir():
+        pytest.skip("the set locomo is not on this machine")
+    settings.INFERENCE = {"embedder": {"default": {"BACKEND": MODEL}}, "reranker": {}}
+    report = evaluate_memory(one_conversation(), scope_field="conversation")
+
+    reached = {name: values["ndcg@10"] for name, values in report.modes.items()}
+    ours = f"hybrid, recency {settings.MEMORY_RECENCY_WEIGHT:g}"
+    usual = max(reached[name] for name in ("BM25", "cosine", "RRF of both"))
+    assert reached[ours] >= usual + BETTER, f"reached {reached}"
+    everything, *_ = report.curve
+    (default,) = (point for point in report.curve if point.threshold == settings.MEMORY_THRESHOLD)
+    assert default.recall_injected >= everything.recall_injected - MOST_LOST
+    assert default.injected_adversarial <= 0.9 * everything.injected_adversarial
+
+
+def one_conversation() -> Dataset:
+    """Of the questions and turns of LoCoMo those of one pair of people."""
+    whole = load_dataset(DATA / "locomo")
+    corpus, queries = (
+        tuple(entry for entry in entries if entry.fields["conversation"] == CONVERSATION)
+        for entries in (whole.corpus, whole.queries)
+    )
+    judgements = {query.id: whole.judgements[query.id] for query in queries}
+    return Dataset("one conversation", corpus, queries, judgements)
