@@ -266,7 +266,7 @@ SEARCH_LOG_DAYS = env.int("RAGSITE_SEARCH_LOG_DAYS", default=90)
 # What of a user's memory is relevant enough to be found, 0 to 1; how much it counts how fresh it
 # is, 0 to 1, and after how many days that has halved.
 MEMORY_THRESHOLD = env.float("RAGSITE_MEMORY_THRESHOLD", default=0.3)
-MEMORY_RECENCY_WEIGHT = env.float("RAGSITE_MEMORY_RECENCY_WEIGHT", default=0.1)
+MEMORY_RECENCY_WEIGHT = env.float("RAGSITE_MEMORY_RECENCY_WEIGHT", default=0.05)
 MEMORY_HALF_LIFE_DAYS = env.float("RAGSITE_MEMORY_HALF_LIFE_DAYS", default=30.0)
 # Whether what is remembered is put before the chat model where a request does not say, and at most
 # how many tokens of it.

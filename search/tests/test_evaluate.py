@@ -294,7 +294,7 @@ def test_questions_are_asked_of_their_own_users_memory(conversations: Path, caps
 
     assert (report["users"], report["turns"], report["queries"]) == (2, 5, 3)
     assert list(report["modes"]) == (
-        ["BM25", "cosine", "RRF of both", "hybrid, recency 0", "hybrid, recency 0.1"]
+        ["BM25", "cosine", "RRF of both", "hybrid, recency 0", "hybrid, recency 0.05"]
     )
     # the same words said twice are one context, which stands for both turns
     assert all(values["recall@5"] == 1.0 for values in report["modes"].values())
