@@ -14,6 +14,7 @@ from documents.embedders import embed_question
 from documents.models import EmbeddingSpace
 from inference.base import InferenceError
 from memory.ranking import Candidate
+from memory.relevance import settled_background
 from memory.retrieval.statement import SpaceQuery, Table, build_statement
 from memory.scopes import UserScope
 
@@ -76,12 +77,16 @@ def find(
         if mode == "lexical" or not others:
             break
         spaces += EmbeddingSpace.objects.filter(pk__in=others)
-    backgrounds = {int(space): level for space, level in whole["backgrounds"].items()}
+    levels = {int(space): told for space, told in whole["backgrounds"].items()}
+    # Of a few rows the mean says little, and of one row only how similar that one is.
+    scale = {
+        space: settled_background(level, rows=count) for space, (level, count) in levels.items()
+    }
     return Found(
-        candidates=_candidates(rows, backgrounds, words=mode != "vector"),
+        candidates=_candidates(rows, scale, words=mode != "vector"),
         rows=whole["rows"],
         # several are joined on a scale on which any row has 0
-        background=next(iter(backgrounds.values())) if len(backgrounds) == 1 else None,
+        background=next(iter(levels.values()))[0] if len(levels) == 1 else None,
         degraded=("vector",) if error is not None and rows else (),
     )
 

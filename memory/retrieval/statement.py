@@ -86,8 +86,10 @@ def build_statement(
 
     Rows: (id, moment, text, lexical score, coverage, similarity, space, likeness to the best by
     words and by meaning, previous and following row of the conversation) of the best `depth` by
-    words, the best by meaning, and the neighbours of both (these without their text). The backgrounds, usual similarities by
-    space, stand in a row whose id is NULL, as JSON in the column of the text.
+    words, the best by meaning, and the neighbours of both (these without their text).
+
+    What holds for all rows stands in one whose id is NULL, as JSON in the column of the text: how
+    many they are, their spaces, and by space the mean similarity and of how many rows.
     """
     parameters: Parameters = {
         "workspace": scope.workspace_id,

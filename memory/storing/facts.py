@@ -114,6 +114,14 @@ def _rest(before: Fact | None, moment: datetime) -> Fact | None:
     )
 
 
+def _held(source: Context | None, scope: UserScope) -> Context | None:
+    """The turn that a fact is learnt from, which stays until the fact is stored; None where it has
+    been forgotten, or is another user's."""
+    if source is None:
+        return None
+    return Context.objects.of(scope).select_for_update().only("pk").filter(pk=source.pk).first()
+
+
 def _confirmed(fact: Fact, moment: datetime) -> Fact:
     """The same was said again."""
     fact.confirmed_at = max(fact.confirmed_at, moment)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from common.errors import InvalidInput
-from memory.models import Fact
+from memory.models import Context, Fact
 from memory.scopes import UserScope
 from memory.services import (
     TooManyFacts,
@@ -25,7 +25,7 @@ from memory.services import (
     history,
     set_fact,
 )
-from memory.tests.factories import NOW, make_scope
+from memory.tests.factories import NOW, make_scope, remember
 
 
 def day(number: int) -> datetime:
@@ -127,6 +127,20 @@ def test_a_forgotten_fact_leaves_nothing() -> None:
     assert forget_fact(scope=scope, key="Location") == 2
     assert history(scope=scope, key="location") == []
     assert len(history(scope=other, key="location")) == 2
+
+
+@pytest.mark.django_db
+def test_the_turn_that_a_fact_was_learnt_from_is_one_of_the_same_user_or_none() -> None:
+    scope, other = make_scope(), make_scope("bob")
+    mine = Context.objects.get(pk=remember(scope, "I moved to Berlin"))
+    theirs = Context.objects.get(pk=remember(other, "I moved to Berlin"))
+    gone = Context.objects.get(pk=remember(scope, "I left Hamburg"))
+    Context.objects.filter(pk=gone.pk).delete()
+    for key, source in (("a", mine), ("b", theirs), ("c", gone)):
+        set_fact(scope=scope, key=key, value="Berlin", source=source)
+
+    sources = {fact.key: fact.source for fact in get_all_facts(scope=scope)}
+    assert sources == {"a": mine, "b": None, "c": None}
 
 
 @pytest.mark.django_db

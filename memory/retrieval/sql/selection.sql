@@ -4,9 +4,11 @@ SELECT NULL::bigint, NULL::timestamptz,
            'rows', (SELECT count(*) FROM mine),
            'spaces', (SELECT coalesce(jsonb_agg(DISTINCT space_id), '[]') FROM mine
                       WHERE space_id IS NOT NULL),
-           'backgrounds', (SELECT coalesce(jsonb_object_agg(space_id, level), '{{}}')
-                           FROM (SELECT space_id, avg(similarity) AS level FROM mine
-                                 WHERE similarity IS NOT NULL GROUP BY space_id) AS background)
+           'backgrounds', (SELECT coalesce(jsonb_object_agg(space_id, jsonb_build_array(level, rows)),
+                                           '{{}}')
+                           FROM (SELECT space_id, avg(similarity) AS level, count(*) AS rows
+                                 FROM mine WHERE similarity IS NOT NULL
+                                 GROUP BY space_id) AS background)
        )::text,
        NULL::float8, NULL::float8, NULL::float8, NULL::bigint, NULL::float8,
        NULL::bigint, NULL::bigint
