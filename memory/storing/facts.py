@@ -72,7 +72,7 @@ def put_fact(
             value=said,
             valid_from=moment,
             confirmed_at=moment,
-            source=source,
+            source=_held(source, scope),
             origin=origin,
             language=language,
         )
