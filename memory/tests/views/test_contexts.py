@@ -1,0 +1,111 @@
+"""Turns: listed, searched, forgotten."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from documents.tests.views.reading import href, parse, words
+from inference.backends.hashing import HashingEmbedder
+from inference.base import BackendUnavailable
+from memory.models import Context, Fact
+from memory.scopes import UserScope
+from memory.tests.factories import remember
+from memory.tests.views.reading import shown, turns
+
+pytestmark = pytest.mark.django_db
+
+
+def test_turns_come_newest_first_in_pages_that_meet(client: Client, scope: UserScope) -> None:
+    now = timezone.now()
+    for number in range(60):
+        # two of each time, told in no order
+        remember(scope, f"Turn {number}", at=now - timedelta(hours=(number * 7 % 60) // 2))
+    rows = Context.objects.order_by("-created_at", "-pk")
+    expected = list(rows.values_list("user_message", flat=True))
+
+    first = parse(client.get("/memory/contexts/"))
+    second = parse(client.get(href(first, "Older")))
+    third = parse(client.get(href(second, "Older")))
+    back = parse(client.get(href(third, "Newer")))
+
+    assert turns(first) + turns(second) + turns(third) == expected
+    assert turns(back) == turns(second)
+    assert "Newer" not in words(first.find(".//main"))
+    assert "Older" not in words(third.find(".//main"))
+
+
+@pytest.mark.parametrize("place", ["x", "1.", ".1", "1.1.1", "9" * 30 + ".1", "9" * 18 + ".1", "-"])
+def test_a_strange_place_is_the_first_page(client: Client, scope: UserScope, place: str) -> None:
+    remember(scope, "Here")
+    assert turns(parse(client.get("/memory/contexts/", {"before": place}))) == ["Here"]
+
+
+def test_turns_of_one_conversation(client: Client, scope: UserScope) -> None:
+    remember(scope, "One", conversation="a/b & c")
+    remember(scope, "Two")
+    page = parse(client.get("/memory/contexts/"))
+
+    assert turns(parse(client.get(href(page, "a/b & c")))) == ["One"]
+
+
+def test_a_search_shows_relevance_and_what_it_left_out(client: Client, scope: UserScope) -> None:
+    remember(scope, "My sister Clara plays the cello in an orchestra.")
+    remember(scope, "The bicycle has a flat tyre.")
+
+    found = parse(client.get("/memory/contexts/", {"find": "Clara cello orchestra"}))
+    assert turns(found) == ["My sister Clara plays the cello in an orchestra."]
+    assert re.search(r"Relevance \d+ of 100", words(found))
+    assert "1 more has little to do with it" in words(found)
+
+    everything = parse(client.get(href(found, "show it")))
+    assert len(turns(everything)) == 2
+    assert turns(parse(client.get(href(everything, "leave them out")))) == turns(found)
+
+
+class Down(HashingEmbedder):
+    """A model host that does not answer."""
+
+    def embed_query(self, text: str, instruction: str | None = None) -> Any:
+        raise BackendUnavailable("the model host does not answer; start it.")
+
+
+def test_a_search_without_a_model_says_that_it_is_by_words_only(
+    client: Client, scope: UserScope, settings: Any
+) -> None:
+    remember(scope, "My sister Clara plays the cello.")
+    down = {"default": {"BACKEND": f"{__name__}.Down"}}
+    settings.INFERENCE = {"embedder": down, "reranker": {}}
+    page = client.get("/memory/contexts/", {"find": "Clara"})
+
+    assert "Words only." in shown(page)
+    assert turns(parse(page)) == ["My sister Clara plays the cello."]
+
+
+def test_a_question_that_is_too_long_says_so(client: Client, scope: UserScope) -> None:
+    answer = client.get("/memory/contexts/", {"find": "a" * 4001})
+
+    assert answer.status_code == 400
+    assert "Ask with the part that matters" in shown(answer)
+
+
+def test_one_turn_or_all_with_its_question_are_forgotten(
+    client: Client, scope: UserScope, home: Fact
+) -> None:
+    ids = [remember(scope, "What was it called?", f"Answer {number}") for number in range(3)]
+    path = f"/memory/contexts/{ids[0]}/forget/"
+    assert "Forget all 3 with this question" in shown(client.get(path))
+    assert Context.objects.count() == 4
+
+    assert "1 turn is forgotten" in shown(client.post(path, {"which": "this"}, follow=True))
+    path = f"/memory/contexts/{ids[1]}/forget/"
+    assert "2 turns are forgotten" in shown(client.post(path, {"which": "all"}, follow=True))
+
+    source = f"/memory/contexts/{home.source_id}/forget/"
+    assert "Home city : Berlin" in shown(client.get(source))
+    client.post(source)
+    home.refresh_from_db()
+    assert (home.source_id, Context.objects.count()) == (None, 0)
