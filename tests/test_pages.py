@@ -37,7 +37,10 @@ def test_there_are_templates_to_look_at() -> None:
     assert len(TEMPLATES) > 20
 
 
-@pytest.mark.parametrize("name", ["css/site.css", "js/site.js", "vendor/htmx.min.js", "icons.svg"])
+@pytest.mark.parametrize(
+    "name",
+    ["css/site.css", "css/memory.css", "js/site.js", "vendor/htmx.min.js", "icons.svg"],
+)
 def test_static_files_call_no_other_site(name: str) -> None:
     text = Path(settings.BASE_DIR, "static", name).read_text()
 
