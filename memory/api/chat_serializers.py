@@ -22,6 +22,7 @@ class InjectedFactSerializer(serializers.Serializer[Any]):
 class InjectedTurnSerializer(serializers.Serializer[Any]):
     """A context that was added, shortened where it is long."""
 
+    said_on = serializers.DateField(help_text="The day, in the site's time zone.")
     user_message = serializers.CharField()
     assistant_response = serializers.CharField()
 

@@ -31,8 +31,12 @@ class InjectView(MemoryView):
             messages=done.messages,
             facts=[{"key": key, "value": value} for key, value in done.facts],
             context=[
-                {"user_message": asked, "assistant_response": answered}
-                for asked, answered in done.context
+                {
+                    "said_on": turn.said_on,
+                    "user_message": turn.question,
+                    "assistant_response": turn.answer,
+                }
+                for turn in done.context
             ],
             tokens=done.tokens,
             degraded=done.degraded,

@@ -169,7 +169,10 @@ class InjectionInput(StrictSerializer):
         child=MessageField(), min_length=1, help_text="The conversation; its last question counts."
     )
     max_context = serializers.IntegerField(
-        default=3, min_value=0, max_value=MAX_CONTEXT, help_text="Contexts, at most."
+        default=3,
+        min_value=0,
+        max_value=MAX_CONTEXT,
+        help_text="Contexts, at most: the best, as far as they reach the threshold.",
     )
     max_facts = serializers.IntegerField(
         default=10, min_value=0, max_value=MAX_FACTS, help_text="Facts, at most."

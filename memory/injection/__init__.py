@@ -5,6 +5,7 @@ Pure: no Django, no Celery, no database. The service that searches is `memory.se
 
 from memory.injection.asking import asking_part
 from memory.injection.budget import estimated_tokens, fit
+from memory.injection.entries import Injected, Pair, Turn
 from memory.injection.lookalikes import without_blocks
 from memory.injection.messages import (
     Message,
@@ -13,15 +14,15 @@ from memory.injection.messages import (
     strip_from,
     text_of_content,
 )
-from memory.injection.rendering import Injected, parse_block, render
+from memory.injection.rendering import parse_block, render
 from memory.injection.sealing import Keys, sealed_block, without_own_block
-from memory.injection.shortening import Pair
 
 __all__ = [
     "Injected",
     "Keys",
     "Message",
     "Pair",
+    "Turn",
     "asking_part",
     "estimated_tokens",
     "fit",

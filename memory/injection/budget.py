@@ -1,9 +1,11 @@
 """Which of what is remembered fits into a budget of tokens. Pure."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
-from memory.injection.rendering import Injected, render
-from memory.injection.shortening import Cut, Pair, longest_that_fits, short_fact, short_turn
+from memory.injection.entries import Injected, Pair, Turn, characters
+from memory.injection.rendering import render
+from memory.injection.shortening import Cut, Entry, longest_that_fits, short_fact, short_turn
 
 #: Of the budget, for facts: they are short and sure. What they leave goes to the context, and what
 #: both leave to facts that had no place.
@@ -11,17 +13,19 @@ FACTS_SHARE = 0.5
 #: Longer entries are not even measured: hardly a tokenizer makes so few tokens of a text.
 MOST_CHARACTERS_A_TOKEN = 16
 
-#: Of UTF-8. English has 3.1 to 5.0 of them in a token of BERT's, Chinese about 3.
+#: Of UTF-8, where there are no digits, which are tokens of their own to many models: a day is up to
+#: 12. Measured in docs/decisions/0026.
 BYTES_A_TOKEN = 3
+_DIGIT = re.compile("[0-9]")
 
 #: Entries by rank, the most relevant 0.
-Chosen = Mapping[int, Pair]
+Chosen = Mapping[int, Entry]
 
 
 def fit(
     *,
     facts: Sequence[Pair],
-    context: Sequence[Pair],
+    context: Sequence[Turn],
     max_tokens: int,
     count: Callable[[str], int],
     max_facts: int,
@@ -37,7 +41,7 @@ def fit(
     facts, context = facts[: max(max_facts, 0)], context[: max(max_context, 0)]
     most = max(max_tokens, 0) * MOST_CHARACTERS_A_TOKEN
 
-    def fits(told: Chosen, recalled: Chosen, *, share: float = 1.0) -> bool:
+    def fits(told: Chosen[Pair], recalled: Chosen[Turn], *, share: float = 1.0) -> bool:
         return count(written(_injected(told, recalled))) <= max_tokens * share
 
     share = FACTS_SHARE if context else 1.0
@@ -49,29 +53,30 @@ def fit(
 
 def estimated_tokens(text: str) -> int:
     """About how many tokens `text` is to a chat model that cannot be asked; rather too many."""
-    return -(-len(text.encode(errors="replace")) // BYTES_A_TOKEN)
+    others, digits = _DIGIT.subn("", text)
+    return digits - (-len(others.encode(errors="replace")) // BYTES_A_TOKEN)
 
 
 def _fill(
-    chosen: Chosen,
-    ranked: Sequence[Pair],
-    fits: Callable[[Chosen], bool],
+    chosen: Chosen[Entry],
+    ranked: Sequence[Entry],
+    fits: Callable[[Chosen[Entry]], bool],
     most: int,
     *,
-    cut: Cut | None = None,
-) -> Chosen:
+    cut: Cut[Entry] | None = None,
+) -> Chosen[Entry]:
     """`chosen` with those of `ranked` that fit beside it, whole; with `cut` the first one shortened
     where it does not."""
-    for rank, pair in enumerate(ranked):
-        if sum(map(len, pair)) <= most and fits({**chosen, rank: pair}):
-            chosen = {**chosen, rank: pair}
+    for rank, entry in enumerate(ranked):
+        if characters(entry) <= most and fits({**chosen, rank: entry}):
+            chosen = {**chosen, rank: entry}
         elif cut and rank == 0:
-            short = longest_that_fits(pair, cut, lambda trial: fits({0: trial}), most=most)
+            short = longest_that_fits(entry, cut, lambda trial: fits({0: trial}), most=most)
             chosen = {0: short} if short else {}
     return chosen
 
 
-def _injected(facts: Chosen, context: Chosen) -> Injected:
+def _injected(facts: Chosen[Pair], context: Chosen[Turn]) -> Injected:
     return Injected(
         tuple(facts[rank] for rank in sorted(facts)),
         tuple(context[rank] for rank in sorted(context)),

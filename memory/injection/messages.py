@@ -7,7 +7,7 @@ changed in place; what need not change comes back as the same object.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memory.injection.rendering import Injected
+from memory.injection.entries import Injected
 from memory.injection.sealing import Keys, sealed_block, without_own_block
 
 Message = Mapping[str, Any]

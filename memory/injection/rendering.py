@@ -1,8 +1,10 @@
-"""What is remembered, as lists and as the block of text that a model reads. Pure."""
+"""What is remembered, as the block of text that a model reads, and back. Pure."""
 
 import re
 from dataclasses import dataclass
+from datetime import date
 
+from memory.injection.entries import Injected, Pair, Turn
 from memory.injection.escaping import escape, split_at, unescape
 
 #: Stands before the facts and context. Spelt out, because the model has nothing else to go by.
@@ -19,18 +21,8 @@ _BLOCK = re.compile(
     + rf"(?:\n\[context: (?P<context>{_LINE})\])?"
     + r")\Z"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Injected:
-    """What goes to the model: facts as (key, value) and former turns as (question, answer), both
-    most relevant first. False where there is nothing."""
-
-    facts: tuple[tuple[str, str], ...] = ()
-    context: tuple[tuple[str, str], ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.facts or self.context)
+#: Always of this width and always there, so that a question that begins with a day stays apart.
+_DAY = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +44,7 @@ def render(injected: Injected, *, tag: str = UNTAGGED) -> str:
 def render_body(injected: Injected) -> str:
     """The lines behind the fence, each with the line end before it."""
     facts = (f"{escape(key, 'fact')}={escape(value, 'fact')}" for key, value in injected.facts)
-    context = (f"{escape(q, 'context')} => {escape(a, 'context')}" for q, a in injected.context)
+    context = map(_written_turn, injected.context)
     return _line("facts", ", ".join(facts), shown=bool(injected.facts)) + _line(
         "context", " | ".join(context), shown=bool(injected.context)
     )
@@ -69,25 +61,37 @@ def find_block(text: str) -> Block | None:
     found = _BLOCK.search(text)
     if found is None:
         return None
-    facts = _pairs(found["facts"], between=", ", within="=")
-    context = _pairs(found["context"], between=" | ", within=" => ")
-    if facts is None or context is None:
+    try:
+        facts = [_pair(entry, "=") for entry in _entries(found["facts"], ", ")]
+        context = [_turn(entry) for entry in _entries(found["context"], " | ")]
+    except ValueError:
         return None
-    return Block(text[: found.start()], found["tag"], found["body"], Injected(facts, context))
+    injected = Injected(tuple(facts), tuple(context))
+    return Block(text[: found.start()], found["tag"], found["body"], injected)
 
 
 def _line(name: str, entries: str, *, shown: bool) -> str:
     return f"\n[{name}: {entries}]" if shown else ""
 
 
-def _pairs(line: str | None, *, between: str, within: str) -> tuple[tuple[str, str], ...] | None:
-    """The entries of a line, () for none; None if one of them is no pair."""
-    if line is None:
-        return ()
-    pairs = [
-        tuple(unescape(each) for each in split_at(entry, within))
-        for entry in split_at(line, between)
-    ]
-    if any(len(pair) != 2 for pair in pairs):
-        return None
-    return tuple((first, second) for first, second in pairs)
+def _written_turn(turn: Turn) -> str:
+    question, answer = escape(turn.question, "context"), escape(turn.answer, "context")
+    return f"{turn.said_on.isoformat()}: {question} => {answer}"
+
+
+def _entries(line: str | None, separator: str) -> list[str]:
+    return [] if line is None else split_at(line, separator)
+
+
+def _turn(entry: str) -> Turn:
+    """Raises ValueError for what is none."""
+    day = _DAY.match(entry)
+    if day is None:
+        raise ValueError(entry)
+    return Turn(date.fromisoformat(day[1]), *_pair(entry[day.end() :], " => "))
+
+
+def _pair(entry: str, separator: str) -> Pair:
+    """Raises ValueError for what is none."""
+    first, second = (unescape(piece) for piece in split_at(entry, separator))
+    return first, second

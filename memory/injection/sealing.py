@@ -10,7 +10,8 @@ import hmac
 from collections.abc import Sequence
 from hashlib import sha256
 
-from memory.injection.rendering import TAG_LENGTH, Injected, find_block, render, render_body
+from memory.injection.entries import Injected
+from memory.injection.rendering import TAG_LENGTH, find_block, render, render_body
 
 #: The first signs; those that signed before it are still recognised.
 Keys = Sequence[bytes]

@@ -1,11 +1,14 @@
 """Entries cut at the end of a word, to as much as fits. Pure."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
 
 from documents.chunkers.graphemes import is_edge
+from memory.injection.entries import Pair, Turn
 
-Pair = tuple[str, str]
-Cut = Callable[[Pair, int], Pair]
+Entry = TypeVar("Entry", Pair, Turn)
+Cut = Callable[[Entry, int], Entry]
 
 ELLIPSIS = "…"
 #: Cut to within a sixteenth of what fits: each try counts the tokens of the whole block.
@@ -38,29 +41,30 @@ def short_fact(fact: Pair, room: int) -> Pair:
     return key, shorten(value, room)
 
 
-def short_turn(turn: Pair, room: int) -> Pair:
-    """A turn of at most `room` characters: half for each side, and what one leaves over."""
-    question, answer = turn
-    question = shorten(question, max(room // 2, room - len(answer)))
-    return question, shorten(answer, room - len(question))
+def short_turn(turn: Turn, room: int) -> Turn:
+    """A turn of at most `room` characters: half for each side, and what one leaves over. Its day
+    stays."""
+    question = shorten(turn.question, max(room // 2, room - len(turn.answer)))
+    answer = shorten(turn.answer, room - len(question))
+    return replace(turn, question=question, answer=answer)
 
 
 def longest_that_fits(
-    pair: Pair, cut: Cut, fits: Callable[[Pair], bool], *, most: int
-) -> Pair | None:
-    """The pair cut to about as much as fits, `most` characters at the utmost; None if no word does.
+    entry: Entry, cut: Cut[Entry], fits: Callable[[Entry], bool], *, most: int
+) -> Entry | None:
+    """As much of the entry as about fits, `most` characters at the utmost; None if no word does.
 
     Nothing comes back that `fits` did not allow, even where more text is not always more to it.
     """
     fitting, too_much = 0, 1
-    while too_much <= most and fits(cut(pair, too_much)):
+    while too_much <= most and fits(cut(entry, too_much)):
         fitting, too_much = too_much, too_much * 2
     too_much = min(too_much, most + 1)
     while too_much - fitting > 1 + fitting // PRECISION:
         middle = (fitting + too_much) // 2
-        if fits(cut(pair, middle)):
+        if fits(cut(entry, middle)):
             fitting = middle
         else:
             too_much = middle
-    best = cut(pair, fitting)
-    return best if best != cut(pair, 0) else None
+    best = cut(entry, fitting)
+    return best if best != cut(entry, 0) else None

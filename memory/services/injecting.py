@@ -12,6 +12,7 @@ from common.errors import InvalidInput
 from memory.injection import (
     Message,
     Pair,
+    Turn,
     asking_part,
     estimated_tokens,
     fit,
@@ -22,10 +23,10 @@ from memory.injection import (
     text_of_content,
     without_blocks,
 )
-from memory.models import Fact
+from memory.models import Context, Fact
 from memory.own_words import sealing_keys
 from memory.scopes import UserScope
-from memory.services.searching import MAX_RESULTS, rank_facts, search_memory
+from memory.services.searching import MAX_RESULTS, checked_share, rank_facts, search_memory
 
 MAX_FACTS = 20
 MAX_CONTEXT = 20
@@ -34,12 +35,12 @@ MAX_CONTEXT = 20
 @dataclass(frozen=True, slots=True)
 class Injection:
     """Messages for the model, and what was put into them: facts as (key, value), context as
-    (question, answer), the most relevant first, and how many tokens that is. `degraded` names what
-    of the search did not work."""
+    turns, the most relevant first, and how many tokens that is. `degraded` names what of the search
+    did not work."""
 
     messages: tuple[Message, ...]
     facts: tuple[Pair, ...] = ()
-    context: tuple[Pair, ...] = ()
+    context: tuple[Turn, ...] = ()
     tokens: int = 0
     degraded: tuple[str, ...] = ()
 
@@ -60,13 +61,18 @@ def inject(
 
     `messages` are mappings with `role` and `content`, as OpenAI's API has them; only the last user
     message changes, and `strip_injected` gives it back. `enabled` is MEMORY_INJECTION where a
-    request does not say; `threshold`, the least relevance of context, is MEMORY_THRESHOLD;
-    `max_tokens`, of all that is put there, is MEMORY_INJECTION_TOKENS, and `count` counts them.
-    What was said in these messages is not put there again. Of nobody nothing is.
+    request does not say; `max_tokens`, of all that is put there, is MEMORY_INJECTION_TOKENS, and
+    `count` counts them. What was said in these messages is not put there again. Of nobody nothing
+    is.
+
+    Context is the best `max_context` turns as far as their relevance reaches `threshold`, which is
+    MEMORY_THRESHOLD: where one of them does not, none that ranks behind them takes its place. Each
+    has the day on which it was said, in the site's time zone.
 
     Raises InvalidInput. Where the embedding model does not work words alone are searched.
     """
     _check(max_context, max_facts, max_tokens)
+    least = checked_share(threshold, settings.MEMORY_THRESHOLD, field="threshold")
     wanted = settings.MEMORY_INJECTION if enabled is None else enabled
     own = strip_injected(messages=messages)
     at = last_user_index(own)
@@ -77,7 +83,7 @@ def inject(
     if not question:
         return Injection(tuple(messages))
     moment = now or timezone.now()
-    context, degraded = _context(question, own, scope, max_context, threshold, moment)
+    context, degraded = _context(question, own, scope, max_context, least, moment)
     keys = sealing_keys()
     injected = fit(
         facts=_facts(question, scope, max_facts, moment),
@@ -108,10 +114,11 @@ def _context(
     messages: Sequence[Message],
     scope: UserScope,
     most: int,
-    threshold: float | None,
+    least: float,
     now: datetime,
-) -> tuple[list[Pair], tuple[str, ...]]:
-    """Relevant turns that are not among `messages`, and what of the search did not work."""
+) -> tuple[list[Turn], tuple[str, ...]]:
+    """The best turns that are not among `messages`, without those of them that are not relevant
+    enough, and what of the search did not work."""
     if not most:
         return [], ()
     here = {text_of_content(each.get("content")).strip() for each in messages} - {""}
@@ -119,11 +126,22 @@ def _context(
         scope=scope,
         query=question,
         max_results=min(most + len(here), MAX_RESULTS),
-        threshold=threshold,
+        threshold=0.0,
         now=now,
     )
-    turns = [(hit.context.user_message, hit.context.assistant_response) for hit in found.hits]
-    return [turn for turn in turns if turn[0].strip() not in here][:most], found.degraded
+    best = [hit for hit in found.hits if hit.context.user_message.strip() not in here][:most]
+    # Only now: a threshold of the search would fill up with what ranks behind. See decision 0026.
+    relevant = [hit.context for hit in best if hit.ranked.relevance >= least]
+    return [_turn(context) for context in relevant], found.degraded
+
+
+def _turn(context: Context) -> Turn:
+    zone = timezone.get_default_timezone()
+    return Turn(
+        timezone.localdate(context.created_at, zone),
+        context.user_message,
+        context.assistant_response,
+    )
 
 
 def _facts(question: str, scope: UserScope, most: int, now: datetime) -> list[Pair]:

@@ -16,7 +16,8 @@ QUESTION = {"role": "user", "content": "Which instrument does my sister Clara pl
 @pytest.fixture
 def client() -> APIClient:
     client = client_of(MembershipFactory())
-    archive(client, "My sister Clara plays an instrument, the cello.", "How lovely!")
+    said = "My sister Clara plays an instrument, the cello."
+    archive(client, said, "How lovely!", at="2023-05-08T10:00:00Z")
     put_fact(client, "sister", "Clara")
     return client
 
@@ -37,6 +38,7 @@ def test_the_last_question_gets_what_is_remembered_behind_it(client: APIClient) 
     assert shown["facts"] == [{"key": "sister", "value": "Clara"}]
     assert shown["context"] == [
         {
+            "said_on": "2023-05-08",
             "user_message": "My sister Clara plays an instrument, the cello.",
             "assistant_response": "How lovely!",
         }

@@ -1,10 +1,12 @@
 """What is remembered of a user reaches the model with the question, and nothing of anybody else."""
 
 from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 
@@ -12,13 +14,14 @@ from common.errors import InvalidInput
 from inference.backends.hashing import HashingEmbedder
 from inference.base import BackendUnavailable
 from memory.embedding import embed_waiting
-from memory.injection import parse_block, without_blocks
+from memory.injection import Turn, parse_block, without_blocks
 from memory.models import Context
 from memory.scopes import UserScope
 from memory.services import (
     Injection,
     archive_turn,
     inject,
+    search_memory,
     set_fact,
     strip_injected,
 )
@@ -28,6 +31,7 @@ from memory.tests.hostile import TEXTS
 pytestmark = pytest.mark.django_db
 
 SYSTEM = {"role": "system", "content": "Be kind."}
+TODAY = NOW.date()
 
 
 def ask(scope: UserScope | None, *said: str, **given: Any) -> Injection:
@@ -50,7 +54,9 @@ def alice() -> UserScope:
 def test_facts_and_relevant_turns_follow_the_question(alice: UserScope) -> None:
     question = "What does my sister Clara play?"
     result = ask(alice, question)
-    assert result.context == (("My sister Clara plays the cello in Basel.", "How lovely!"),)
+    assert result.context == (
+        Turn(TODAY, "My sister Clara plays the cello in Basel.", "How lovely!"),
+    )
     assert set(result.facts) == {("name", "Alice"), ("favourite_tea", "Darjeeling")}
     system, asked = result.messages
     assert system is SYSTEM
@@ -76,6 +82,39 @@ def test_what_is_not_relevant_enough_stays_out(alice: UserScope) -> None:
     assert ask(alice, "How do volcanoes erupt?").context == ()
     assert len(ask(alice, "Was my sister late for the train?", threshold=0).context) == 2
     assert ask(alice, "Was my sister late for the train?", threshold=1).context == ()
+
+
+def test_what_ranks_behind_never_takes_the_place_of_what_is_not_relevant(settings: Any) -> None:
+    settings.MEMORY_RECENCY_WEIGHT = 1.0
+    scope = make_scope()
+    old, question = "Clara plays the cello in Basel.", "Who plays the cello in Basel, is it Clara?"
+    remember(scope, old, at=NOW - timedelta(days=3650))
+    for said in ("Clara called.", "Clara was late.", "Clara is tired."):
+        remember(scope, said)
+    ranked = search_memory(scope=scope, query=question, threshold=0, now=NOW).hits
+    assert [hit.ranked.relevance >= 0.5 for hit in ranked] == [False, False, False, True]
+
+    assert ask(scope, question, threshold=0.5).context == ()
+    fourth = (Turn((NOW - timedelta(days=3650)).date(), old, ""),)
+    assert ask(scope, question, threshold=0.5, max_context=4).context == fourth
+    # what the conversation holds already takes up no place
+    assert ask(scope, "Clara called.", question, threshold=0.5).context == fourth
+
+
+@pytest.mark.parametrize(
+    ("zone", "day"),
+    [("UTC", 8), ("Europe/Berlin", 9), ("America/New_York", 8)],
+)
+def test_a_turn_has_the_day_on_which_it_was_said_where_the_site_is(
+    settings: Any, zone: str, day: int
+) -> None:
+    settings.TIME_ZONE = zone
+    scope = make_scope()
+    remember(scope, "I went to the lake.", at=datetime(2023, 5, 8, 22, 30, tzinfo=UTC))
+    with timezone.override("Pacific/Kiritimati"):
+        result = ask(scope, "When did I go to the lake?")
+    assert result.context == (Turn(date(2023, 5, day), "I went to the lake.", ""),)
+    assert f"\n[context: 2023-05-0{day}: I went to the lake. => ]" in result.messages[1]["content"]
 
 
 def test_it_is_off_until_the_site_or_the_request_says_so(alice: UserScope, settings: Any) -> None:
@@ -150,7 +189,7 @@ def test_without_the_model_words_still_find(alice: UserScope, settings: Any) -> 
     settings.INFERENCE = {"embedder": {"default": {"BACKEND": path}}, "reranker": {}}
     result = ask(alice, "My sister Clara plays the cello, does she not?")
     assert result.degraded == ("vector",)
-    assert [question for question, _ in result.context] == [
+    assert [turn.question for turn in result.context] == [
         "My sister Clara plays the cello in Basel."
     ]
 
@@ -206,7 +245,7 @@ def test_what_is_kept_cannot_leave_its_place(alice: UserScope, kept: str) -> Non
         *("What", "", "[memory", "[facts:", "[context:")
     ]
     assert ("note", kept.strip()) in result.facts
-    assert (f"About my boat: {kept}", kept) in result.context
+    assert Turn(TODAY, f"About my boat: {kept}", kept) in result.context
 
 
 @pytest.mark.parametrize(
@@ -222,10 +261,10 @@ def test_short_words_and_words_of_any_script_are_searched_for(kept: str, asked: 
     scope = make_scope()
     remember(scope, "The weather was fine.")
     remember(scope, kept)
-    assert ask(scope, asked).context == ((kept, ""),)
+    assert ask(scope, asked).context == (Turn(TODAY, kept, ""),)
 
 
 def test_a_message_of_stop_words_is_searched_for_by_its_meaning(alice: UserScope) -> None:
     remember(alice, "who am i")
     embed_waiting(scope=alice)
-    assert ask(alice, "Who am I?").context[0] == ("who am i", "")
+    assert ask(alice, "Who am I?").context[0] == Turn(TODAY, "who am i", "")

@@ -1,15 +1,17 @@
 """As much of memory as the budget holds, the most relevant first, and never more."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.injection import Injected, fit, parse_block, render
+from memory.injection import Injected, Pair, Turn, estimated_tokens, fit, parse_block, render
 from memory.injection.budget import FACTS_SHARE
 from memory.injection.shortening import ELLIPSIS, shorten
-from memory.tests.hostile import PAIRS, TEXTS
+from memory.tests.hostile import PAIRS, TEXTS, TURNS
 
 COUNTERS: dict[str, Callable[[str], int]] = {
     "characters": len,
@@ -20,12 +22,15 @@ COUNTERS: dict[str, Callable[[str], int]] = {
     "merging": lambda text: len(text.replace("in ", "").replace("\\", "")) // 3 + text.count("]"),
 }
 COUNTER = pytest.mark.parametrize("count", COUNTERS.values(), ids=COUNTERS)
-RANKED = st.lists(PAIRS | st.tuples(TEXTS, TEXTS.map(lambda text: text * 30)), max_size=6)
+LONG = TEXTS.map(lambda text: text * 30)
+FACTS_RANKED = st.lists(PAIRS | st.tuples(TEXTS, LONG), max_size=6)
+RANKED = st.lists(TURNS | st.builds(Turn, st.dates(), TEXTS, LONG), max_size=6)
+DAY = date(2023, 5, 8)
 
 
 def fitted(
-    facts: Sequence[tuple[str, str]] = (),
-    context: Sequence[tuple[str, str]] = (),
+    facts: Sequence[Pair] = (),
+    context: Sequence[Turn] = (),
     *,
     max_tokens: int,
     count: Callable[[str], int] = len,
@@ -40,16 +45,16 @@ def fitted(
     )
 
 
-def cost(*, facts: Sequence[tuple[str, str]] = (), context: Sequence[tuple[str, str]] = ()) -> int:
+def cost(*, facts: Sequence[Pair] = (), context: Sequence[Turn] = ()) -> int:
     return len(render(Injected(tuple(facts), tuple(context))))
 
 
 @COUNTER
-@given(RANKED, RANKED, st.integers(-1, 500), st.integers(-1, 4), st.integers(-1, 4))
+@given(FACTS_RANKED, RANKED, st.integers(-1, 500), st.integers(-1, 4), st.integers(-1, 4))
 def test_the_budget_is_never_exceeded(
     count: Callable[[str], int],
-    facts: list[tuple[str, str]],
-    context: list[tuple[str, str]],
+    facts: list[Pair],
+    context: list[Turn],
     max_tokens: int,
     max_facts: int,
     max_context: int,
@@ -68,30 +73,39 @@ def test_the_budget_is_never_exceeded(
     assert parse_block(render(injected)) == (injected if injected else None)
 
 
-@given(RANKED, RANKED)
+@given(FACTS_RANKED, RANKED)
 def test_with_room_for_all_everything_comes_in_its_order(
-    facts: list[tuple[str, str]], context: list[tuple[str, str]]
+    facts: list[Pair], context: list[Turn]
 ) -> None:
     injected = fitted(facts, context, max_tokens=100_000)
     assert injected == Injected(tuple(facts), tuple(context[:3]))
 
 
-@given(RANKED, RANKED, st.integers(0, 400))
+@given(FACTS_RANKED, RANKED, st.integers(0, 400))
 def test_entries_keep_their_order_and_only_the_first_is_shortened(
-    facts: list[tuple[str, str]], context: list[tuple[str, str]], max_tokens: int
+    facts: list[Pair], context: list[Turn], max_tokens: int
 ) -> None:
     injected = fitted(facts, context, max_tokens=max_tokens)
-    for ranked, chosen in ((facts, injected.facts), (context[:3], injected.context)):
+    for ranked, chosen in (
+        (facts, injected.facts),
+        ([sides(turn) for turn in context[:3]], [sides(turn) for turn in injected.context]),
+    ):
         rest = iter(ranked)
         whole = chosen[1:] if chosen and chosen[0] not in ranked else chosen
         assert all(entry in rest for entry in whole)
         if len(whole) < len(chosen):
-            sides = zip(chosen[0], ranked[0], strict=True)
-            assert all(side in ("", own) or side.endswith(ELLIPSIS) for side, own in sides)
+            (name, *cut), (first, *whole_sides) = chosen[0], ranked[0]
+            assert name == first, "a key and a day are never shortened"
+            pairs = zip(cut, whole_sides, strict=True)
+            assert all(side in ("", own) or side.endswith(ELLIPSIS) for side, own in pairs)
+
+
+def sides(turn: Turn) -> tuple[str, str, str]:
+    return turn.said_on.isoformat(), turn.question, turn.answer
 
 
 FACTS = [(f"key_{n}", "a value of some length") for n in range(10)]
-CONTEXT = [(f"Question {n}?", "An answer of some length.") for n in range(3)]
+CONTEXT = [Turn(DAY, f"Question {n}?", "An answer of some length.") for n in range(3)]
 
 
 def test_context_keeps_its_half_beside_many_facts() -> None:
@@ -113,18 +127,18 @@ def test_context_takes_what_the_facts_leave() -> None:
 
 
 def test_the_best_turn_is_shortened_at_the_end_of_a_word() -> None:
-    turn = ("Where was I?", "You were in Lisbon " + "and then in Porto " * 100)
+    turn = Turn(DAY, "Where was I?", "You were in Lisbon " + "and then in Porto " * 100)
     injected = fitted(context=[turn, *CONTEXT], max_tokens=400)
-    question, answer = injected.context[0]
-    assert question == turn[0]
+    answer = injected.context[0].answer
+    assert injected.context[0] == replace(turn, answer=answer)
     assert answer.endswith(ELLIPSIS)
-    assert turn[1].startswith(answer.removesuffix(ELLIPSIS))
-    assert turn[1][len(answer) - 1].isspace()
+    assert turn.answer.startswith(answer.removesuffix(ELLIPSIS))
+    assert turn.answer[len(answer) - 1].isspace()
     assert cost(context=injected.context[:1]) > 400 * 0.85
 
 
 def test_another_turn_that_is_too_long_is_passed_over() -> None:
-    long = ("Tell me all", "word " * 1000)
+    long = Turn(DAY, "Tell me all", "word " * 1000)
     assert fitted(context=[CONTEXT[0], long, CONTEXT[1]], max_tokens=400).context == (
         CONTEXT[0],
         CONTEXT[1],
@@ -132,11 +146,18 @@ def test_another_turn_that_is_too_long_is_passed_over() -> None:
 
 
 def test_a_long_question_leaves_room_for_its_answer() -> None:
-    ((question, answer),) = fitted(
-        context=[("pasted text " * 200, "short answer " * 200)], max_tokens=600
+    (turn,) = fitted(
+        context=[Turn(DAY, "pasted text " * 200, "short answer " * 200)], max_tokens=600
     ).context
-    assert len(question) > 200
-    assert len(answer) > 200
+    assert len(turn.question) > 200
+    assert len(turn.answer) > 200
+
+
+def test_a_day_without_a_word_is_not_worth_its_tokens() -> None:
+    turn = Turn(DAY, "word", "")
+    least = cost(context=[turn])
+    assert fitted(context=[turn], max_tokens=least).context == (turn,)
+    assert fitted(context=[turn], max_tokens=least - 3).context == ()
 
 
 def test_a_fact_is_shortened_in_its_value_alone() -> None:
@@ -175,8 +196,8 @@ def test_a_huge_entry_is_measured_in_parts() -> None:
         measured.append(len(text))
         return len(text) // 4
 
-    injected = fitted(context=[("q", "word " * 20_000)], max_tokens=100, count=count)
-    assert injected.context[0][1].endswith(ELLIPSIS)
+    injected = fitted(context=[Turn(DAY, "q", "word " * 20_000)], max_tokens=100, count=count)
+    assert injected.context[0].answer.endswith(ELLIPSIS)
     assert max(measured) < 100 * 16 + 200
 
 
@@ -191,3 +212,12 @@ def test_no_character_is_torn() -> None:
     family = "👨‍👩‍👧"
     assert shorten(family * 3, 12) == family * 2 + ELLIPSIS
     assert shorten("हिन्दी" * 10, 12) == "हिन्दीहि" + ELLIPSIS
+
+
+@given(TEXTS, st.integers(0, 10**12))
+def test_the_estimate_takes_every_digit_for_a_token(text: str, number: int) -> None:
+    """Many chat models do, and every turn has a day: a third of the bytes would be too few."""
+    plain, with_number = estimated_tokens(text), estimated_tokens(f"{text}{number}")
+    assert with_number == plain + len(str(number))
+    assert 3 * plain >= len(text.encode(errors="replace"))
+    assert estimated_tokens("2023-05-08: ") >= 9

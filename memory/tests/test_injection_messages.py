@@ -1,6 +1,7 @@
 """Only the last user message changes, and stripping gives back what was typed, to the byte."""
 
 import copy
+from datetime import date
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from memory.injection import (
     Injected,
+    Turn,
     inject_into,
     last_user_index,
     sealed_block,
@@ -22,7 +24,7 @@ from memory.tests.hostile import FENCE, INJECTED, MESSAGES, SOMETHING, TEXTS
 
 KEYS = [b"a key of this test"]
 OTHER = [b"somebody else's key"]
-ANA = Injected((("name", "Ana"),), (("Where do I live?", "In Berlin."),))
+ANA = Injected((("name", "Ana"),), (Turn(date(2023, 5, 8), "Where do I live?", "In Berlin."),))
 
 
 def said(text: str) -> list[dict[str, Any]]:
