@@ -147,7 +147,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         default=list,
                         editable=False,
-                        help_text="Digests of the last ones of these, to tell what is new when they are sent again.",
+                        help_text="Digests of the last ones, to tell what is new when they are sent again.",
                     ),
                 ),
                 (

@@ -36,7 +36,7 @@ class ExtractionItem(models.Model):
         default=list,
         blank=True,
         editable=False,
-        help_text="Digests of the last ones of these, to tell what is new when they are sent again.",
+        help_text="Digests of the last ones, to tell what is new when they are sent again.",
     )
     state = models.CharField(max_length=7, choices=State, default=State.IDLE)
     attempts = models.PositiveSmallIntegerField(default=0)
