@@ -17,12 +17,13 @@ best_listed AS MATERIALIZED (
      LIMIT %(depth)s)
 ),
 -- an answer follows its question: neighbours of what was found are looked at as well
+near AS (
+    SELECT unnest(ARRAY[id, previous, following, second_previous, second_following]) AS id
+    FROM threaded
+    JOIN best_listed USING (id)
+),
 listed AS MATERIALIZED (
     SELECT id, previous, following, id IN (SELECT id FROM best_listed) AS is_best
     FROM threaded
-    WHERE id IN (SELECT id FROM best_listed)
-       OR previous IN (SELECT id FROM best_listed)
-       OR following IN (SELECT id FROM best_listed)
-       OR second_previous IN (SELECT id FROM best_listed)
-       OR second_following IN (SELECT id FROM best_listed)
+    WHERE id IN (SELECT id FROM near)
 )
