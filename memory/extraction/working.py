@@ -12,7 +12,7 @@ from memory.extraction import extractors, outages, queue
 from memory.extraction.extractors import Reading
 from memory.extraction.queue import Claim, Failure, State
 from memory.locks import hold_facts
-from memory.models import Fact
+from memory.models import Context, Fact
 from memory.scopes import UserScope
 from memory.storing.contexts import put_context
 from memory.storing.facts import put_fact
@@ -125,8 +125,17 @@ def _put_facts(claim: Claim, reading: Reading) -> list[int]:
             key=fact.key,
             value=fact.value,
             at=claim.messages[fact.said_in].at,
+            source=_turn(claim, fact.said_in),
             origin=reading.origin,
         )
         for fact in reading.found.facts
     ]
     return [change.fact.pk for change in changes if change.changed]
+
+
+def _turn(claim: Claim, said_in: int) -> Context | None:
+    """The turn of this conversation in which that was said, if it is archived as well."""
+    turns = Context.objects.of(claim.scope).filter(
+        conversation=claim.conversation, user_message=claim.messages[said_in].text
+    )
+    return turns.only("pk").order_by("-created_at", "-pk").first()

@@ -19,7 +19,7 @@ from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
 from memory.services import erase_memory, get_all_facts, get_fact, history
 from memory.services.extraction import record_messages, retry_extractions
-from memory.tests.factories import make_scope
+from memory.tests.factories import make_scope, remember
 
 pytestmark = pytest.mark.django_db
 
@@ -185,6 +185,18 @@ def test_a_fact_is_valid_from_when_it_was_said(scope: UserScope, at_once: None) 
     then = get_fact(scope=scope, key="location", as_of=MARCH + timedelta(days=3))
     assert then is not None
     assert then.value == "Munich"
+
+
+def test_a_fact_names_the_archived_turn_that_it_was_learnt_from(
+    scope: UserScope, at_once: None
+) -> None:
+    remember(scope, "I live in Turin.", conversation="another chat")
+    turn = remember(scope, "I live in Turin.", "A fine city.", conversation="chat")
+    record(scope, "I live in Turin.", "My name is Ada.")
+    working.extract(the_item().pk)
+
+    sources = {fact.key: fact.source_id for fact in get_all_facts(scope=scope)}
+    assert sources == {"location": turn, "name": None}
 
 
 def test_a_full_queue_refuses_and_keeps_what_it_has(scope: UserScope, settings: Any) -> None:
