@@ -64,7 +64,7 @@ def search(options: Options) -> Shown:
 def facts(options: Options) -> Shown:
     """Everything held true, now or then."""
     rows = services.get_all_facts(scope=scope_from(options), as_of=options["as_of"])
-    return _facts(rows, f"{len(rows):,} facts")
+    return _facts(rows, _counted(len(rows), "fact"))
 
 
 def set_fact(options: Options) -> Shown:
@@ -84,7 +84,7 @@ def set_fact(options: Options) -> Shown:
 def history(options: Options) -> Shown:
     """All values of a key."""
     rows = services.history(scope=scope_from(options), key=options["key"])
-    return _facts(rows, f"{len(rows):,} values" if rows else _not_found(options))
+    return _facts(rows, _counted(len(rows), "value") if rows else _not_found(options))
 
 
 def forget(options: Options) -> Shown:
@@ -92,13 +92,13 @@ def forget(options: Options) -> Shown:
     scope = scope_from(options)
     if options["key"] is not None:
         removed = services.forget_fact(scope=scope, key=options["key"])
-        told = f"{removed:,} values are removed" if removed else _not_found(options)
+        told = _removed(removed, "value") if removed else _not_found(options)
         return Shown({"facts": removed, "contexts": 0}, (told,))
     if options["question"] is not None:
         removed = services.clear_memory(scope=scope, question=options["question"])
     else:
         removed = services.forget_contexts(scope=scope, ids=options["context"])
-    return Shown({"facts": 0, "contexts": removed}, (f"{removed:,} contexts are removed",))
+    return Shown({"facts": 0, "contexts": removed}, (_removed(removed, "context"),))
 
 
 # --- a whole memory ------------------------------------------------------------------------------
@@ -162,3 +162,11 @@ def _not_found(options: Options) -> str:
 
 def _of(used: int, most: int | None, shown: Callable[[int], str]) -> str:
     return f"{shown(used)} of {shown(most)}" if most is not None else f"{shown(used)}, no limit"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _removed(number: int, what: str) -> str:
+    return f"{_counted(number, what)} {'is' if number == 1 else 'are'} removed"
