@@ -78,7 +78,7 @@ def memory_response(
     frame = {
         "whose": whose,
         "counts": _counts(whose.scope),
-        "injects": getattr(settings, "MEMORY_INJECTION", False),
+        "injects": settings.MEMORY_INJECTION,
     }
     response = render(request, template, frame | context, status=status)
     response["Cache-Control"] = "private, no-store"
