@@ -16,6 +16,8 @@ from unfold.admin import ModelAdmin
 
 #: Rows that are counted one by one; a larger table is estimated, a larger selection cut off.
 COUNTED_ROWS = 10_000
+#: Rows that the preview of a deletion names.
+PREVIEWED = 20
 
 
 class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
@@ -109,3 +111,15 @@ def link_to_list(model: type[Model], text: str, **filters: Any) -> SafeString:
     return format_html(
         '<a class="underline" href="{}?{}">{}</a>', address, urlencode(filters), text
     )
+
+
+def deletion_preview(
+    admin: ModelAdmin, request: HttpRequest, names: list[str], counts: dict[str, int]
+) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+    """What `get_deleted_objects` returns where only some of the rows are named, `counts` says what
+    goes with them, and nothing protects them."""
+    shown: list[Any] = names[:PREVIEWED]
+    if len(names) > PREVIEWED:
+        shown.append(f"… and {len(names) - PREVIEWED:,} more")
+    missing = set() if admin.has_delete_permission(request) else {str(admin.opts.verbose_name)}
+    return shown, counts, missing, []

@@ -3,7 +3,7 @@
 Limits and operator classes are pgvector's (0.8): https://github.com/pgvector/pgvector
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
@@ -51,6 +51,11 @@ class SpaceSql:
     def index_name(self) -> str:
         """Name of the partial index."""
         return f"chunk_space_{int(self.space_id)}_index"
+
+    @property
+    def parameter(self) -> str:
+        """What a statement calls the question's vector in this space."""
+        return f"vector_{int(self.space_id)}"
 
     @property
     def predicate(self) -> str:
@@ -168,3 +173,13 @@ def _check_options(index_type: str, options: Mapping[str, Any]) -> None:
             )
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise InvalidInput(f"{name} must be a whole number from 1 on.", field="options")
+
+
+def similarity_by_space(row: str, spaces: Iterable[SpaceSql]) -> str:
+    """How similar a row is to the question in the row's own space, of those that the question was
+    embedded in; NULL in any other. `row` is the alias of its table."""
+    cases = " ".join(
+        f"WHEN {space.space_id} THEN {space.similarity(f'%({space.parameter})s')}"
+        for space in spaces
+    )
+    return f"CASE {row}.space_id {cases} END" if cases else "NULL::float8"

@@ -14,6 +14,7 @@ from documents.services import default_space
 from inference.base import BackendUnavailable, InferenceError
 from inference.vectors import check_vectors
 from memory.models import MAX_EMBED_ATTEMPTS, Context, Fact
+from memory.querysets import RememberedQuerySet
 from memory.scopes import UserScope
 
 logger = logging.getLogger(__name__)
@@ -44,23 +45,23 @@ def embed_waiting(
     MAX_EMBED_ATTEMPTS times. Raises BackendUnavailable, which counts against no text.
     """
     space = default_space()
+    others = list(EmbeddingSpace.objects.exclude(pk=space.pk).values_list("pk", flat=True))
     everything = contexts is None and facts is None
     done = 0
     for model, ids in ((Context, contexts), (Fact, facts)):
         if everything or ids is not None:
-            rows = _waiting(model, space, scope)
+            rows = _waiting(model, others, scope)
             done += _embed_rows(rows if ids is None else rows.filter(pk__in=ids), space)
     return done
 
 
 def _waiting(
-    model: type[Context] | type[Fact], space: EmbeddingSpace, scope: UserScope | None
+    model: type[Context] | type[Fact], others: Sequence[int], scope: UserScope | None
 ) -> QuerySet[Any]:
-    others = list(EmbeddingSpace.objects.exclude(pk=space.pk).values_list("pk", flat=True))
-    rows: QuerySet[Any] = model.objects.filter(embed_attempts__lt=MAX_EMBED_ATTEMPTS)
-    rows = rows.filter(Q(embedding__isnull=True) | Q(space_id__in=others))
-    if scope is not None:
-        rows = rows.filter(workspace_id=scope.workspace_id, user_id=scope.user_id)
+    everybodys: RememberedQuerySet[Any] = model.objects.filter(
+        Q(embedding__isnull=True) | Q(space_id__in=others), embed_attempts__lt=MAX_EMBED_ATTEMPTS
+    )
+    rows = everybodys if scope is None else everybodys.of(scope)
     return rows.defer("embedding", "search_vector")
 
 

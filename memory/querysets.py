@@ -11,6 +11,10 @@ from memory.scopes import UserScope, account_id
 
 M = TypeVar("M", bound=models.Model)
 
+#: Values of a key as they came after each other: of two of one moment the one that ended then was
+#: first.
+LATEST_FIRST = (F("valid_from").desc(), F("valid_to").desc(nulls_first=True), F("pk").desc())
+
 
 class RememberedQuerySet(WorkspaceOwnedQuerySet[M]):
     """Rows of one user of a workspace."""
@@ -39,8 +43,12 @@ class FactQuerySet(RememberedQuerySet[M]):
         return self.filter(valid_to=None)
 
     def latest_first(self) -> Self:
-        """As they came after each other: of two of one moment the one that ended then was first."""
-        return self.order_by("-valid_from", F("valid_to").desc(nulls_first=True), "-pk")
+        """The last value of a key before those that it took the place of."""
+        return self.order_by(*LATEST_FIRST)
+
+    def one_a_key(self) -> Self:
+        """The last value of each key, by key."""
+        return self.order_by("key", *LATEST_FIRST).distinct("key")
 
     def as_of(self, moment: datetime) -> Self:
         """What was held true then."""

@@ -9,9 +9,8 @@ from django.db.models import QuerySet, Sum
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
+from common.admin import deletion_preview
 from documents.models import Document
-
-SHOWN = 20
 
 
 class ServiceDeletion(ModelAdmin):
@@ -58,8 +57,5 @@ class ServiceDeletion(ModelAdmin):
             "documents": documents.count(),
             "chunks": documents.aggregate(number=Sum("chunk_count"))["number"] or 0,
         }
-        names = [f"{self.opts.verbose_name}: {row}" for row in rows[:SHOWN]]
-        if len(rows) > SHOWN:
-            names.append(f"… and {len(rows) - SHOWN:,} more")
-        missing = set() if self.has_delete_permission(request) else {str(self.opts.verbose_name)}
-        return names, counts, missing, []
+        names = [f"{self.opts.verbose_name}: {row}" for row in rows]
+        return deletion_preview(self, request, names, counts)

@@ -10,12 +10,10 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from accounts.models import Workspace
-from common.admin import ReadOnlyAdmin, link_to_list
+from common.admin import ReadOnlyAdmin, deletion_preview, link_to_list
 from memory.scopes import UserScope
 
 EXCERPT_CHARACTERS = 160
-#: Rows that the preview of a deletion names.
-SHOWN = 20
 
 
 def isolated(text: str) -> SafeString:
@@ -93,8 +91,4 @@ class ForgettableAdmin(RememberedAdmin):
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
         rows = list(objs)
-        names = [str(row) for row in rows[:SHOWN]]
-        if len(rows) > SHOWN:
-            names.append(f"… and {len(rows) - SHOWN:,} more")
-        missing = set() if self.has_delete_permission(request) else {str(self.opts.verbose_name)}
-        return names, self.counted(rows), missing, []
+        return deletion_preview(self, request, [str(row) for row in rows], self.counted(rows))

@@ -109,10 +109,11 @@ def export(options: Options) -> Shown:
     scope = scope_from(options)
 
     def write(file: BinaryIO) -> int:
-        rows = -1  # the header is none
-        for rows, line in enumerate(services.export_memory(scope=scope)):  # noqa: B007
+        lines = 0
+        for line in services.export_memory(scope=scope):
             file.write(line.encode())
-        return rows
+            lines += 1
+        return lines - 1  # the header is no row
 
     rows = written(options["output"], write)
     return Shown({"rows": rows}, (f"{rows:,} rows",))

@@ -10,9 +10,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from memory.unseen import written_out
+
 CELL_CHARACTERS = 300
-#: A part of some scripts' spelling, and of emoji.
-_JOINERS = "\u200c\u200d"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,4 @@ def cell(value: Any) -> str:
 
 def visible(text: str) -> str:
     """What a terminal would obey, or nobody would see, is written out."""
-    return "".join(
-        letter
-        if letter.isprintable() or letter in _JOINERS
-        else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
+    return written_out(text, lambda letter: letter.encode("unicode_escape").decode())

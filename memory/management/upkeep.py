@@ -35,7 +35,7 @@ def prune(options: Options) -> Shown:
 def embed(options: Options) -> Shown:
     """What waits for a vector, of all users."""
     done = embed_waiting()
-    left = sum(model.objects.filter(embedding=None).count() for model in (Context, Fact))
+    left = sum(model.objects.unembedded().count() for model in (Context, Fact))
     told = (f"{done:,} embedded", *([f"{left:,} were refused by the model"] if left else []))
     return Shown(
         {"embedded": done, "refused": left}, (", ".join(told),), code=PARTLY if left else 0

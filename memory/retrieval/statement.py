@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.spaceless import letters_alone
-from documents.spaces import SpaceSql
+from documents.spaces import SpaceSql, similarity_by_space
 from memory.scopes import UserScope
 
 SQL_DIRECTORY = Path(__file__).parent / "sql"
@@ -105,12 +105,12 @@ def build_statement(
         "now": now,
     }
     for entry in spaces:
-        parameters[_vector(entry)] = entry.vector
+        parameters[entry.space.parameter] = entry.vector
     steps = [
         piece("mine").format(
             table=table.name,
             condition=table.condition,
-            similarity=_similarity(spaces),
+            similarity=similarity_by_space("row", [entry.space for entry in spaces]),
             moment=table.moment,
             thread=table.thread,
         ),
@@ -123,15 +123,3 @@ def build_statement(
         table=table.name, text=table.text.format(n=PREVIEW_CHARACTERS), moment=table.moment
     )
     return "WITH\n" + ",\n".join(steps) + "\n" + selection, parameters
-
-
-def _vector(entry: SpaceQuery) -> str:
-    return f"vector_{entry.space.space_id}"
-
-
-def _similarity(spaces: Sequence[SpaceQuery]) -> str:
-    cases = " ".join(
-        f"WHEN {entry.space.space_id} THEN {entry.space.similarity(f'%({_vector(entry)})s')}"
-        for entry in spaces
-    )
-    return f"CASE row.space_id {cases} END" if spaces else "NULL::float8"

@@ -50,7 +50,7 @@ def set_fact(
 
 def get_fact(*, scope: UserScope | None, key: str, as_of: datetime | None = None) -> Fact | None:
     """What `key` is, or was then."""
-    return _known(scope, as_of).filter(key=fact_key(key)).order_by("-valid_from", "-id").first()
+    return _known(scope, as_of).filter(key=fact_key(key)).latest_first().first()
 
 
 def has_fact(*, scope: UserScope | None, key: str) -> bool:
@@ -60,8 +60,7 @@ def has_fact(*, scope: UserScope | None, key: str) -> bool:
 
 def get_all_facts(*, scope: UserScope | None, as_of: datetime | None = None) -> list[Fact]:
     """Everything held true of the user, now or then, by key."""
-    latest = _known(scope, as_of).order_by("key", "-valid_from", "-id").distinct("key")
-    return list(latest.defer("embedding"))
+    return list(_known(scope, as_of).one_a_key().defer("embedding"))
 
 
 def history(*, scope: UserScope | None, key: str) -> list[Fact]:

@@ -9,6 +9,7 @@ from jsonschema.exceptions import best_match
 
 from common.errors import NotFound, RagsiteError
 from memory.scopes import UserScope
+from memory.services.searching import MAX_QUERY_CHARACTERS
 from memory.tools import contexts, facts
 from memory.tools.wording import shortened
 
@@ -91,7 +92,11 @@ _TOOLS = (
         " the user refers to something that is not in this conversation.",
         _schema(
             "query",
-            query={**_TEXT, "maxLength": 4000, "description": "A question or some words."},
+            query={
+                **_TEXT,
+                "maxLength": MAX_QUERY_CHARACTERS,
+                "description": "A question or some words.",
+            },
             max_results={
                 "type": "integer",
                 "minimum": 1,

@@ -7,20 +7,17 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from common.errors import InvalidInput
+from memory.unseen import written_out
 
 #: More of one text is not worth a model's attention.
 SHOWN_CHARACTERS = 2000
 NOTHING_KEPT = "It is not known who the user is: nothing was kept."
-#: A part of some scripts' spelling, and of emoji.
-_JOINERS = "\u200c\u200d"
 
 
 def quoted(text: str) -> str:
     """`text` as a JSON string on one line: what was stored can forge no entry of an answer."""
-    return "".join(
-        letter if letter.isprintable() or letter in _JOINERS else json.dumps(letter)[1:-1]
-        for letter in json.dumps(text, ensure_ascii=False)
-    )
+    quoted_text = json.dumps(text, ensure_ascii=False)
+    return written_out(quoted_text, lambda letter: json.dumps(letter)[1:-1])
 
 
 def found(number: int, what: str) -> str:

@@ -5,18 +5,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Exists, F, OuterRef, Q, Window
+from django.db.models import Count, Exists, OuterRef, Q, Window
 from django.db.models.functions import RowNumber
 
 from memory.models import Fact
-from memory.querysets import FactQuerySet
+from memory.querysets import LATEST_FIRST, FactQuerySet
 from memory.scopes import UserScope
 
 PAGE_SIZE = 25
 #: So many former values are listed; the fact's own page has more.
 FORMER = 4
-#: As `FactQuerySet.latest_first`, within a key.
-LATEST_FIRST = (F("valid_from").desc(), F("valid_to").desc(nulls_first=True), F("pk").desc())
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,7 @@ def _with(facts: FactQuerySet[Fact], find: str) -> FactQuerySet[Fact]:
 
 
 def _one_a_key(facts: FactQuerySet[Fact]) -> FactQuerySet[Fact]:
-    latest = facts.order_by("key", *LATEST_FIRST).distinct("key")
-    return latest.defer("embedding", "search_vector")
+    return facts.one_a_key().defer("embedding", "search_vector")
 
 
 def shown_facts(

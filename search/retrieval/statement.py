@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.spaces import BINARY_CANDIDATES, BINARY_OVERSAMPLING, SpaceSql
+from documents.spaces import BINARY_CANDIDATES, BINARY_OVERSAMPLING, SpaceSql, similarity_by_space
 from search.query import Query
 from search.results import Scope
 from search.retrieval.scope import Parameters, scope_conditions
@@ -113,7 +113,7 @@ def _lexical_parameters(query: Query) -> Parameters:
 def _nearest(spaces: Sequence[SpaceQuery], conditions: str, parameters: Parameters) -> str:
     arms = []
     for entry in spaces:
-        name = f"vector_{entry.space.space_id}"
+        name = entry.space.parameter
         parameters[name] = entry.vector
         arms.append(_nearest_in_space(entry, conditions, name))
     return "nearest AS MATERIALIZED (\n" + "\nUNION ALL\n".join(arms) + "\n)"
@@ -145,7 +145,7 @@ def _nearest_of_all(spaces: Sequence[SpaceQuery]) -> str:
     return " UNION ".join(
         "(SELECT id FROM nearest JOIN documents_chunk AS chunk USING (id)"
         f" WHERE {entry.space.predicate}"
-        f" ORDER BY {entry.space.distance(f'%(vector_{entry.space.space_id})s')}, id LIMIT 1)"
+        f" ORDER BY {entry.space.distance(f'%({entry.space.parameter})s')}, id LIMIT 1)"
         for entry in spaces
     )
 
@@ -175,8 +175,9 @@ def _selection(*, lexical: bool, spaces: Sequence[SpaceQuery]) -> str:
     if lexical and spaces:
         joins += " LEFT JOIN best ON best.space_id = chunk.space_id"
         likeness = "1 - (chunk.embedding <=> best.vector)"
+    similarity = similarity_by_space("chunk", [entry.space for entry in spaces])
     found = (
-        f"SELECT listed.id, {score} AS lexical, {_similarity(spaces)} AS similarity,"
+        f"SELECT listed.id, {score} AS lexical, {similarity} AS similarity,"
         f" {likeness} AS likeness, {near} AS near, chunk.space_id, chunk.document_id,"
         f" chunk.collection_id, chunk.media_type, chunk.parent FROM listed {joins}"
     )
@@ -193,22 +194,13 @@ def _background(spaces: Sequence[SpaceQuery], conditions: str, stride: int) -> s
     """How similar the query is to just any chunks of the scope, in each space."""
     samples = ", ".join(
         f"(SELECT avg(similarity) FROM (SELECT"
-        f" {entry.space.similarity(f'%(vector_{entry.space.space_id})s')} AS similarity"
+        f" {entry.space.similarity(f'%({entry.space.parameter})s')} AS similarity"
         f" FROM documents_chunk AS chunk WHERE {entry.space.predicate}"
         f" AND chunk.embedding IS NOT NULL AND chunk.id %% {int(stride)} = 0 AND {conditions}"
         f" LIMIT {SAMPLE}) AS sample)"
         for entry in spaces
     )
     return f"background AS (SELECT ARRAY[{samples}]::float8[] AS levels)"
-
-
-def _similarity(spaces: Sequence[SpaceQuery]) -> str:
-    cases = " ".join(
-        f"WHEN {entry.space.space_id} THEN"
-        f" {entry.space.similarity(f'%(vector_{entry.space.space_id})s')}"
-        for entry in spaces
-    )
-    return f"CASE chunk.space_id {cases} END" if spaces else "NULL::float8"
 
 
 def scope_size_statement(scope: Scope, *, at_most: int) -> Statement:
