@@ -5,3 +5,9 @@ from django.apps import AppConfig
 
 class GraphConfig(AppConfig):
     name = "graph"
+
+    def ready(self) -> None:
+        from documents.ingestion import listeners  # noqa: PLC0415 (models are ready by now)
+        from graph.listening import GraphListener  # noqa: PLC0415
+
+        listeners.register(GraphListener())

@@ -16,7 +16,16 @@ from django.conf import settings
 from django.db import transaction
 
 from common.deadlocks import despite_deadlocks
-from documents.ingestion import claims, groups, linking, recipes, runs, settling, versions
+from documents.ingestion import (
+    claims,
+    groups,
+    linking,
+    listeners,
+    recipes,
+    runs,
+    settling,
+    versions,
+)
 from documents.ingestion.ahead import ahead
 from documents.ingestion.batches import Entry, batches, segments
 from documents.ingestion.contents import Content, content_of
@@ -81,6 +90,7 @@ class InlineIngestion:
             for segment in segments(sources):
                 registered = self._registered(self._prepared(self._changed(segment)), token)
                 for jobs in groups.load_groups(registered, token=token):
+                    listeners.ingested([job.document.id for job in jobs])
                     self._finish_others(jobs)
                     self._show()
         self._note_seconds()

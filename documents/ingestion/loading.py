@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 
 from common.copy import copy_rows
-from documents.ingestion import duplicates, linking, runs, statistics, versions
+from documents.ingestion import duplicates, linking, listeners, runs, statistics, versions
 from documents.ingestion.embedding import Vectors
 from documents.ingestion.locks import share_collections
 from documents.ingestion.preparing import PreparedChunk, PreparedDocument
@@ -113,6 +113,7 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     StagedDocument.objects.filter(document_id__in=held.ids).delete()
     runs.count_loaded(_sizes(stored, new))
     linking.count_links(list(leaning))
+    listeners.loaded(sorted(held.ids))
     runs.settle_items(held.ids, state=IngestionItem.State.READY)
     return sorted(held.ids)
 
@@ -214,7 +215,7 @@ def _remove_vanished(jobs: Sequence[Job], staying: set[int]) -> None:
     vanished = Chunk.objects.filter(document_id__in=document_ids).exclude(id__in=staying)
     if vanished.exists():
         statistics.forget(vanished)
-        vanished.delete()
+        listeners.remove_chunks(vanished)
 
 
 def _move(chunk: Chunk, job: Job, prepared: PreparedChunk) -> bool:

@@ -12,6 +12,13 @@ from documents.models.space import EmbeddingSpace
 class Collection(TimestampedModel):
     """A set of documents with one embedding space and one way of cutting."""
 
+    class Graph(models.TextChoices):
+        """How its documents are read for the knowledge graph."""
+
+        OFF = "off"
+        RULES = "rules", "by rules"
+        LLM = "llm", "by the chat model"
+
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="collections")
     slug = models.SlugField(max_length=63)
     name = models.CharField(max_length=200)
@@ -32,6 +39,12 @@ class Collection(TimestampedModel):
         help_text="ISO code, such as “de”. Empty: each document's language is detected.",
     )
     statistics_stale = models.BooleanField(default=False, editable=False)
+    graph = models.CharField(
+        max_length=5,
+        choices=Graph,
+        default=Graph.RULES,
+        help_text="How documents are read for what they mention and how it is related.",
+    )
     reranker = models.CharField(
         max_length=63,
         blank=True,

@@ -51,6 +51,12 @@ class IngestionRun(TimestampedModel):
     chunks = models.PositiveBigIntegerField(default=0)
     embedded = models.PositiveBigIntegerField(default=0, help_text="Chunks that were embedded.")
     tokens = models.PositiveBigIntegerField(default=0)
+    mentions = models.PositiveBigIntegerField(
+        default=0, help_text="What its passages name, as the graph knows it."
+    )
+    relations = models.PositiveBigIntegerField(
+        default=0, help_text="Relations that its passages tell of."
+    )
     timings = models.JSONField(default=dict, blank=True, help_text="Seconds a stage.")
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)

@@ -9,6 +9,7 @@ from django.utils.text import slugify
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
 from documents.chunkers import ChunkerError, check_options
+from documents.ingestion import listeners
 from documents.ingestion.locks import hold_collection
 from documents.ingestion.media import delete_files
 from documents.ingestion.statistics import hold as hold_statistics
@@ -39,6 +40,7 @@ def create_collection(
     language: str = "",
     chunker: str = "auto",
     chunker_options: dict[str, Any] | None = None,
+    graph: str = Collection.Graph.RULES,
 ) -> Collection:
     """A new, empty collection in the site's default embedding space."""
     name = name.strip()
@@ -53,6 +55,7 @@ def create_collection(
         )
     _check_language(language)
     _check_chunker(chunker, chunker_options or {})
+    _check_graph(graph)
     try:
         with transaction.atomic():
             return Collection.objects.create(
@@ -63,6 +66,7 @@ def create_collection(
                 default_language=language,
                 chunker=chunker,
                 chunker_options=chunker_options or {},
+                graph=graph,
                 space=default_space(),
             )
     except IntegrityError as error:
@@ -106,13 +110,15 @@ def update_collection(
     chunker_options: dict[str, Any] | None = None,
     reranker: str | None = None,
     rerank_instruction: str | None = None,
+    graph: str | None = None,
 ) -> Collection:
     """Change what is given.
 
     A new language or chunker holds for documents ingested from now on: those that are there are cut
     anew when they are ingested again, although their bytes did not change. A new chunker begins
     with its own defaults, unless options are given with it. A reranker (an entry of RERANKERS, or
-    empty for the site's own) holds for the next search. Raises InvalidInput.
+    empty for the site's own) holds for the next search. Where documents are to be read for the
+    graph in another way (`graph`: off, rules or llm), all are read again. Raises InvalidInput.
     """
     if name is not None:
         if not name.strip():
@@ -135,19 +141,33 @@ def update_collection(
         collection.reranker = reranker
     if rerank_instruction is not None:
         collection.rerank_instruction = rerank_instruction.strip()
-    collection.save(
-        update_fields=[
-            "name",
-            "description",
-            "default_language",
-            "chunker",
-            "chunker_options",
-            "reranker",
-            "rerank_instruction",
-            "updated_at",
-        ]
-    )
+    is_read_otherwise = graph is not None and graph != collection.graph
+    if graph is not None:
+        _check_graph(graph)
+        collection.graph = graph
+    with transaction.atomic():
+        collection.save(
+            update_fields=[
+                "name",
+                "description",
+                "default_language",
+                "chunker",
+                "chunker_options",
+                "reranker",
+                "rerank_instruction",
+                "graph",
+                "updated_at",
+            ]
+        )
+        if is_read_otherwise:
+            listeners.changed(collection)
     return collection
+
+
+def _check_graph(mode: str) -> None:
+    if mode not in Collection.Graph.values:
+        known = ", ".join(Collection.Graph.values)
+        raise InvalidInput(f"graph is one of {known}, not “{mode}”.", field="graph")
 
 
 def _check_reranker(alias: str) -> None:
@@ -167,7 +187,7 @@ def delete_collection(*, collection: Collection) -> None:
         hold_statistics([collection.pk])
         files = list(collection.documents.exclude(file="").values_list("file", flat=True))
         # The chunks by one statement: collecting them as objects would load every one.
-        Chunk.objects.filter(collection=collection)._raw_delete("default")
+        listeners.remove_collection_chunks(collection)
         collection.lexeme_frequencies.all()._raw_delete("default")
         collection.delete()
         transaction.on_commit(lambda: delete_files(files))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from django.db import connection, transaction
 
 from common.errors import InvalidInput
-from documents.ingestion import runs, settling, statistics
+from documents.ingestion import listeners, runs, settling, statistics
 from documents.ingestion.duplicates import hand_over
 from documents.ingestion.forgetting import forget_names
 from documents.ingestion.media import delete_files
@@ -96,7 +96,7 @@ def _remove(documents: Sequence[Document]) -> Iterable[int]:
     hand_over(dict.fromkeys(ids))
     chunks = Chunk.objects.filter(document__in=ids)
     statistics.forget(chunks)
-    chunks._raw_delete("default")
+    listeners.remove_chunks(chunks)
     run_ids = open_runs(ids)
     runs.settle_items(
         ids,

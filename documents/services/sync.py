@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from common.errors import Conflict, InvalidInput
+from documents.ingestion import listeners
 from documents.ingestion.comparing import (
     Gone,
     Move,
@@ -162,6 +163,7 @@ def _move(collection: Collection, move: Move) -> bool:
             row.title = readable_title(move.name)[:500]
         row.updated_at = timezone.now()
     Document.objects.bulk_update(held, ["key", "source", "title", "updated_at"])
+    listeners.loaded([row.pk for row in held])
     return True
 
 

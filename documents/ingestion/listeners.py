@@ -1,0 +1,78 @@
+"""What other apps do in the transactions that bring passages and take them away.
+
+`documents` knows none of them: they register here when the site starts. A listener that raises
+undoes the whole transaction.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from django.db.models import QuerySet
+
+from documents.models import Chunk, Collection
+
+
+class Listener(Protocol):
+    """What an app wants to be told of."""
+
+    def loaded(self, document_ids: Sequence[int]) -> None:
+        """The passages of these documents have just become what they are now."""
+
+    def leaving(self, chunks: "QuerySet[Chunk]") -> Callable[[], Any] | None:
+        """These passages are about to be removed; what is returned is called when they are."""
+
+    def ingested(self, document_ids: Sequence[int]) -> None:
+        """A command that does everything itself has loaded these, and the transaction is over."""
+
+    def changed(self, collection: Collection) -> None:
+        """The collection is to be read for the graph in another way."""
+
+    def leaving_collection(self, collection: Collection) -> Callable[[], Any] | None:
+        """So are all of this collection."""
+
+
+_listeners: list[Listener] = []
+
+
+def register(listener: Listener) -> None:
+    """Tell `listener` from now on."""
+    if listener not in _listeners:
+        _listeners.append(listener)
+
+
+def loaded(document_ids: Sequence[int]) -> None:
+    """Tell all, inside the transaction that loaded these documents."""
+    for listener in _listeners:
+        listener.loaded(document_ids)
+
+
+def ingested(document_ids: Sequence[int]) -> None:
+    """Tell all, after the transaction, where no worker is to do what is left."""
+    for listener in _listeners:
+        listener.ingested(document_ids)
+
+
+def changed(collection: Collection) -> None:
+    """Tell all, inside the transaction that changed how the collection is read for the graph."""
+    for listener in _listeners:
+        listener.changed(collection)
+
+
+def remove_chunks(chunks: "QuerySet[Chunk]") -> None:
+    """Remove these passages, and with them what others know only by them."""
+    after = [listener.leaving(chunks) for listener in _listeners]
+    chunks._raw_delete("default")
+    _call(after)
+
+
+def remove_collection_chunks(collection: Collection) -> None:
+    """Remove all passages of a collection likewise."""
+    after = [listener.leaving_collection(collection) for listener in _listeners]
+    Chunk.objects.filter(collection=collection)._raw_delete("default")
+    _call(after)
+
+
+def _call(after: Sequence[Callable[[], Any] | None]) -> None:
+    for finish in after:
+        if finish is not None:
+            finish()

@@ -1,0 +1,1 @@
+"""From documents to what they mention, and how that hangs together."""

@@ -1,0 +1,67 @@
+"""What the graph does when passages come and go, in the same transaction."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+from documents.models import Chunk, Collection
+from graph import tasks
+from graph.storing.forgetting import forget_collection
+from graph.storing.orphans import mentioned_by, remove_orphans
+
+# One that is being read meanwhile is read again: its token is taken away.
+_WAIT = """
+    INSERT INTO graph_extraction (
+        workspace_id, collection_id, document_id, run_id, state, recipe, attempts, outages, error,
+        due_at, mentions, relations)
+    SELECT document.workspace_id, document.collection_id, document.id,
+           (SELECT max(item.run_id) FROM documents_ingestionitem AS item
+            WHERE item.document_id = document.id),
+           'waiting', '', 0, 0, '', now(), 0, 0
+    FROM documents_document AS document
+    JOIN documents_collection AS collection ON collection.id = document.collection_id
+    WHERE {which} AND collection.graph <> 'off'
+    ORDER BY document.id
+    ON CONFLICT (document_id) DO UPDATE
+    SET state = 'waiting', attempts = 0, outages = 0, error = '', due_at = now(), token = NULL,
+        leased_until = NULL, run_id = excluded.run_id
+"""
+
+
+class GraphListener:
+    """See `documents.ingestion.listeners.Listener`."""
+
+    def loaded(self, document_ids: Sequence[int]) -> None:
+        """Have the documents read."""
+        with connection.cursor() as cursor:
+            cursor.execute(_WAIT.format(which="document.id = ANY(%s)"), [list(document_ids)])
+            waits = cursor.rowcount > 0
+        if waits:
+            transaction.on_commit(lambda: tasks.enqueue_extraction(document_ids))
+
+    def ingested(self, document_ids: Sequence[int]) -> None:
+        """Read them at once."""
+        tasks.extract_now(document_ids)
+
+    def changed(self, collection: Collection) -> None:
+        """Have all documents read again, or forget what was read."""
+        if collection.graph == Collection.Graph.OFF:
+            forget_collection(collection)
+            return
+        with connection.cursor() as cursor:
+            cursor.execute(_WAIT.format(which="document.collection_id = %s"), [collection.pk])
+        transaction.on_commit(tasks.enqueue_recovery)
+
+    def leaving(self, chunks: "QuerySet[Chunk]") -> Callable[[], Any] | None:
+        """Mentions go with the passages; what only they mentioned goes after."""
+        candidates = mentioned_by(chunks)
+        if not candidates.nodes:
+            return None
+        return partial(remove_orphans, candidates)
+
+    def leaving_collection(self, collection: Collection) -> Callable[[], Any] | None:
+        """The same, for all passages of it."""
+        return self.leaving(Chunk.objects.filter(collection=collection))

@@ -1,0 +1,1 @@
+"""Rows of the graph written and removed: the work below services and tasks."""
