@@ -12,20 +12,37 @@ from graph.origin import Origin
 M = TypeVar("M", bound=models.Model)
 
 
-def _seen_through(link: type[models.Model], column: str, user: Any) -> Exists:
-    """Whether a passage that the user may read, of a current version, is behind the row."""
-    readable = Chunk.objects.visible_to(user).filter(is_current=True)
-    return Exists(link._default_manager.filter(**{column: OuterRef("pk")}, chunk__in=readable))
+class GraphQuerySet(WorkspaceOwnedQuerySet[M]):
+    """Rows that somebody gave, or that passages told of."""
 
-
-class NodeQuerySet(WorkspaceOwnedQuerySet[M]):
-    """Nodes: whoever learnt of one from a document must be able to read it."""
+    #: The reverse relation to the rows that say which passages those are.
+    provenance: str
 
     def visible_to(self, user: Any) -> Self:
-        """Given ones of the user's workspaces; of those found in documents what the user may read
-        there; documents and passages themselves under their own access lists."""
-        from graph.models import Mention  # noqa: PLC0415 (models are made of these)
+        """Given ones of the user's workspaces, and those that a current passage tells of which the
+        user may read."""
+        rows = super().visible_to(user)
+        if rows.query.is_empty():
+            return rows
+        readable = Chunk.objects.visible_to(user).filter(is_current=True)
+        relation: Any = self.model._meta.get_field(self.provenance)
+        own = {relation.field.name: OuterRef("pk")}
+        by_passage = Exists(self._related(self.provenance).filter(**own, chunk__in=readable))
+        return rows.filter(Q(origin=Origin.GIVEN) | by_passage)
 
+    def _related(self, name: str) -> models.QuerySet[Any]:
+        model: Any = self.model._meta.get_field(name).related_model
+        queryset: models.QuerySet[Any] = model._default_manager.all()
+        return queryset
+
+
+class NodeQuerySet(GraphQuerySet[M]):
+    """Nodes."""
+
+    provenance = "mentions"
+
+    def visible_to(self, user: Any) -> Self:
+        """Of those that stand for a document or a passage only what the user may read."""
         rows = super().visible_to(user)
         if rows.query.is_empty():
             return rows
@@ -33,20 +50,18 @@ class NodeQuerySet(WorkspaceOwnedQuerySet[M]):
         chunks = Chunk.objects.visible_to(user)
         return rows.filter(
             Q(document=None) | Q(document__in=documents), Q(chunk=None) | Q(chunk__in=chunks)
-        ).filter(Q(origin=Origin.GIVEN) | _seen_through(Mention, "node", user))
+        )
 
 
-class EdgeQuerySet(WorkspaceOwnedQuerySet[M]):
-    """Edges: seen by those who see both ends, and what says so."""
+class EdgeQuerySet(GraphQuerySet[M]):
+    """Edges."""
+
+    provenance = "evidence"
 
     def visible_to(self, user: Any) -> Self:
-        """Given ones, and those with evidence that the user may read, between visible nodes."""
-        from graph.models import Evidence, Node  # noqa: PLC0415 (likewise)
-
+        """Only between nodes that the user may see."""
         rows = super().visible_to(user)
         if rows.query.is_empty():
             return rows
-        nodes = Node.objects.visible_to(user)
-        return rows.filter(source__in=nodes, target__in=nodes).filter(
-            Q(origin=Origin.GIVEN) | _seen_through(Evidence, "edge", user)
-        )
+        nodes: Any = self._related("source")
+        return rows.filter(source__in=nodes.visible_to(user), target__in=nodes.visible_to(user))
