@@ -5,12 +5,12 @@ from dataclasses import asdict
 from typing import Any, BinaryIO
 
 from common.errors import InvalidInput
+from common.showing import Shown, table_of, visible
 from documents.management.naming import workspace_named
 from documents.management.writing import written
 from memory import services
 from memory.keys import fact_key
 from memory.management.rows import context_of, fact_of, pruning_of, size_in_words
-from memory.management.showing import Shown, table_of, visible
 from memory.models import Fact
 from memory.scopes import UserScope, user_scope
 

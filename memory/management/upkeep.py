@@ -5,11 +5,11 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from common.showing import Shown, table_of
 from documents.management.naming import workspace_named
 from memory import services
 from memory.embedding import embed_waiting
 from memory.management.rows import item_of, pruning_of, size_in_words
-from memory.management.showing import Shown, table_of
 from memory.models import Context, ExtractionItem, Fact
 
 Options = Mapping[str, Any]

@@ -10,8 +10,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import Workspace
+from common.showing import cell
 from documents.tests.factories import WorkspaceFactory
-from memory.management.showing import cell
 from memory.models import Context, ExtractionItem, Fact, Pruning
 from memory.scopes import UserScope
 from memory.services import set_fact

@@ -8,12 +8,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from common.errors import NotFound
+from common.wording import quoted
 from documents.tests.factories import WorkspaceFactory
 from memory.models import Context, Fact
 from memory.services import set_fact
 from memory.tests.factories import NOW, make_scope, remember
 from memory.tools import TOOLS, ToolAnswer, call
-from memory.tools.wording import quoted
 
 pytestmark = pytest.mark.django_db
 

@@ -5,6 +5,7 @@ Whose memory it is comes from the caller. No tool takes that as an argument, so 
 choose nor be talked into another user's.
 """
 
-from memory.tools.registry import TOOLS, Tool, ToolAnswer, call
+from common.tools import Tool, ToolAnswer
+from memory.tools.registry import TOOLS, call
 
 __all__ = ["TOOLS", "Tool", "ToolAnswer", "call"]

@@ -1,8 +1,9 @@
 """Tools over what was said: answers in text."""
 
+from common.wording import found, quoted, shortened
 from memory import services
 from memory.scopes import UserScope
-from memory.tools.wording import NOTHING_KEPT, found, quoted, shortened, told
+from memory.tools.wording import NOTHING_KEPT, told
 
 MAX_RESULTS = 20
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from itertools import islice
 
+from common.wording import found, quoted, shortened
 from memory import services
 from memory.keys import fact_key
 from memory.models import Fact
 from memory.scopes import UserScope
-from memory.tools.wording import NOTHING_KEPT, found, given_moment, quoted, shortened, told
+from memory.tools.wording import NOTHING_KEPT, given_moment, told
 
 #: Among others a fact is told in short, and of so many; one that is asked for is told whole.
 SHOWN_CHARACTERS = 200

@@ -1,24 +1,21 @@
 """`manage.py memory …`: what is remembered of a user, and the upkeep of all memories."""
 
-import json
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from datetime import datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.core.serializers.json import DjangoJSONEncoder
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
-from rich.console import Console
 
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import RagsiteError
+from common.showing import show
 from inference.base import InferenceError
 from memory.management import actions as of_one
 from memory.management import upkeep
-from memory.management.showing import Shown
 from memory.models import ExtractionItem
 from memory.retrieval.finding import MODES
 from memory.scopes import LOCAL
@@ -92,19 +89,9 @@ class Command(BaseCommand):
         if action == "export":
             self.stderr.write(" ".join(shown.lines))
         else:
-            self._print(shown, as_json=options["json"])
+            show(shown, to=self.stdout, as_json=options["json"])
         if shown.code:
             sys.exit(shown.code)
-
-    def _print(self, shown: Shown, *, as_json: bool) -> None:
-        if as_json:
-            content = json.dumps(shown.data, cls=DjangoJSONEncoder, ensure_ascii=False, indent=2)
-            self.stdout.write(content)
-            return
-        if shown.table is not None:
-            Console().print(shown.table)
-        for line in shown.lines:
-            self.stdout.write(line)
 
 
 def _add_search(parser: ArgumentParser) -> None:

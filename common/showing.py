@@ -1,16 +1,20 @@
-"""What the command shows: tables for people, JSON for programs, and a stranger's text as text."""
+"""What commands show: tables for people, JSON for programs, and a stranger's text as text."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.core.management.base import OutputWrapper
+from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.timezone import localtime
 from rich import box
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from memory.unseen import written_out
+from common.unseen import written_out
 
 CELL_CHARACTERS = 300
 
@@ -24,6 +28,17 @@ class Shown:
     lines: tuple[str, ...] = ()
     table: Table | None = None
     code: int = 0
+
+
+def show(shown: Shown, *, to: OutputWrapper, as_json: bool) -> None:
+    """Print it, where `to` prints."""
+    if as_json:
+        to.write(json.dumps(shown.data, cls=DjangoJSONEncoder, ensure_ascii=False, indent=2))
+        return
+    if shown.table is not None:
+        Console().print(shown.table)
+    for line in shown.lines:
+        to.write(line)
 
 
 def table_of(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
