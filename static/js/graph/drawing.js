@@ -1,0 +1,210 @@
+// The drawing of a graph: what is on it, where, and what is pointed at. Knows nothing of the page.
+
+import { Labels } from "./labels.js";
+import { look, radius, tokens } from "./look.js";
+
+const CALM = matchMedia("(prefers-reduced-motion: reduce)");
+const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
+
+export class Drawing {
+  #turn = 0;
+  #overtaken = null;
+  #worker = new Worker(new URL("layout-worker.js", import.meta.url), { type: "module" });
+
+  // `tells` is called with what a person did: choose(id), open(id), pin(id).
+  constructor(cytoscape, container, layer, tells) {
+    this.container = container;
+    this.cy = cytoscape({
+      container,
+      minZoom: 0.02,
+      maxZoom: 4,
+      boxSelectionEnabled: false,
+      selectionType: "single",
+      textureOnViewport: false,
+      hideEdgesOnViewport: false,
+    });
+    this.labels = new Labels(this.cy, layer);
+    this.#listen(tells);
+    new ResizeObserver(() => this.#resized()).observe(container);
+  }
+
+  #listen(tells) {
+    const { cy } = this;
+    cy.on("tap", (event) => tells.choose(event.target === cy ? null : event.target.id()));
+    cy.on("dbltap", "node", (event) => tells.open(event.target.id()));
+    cy.on("mouseover", "node", ({ target }) => this.#point(target));
+    cy.on("mouseout", "node", () => this.#point(null));
+    cy.on("dragfree", "node", ({ target }) => {
+      target.addClass("pinned");
+      tells.pin(target.id());
+    });
+  }
+
+  // Colours are read again: the theme may have changed.
+  restyle() {
+    this.cy.style(look(tokens(this.container), this.cy.edges().length));
+  }
+
+  // Shows these elements in place of those shown; what stays keeps its place. Resolves when drawn.
+  async show({ nodes, edges }, roots) {
+    const turn = ++this.#turn;
+    const ids = nodes.map(({ data }) => data.id);
+    const at = new Map(ids.map((id, place) => [id, place]));
+    const places = ids.map((id) => this.cy.getElementById(id)).map((node) => node.nonempty() ? node.position() : null);
+    const radii = nodes.map(({ data }) => radius(data.degree, data.kind));
+    const kept = places.filter(Boolean).length;
+    const isAnew = kept === 0 || kept < nodes.length / 8;
+    const { x, y, isStale } = await this.#lay(turn, {
+      radius: radii,
+      edges: edges
+        .map(({ data }) => [at.get(data.source), at.get(data.target)])
+        .filter(([from, to]) => from !== to),
+      roots: roots.map((id) => at.get(id)).filter((place) => place !== undefined),
+      x: places.map((place) => (place && !isAnew ? place.x : NaN)),
+      y: places.map((place) => (place && !isAnew ? place.y : NaN)),
+    });
+    if (isStale) return false;
+    this.#replace(nodes, edges, { radii, x, y, roots: new Set(roots) });
+    this.fit(isAnew ? 0 : 150);
+    return true;
+  }
+
+  // The places of a graph; stale where a newer one was asked for meanwhile.
+  #lay(turn, graph) {
+    this.#overtaken?.({ isStale: true });
+    return new Promise((resolve, reject) => {
+      this.#overtaken = resolve;
+      this.#worker.onerror = () => reject(new Error("The places could not be worked out."));
+      this.#worker.onmessage = ({ data }) => data.turn === turn && resolve(data);
+      this.#worker.postMessage({ turn, graph });
+    });
+  }
+
+  #replace(nodes, edges, { radii, x, y, roots }) {
+    const { cy } = this;
+    const isMoving = !CALM.matches && nodes.length <= 400 && cy.nodes().nonempty();
+    cy.startBatch();
+    const wanted = new Set([...nodes, ...edges].map(({ data }) => data.id));
+    cy.elements().filter((element) => !wanted.has(element.id())).remove();
+    nodes.forEach(({ data }, place) => {
+      const position = { x: x[place], y: y[place] };
+      const drawn = cy.getElementById(data.id);
+      const full = { ...data, radius: radii[place] };
+      if (drawn.empty()) cy.add({ group: "nodes", data: full, position });
+      else if (drawn.hasClass("pinned")) drawn.data(full);
+      else if (isMoving) drawn.data(full).animate({ position, duration: 150 });
+      else drawn.data(full).position(position);
+      cy.getElementById(data.id).toggleClass("root", roots.has(data.id));
+    });
+    for (const { data } of edges) {
+      if (cy.getElementById(data.id).empty()) cy.add({ group: "edges", data });
+    }
+    cy.endBatch();
+    this.restyle();
+    this.labels.later();
+  }
+
+  // Lights a node that is pointed at elsewhere; null ends it.
+  point(id) {
+    const node = id === null ? null : this.cy.getElementById(id);
+    this.#point(node?.nonempty() ? node : null);
+  }
+
+  // Marks a node and what is beside it, and makes the rest faint.
+  choose(id) {
+    const { cy } = this;
+    this.chosen = id && cy.getElementById(id).nonempty() ? id : null;
+    cy.batch(() => {
+      cy.elements().removeClass("chosen");
+      if (this.chosen) cy.getElementById(id).addClass("chosen");
+    });
+    this.#point(null);
+  }
+
+  #point(node) {
+    const { cy } = this;
+    const subject = node ?? (this.chosen ? cy.getElementById(this.chosen) : null);
+    cy.batch(() => {
+      cy.elements().removeClass("far near next pointed");
+      if (!subject) return;
+      const around = subject.closedNeighborhood();
+      cy.elements().not(around).addClass("far");
+      around.edges().addClass("near");
+      around.nodes().addClass("next");
+      subject.addClass("pointed");
+    });
+    this.container.classList.toggle("pointing", Boolean(node));
+    this.labels.later();
+  }
+
+  // The nearest node in the direction of an arrow key, seen from the chosen one.
+  beside(key) {
+    const [dx, dy] = ARROWS[key];
+    const from = this.cy.getElementById(this.chosen ?? "");
+    if (from.empty()) return this.#first();
+    const start = from.position();
+    let [best, least] = [null, Infinity];
+    this.cy.nodes().forEach((node) => {
+      const [x, y] = [node.position("x") - start.x, node.position("y") - start.y];
+      const along = x * dx + y * dy;
+      const aside = Math.abs(x * dy) + Math.abs(y * dx);
+      if (along <= 0.001 || aside > 2 * along) return;
+      const linked = from.edgesWith(node).nonempty() ? 0.5 : 1;
+      const far = (along + 2 * aside) * linked;
+      if (far < least) [best, least] = [node.id(), far];
+    });
+    return best;
+  }
+
+  #first() {
+    const roots = this.cy.nodes(".root");
+    return (roots.nonempty() ? roots : this.cy.nodes()).first().id() ?? null;
+  }
+
+  // Moves the view, where a node is outside of it.
+  reveal(id) {
+    const node = this.cy.getElementById(id);
+    if (node.empty()) return;
+    const { x, y } = node.renderedPosition();
+    const [width, height] = [this.cy.width(), this.cy.height()];
+    if (x > 40 && y > 40 && x < width - 40 && y < height - 40) return;
+    this.#move({ center: { eles: node } });
+  }
+
+  fit(duration = 150) {
+    const { cy } = this;
+    if (cy.nodes().empty()) return;
+    const box = cy.nodes().boundingBox({ includeLabels: false, includeOverlays: false });
+    const [across, down] = [cy.width() - 96, cy.height() - 72];
+    const zoom = Math.min(across / Math.max(box.w, 1), down / Math.max(box.h, 1), 1.6);
+    const pan = {
+      x: cy.width() / 2 - zoom * (box.x1 + box.w / 2),
+      y: cy.height() / 2 - zoom * (box.y1 + box.h / 2),
+    };
+    this.#move({ zoom, pan }, duration);
+  }
+
+  zoom(by) {
+    const { cy } = this;
+    const middle = { x: cy.width() / 2, y: cy.height() / 2 };
+    cy.zoom({ level: cy.zoom() * by, renderedPosition: middle });
+  }
+
+  #move(view, duration = 150) {
+    this.cy.stop();
+    this.cy.animate({ ...view, duration: CALM.matches ? 0 : duration });
+  }
+
+  #resized() {
+    this.cy.resize();
+    this.labels.later();
+  }
+
+  togglePin(id) {
+    return this.cy.getElementById(id).toggleClass("pinned").hasClass("pinned");
+  }
+
+  isDrawn(id) {
+    return this.cy.getElementById(id).nonempty();
+  }
+}
