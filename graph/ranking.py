@@ -1,0 +1,241 @@
+"""Which chunks a question leads to over what passages mention: the strongest path to each. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+#: Where paths start: so many of the first arms' best hits.
+SEEDS = 10
+#: A hit half as good as the best one starts paths a sixteenth as strong.
+SEED_POWER = 4
+#: What a path from a name in the question itself is worth, where one from the best hit is worth 1.
+FROM_QUESTION = 0.5
+#: Paths go on from the best chunks that they reached, so often, and each time get so much weaker.
+HOPS = 2
+DAMPING = 0.5
+BEAM = 10
+#: What more documents mention connects nothing.
+MOST_DOCUMENTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """Mentions around the seeds and the question's names, one entry each in all of these, of shape
+    (mentions,).
+
+    `own` where the node is the name of the chunk's document. `frequencies` is in how many documents
+    of the scope the entry's node is mentioned.
+    """
+
+    chunks: Ints
+    documents: Ints
+    nodes: Ints
+    own: Bools
+    frequencies: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A chunk or a node on a path, by its id."""
+
+    kind: Literal["chunk", "node"]
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How a chunk was reached: over `node`, from chunk `source`; from the question where that is
+    None. It was the `hop`th step of its path."""
+
+    node: int
+    source: int | None
+    hop: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankedGraph:
+    """`scores` by chunk id, above 0 to 1: how strong the strongest path to it is.
+
+    `steps` are the last steps of the paths, by hop and chunk. `entrances` tells for seeds which of
+    the question's names they mention, the rarest.
+    """
+
+    scores: Mapping[int, float]
+    steps: Mapping[tuple[int, int], Step]
+    last: Mapping[int, Step]
+    entrances: Mapping[int, int]
+
+    def path(self, chunk_id: int) -> tuple[Stop, ...]:
+        """Nodes and chunks in turns, from a name in the question (or a seed that mentions none) to
+        this chunk. Empty for a chunk that was not reached."""
+        stops: list[Stop] = []
+        step = self.last.get(chunk_id)
+        at: int | None = chunk_id
+        while step is not None and at is not None:
+            stops += [Stop("chunk", at), Stop("node", step.node)]
+            at = step.source
+            step = None if at is None else self.steps.get((step.hop - 1, at))
+        if at is not None and stops:
+            stops.append(Stop("chunk", at))
+            if at in self.entrances:
+                stops.append(Stop("node", self.entrances[at]))
+        return tuple(reversed(stops))
+
+
+NOTHING = RankedGraph({}, {}, {}, {})
+
+
+def rank(
+    neighbourhood: Neighbourhood,
+    *,
+    seeds: Mapping[int, float],
+    question: Mapping[int, float],
+    total: int,
+) -> RankedGraph:
+    """The chunks that paths from the seeds and the question reach, and how strongly.
+
+    `seeds` are fused scores of the first arms' hits by chunk id, `question` weights (1 for a name
+    in full) of the nodes that the question names, `total` the number of documents in scope. A path
+    goes from a chunk to what it mentions to another document's chunk that mentions it too. It is
+    the stronger the rarer that is, and strongest where it is that document's own name. Paths
+    multiply; only the strongest one to a chunk counts.
+    """
+    if not len(neighbourhood.nodes):
+        return NOTHING
+    rows = _Rows.of(neighbourhood, question, total)
+    values = rows.seeded(seeds)
+    entrances = rows.entrances(values)
+    scores = np.zeros(len(rows.chunk_ids))
+    steps: dict[tuple[int, int], Step] = {}
+    last: dict[int, Step] = {}
+    for hop in range(HOPS):
+        reached, row, source = rows.hop(values, with_question=hop == 0)
+        reached = reached * DAMPING**hop
+        for at in np.flatnonzero(reached):
+            chunk = int(rows.chunk_ids[at])
+            came = int(source[at])
+            step = Step(
+                node=int(rows.node_ids[rows.node[row[at]]]),
+                source=None if came < 0 else int(rows.chunk_ids[came]),
+                hop=hop,
+            )
+            steps[hop, chunk] = step
+            if reached[at] > scores[at]:
+                last[chunk] = step
+        scores = np.maximum(scores, reached)
+        values = _best_only(reached, BEAM)
+    found = np.flatnonzero(scores)
+    return RankedGraph(
+        scores=dict(zip(rows.chunk_ids[found].tolist(), scores[found].tolist(), strict=True)),
+        steps=steps,
+        last=last,
+        entrances=entrances,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The mentions with places in place of ids, and how strong each is as the end of a step."""
+
+    chunk_ids: Ints
+    node_ids: Ints
+    chunk: Ints
+    node: Ints
+    document: Ints
+    strength: Floats
+    asked: Floats
+
+    @classmethod
+    def of(cls, neighbourhood: Neighbourhood, question: Mapping[int, float], total: int) -> "_Rows":
+        chunk_ids, chunk = np.unique(neighbourhood.chunks, return_inverse=True)
+        node_ids, node = np.unique(neighbourhood.nodes, return_inverse=True)
+        asked = np.array([question.get(int(each), 0.0) for each in node_ids])
+        return cls(
+            chunk_ids=chunk_ids,
+            node_ids=node_ids,
+            chunk=chunk,
+            node=node,
+            document=neighbourhood.documents,
+            strength=_strengths(neighbourhood, node, total),
+            asked=asked[node],
+        )
+
+    def seeded(self, seeds: Mapping[int, float]) -> Floats:
+        """What paths that start from each chunk are worth."""
+        best = max(seeds.values(), default=0.0)
+        if best <= 0:
+            return np.zeros(len(self.chunk_ids))
+        shares = [max(seeds.get(int(each), 0.0), 0.0) / best for each in self.chunk_ids]
+        return _best_only(np.array(shares) ** SEED_POWER, SEEDS)
+
+    def entrances(self, values: Floats) -> dict[int, int]:
+        """For each seed the strongest of the question's names that it mentions."""
+        rows = np.flatnonzero((values[self.chunk] > 0) & (self.asked > 0))
+        rows = rows[np.argsort(self.strength[rows] * self.asked[rows], kind="stable")]
+        return {
+            int(self.chunk_ids[self.chunk[row]]): int(self.node_ids[self.node[row]]) for row in rows
+        }
+
+    def hop(self, values: Floats, *, with_question: bool) -> tuple[Floats, Ints, Ints]:
+        """From chunks worth `values` over a node each to others: what the best step to each chunk
+        is worth, by which row it arrives, and from which chunk (−1 from the question)."""
+        came, source = self._from_others(values)
+        came = np.where(self.asked > 0, 0.0, came)
+        if with_question:
+            direct = FROM_QUESTION * self.asked
+            source = np.where(direct > came, -1, source)
+            came = np.maximum(came, direct)
+        worth = came * self.strength
+        order = np.lexsort((-worth, self.chunk))
+        best = order[np.flatnonzero(np.diff(self.chunk[order], prepend=-1))]
+        return worth[best], best, source[best]
+
+    def _from_others(self, values: Floats) -> tuple[Floats, Ints]:
+        """For each row the best chunk of another document that mentions the row's node too."""
+        leaving = values[self.chunk]
+        order = np.lexsort((-leaving, self.node))
+        first = order[np.flatnonzero(np.diff(self.node[order], prepend=-1))]
+        others = order[self.document[order] != self.document[first][self.node[order]]]
+        second = np.full(len(self.node_ids), -1)
+        starts = np.flatnonzero(np.diff(self.node[others], prepend=-1))
+        second[self.node[others[starts]]] = others[starts]
+        from_row = first[self.node]
+        same = self.document[from_row] == self.document
+        from_row = np.where(same, second[self.node], from_row)
+        is_any = from_row >= 0
+        return np.where(is_any, leaving[from_row], 0.0), np.where(is_any, self.chunk[from_row], -1)
+
+
+def _strengths(neighbourhood: Neighbourhood, node: Ints, total: int) -> Floats:
+    """How much arriving by each mention counts, 0..1.
+
+    Squared, so that what half the documents mention counts next to nothing; a document's own name
+    leads to it however often others mention it, shared among its namesakes.
+    """
+    frequencies = np.maximum(neighbourhood.frequencies, 1)
+    total = max(total, 2)
+    rarity = np.maximum(1 - np.log(frequencies) / np.log(total), 0.0) ** 2
+    rarity = np.where(frequencies > MOST_DOCUMENTS, 0.0, rarity)
+    owners = np.unique(
+        np.stack([node[neighbourhood.own], neighbourhood.documents[neighbourhood.own]]), axis=1
+    )
+    namesakes = np.bincount(owners[0], minlength=int(node.max()) + 1)[node]
+    own = np.where(neighbourhood.own, 1 / np.sqrt(np.maximum(namesakes, 1)), 0.0)
+    return np.maximum(rarity, own)
+
+
+def _best_only(values: Floats, most: int) -> Floats:
+    """The same, with 0 for all but the `most` highest."""
+    if len(values) <= most:
+        return values
+    kept = np.zeros_like(values)
+    best = np.argsort(-values, kind="stable")[:most]
+    kept[best] = values[best]
+    return kept
