@@ -296,6 +296,11 @@ MEMORY_EXTRACTION_RETRY_SECONDS = env.float("RAGSITE_MEMORY_EXTRACTION_RETRY_SEC
 MEMORY_EXTRACTION_MAX_ATTEMPTS = env.int("RAGSITE_MEMORY_EXTRACTION_MAX_ATTEMPTS", default=5)
 MEMORY_EXTRACTION_MAX_OUTAGES = env.int("RAGSITE_MEMORY_EXTRACTION_MAX_OUTAGES", default=50)
 
+# --- graph -------------------------------------------------------------------------------------
+
+# Of the properties of one node or edge, as JSON.
+GRAPH_MAX_PROPS_BYTES = env.int("RAGSITE_GRAPH_MAX_PROPS_BYTES", default=1024 * 1024)
+
 # Pages and programs that follow a run live, in each web process; more of them poll.
 EVENT_STREAMS = env.int("RAGSITE_EVENT_STREAMS", default=8)
 
