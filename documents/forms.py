@@ -16,6 +16,17 @@ from documents.services import Upload
 
 MAX_NAME = 1024
 CHUNKER_CHOICES = [(name, f"{name}: {kind.summary}") for name, kind in CHUNKERS.items()]
+GRAPH_CHOICES = [
+    (
+        Collection.Graph.RULES,
+        "By rules: names, links, dates, code, tables; needs no model",
+    ),
+    (
+        Collection.Graph.LLM,
+        "By the chat model: also what relates them; takes its time",
+    ),
+    (Collection.Graph.OFF, "Off: nothing is read, and what was is forgotten"),
+]
 _OPTION = re.compile(r"(\w+)\s*=\s*(-?\d{1,9})")
 
 
@@ -62,6 +73,16 @@ class CollectionChangeForm(forms.Form):
         empty_value="",
         help_text="Such as “max_tokens=200 overlap=20”. Left empty, its own defaults.",
     )
+    graph = forms.ChoiceField(
+        choices=GRAPH_CHOICES,
+        initial=Collection.Graph.RULES,
+        required=False,
+        help_text="How documents are read for what they mention and how it is related.",
+    )
+
+    def clean_graph(self) -> str:
+        """Without a choice it stays as it is, and by rules at first."""
+        return str(self.cleaned_data["graph"] or self.initial.get("graph", Collection.Graph.RULES))
 
     def clean_chunker(self) -> str:
         """Without a choice it stays as it is, and `auto` at first."""
@@ -78,6 +99,7 @@ class CollectionChangeForm(forms.Form):
                 "language": collection.default_language,
                 "chunker": collection.chunker,
                 "chunker_options": collection.chunker_options,
+                "graph": collection.graph,
             },
         )
 

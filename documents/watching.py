@@ -34,6 +34,8 @@ COUNTERS = (
     "chunks",
     "embedded",
     "tokens",
+    "mentions",
+    "relations",
 )
 
 

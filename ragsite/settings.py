@@ -175,6 +175,10 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
     },
     "prune-memories": {"task": "memory.tasks.prune_memories", "schedule": 600.0},
+    "recover-graph-extractions": {
+        "task": "graph.tasks.recover_extractions",
+        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
+    },
     "prune-search-log": {"task": "search.tasks.prune_search_log", "schedule": 3600.0},
 }
 
@@ -300,6 +304,15 @@ MEMORY_EXTRACTION_MAX_OUTAGES = env.int("RAGSITE_MEMORY_EXTRACTION_MAX_OUTAGES",
 
 # Of the properties of one node or edge, as JSON.
 GRAPH_MAX_PROPS_BYTES = env.int("RAGSITE_GRAPH_MAX_PROPS_BYTES", default=1024 * 1024)
+# Of the chat model's answer on one passage, and how many passages of a document it reads.
+GRAPH_EXTRACTION_MAX_TOKENS = env.int("RAGSITE_GRAPH_EXTRACTION_MAX_TOKENS", default=2048)
+GRAPH_EXTRACTION_TEMPERATURE = env.float("RAGSITE_GRAPH_EXTRACTION_TEMPERATURE", default=0.0)
+GRAPH_EXTRACTION_SECONDS = env.float("RAGSITE_GRAPH_EXTRACTION_SECONDS", default=120.0)
+GRAPH_EXTRACTION_PASSAGES = env.int("RAGSITE_GRAPH_EXTRACTION_PASSAGES", default=1000)
+# As for memory: until the second attempt, how many, and how many while there is no model to ask.
+GRAPH_EXTRACTION_RETRY_SECONDS = env.float("RAGSITE_GRAPH_EXTRACTION_RETRY_SECONDS", default=5.0)
+GRAPH_EXTRACTION_MAX_ATTEMPTS = env.int("RAGSITE_GRAPH_EXTRACTION_MAX_ATTEMPTS", default=5)
+GRAPH_EXTRACTION_MAX_OUTAGES = env.int("RAGSITE_GRAPH_EXTRACTION_MAX_OUTAGES", default=50)
 
 # Pages and programs that follow a run live, in each web process; more of them poll.
 EVENT_STREAMS = env.int("RAGSITE_EVENT_STREAMS", default=8)
@@ -390,6 +403,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
         "DocumentStatus": "documents.models.Document.Status",
+        "CollectionGraph": "documents.models.Collection.Graph",
         "RunState": "documents.models.IngestionRun.State",
         "RunPolicy": "documents.models.IngestionRun.Policy",
         "ItemState": "documents.models.IngestionItem.State",

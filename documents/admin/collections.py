@@ -17,7 +17,7 @@ from common.admin import LargeTableAdmin, link_to_list
 from documents import services
 from documents.admin.deletion import ServiceDeletion
 from documents.chunkers import ChunkerError, check_options
-from documents.forms import CHUNKER_CHOICES, ChunkerOptionsField
+from documents.forms import CHUNKER_CHOICES, GRAPH_CHOICES, ChunkerOptionsField
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import Collection, Document, IngestionRun
 from inference.handler import rerankers
@@ -44,6 +44,12 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         widget=UnfoldAdminTextInputWidget,
         help_text="Such as “max_tokens=200 overlap=20”. Empty: the chunker's own defaults.",
     )
+    graph = forms.ChoiceField(
+        choices=GRAPH_CHOICES,
+        initial=Collection.Graph.RULES,
+        widget=UnfoldAdminSelectWidget,
+        help_text="After a change all documents are read again.",
+    )
     reranker = forms.ChoiceField(
         choices=lambda: [("", "The site's own"), *((name, name) for name in rerankers)],
         required=False,
@@ -61,6 +67,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
             "default_language",
             "chunker",
             "chunker_options",
+            "graph",
             "reranker",
             "rerank_instruction",
         ]
@@ -86,14 +93,14 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
 
     form = CollectionForm
     list_display = ["name", "slug", "workspace", "space", "chunk_count", "contents", "created_at"]
-    list_filter = [("workspace", AutocompleteSelectFilter), "space"]
+    list_filter = [("workspace", AutocompleteSelectFilter), "space", "graph"]
     list_select_related = ["workspace", "space"]
     search_fields = ["name", "slug"]
     ordering = ["name", "id"]
     autocomplete_fields = ["workspace"]
     prepopulated_fields = {"slug": ["name"]}
-    cutting = ("default_language", "chunker", "chunker_options")
-    fields = ["workspace", "name", "slug", "description", *cutting]
+    reading = ("default_language", "chunker", "chunker_options", "graph")
+    fields = ["workspace", "name", "slug", "description", *reading]
     fixed_fields = [
         "workspace",
         "slug",
@@ -108,7 +115,7 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
         return super().get_queryset(request).prefetch_related("lexical_statistics")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        editable = ["name", "description", *self.cutting, "reranker", "rerank_instruction"]
+        editable = ["name", "description", *self.reading, "reranker", "rerank_instruction"]
         return [*editable, *self.fixed_fields] if obj else self.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -119,7 +126,7 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         given = form.cleaned_data
-        shared = {name: given[name] for name in ("name", "description", *self.cutting)}
+        shared = {name: given[name] for name in ("name", "description", *self.reading)}
         shared["language"] = shared.pop("default_language")
         if change:
             reranking = {name: given[name] for name in ("reranker", "rerank_instruction")}

@@ -75,6 +75,8 @@ class IngestionRunAdmin(ReadOnlyAdmin):
                     "chunks",
                     "embedded",
                     "tokens",
+                    "mentions",
+                    "relations",
                 ]
             },
         ),

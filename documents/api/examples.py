@@ -56,6 +56,8 @@ ACCEPTED = OpenApiExample(
         "chunks": 0,
         "embedded": 0,
         "tokens": 0,
+        "mentions": 0,
+        "relations": 0,
         "timings": {},
         "started_at": "2026-11-03T09:00:00Z",
         "finished_at": None,

@@ -12,7 +12,7 @@ from accounts.api import WorkspaceParameters
 from common.serializers import MetadataField, PageParameters, StrictSerializer
 from documents.chunkers import CHUNKERS
 from documents.chunkers.options import Option
-from documents.models import Document, IngestionItem, IngestionRun
+from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.services import MAX_METADATA_CHARACTERS
 
 #: A key stands in an index, whose rows PostgreSQL bounds at about 2,700 bytes.
@@ -132,6 +132,13 @@ class _CollectionInput(StrictSerializer):
         " `auto`. A change holds for documents when they are next ingested.",
     )
     chunker_options = ChunkerOptionsInput(required=False)
+    graph = serializers.ChoiceField(
+        choices=Collection.Graph.choices,
+        required=False,
+        help_text="How documents are read for the graph: `rules` needs no model, `llm` asks the"
+        " chat model, `off` reads nothing. Default `rules`. After a change all documents are read"
+        " again; `off` forgets what was read.",
+    )
 
 
 @extend_schema_serializer(component_name="CollectionChange")

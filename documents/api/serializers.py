@@ -53,6 +53,7 @@ class CollectionSerializer(serializers.ModelSerializer[Collection]):
             "language",
             "chunker",
             "chunker_options",
+            "graph",
             "space",
             "reranker",
             "rerank_instruction",

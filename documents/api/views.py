@@ -78,7 +78,8 @@ class CollectionViewSet(SyncActions):
 
     @extend_schema(
         summary="Change a collection",
-        description="A new language holds for documents that are ingested from then on.",
+        description="A new language holds for documents that are ingested from then on; a new way"
+        " of reading for the `graph` for all of them, at once.",
         request=inputs.CollectionInput,
         examples=[examples.RENAME],
     )

@@ -64,4 +64,5 @@ def _collection(workspace: Workspace, slug: str, header: Header) -> Collection:
             language=header.language,
             chunker=header.chunker,
             chunker_options=header.chunker_options,
+            graph=header.graph,
         )

@@ -357,11 +357,13 @@ def test_a_collection_is_made_by_the_service(client: Client) -> None:
         "default_language": "de",
         "chunker": "recursive",
         "chunker_options": "max_tokens=200",
+        "graph": "off",
     }
     assert client.post(page_of(Collection, "add"), form).status_code == 302
     made = Collection.objects.get()
     assert (made.slug, made.default_language, made.chunker) == ("leaf-lets", "de", "recursive")
     assert made.chunker_options == {"max_tokens": 200}
+    assert made.graph == "off"
     assert made.space.name == "minilm-384"
     assert LogEntry.objects.get().object_id == str(made.pk)
 
@@ -379,6 +381,7 @@ def test_a_collection_is_changed_and_its_address_and_space_stay(client: Client) 
         "slug": "other",
         "chunker": "window",
         "chunker_options": "size=900",
+        "graph": "llm",
     }
     refused = client.post(page_of(collection, "change"), form)
     assert "size may be 1 to 100" in refused.content.decode()
@@ -387,6 +390,7 @@ def test_a_collection_is_changed_and_its_address_and_space_stay(client: Client) 
     changed = Collection.objects.get()
     assert (changed.name, changed.default_language) == ("New", "fr")
     assert (changed.chunker, changed.chunker_options) == ("window", {"size": 4, "step": 2})
+    assert changed.graph == "llm"
     assert (changed.slug, changed.space) == (collection.slug, collection.space)
 
 

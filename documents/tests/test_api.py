@@ -221,6 +221,8 @@ def test_a_collection_is_made_changed_and_deleted(client: APIClient) -> None:
     assert changed.status_code == 200
     assert changed.json()["name"] == "Leaflets"
     assert changed.json()["language"] == "de"
+    assert changed.json()["graph"] == "rules"
+    assert client.patch(body["url"], {"graph": "off"}).json()["graph"] == "off"
 
     assert client.delete(body["url"]).status_code == 204
     assert client.get(body["url"]).status_code == 404
@@ -246,6 +248,7 @@ def test_a_slug_that_is_taken_is_a_conflict(client: APIClient, notes: Collection
         ({"name": "!!!"}, "slug"),
         ({"name": "a", "language": "klingon"}, "language"),
         ({"name": "a", "chunker": "magic"}, "chunker"),
+        ({"name": "a", "graph": "both"}, "graph"),
         ({"name": "a", "chunker_options": {"size": 1}}, "chunker_options.size"),
         ({"name": "a", "chunker_options": {"max_tokens": 0}}, "chunker_options.max_tokens"),
         ({"name": "a", "chunker_options": {"max_tokens": 20}}, "chunker_options.overlap"),

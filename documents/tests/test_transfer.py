@@ -106,6 +106,22 @@ def test_everything_comes_back_with_the_very_vectors(
     assert validate().is_clean
 
 
+def test_it_is_read_for_the_graph_in_the_same_way(collection: Collection, other: Workspace) -> None:
+    Collection.objects.update(graph="off")
+    put_in(exported(collection), other)
+    assert collection_in(other).graph == "off"
+
+
+def test_an_export_of_an_earlier_release_says_nothing_of_the_graph(
+    collection: Collection, other: Workspace
+) -> None:
+    first, *lines = exported(collection).splitlines(keepends=True)
+    header = json.loads(first)
+    del header["collection"]["graph"]
+    put_in(b"".join([json.dumps(header).encode() + b"\n", *lines]), other)
+    assert collection_in(other).graph == "rules"
+
+
 def test_words_are_counted_alike(collection: Collection, other: Workspace) -> None:
     put_in(exported(collection), other)
 

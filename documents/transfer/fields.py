@@ -29,6 +29,10 @@ class Fields:
             raise BrokenLine(f"“{name}” must have {shortest} to {longest:,} characters")
         return value
 
+    def optional_text(self, name: str, longest: int, *, default: str) -> str:
+        """A string, or `default` where there is none: files of earlier releases lack the field."""
+        return self.text(name, longest) if name in self.values else default
+
     def number(self, name: str, *, least: int = 0, most: int = INT4) -> int:
         """A whole number."""
         value = self.values.get(name)

@@ -35,6 +35,7 @@ class Header:
     language: str
     chunker: str
     chunker_options: dict[str, Any]
+    graph: str
     recipe_version: int
     fallback_language: str
     model_name: str
@@ -58,6 +59,7 @@ class Header:
                 "language": self.language,
                 "chunker": self.chunker,
                 "chunker_options": self.chunker_options,
+                "graph": self.graph,
                 "recipe_version": self.recipe_version,
                 "fallback_language": self.fallback_language,
             },

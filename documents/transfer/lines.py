@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 from common import bounded_json
 from common.errors import InvalidInput
+from documents.models import Collection
 from documents.transfer.fields import BrokenLine, Fields
 from documents.transfer.format import FORMAT, MAX_LINE_BYTES, VERSION, Header
 
@@ -61,6 +62,7 @@ def read_header(first: tuple[int, bytes | None] | None) -> Header:
             language=collection.text("language", 20),
             chunker=collection.text("chunker", 20),
             chunker_options=collection.mapping("chunker_options"),
+            graph=collection.optional_text("graph", 5, default=Collection.Graph.RULES),
             recipe_version=collection.number("recipe_version"),
             fallback_language=collection.text("fallback_language", 20),
             model_name=space.text("model", 200),

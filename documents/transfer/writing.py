@@ -77,6 +77,7 @@ def header_of(collection: Collection, *, with_vectors: bool) -> Header:
         language=collection.default_language,
         chunker=collection.chunker,
         chunker_options=collection.chunker_options,
+        graph=collection.graph,
         recipe_version=RECIPE_VERSION,
         fallback_language=settings.FALLBACK_LANGUAGE,
         model_name=collection.space.model_name,

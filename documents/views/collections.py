@@ -22,6 +22,11 @@ from documents.services import (
 from documents.views.paging import page_by_id
 
 PREVIEWED = 10
+READ_ANEW: dict[str, str] = {
+    Collection.Graph.RULES: "All its documents are being read for the graph.",
+    Collection.Graph.LLM: "The chat model is reading all its documents for the graph.",
+    Collection.Graph.OFF: "What the graph knew from its documents is forgotten.",
+}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -81,11 +86,11 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def change(request: HttpRequest, slug: str) -> HttpResponse:
-    """Its name, description, language, and how its documents are cut."""
+    """Its name, description, language, and how its documents are cut and read for the graph."""
     collection = _collection(request, slug)
     require_editor(user=request.user, workspace=collection.workspace)
     form = CollectionChangeForm.of(collection, request.POST if request.method == "POST" else None)
-    before = _cutting(collection)
+    before, graph_before = _cutting(collection), collection.graph
     if form.is_valid():
         try:
             update_collection(collection=collection, **form.cleaned_data)
@@ -93,8 +98,10 @@ def change(request: HttpRequest, slug: str) -> HttpResponse:
             _add_error(form, error)
         else:
             kept = "Documents that are there stay as they are until they are ingested again."
-            told = f"“{collection}” is changed."
-            messages.success(request, told if _cutting(collection) == before else f"{told} {kept}")
+            told = [f"“{collection}” is changed."]
+            told += [kept] if _cutting(collection) != before else []
+            told += [READ_ANEW[collection.graph]] if collection.graph != graph_before else []
+            messages.success(request, " ".join(told))
             return redirect("collection", slug=collection.slug)
     context = {"collection": collection, "form": form}
     status = 400 if form.errors else 200

@@ -163,6 +163,7 @@ def run_report(run: IngestionRun, *, seconds: float) -> dict[str, Any]:
             "embedded": run.embedded,
         },
         "tokens": run.tokens,
+        "graph": {"mentions": run.mentions, "relations": run.relations},
         "bytes": run.bytes,
         "failures": [
             {"name": item.name, "code": item.error_code, "reason": item.error} for item in failures

@@ -103,6 +103,29 @@ def test_a_collection_is_changed_and_says_what_becomes_of_its_documents(
     assert notes.chunker == "parent_child"
 
 
+def test_how_documents_are_read_for_the_graph_is_chosen_and_changed(
+    client: Client, alice: Membership
+) -> None:
+    offered = parse(client.get("/documents/")).findall(".//select[@name='graph']/option")
+    assert [option.get("value") for option in offered] == ["rules", "llm", "off"]
+    assert offered[0].get("selected") is not None
+
+    client.post("/documents/", {"name": "Law", "graph": "off"})
+    assert Collection.objects.get().graph == "off"
+
+    address = "/documents/law/change/"
+    assert parse(client.get(address)).find(".//select[@name='graph']/option[@selected]").get(
+        "value"
+    ) == ("off")
+    kept = client.post(address, {"name": "Laws"}, follow=True)
+    assert "graph: off" in kept.text
+    assert "forgotten" not in kept.text
+    changed = client.post(address, {"name": "Laws", "graph": "rules"}, follow=True)
+    assert "All its documents are being read for the graph." in changed.text
+    assert "graph: by rules" in changed.text
+    assert Collection.objects.get().graph == "rules"
+
+
 def test_a_collection_shows_its_documents_newest_first_in_pages(
     client: Client, notes: Collection
 ) -> None:

@@ -46,6 +46,15 @@ def test_a_run_shows_failures_first_with_their_cure(client: Client, run: Ingesti
     assert stats[3:6] == ["Waiting 1", "Reading 0", "Embedding 1"]
 
 
+def test_a_run_tells_what_it_gave_to_the_graph(client: Client, run: IngestionRun) -> None:
+    address = f"/runs/{run.pk}/"
+    assert "Mentions" not in client.get(address).text
+    IngestionRun.objects.filter(pk=run.pk).update(mentions=1200, relations=7)
+
+    stats = [words(stat) for stat in parse(client.get(address)).iterfind(".//dl/div")]
+    assert {"Mentions 1,200", "Relations 7"} < set(stats)
+
+
 def test_a_run_tells_its_pace_and_what_is_left(client: Client, run: IngestionRun) -> None:
     with time_machine.travel(run.started_at + timedelta(seconds=10), tick=False):
         text = client.get(f"/runs/{run.pk}/").text
