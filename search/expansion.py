@@ -20,7 +20,7 @@ def surroundings(chunks: Sequence[Chunk], expansion: Expansion) -> dict[int, Sur
     """By chunk id. `siblings` are the chunk before and the one behind; a `section` is what stands
     under the same headings without a break; a `parent` is all that was cut from one passage, and
     where a chunk has none it has no surroundings."""
-    if expansion == "none" or not chunks:
+    if expansion in ("none", "graph") or not chunks:
         return {}
     if expansion == "parent":
         return _parents(chunks)

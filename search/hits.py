@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from documents.models import Chunk
+from graph.retrieval import Named, RankedGraph
 from search.expansion import surroundings
 from search.highlighting import highlights
 from search.query import Query
 from search.ranking import Ranked
-from search.results import Expansion, Hit, Surroundings
+from search.relating import paths, related
+from search.results import Expansion, Hit, RelatedPassage, Scope, Surroundings
 from search.retrieval.facts import ScopeFacts
 from search.sentences import focuses
 from search.snippets import Span, make_snippet
@@ -47,10 +49,12 @@ def make_hits(
     snippets: bool,
     by_meaning: bool,
     expand: Expansion,
+    scope: Scope,
+    graph: RankedGraph | None = None,
 ) -> tuple[Hit, ...]:
     """The page's hits, with their texts and snippets; those of hits that hold no word of the query
     show the sentence nearest to it where `by_meaning`. A hit that was deleted since it was ranked
-    is left out."""
+    is left out. `graph` says how it led to those that it did."""
     ids = [ranked.candidate.chunk_id for ranked, _ in listed]
     chunks = (
         Chunk.objects.select_related("document").defer("embedding", "search_vector").in_bulk(ids)
@@ -59,6 +63,8 @@ def make_hits(
     present = [chunks[chunk_id] for chunk_id in ids if chunk_id in chunks]
     focus = focuses(query.text, present, marked, spaces=facts.spaces) if by_meaning else {}
     around = surroundings(present, expand)
+    led = paths(graph, ids)
+    beside = related(query, ids, scope=scope) if expand == "graph" else {}
     return tuple(
         _hit(
             chunks[ranked.candidate.chunk_id],
@@ -67,6 +73,8 @@ def make_hits(
             spans=marked.get(ranked.candidate.chunk_id, []),
             focus=focus.get(ranked.candidate.chunk_id),
             around=around.get(ranked.candidate.chunk_id),
+            path=led.get(ranked.candidate.chunk_id, ()),
+            beside=beside.get(ranked.candidate.chunk_id, ()),
             relevance=relevance(ranked),
             rank=rank,
             more=more,
@@ -84,6 +92,8 @@ def _hit(
     spans: list[tuple[int, int]],
     focus: Span | None,
     around: Surroundings | None,
+    path: tuple[Named, ...],
+    beside: tuple[RelatedPassage, ...],
     relevance: float,
     rank: int,
     more: int,
@@ -128,4 +138,7 @@ def _hit(
         snippet=make_snippet(chunk.text, spans, focus=focus),
         surroundings=around,
         more_in_document=more,
+        graph=candidate.graph,
+        path=path,
+        related=beside,
     )

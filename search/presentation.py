@@ -12,23 +12,26 @@ from common.fusion import EVIDENCE
 from search.forms import SearchState
 from search.results import ArmReport, Facet, Hit, SearchResult
 
-MODE_LABELS = {"hybrid": "Hybrid", "lexical": "Words", "vector": "Meaning"}
+MODE_LABELS = {"hybrid": "Hybrid", "lexical": "Words", "vector": "Meaning", "graph": "Graph"}
 MODE_HINTS = {
     "hybrid": "Passages that fit by words and by meaning",
     "lexical": "Passages that hold your words",
     "vector": "Passages that mean the same, in whatever words",
+    "graph": "By words, by meaning, and over what passages name: for answers in several documents",
 }
-ARM_LABELS = {"lexical": "Words", "vector": "Meaning"}
+ARM_LABELS = {"lexical": "Words", "vector": "Meaning", "graph": "Graph"}
 METHODS = {
     "bm25": "BM25",
     "trigram": "BM25 with words spelt alike",
     "exact": "every vector compared",
     "ann": "by the index, approximately",
+    "paths": "over what passages name",
 }
 TIMINGS = {
     "plan": "looking up",
     "embed": "embedding",
     "database": "searching",
+    "graph": "following names",
     "rerank": "reading again",
     "total": "in all",
 }
@@ -188,8 +191,8 @@ def _found_words(hit: Hit) -> list[str]:
 
 
 def _arm_line(arm: ArmReport, hit: Hit) -> ArmLine:
-    score = {"lexical": hit.lexical, "vector": hit.similarity}.get(arm.name)
-    unit = {"lexical": "BM25", "vector": "cosine"}.get(arm.name, "score")
+    score = {"lexical": hit.lexical, "vector": hit.similarity, "graph": hit.graph}.get(arm.name)
+    unit = {"lexical": "BM25", "vector": "cosine", "graph": "strength"}.get(arm.name, "score")
     contribution = hit.contributions.get(arm.name)
     return ArmLine(
         label=ARM_LABELS.get(arm.name, arm.name.capitalize()),

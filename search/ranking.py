@@ -87,7 +87,7 @@ def rank(
 
     Raises NoRerankerConfigured.
     """
-    hits = _fused(query, retrieved, weights, options)
+    hits = fused_hits(query, retrieved, weights, options)
     if options.min_similarity is not None:
         least = options.min_similarity
         hits = [hit for hit in hits if _reaches(hit.candidate.similarity, least)]
@@ -105,12 +105,14 @@ VALUES: Mapping[str, Callable[[Candidate], float | None]] = {
     "lexical": lambda candidate: candidate.lexical,
     "vector": lambda candidate: candidate.closeness,
     "likeness": lambda candidate: candidate.likeness,
+    "graph": lambda candidate: candidate.graph,
 }
 
 
-def _fused(
+def fused_hits(
     query: Query, retrieved: Retrieved, weights: Mapping[str, float], options: RankingOptions
 ) -> list[Ranked]:
+    """The candidates in the order of what the arms and the evidence say together."""
     candidates = {candidate.chunk_id: candidate for candidate in retrieved.candidates}
     arms = [_arm(report.name, weights[report.name], retrieved) for report in retrieved.arms]
     # Evidence is beside both arms or not at all: a search by one of them stays what it is.

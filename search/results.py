@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from graph.retrieval import Named
 from search.filters import ALL, Node
 
-Mode = Literal["lexical", "vector", "hybrid"]
-MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
-Expansion = Literal["none", "siblings", "section", "parent"]
-EXPANSIONS: tuple[Expansion, ...] = ("parent", "none", "siblings", "section")
+Mode = Literal["lexical", "vector", "hybrid", "graph"]
+MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector", "graph")
+Expansion = Literal["none", "siblings", "section", "parent", "graph"]
+EXPANSIONS: tuple[Expansion, ...] = ("parent", "none", "siblings", "section", "graph")
 
 Versions = Literal["current", "all"]
 VERSIONS: tuple[Versions, ...] = ("current", "all")
@@ -63,14 +64,33 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
+class RelatedPassage:
+    """A passage that hangs together with a hit, the chunk `expanded_from`: it stands beside it, or
+    both name the same. `path` leads there; offsets are the document's."""
+
+    chunk_id: int
+    expanded_from: int
+    path: tuple[Named, ...]
+    text: str
+    ordinal: int
+    start: int
+    end: int
+    document_id: int
+    document_key: str
+    title: str
+    collection_slug: str
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One passage, with every score that was computed for it kept apart. Higher is better.
 
-    `similarity` -1..1, `lexical` BM25 ≥ 0, `fused`, `rerank` 0..1; None where an arm did not see
-    it. `ranks` are 1-based places in the arms' own lists; `contributions` sum to `fused`, by which
-    alone it would be at `fused_rank`. `surroundings` are there where they were asked for, and
-    where the chunk is a part of a larger passage; chunks with the same `parent` are parts of one.
-    `relevance` 0..1 is for a bar: the score that ordered the list, over the list's best.
+    `similarity` -1..1, `lexical` BM25 ≥ 0, `graph` 0..1, `fused`, `rerank` 0..1; None where an arm
+    did not see it. Where the graph led to it, `path` says how. `ranks` are 1-based places in the
+    arms' own lists; `contributions` sum to `fused`, by which alone it would be at `fused_rank`.
+    `surroundings` are there where they were asked for, and where the chunk is a part of a larger
+    passage; chunks with the same `parent` are parts of one. `relevance` 0..1 is for a bar: the
+    score that ordered the list, over the list's best. `related` is there where it was asked for.
     """
 
     rank: int
@@ -110,6 +130,9 @@ class Hit:
     snippet: Snippet
     surroundings: Surroundings | None = None
     more_in_document: int = 0
+    graph: float | None = None
+    path: tuple[Named, ...] = ()
+    related: tuple[RelatedPassage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +140,7 @@ class ArmReport:
     """How one arm worked; `candidates` is what it listed.
 
     `method` is bm25, or trigram where no word of the question stood anywhere and words like them
-    were searched for; of vectors exact or ann (approximate).
+    were searched for; of vectors exact or ann (approximate); of the graph paths.
     """
 
     name: str

@@ -25,6 +25,7 @@ from search.asked import (
 from search.facets import facets as count_facets
 from search.filters import Node, all_of, metadata_filter, one_of, read_filter
 from search.filters.fields import Field
+from search.graph_arm import GRAPH_WEIGHTS, with_graph
 from search.hits import grouped, make_hits, one_of_each_parent
 from search.notes import notes_on
 from search.query import parse_query
@@ -147,9 +148,10 @@ def search(
     behind others. `group` shows the best passage of each document and how many more it has; `k`
     and `offset` then count documents. `expand` adds to each hit what stands around it. By default
     that is the larger passage which the hit is a part of, where its collection is cut into such;
-    each of these is then listed once, by the best of its parts. `facets` are fields of the metadata
-    to count, `*` the most telling. Without `snippets` no words are highlighted, which programs that
-    only want the ranking need not wait for.
+    each of these is then listed once, by the best of its parts. With `graph` it is passages beside
+    the first ten hits, and elsewhere in the scope, that name the same things. `facets` are fields
+    of the metadata to count, `*` the most telling. Without `snippets` no words are highlighted,
+    which programs that only want the ranking need not wait for.
 
     Raises InvalidInput for what cannot be, and EmbedderUnavailable for mode `vector` without a
     working model; mode `hybrid` then answers by words alone and says so in `degraded`.
@@ -157,7 +159,7 @@ def search(
     started = perf_counter()
     check_choices(mode=mode, k=k, offset=offset, fusion=fusion, expand=expand)
     check_thresholds(mode, rerank, min_similarity, min_rerank)
-    given = None if weights is None else checked_weights(weights, arms=WEIGHTS[fusion])
+    given = None if weights is None else checked_weights(weights, arms=_arms(mode, fusion))
     parsed = parsed_query(query, mode=mode, vector=vector)
     asked = checked_vector(vector)
     depth = _depth(offset + k)
@@ -183,6 +185,9 @@ def search(
         min_rerank=min_rerank,
         diversify=diversify,
     )
+    if mode == "graph":
+        weighed = {"graph": GRAPH_WEIGHTS[fusion], **weighed}
+        retrieved = with_graph(parsed, retrieved, weighed, options, scope=scope)
     try:
         ranking = rank(parsed, retrieved, weighed, options)
     except NoRerankerConfigured as error:
@@ -202,6 +207,8 @@ def search(
         snippets=snippets,
         by_meaning=snippets and vector is None and mode != "lexical" and not retrieved.degraded,
         expand=expand,
+        scope=scope,
+        graph=retrieved.graph,
     )
     total = round((perf_counter() - started) * 1000, 3)
     return SearchResult(
@@ -223,6 +230,10 @@ def search(
         reranked=ranking.reranked,
         suggestion=suggestion,
     )
+
+
+def _arms(mode: Mode, fusion: Method) -> list[str]:
+    return [*WEIGHTS[fusion], *(["graph"] if mode == "graph" else [])]
 
 
 def _depth(last: int) -> int:

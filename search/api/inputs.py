@@ -77,7 +77,9 @@ class SearchInput(StrictSerializer):
     mode = serializers.ChoiceField(
         choices=MODES,
         default="hybrid",
-        help_text="`lexical` finds by words, `vector` by meaning, `hybrid` by both.",
+        help_text="`lexical` finds by words, `vector` by meaning, `hybrid` by both. `graph`"
+        " besides adds passages that name what the best of those name: for questions whose answer"
+        " lies in several documents.",
     )
     k = serializers.IntegerField(
         min_value=1, max_value=MAX_K, default=10, help_text="Hits a page, at most."
@@ -121,7 +123,8 @@ class SearchInput(StrictSerializer):
         help_text="Text around each hit: of its `siblings`, the passages before and behind it, of"
         " its whole `section`, or `none`. `parent`: of the larger passage that it is a part of, in"
         " collections with the chunker `parent_child`, where each such passage is then listed"
-        " once, by the best of its parts; elsewhere nothing.",
+        " once, by the best of its parts; elsewhere nothing. `graph`: up to three `related`"
+        " passages for each of the first ten hits, from beside it or naming the same.",
     )
     facet = serializers.ListField(
         child=serializers.CharField(max_length=MAX_PATH_CHARACTERS),

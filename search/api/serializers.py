@@ -13,6 +13,9 @@ class ScoresSerializer(serializers.Serializer[Any]):
 
     similarity = serializers.FloatField(allow_null=True, help_text="Of the vectors, −1 to 1.")
     lexical = serializers.FloatField(allow_null=True, help_text="BM25, 0 or more.")
+    graph = serializers.FloatField(
+        allow_null=True, help_text="How strongly the graph led there, 0 to 1. Mode `graph` only."
+    )
     fused = serializers.FloatField(help_text="Of the arms together; orders the hits.")
     rerank = serializers.FloatField(allow_null=True, help_text="The reranker's, 0 to 1.")
 
@@ -36,6 +39,30 @@ class SurroundingsSerializer(serializers.Serializer[Any]):
     text = serializers.CharField()
     start = serializers.IntegerField(help_text="Its offset in the document's text.")
     end = serializers.IntegerField()
+
+
+class StopSerializer(serializers.Serializer[Any]):
+    """A stop on a path through the graph."""
+
+    kind = serializers.ChoiceField(choices=["chunk", "node"])
+    id = serializers.CharField(help_text="Its id in the graph.")
+    name = serializers.CharField(help_text="Of a passage its document's title.")
+
+
+class RelatedSerializer(serializers.Serializer[Any]):
+    """A passage that hangs together with a hit."""
+
+    chunk_id = serializers.IntegerField()
+    expanded_from = serializers.IntegerField(help_text="The hit's `chunk_id`.")
+    path = StopSerializer(many=True, help_text="From the hit to this passage.")
+    text = serializers.CharField()
+    ordinal = serializers.IntegerField()
+    start = serializers.IntegerField()
+    end = serializers.IntegerField()
+    document_id = serializers.IntegerField()
+    document_key = serializers.CharField()
+    title = serializers.CharField()
+    collection = serializers.CharField(source="collection_slug")
 
 
 class HitDocumentSerializer(serializers.Serializer[Any]):
@@ -102,6 +129,11 @@ class HitSerializer(serializers.Serializer[Hit]):
     )
     snippet = SnippetSerializer()
     surroundings = SurroundingsSerializer(allow_null=True, help_text="What `expand` asked for.")
+    path = StopSerializer(
+        many=True,
+        help_text="How the graph led there: from a name in the question, or from a better hit.",
+    )
+    related = RelatedSerializer(many=True, help_text="What `expand=graph` asked for.")
     document = HitDocumentSerializer(source="*")
     collection = HitCollectionSerializer(source="*")
     more_in_document = serializers.IntegerField(
@@ -118,10 +150,10 @@ class HitSerializer(serializers.Serializer[Hit]):
 class ArmSerializer(serializers.Serializer[Any]):
     """How one retriever worked."""
 
-    name = serializers.CharField(help_text="`lexical` or `vector`.")
+    name = serializers.CharField(help_text="`lexical`, `vector` or `graph`.")
     method = serializers.CharField(
         help_text="`bm25`, or `trigram` where words like those of the question were searched for;"
-        " of vectors `exact` or `ann` (approximate)."
+        " of vectors `exact` or `ann` (approximate); of the graph `paths`."
     )
     candidates = serializers.IntegerField(help_text="How many passages it listed.")
     weight = serializers.FloatField(help_text="Its share in the fusion.")

@@ -1,5 +1,6 @@
 """Running the arms: what each listed, and how it worked."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -9,11 +10,12 @@ from django.db import connection, transaction
 from numpy.typing import NDArray
 
 from common.closeness import closeness, on_one_scale
+from graph.retrieval import RankedGraph
 from search.query import Query
 from search.results import ArmReport, Mode, Scope
 from search.retrieval.facts import ScopeFacts, scope_facts
 from search.retrieval.spaces import SpaceQueries, set_index_options, space_queries
-from search.retrieval.statement import FOUND_COLUMNS, build_statement
+from search.retrieval.statement import FOUND_COLUMNS, addition_statement, build_statement
 
 #: Chunks begin to move to a space that was not asked about once in a long while; twice in a row
 #: within one search would be a fault.
@@ -25,9 +27,9 @@ class Candidate:
     """A chunk that some arm listed, with what every arm says of it.
 
     `similarity` is its own model's; `closeness` the same on one scale for all models; `likeness`
-    the cosine to the direction between the best passages of both arms. `ranks` are its 1-based
-    places in the lists of the arms that listed it. Those of a document with the same `parent` are
-    parts of one passage.
+    the cosine to the direction between the best passages of both arms; `graph` what the graph arm
+    gives it. `ranks` are its 1-based places in the lists of the arms that listed it. Those of a
+    document with the same `parent` are parts of one passage.
     """
 
     chunk_id: int
@@ -40,14 +42,16 @@ class Candidate:
     likeness: float | None
     ranks: dict[str, int]
     parent: int | None = None
+    graph: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
     """What the arms brought, in no order, and how they worked.
 
-    `nearest` is how close the nearest passage is, on the scale of all models; None without one.
-    `strange`: a word of the query may stand nowhere.
+    `found` is what their statement said, `graph` what the graph arm did where it ran. `nearest` is
+    how close the nearest passage is, on the scale of all models; None without one. `strange`: a
+    word of the query may stand nowhere.
     """
 
     candidates: tuple[Candidate, ...]
@@ -55,8 +59,10 @@ class Retrieved:
     arms: tuple[ArmReport, ...]
     degraded: tuple[str, ...]
     timings: dict[str, float]
+    found: "Found"
     nearest: float | None = None
     strange: bool = False
+    graph: RankedGraph | None = None
 
     def listed(self, arm: str) -> int:
         """How many candidates this arm listed; 0 for one that did not run."""
@@ -138,9 +144,54 @@ def retrieve(
         arms=_reports(candidates, lexical=lexical, spaces=found.spaces),
         degraded=("vector",) if spaces.error else (),
         timings=timings,
+        found=found,
         nearest=_nearest(found),
         strange=found.strange,
     )
+
+
+def with_scores_of(
+    retrieved: Retrieved, chunk_ids: Sequence[int], *, query: Query, scope: Scope, depth: int
+) -> Retrieved:
+    """With chunks that no arm listed among the candidates, and what both arms say of them. Those
+    that are not in scope are passed over."""
+    known = {candidate.chunk_id for candidate in retrieved.candidates}
+    strangers = [chunk_id for chunk_id in chunk_ids if chunk_id not in known]
+    if not strangers:
+        return retrieved
+    started = perf_counter()
+    statement = addition_statement(
+        query,
+        scope=scope,
+        spaces=retrieved.found.spaces.queries,
+        chunk_ids=strangers,
+        best_ids=_best(retrieved),
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(statement.sql, statement.parameters)
+        rows = [Row(*row) for row in cursor.fetchall()]
+    found = replace(retrieved.found, rows=(*retrieved.found.rows, *rows))
+    spent = retrieved.timings["database"] + _milliseconds(started)
+    return replace(
+        retrieved,
+        found=found,
+        candidates=_candidates(found, depth),
+        timings={**retrieved.timings, "database": spent},
+    )
+
+
+def _best(retrieved: Retrieved) -> list[int]:
+    """The first of each arm; of vectors, of each space. By words alone nothing is likened."""
+    if not retrieved.found.spaces.queries:
+        return []
+    best: dict[int, tuple[float, int]] = {}
+    for row in retrieved.found.rows:
+        if row.near and row.similarity is not None:
+            best[row.space_id] = max(
+                best.get(row.space_id, (-2.0, 0)), (row.similarity, -row.chunk_id)
+            )
+    firsts = [each.chunk_id for each in retrieved.candidates if each.ranks.get("lexical") == 1]
+    return [*firsts, *(-chunk_id for _, chunk_id in best.values())]
 
 
 def _nearest(found: Found) -> float | None:

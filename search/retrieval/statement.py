@@ -203,6 +203,34 @@ def _background(spaces: Sequence[SpaceQuery], conditions: str, stride: int) -> s
     return f"background AS (SELECT ARRAY[{samples}]::float8[] AS levels)"
 
 
+def addition_statement(
+    query: Query,
+    *,
+    scope: Scope,
+    spaces: Sequence[SpaceQuery],
+    chunk_ids: Sequence[int],
+    best_ids: Sequence[int],
+) -> Statement:
+    """What both arms say of chunks that neither listed: rows as `build_statement`'s, of those of
+    `chunk_ids` that are in scope. `best_ids` are the best of both arms."""
+    conditions, parameters = scope_conditions(scope, query)
+    parameters |= {**_lexical_parameters(query), "any": False}
+    parameters |= {"added": list(chunk_ids), "best": list(best_ids)}
+    for entry in spaces:
+        parameters[entry.space.parameter] = entry.vector
+    similarity = similarity_by_space("chunk", [entry.space for entry in spaces])
+    steps = (piece("terms"), piece("added").format(scope=conditions), piece("bm25"))
+    sql = (
+        "WITH\n" + ",\n".join([*steps, piece("best_given")]) + "\n"
+        f"SELECT chunk.id, bm25.score AS lexical, {similarity} AS similarity,"
+        " 1 - (chunk.embedding <=> best.vector) AS likeness, false AS near, chunk.space_id,"
+        " chunk.document_id, chunk.collection_id, chunk.media_type, chunk.parent"
+        " FROM candidate JOIN documents_chunk AS chunk USING (id) LEFT JOIN bm25 USING (id)"
+        " LEFT JOIN best ON best.space_id = chunk.space_id"
+    )
+    return Statement(sql, parameters)
+
+
 def scope_size_statement(scope: Scope, *, at_most: int) -> Statement:
     """How many chunks the scope has, counted up to `at_most`."""
     conditions, parameters = scope_conditions(scope)

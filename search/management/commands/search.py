@@ -124,7 +124,20 @@ class Command(BaseCommand):
         scores += [f"similarity {hit.similarity:.3f}"] if hit.similarity is not None else []
         scores += [f"bm25 {hit.lexical:.2f}"] if hit.lexical is not None else []
         scores += [f"rerank {hit.rerank:.3f}"] if hit.rerank is not None else []
-        self.stdout.write(f"   {hit.collection_slug} · {' · '.join(scores)}\n")
+        scores += [f"graph {hit.graph:.2f}"] if hit.graph is not None else []
+        self.stdout.write(f"   {hit.collection_slug} · {' · '.join(scores)}")
+        if hit.path:
+            self.stdout.write("   over " + " > ".join(stop.name for stop in hit.path))
+        for passage in hit.related:
+            over = " > ".join(stop.name for stop in passage.path[1:-1]) or "beside it"
+            self.stdout.write(f"   + {passage.title} ({over}): {shortened(passage.text)}")
+        self.stdout.write("")
+
+
+def shortened(text: str, *, characters: int = 160) -> str:
+    """One line of it."""
+    line = " ".join(text.split())
+    return line if len(line) <= characters else f"{line[:characters]}…"
 
 
 def result_json(result: SearchResult) -> dict[str, Any]:

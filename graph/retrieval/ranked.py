@@ -1,0 +1,180 @@
+"""The graph arm: pulls what lies around the best hits, and ranks the passages there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from django.db import connection
+
+from graph.extraction.forms import question_forms
+from graph.models import Alias
+from graph.ranking import BEAM, HOPS, Neighbourhood, RankedGraph, rank
+
+#: What more passages mention is a hub: it leads nowhere but to the document that it is the name of.
+MOST_MENTIONS = 300
+#: Mentions that are looked at around one step's passages, those of the rarest nodes first.
+MOST_ROWS = 5000
+#: Documents with the same name that a hub leads to.
+MOST_NAMESAKES = 50
+
+# A node that too many passages mention costs no more than one look at its first mentions. Of hubs
+# the own documents are taken, and the mentions that lead to the hub from here.
+_PULL = """
+    WITH start AS MATERIALIZED (
+        SELECT node_id FROM graph_mention WHERE chunk_id = ANY(%(graph_chunks)s)
+        UNION
+        SELECT unnest(%(graph_nodes)s::bigint[])
+    ),
+    counted AS MATERIALIZED (
+        SELECT start.node_id, often.mentions
+        FROM start,
+             LATERAL (SELECT count(*) AS mentions
+                      FROM (SELECT FROM graph_mention AS mention
+                            WHERE mention.node_id = start.node_id
+                            LIMIT %(graph_most)s + 1) AS first_ones) AS often
+    ),
+    ordered AS MATERIALIZED (
+        SELECT node_id, mentions > %(graph_most)s AS is_hub,
+               sum(mentions) OVER (ORDER BY mentions, node_id ROWS UNBOUNDED PRECEDING) AS upto
+        FROM counted
+    ),
+    pulled AS (
+        SELECT mention.node_id, mention.chunk_id, mention.kind, false AS is_hub
+        FROM ordered
+        JOIN graph_mention AS mention USING (node_id)
+        WHERE NOT is_hub AND upto <= %(graph_rows)s
+        UNION ALL
+        SELECT node_id, own.chunk_id, 0, true
+        FROM ordered,
+             LATERAL (SELECT chunk_id FROM graph_mention AS mention
+                      WHERE mention.node_id = ordered.node_id AND mention.kind = 0
+                      LIMIT %(graph_namesakes)s) AS own
+        WHERE is_hub
+        UNION ALL
+        SELECT mention.node_id, mention.chunk_id, mention.kind, true
+        FROM ordered
+        JOIN graph_mention AS mention USING (node_id)
+        WHERE is_hub AND mention.kind <> 0 AND mention.chunk_id = ANY(%(graph_chunks)s)
+    )
+    SELECT pulled.chunk_id, chunk.document_id, pulled.node_id, pulled.kind = 0, pulled.is_hub
+    FROM pulled
+    JOIN documents_chunk AS chunk ON chunk.id = pulled.chunk_id
+    WHERE {within}
+"""
+
+#: Documents are counted up to this: from there on a name is as rare as it gets.
+MOST_COUNTED = 10_000
+
+_TOTAL = """
+    SELECT count(*)
+    FROM (SELECT FROM documents_document
+          WHERE collection_id IN (SELECT collection_id FROM documents_chunk WHERE id = ANY(%s))
+            AND is_current
+          LIMIT %s) AS counted
+"""
+
+_Row = tuple[int, int, int, bool, bool]
+
+
+def rank_passages(
+    *,
+    question: str,
+    workspace_id: int,
+    seeds: Mapping[int, float],
+    within: str,
+    parameters: Mapping[str, Any],
+    limit: int,
+) -> RankedGraph:
+    """The passages that the graph leads to from `seeds` (fused scores by chunk id) and from what
+    `question` names, the best `limit`.
+
+    `within` are SQL conditions on `documents_chunk AS chunk` with their `parameters`: what they
+    leave out is not there, and nothing is reached over it.
+    """
+    if not seeds:
+        return rank(_neighbourhood(set()), seeds={}, question={}, total=0)
+    asked = question_nodes(question, workspace_id=workspace_id)
+    total = _total(list(seeds))
+    rows = _pull(list(seeds), list(asked), within, parameters)
+    ranked = rank(_neighbourhood(rows), seeds=seeds, question=asked, total=total)
+    for _ in range(1, HOPS):
+        rows |= _pull(_front(ranked, seeds), [], within, parameters)
+        ranked = rank(_neighbourhood(rows), seeds=seeds, question=asked, total=total)
+    return _best(ranked, limit)
+
+
+def _best(ranked: RankedGraph, limit: int) -> RankedGraph:
+    best = sorted(ranked.scores.items(), key=lambda entry: (-entry[1], entry[0]))[:limit]
+    return replace(ranked, scores=dict(best))
+
+
+def question_nodes(question: str, *, workspace_id: int) -> dict[int, float]:
+    """What the question names. Of names within longer ones only the longest count."""
+    runs = question_forms(question)
+    known = dict(
+        Alias.objects.filter(
+            workspace=workspace_id, form__in={run.form for run in runs}
+        ).values_list("form", "node")
+    )
+    named = [run for run in runs if run.form in known]
+    longest = [
+        run
+        for run in named
+        if not any(
+            other.start <= run.start and run.end <= other.end
+            for other in named
+            if other.end - other.start > run.end - run.start
+        )
+    ]
+    return {known[run.form]: 1.0 for run in longest}
+
+
+def _front(ranked: RankedGraph, seeds: Mapping[int, float]) -> list[int]:
+    """Where paths go on from."""
+    reached = [chunk_id for chunk_id in ranked.scores if chunk_id not in seeds]
+    return sorted(reached, key=lambda chunk_id: (-ranked.scores[chunk_id], chunk_id))[:BEAM]
+
+
+def _pull(
+    chunk_ids: Sequence[int], node_ids: Sequence[int], within: str, parameters: Mapping[str, Any]
+) -> set[_Row]:
+    if not chunk_ids and not node_ids:
+        return set()
+    values = {
+        **parameters,
+        "graph_chunks": list(chunk_ids),
+        "graph_nodes": list(node_ids),
+        "graph_most": MOST_MENTIONS,
+        "graph_rows": MOST_ROWS,
+        "graph_namesakes": MOST_NAMESAKES,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_PULL.format(within=within), values)
+        return set(cursor.fetchall())
+
+
+def _total(chunk_ids: list[int]) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(_TOTAL, [chunk_ids, MOST_COUNTED])
+        return int(cursor.fetchone()[0])
+
+
+def _neighbourhood(rows: set[_Row]) -> Neighbourhood:
+    """In one order, so that the same rows always rank alike."""
+    columns = np.array(sorted(rows), dtype=np.int64).reshape(-1, 5).T
+    chunks, documents, nodes, own, hubs = columns
+    return Neighbourhood(
+        chunks=chunks,
+        documents=documents,
+        nodes=nodes,
+        own=own.astype(bool),
+        frequencies=np.where(hubs > 0, np.iinfo(np.int32).max, _frequencies(documents, nodes)),
+    )
+
+
+def _frequencies(documents: Any, nodes: Any) -> Any:
+    """In how many of these documents each entry's node is."""
+    pairs = np.unique(np.stack([nodes, documents]), axis=1)
+    known, counts = np.unique(pairs[0], return_counts=True)
+    return counts[np.searchsorted(known, nodes)] if len(known) else np.zeros(0, dtype=np.int64)
