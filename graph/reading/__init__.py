@@ -1,0 +1,1 @@
+"""Reading the graph: rows and what is derived from documents, as one."""

@@ -1,0 +1,98 @@
+"""Whose eyes look at a graph, and what that means in SQL: the rule of `graph.querysets`, for
+statements written by hand."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from accounts.models import Membership, Workspace
+from accounts.services import principals
+from common.errors import NotFound
+
+Parameters = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphScope:
+    """The graph of a workspace as `user` may see it. None is the site itself: commands, tasks,
+    measurements, which no access list binds."""
+
+    workspace_id: int
+    user: Any | None = None
+
+
+def graph_scope(*, user: Any | None, workspace: Workspace) -> GraphScope:
+    """What `user` may see of the graph of `workspace`; None stands for the site itself.
+
+    Raises NotFound where the user is no member.
+    """
+    if user is None:
+        return GraphScope(workspace.pk)
+    member = user.is_active and user.pk is not None
+    if not member or not Membership.objects.filter(user=user, workspace=workspace).exists():
+        raise NotFound("There is no such workspace. Ask one of its owners to add you.")
+    return GraphScope(workspace.pk, user)
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a scope lets see, as conditions on the tables by their alias in a statement.
+
+    Every statement that reads the graph is made with one, and carries its `parameters`.
+    """
+
+    parameters: Parameters
+    restricted: bool
+
+    def listed(self, alias: str) -> str:
+        """A document or passage of the workspace whose access list admits the user."""
+        condition = f"{alias}.workspace_id = %(workspace)s"
+        if self.restricted:
+            condition += (
+                f" AND ({alias}.access IS NULL OR {alias}.access && %(principals)s::varchar[])"
+            )
+        return condition
+
+    def passage(self, alias: str) -> str:
+        """A passage of a current version that the user may read."""
+        return f"{alias}.is_current AND {self.listed(alias)}"
+
+    def node(self, alias: str) -> str:
+        """A given node, or one that a passage mentions which the user may read; the row of a
+        document or passage only for those who may read that."""
+        return _NODE.format(
+            node=alias,
+            passage=self.passage("seen_chunk"),
+            document=self.listed("seen_document"),
+        )
+
+    def edge(self, alias: str) -> str:
+        """A given edge, or one for which a passage speaks that the user may read. Its ends are
+        looked at on their own."""
+        return _EDGE.format(edge=alias, passage=self.passage("seen_chunk"))
+
+
+_NODE = """{node}.workspace_id = %(workspace)s
+    AND ({node}.origin = 'given' OR EXISTS (
+        SELECT FROM graph_mention AS seen_mention
+        JOIN documents_chunk AS seen_chunk ON seen_chunk.id = seen_mention.chunk_id
+        WHERE seen_mention.node_id = {node}.id AND {passage}))
+    AND ({node}.document_id IS NULL OR EXISTS (
+        SELECT FROM documents_document AS seen_document
+        WHERE seen_document.id = {node}.document_id AND {document}))
+    AND ({node}.chunk_id IS NULL OR EXISTS (
+        SELECT FROM documents_chunk AS seen_chunk
+        WHERE seen_chunk.id = {node}.chunk_id AND {passage}))"""
+
+_EDGE = """{edge}.workspace_id = %(workspace)s
+    AND ({edge}.origin = 'given' OR EXISTS (
+        SELECT FROM graph_evidence AS seen_evidence
+        JOIN documents_chunk AS seen_chunk ON seen_chunk.id = seen_evidence.chunk_id
+        WHERE seen_evidence.edge_id = {edge}.id AND {passage}))"""
+
+
+def sight(scope: GraphScope) -> Sight:
+    """What `scope` lets see."""
+    parameters: Parameters = {"workspace": scope.workspace_id}
+    if scope.user is None:
+        return Sight(parameters, restricted=False)
+    return Sight(parameters | {"principals": principals(scope.user)}, restricted=True)
