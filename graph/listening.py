@@ -14,7 +14,7 @@ from graph.storing.orphans import mentioned_by, remove_orphans
 
 # One that is being read meanwhile is read again: its token is taken away.
 _WAIT = """
-    INSERT INTO graph_extraction (
+    INSERT INTO graph_extraction AS known (
         workspace_id, collection_id, document_id, run_id, state, recipe, attempts, outages, error,
         due_at, mentions, relations)
     SELECT document.workspace_id, document.collection_id, document.id,
@@ -27,7 +27,10 @@ _WAIT = """
     ORDER BY document.id
     ON CONFLICT (document_id) DO UPDATE
     SET state = 'waiting', attempts = 0, outages = 0, error = '', due_at = now(), token = NULL,
-        leased_until = NULL, run_id = excluded.run_id
+        leased_until = NULL, run_id = excluded.run_id,
+        -- what is found is counted on the new run from nothing
+        mentions = CASE WHEN known.run_id = excluded.run_id THEN known.mentions ELSE 0 END,
+        relations = CASE WHEN known.run_id = excluded.run_id THEN known.relations ELSE 0 END
 """
 
 

@@ -4,12 +4,18 @@ import logging
 from collections.abc import Sequence
 
 from celery import shared_task
+from django.utils import timezone
 from kombu.exceptions import OperationalError
+
+from graph.extraction import outages, queue, working
+from graph.extraction.working import Outcome
 
 logger = logging.getLogger(__name__)
 
 #: Documents of one message.
 MESSAGE_DOCUMENTS = 200
+#: Seconds for which a message is sent ahead. What is later than that, recovery finds in time.
+SOON = 30
 
 
 def enqueue_extraction(document_ids: Sequence[int]) -> None:
@@ -31,15 +37,42 @@ def enqueue_recovery() -> None:
 
 def extract_now(document_ids: Sequence[int]) -> None:
     """Read these in this process, unless a chat model is to: that waits for a worker."""
+    working.extract(document_ids)
 
 
 @shared_task
 def extract_documents(document_ids: Sequence[int]) -> int:
     """Read these documents for the graph; how many were read."""
-    return 0
+    outcome = working.extract(document_ids)
+    _send(outcome)
+    return outcome.read
+
+
+@shared_task
+def extract_with_model(document_id: int) -> int:
+    """Have the chat model read this document; whether it was read."""
+    outcome = working.extract_with_model(document_id)
+    _send(outcome)
+    return outcome.read
 
 
 @shared_task
 def recover_extractions() -> int:
     """Send the documents that are due, and those whose worker died; how many."""
-    return 0
+    ids = queue.sweep(with_model=not outages.is_paused())
+    enqueue_extraction(ids)
+    return len(ids)
+
+
+def _send(outcome: Outcome) -> None:
+    """One message for each that the model is to read: it may take minutes."""
+    now = timezone.now()
+    try:
+        for document_id in outcome.for_model:
+            extract_with_model.delay(document_id)
+        for document_id, at in outcome.again.items():
+            seconds = (at - now).total_seconds()
+            if seconds < SOON:
+                extract_documents.apply_async(([document_id],), countdown=max(0, seconds))
+    except OperationalError as error:
+        logger.warning("the broker does not answer, documents wait to be read: %s", error)

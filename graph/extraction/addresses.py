@@ -23,7 +23,7 @@ _PORTS = {"http": ":80", "https": ":443"}
 
 def own_addresses(source: Source) -> Iterator[tuple[str, str]]:
     """Forms under which others refer to the document, each with how it is written."""
-    forms = {}
+    forms: dict[str, str] = {}
     for written in (source.key, source.url, str(source.metadata.get("final_url") or "")):
         form = web_form(written) if _SCHEME.match(written) else path_form(written)
         if form:

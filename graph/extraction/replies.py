@@ -78,7 +78,8 @@ def _answer(text: str) -> Mapping[str, Any]:
     """The last object of the asked form: what comes before may be a draft."""
     found = [value for value in _objects(text) if _is_answer(value)]
     if found:
-        return found[-1]
+        last: Mapping[str, Any] = found[-1]
+        return last
     if (cut := _cut_off(text)) is not None:
         return cut
     raise UnreadableReply('holds no JSON object with "entities" and "relations"')

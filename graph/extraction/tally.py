@@ -6,7 +6,7 @@ from dataclasses import replace
 from graph.extraction.found import Kind, Mention
 
 #: Which of two kinds says more.
-_STRENGTH: dict[Kind, int] = {"self": 3, "heading": 2, "link": 1, "text": 0}
+STRENGTH: dict[Kind, int] = {"self": 3, "heading": 2, "link": 1, "text": 0}
 
 
 class Tally:
@@ -23,7 +23,7 @@ class Tally:
         key = mention.passage, mention.form
         before = self._found.get(key)
         if before is not None:
-            self._found[key] = _together(before, mention)
+            self._found[key] = together(before, mention)
         elif self._forms.get(mention.passage, 0) < self._most:
             self._forms[mention.passage] = self._forms.get(mention.passage, 0) + 1
             self._found[key] = mention
@@ -33,9 +33,9 @@ class Tally:
         yield from self._found.values()
 
 
-def _together(first: Mention, second: Mention) -> Mention:
-    """Where the first stood in a heading only, the place in the text is the second's."""
+def together(first: Mention, second: Mention) -> Mention:
+    """Both as one. Where the first stood in a heading only, the place is the second's."""
     place = first if first.end or not second.end else second
-    kind = max(first.kind, second.kind, key=_STRENGTH.__getitem__)
+    kind = max(first.kind, second.kind, key=STRENGTH.__getitem__)
     count = first.count + second.count
     return replace(first, kind=kind, count=count, start=place.start, end=place.end)

@@ -1,0 +1,36 @@
+"""A pause for all, while a server cannot be reached: one tries, the others wait."""
+
+from dataclasses import dataclass
+
+from django.core.cache import cache
+
+LONGEST_PAUSE = 300.0
+#: Outages further apart are not one.
+_FORGOTTEN_AFTER = 3600
+
+
+def delay(failures: int, *, first: float, longest: float) -> float:
+    """Seconds before another try after so many failures: twice as many each time."""
+    return min(longest, first * 2.0 ** min(failures - 1, 30))
+
+
+@dataclass(frozen=True, slots=True)
+class Outages:
+    """Of one kind of work, known to all processes under its `name`."""
+
+    name: str
+
+    def is_paused(self) -> bool:
+        """Whether the server was away a moment ago."""
+        return cache.get(f"{self.name}.pause") is not None
+
+    def note_outage(self, *, first: float) -> None:
+        """Let nobody ask for a while, `first` seconds and longer each time."""
+        in_a_row = cache.get(f"{self.name}.outages", 0) + 1
+        cache.set(f"{self.name}.outages", in_a_row, _FORGOTTEN_AFTER)
+        seconds = delay(in_a_row, first=first, longest=LONGEST_PAUSE)
+        cache.set(f"{self.name}.pause", in_a_row, max(1, round(seconds)))
+
+    def note_answer(self) -> None:
+        """The server is there."""
+        cache.delete_many([f"{self.name}.pause", f"{self.name}.outages"])
