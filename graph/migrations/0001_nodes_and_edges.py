@@ -448,8 +448,24 @@ class Migration(migrations.Migration):
             index=models.Index(fields=["node", "chunk"], name="mention_node_chunk_index"),
         ),
         migrations.AddIndex(
+            model_name="mention",
+            index=models.Index(
+                condition=models.Q(("kind__in", [0, 3])),
+                fields=["node", "kind", "chunk"],
+                name="mention_link_index",
+            ),
+        ),
+        migrations.AddIndex(
             model_name="edge",
-            index=models.Index(fields=["target", "rel", "source"], name="edge_target_rel_index"),
+            index=models.Index(
+                fields=["source", "-weight", "target", "rel"], name="edge_source_weight_index"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="edge",
+            index=models.Index(
+                fields=["target", "-weight", "source", "rel"], name="edge_target_weight_index"
+            ),
         ),
         migrations.AddConstraint(
             model_name="edge",

@@ -48,7 +48,15 @@ class Edge(models.Model):
                 name="edge_weight_check",
             ),
         ]
-        indexes = [models.Index(fields=["target", "rel", "source"], name="edge_target_rel_index")]
+        indexes = [
+            # The most weighty neighbours of a hub without a look at all of them.
+            models.Index(
+                fields=["source", "-weight", "target", "rel"], name="edge_source_weight_index"
+            ),
+            models.Index(
+                fields=["target", "-weight", "source", "rel"], name="edge_target_weight_index"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.source_id} {self.rel} {self.target_id}"

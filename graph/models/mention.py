@@ -37,7 +37,15 @@ class Mention(models.Model):
     objects = WorkspaceOwnedQuerySet["Mention"].as_manager()
 
     class Meta:
-        indexes = [models.Index(fields=["node", "chunk"], name="mention_node_chunk_index")]
+        indexes = [
+            models.Index(fields=["node", "chunk"], name="mention_node_chunk_index"),
+            # Which document a link leads to, without a look at all that name it.
+            models.Index(
+                fields=["node", "kind", "chunk"],
+                condition=models.Q(kind__in=[0, 3]),
+                name="mention_link_index",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.chunk_id} mentions {self.node_id}"
