@@ -8,6 +8,7 @@ admin.autodiscover()
 urlpatterns = [
     path("", include("search.urls")),
     path("", include("documents.urls")),
+    path("", include("graph.urls")),
     path("", include("memory.urls")),
     path("", include("accounts.urls")),
     path("api/", include("ragsite.api")),

@@ -46,7 +46,7 @@ export class Drawing {
   }
 
   // Shows these elements in place of those shown; what stays keeps its place. Resolves when drawn.
-  async show({ nodes, edges }, roots) {
+  async show({ nodes, edges }) {
     const turn = ++this.#turn;
     const ids = nodes.map(({ data }) => data.id);
     const at = new Map(ids.map((id, place) => [id, place]));
@@ -59,12 +59,13 @@ export class Drawing {
       edges: edges
         .map(({ data }) => [at.get(data.source), at.get(data.target)])
         .filter(([from, to]) => from !== to),
-      roots: roots.map((id) => at.get(id)).filter((place) => place !== undefined),
+      aspect: Math.min(Math.max(this.cy.width() / this.cy.height(), 0.6), 2),
+      roots: [...nodes.keys()].filter((place) => nodes[place].data.root),
       x: places.map((place) => (place && !isAnew ? place.x : NaN)),
       y: places.map((place) => (place && !isAnew ? place.y : NaN)),
     });
     if (isStale) return false;
-    this.#replace(nodes, edges, { radii, x, y, roots: new Set(roots) });
+    this.#replace(nodes, edges, { radii, x, y });
     this.fit(isAnew ? 0 : 150);
     return true;
   }
@@ -80,7 +81,7 @@ export class Drawing {
     });
   }
 
-  #replace(nodes, edges, { radii, x, y, roots }) {
+  #replace(nodes, edges, { radii, x, y }) {
     const { cy } = this;
     const isMoving = !CALM.matches && nodes.length <= 400 && cy.nodes().nonempty();
     cy.startBatch();
@@ -94,7 +95,7 @@ export class Drawing {
       else if (drawn.hasClass("pinned")) drawn.data(full);
       else if (isMoving) drawn.data(full).animate({ position, duration: 150 });
       else drawn.data(full).position(position);
-      cy.getElementById(data.id).toggleClass("root", roots.has(data.id));
+      cy.getElementById(data.id).toggleClass("root", data.root);
     });
     for (const { data } of edges) {
       if (cy.getElementById(data.id).empty()) cy.add({ group: "edges", data });

@@ -44,7 +44,7 @@ export class Labels {
       wanted.set(node.id(), box);
     }
     this.#draw(wanted);
-    this.#nameEdges(taken);
+    this.#nameEdges(taken, circles);
     this.#follow();
   }
 
@@ -95,15 +95,16 @@ export class Labels {
   }
 
   // The relations beside what is pointed at, each in the middle of its edge.
-  #nameEdges(taken) {
+  #nameEdges(taken, circles) {
     for (const label of this.edges ?? []) label.element.remove();
     this.edges = [];
     for (const edge of this.cy.edges(".near").toArray().slice(0, 60)) {
-      const text = edge.data("rel");
+      const text = edge.data("says");
       const { x, y } = middle(edge);
       const w = this.#width(text) * 0.9 + 4;
       const box = { x: x - w / 2, y: y - 7, w, h: 14 };
       if (taken.some((other) => overlap(box, other))) continue;
+      if (circles.some((other) => covers(other, box))) continue;
       taken.push(box);
       const element = document.createElement("bdi");
       element.className = "relation";

@@ -8,15 +8,14 @@ const APART = 12; // between the rims of two nodes
 const PUSH = 30; // strength of two nodes' pushing
 const LENGTH = 30; // of an edge without strain
 const PULL = 0.03; // towards the middle, the more the farther
-const TALLER = 1.6; // likewise, more from above and below: windows are wide
 const DRAG = 0.6; // what is left of a speed
 const COLD = 0.002; // heat at the end; 1 at the start
 const LOOSE = 1.1; // room around nodes, as a multiple of what they take up
 const LOOSER = 20; // more of it where they are few
 const SETTLED = 0.06; // how far a placed node gives way
 
-// graph: {radius: [..], edges: [[i, j], ..], roots: [i, ..], x: [..], y: [..]} with NaN for a node
-// that has no place yet. Returns {x, y}.
+// graph: {radius: [..], edges: [[i, j], ..], roots: [i, ..], x: [..], y: [..], aspect}, with NaN for a
+// node that has no place yet and the window's width by its height. Returns {x, y}.
 export function layout(graph) {
   const count = graph.radius.length;
   const state = {
@@ -87,7 +86,7 @@ function sow(state, isFirst) {
 
 // Nodes push each other away, edges hold their ends together, ever more gently.
 function push(state, rounds) {
-  const { count, edges, x, y, degree, isPlaced } = state;
+  const { count, edges, x, y, degree, isPlaced, aspect } = state;
   const [vx, vy] = [new Float64Array(count), new Float64Array(count)];
   const masses = degree.map((number) => 1 + 0.4 * Math.log2(1 + number));
   const tree = new Quadtree(count);
@@ -103,8 +102,8 @@ function push(state, rounds) {
         vx[i] += dx * by;
         vy[i] += dy * by;
       });
-      vx[i] -= x[i] * PULL * heat;
-      vy[i] -= y[i] * PULL * TALLER * heat;
+      vx[i] -= (x[i] * PULL * heat) / aspect;
+      vy[i] -= y[i] * PULL * aspect * heat;
     }
     for (let i = 0; i < count; i++) {
       vx[i] *= DRAG;
@@ -181,8 +180,8 @@ function fill({ count, radius, x, y }) {
   }
 }
 
-// Turns the longest side of the whole to lie flat, since windows are wide.
-function lay({ count, x, y }) {
+// Turns the longest side of the whole to that of the window.
+function lay({ count, x, y, aspect }) {
   let [xx, xy, yy, meanX, meanY] = [0, 0, 0, 0, 0];
   for (let i = 0; i < count; i++) {
     meanX += x[i] / count;
@@ -194,7 +193,7 @@ function lay({ count, x, y }) {
     xy += dx * dy;
     yy += dy * dy;
   }
-  const turn = -0.5 * Math.atan2(2 * xy, xx - yy);
+  const turn = (aspect < 1 ? Math.PI / 2 : 0) - 0.5 * Math.atan2(2 * xy, xx - yy);
   const [cos, sin] = [Math.cos(turn), Math.sin(turn)];
   for (let i = 0; i < count; i++) {
     const [dx, dy] = [x[i] - meanX, y[i] - meanY];

@@ -54,7 +54,7 @@ async function draw(url, signal) {
       { choose, open: expand, pin: () => words.say("Pinned where it was put.") },
     );
     const started = performance.now();
-    const isDrawn = await drawing.show(found.elements, url.searchParams.getAll("id"));
+    const isDrawn = await drawing.show(found.elements);
     if (!isDrawn) return;
     drawing.choose(url.searchParams.get("at"));
     canvas.dataset.drawnIn = Math.round(performance.now() - started);
