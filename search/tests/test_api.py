@@ -69,7 +69,7 @@ def test_the_best_passage_comes_first_with_every_score_apart(
     assert (best["start"], best["end"], best["page"]) == (chunk.start, chunk.end, 4)
     assert best["heading_path"] == ["Possible side effects"]
     assert best["metadata"] == {"year": 2025}
-    assert set(best["scores"]) == {"similarity", "lexical", "fused", "rerank"}
+    assert set(best["scores"]) == {"similarity", "lexical", "graph", "fused", "rerank"}
     assert best["scores"]["lexical"] > 0
     assert -1 <= best["scores"]["similarity"] <= 1
     assert best["scores"]["rerank"] is None

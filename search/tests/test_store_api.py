@@ -233,6 +233,7 @@ def test_batches_that_cannot_be_are_refused_by_name(
         ({"query": "cats", "vector": [1.0]}, "vector"),
         ({"query": "cats", "vector": [1.0] * 384, "mode": "lexical"}, "vector"),
         ({"query": "cats", "vector": [1.0] * 384, "mode": "vector"}, "vector"),
+        ({"query": "cats", "vector": [1.0] * 384, "mode": "graph"}, "vector"),
         ({"vector": [1.0] * 384, "mode": "hybrid"}, "query"),
         ({"vector": [1.0] * 384, "metric": "hamming"}, "metric"),
         ({"query": "cats", "metric": "l2"}, "metric"),

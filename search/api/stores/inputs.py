@@ -181,6 +181,9 @@ class StoreSearchInput(StrictSerializer):
         if mode == "vector" and query.strip() and vector is not None:
             problem = "Mode vector asks one question. Give the query or the vector."
             raise serializers.ValidationError({"vector": problem})
+        if mode == "graph" and vector is not None:
+            problem = "Mode graph embeds the query itself. Give no vector, or use mode hybrid."
+            raise serializers.ValidationError({"vector": problem})
         if "metric" in attrs and (mode != "vector" or vector is None):
             problem = "A metric belongs to mode vector with a vector of your own."
             raise serializers.ValidationError({"metric": problem})
