@@ -1,9 +1,11 @@
 // The drawing of a graph: what is on it, where, and what is pointed at. Knows nothing of the page.
 
 import { Labels } from "./labels.js";
-import { look, radius, tokens } from "./look.js";
+import { edgeLook, look, nodeLook, radius, tokens } from "./look.js";
 
 const CALM = matchMedia("(prefers-reduced-motion: reduce)");
+// More than this, and only what is pointed at is marked; the rest is not made faint.
+const LARGE = 600;
 const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
 
 export class Drawing {
@@ -20,8 +22,6 @@ export class Drawing {
       maxZoom: 4,
       boxSelectionEnabled: false,
       selectionType: "single",
-      textureOnViewport: false,
-      hideEdgesOnViewport: false,
     });
     this.labels = new Labels(this.cy, layer);
     this.#listen(tells);
@@ -42,7 +42,13 @@ export class Drawing {
 
   // Colours are read again: the theme may have changed.
   restyle() {
-    this.cy.style(look(tokens(this.container), this.cy.edges().length));
+    const { cy } = this;
+    this.colours = tokens(this.container);
+    cy.batch(() => {
+      cy.nodes().forEach((node) => void node.data(nodeLook(node.data(), this.colours)));
+      cy.style(look(this.colours, this.isLarge));
+    });
+    this.labels.later();
   }
 
   // Shows these elements in place of those shown; what stays keeps its place. Resolves when drawn.
@@ -65,7 +71,7 @@ export class Drawing {
       y: places.map((place) => (place && !isAnew ? place.y : NaN)),
     });
     if (isStale) return false;
-    this.#replace(nodes, edges, { radii, x, y });
+    this.#replace(nodes, edges, { x, y });
     this.fit(isAnew ? 0 : 150);
     return true;
   }
@@ -81,28 +87,37 @@ export class Drawing {
     });
   }
 
-  #replace(nodes, edges, { radii, x, y }) {
+  #replace(nodes, edges, { x, y }) {
     const { cy } = this;
-    const isMoving = !CALM.matches && nodes.length <= 400 && cy.nodes().nonempty();
-    cy.startBatch();
+    const isMoving = !CALM.matches && nodes.length <= LARGE && cy.nodes().nonempty();
+    const wasLarge = this.isLarge;
+    this.isLarge = edges.length > LARGE;
+    this.#mark(null);
+    if (wasLarge !== this.isLarge) this.restyle();
     const wanted = new Set([...nodes, ...edges].map(({ data }) => data.id));
-    cy.elements().filter((element) => !wanted.has(element.id())).remove();
-    nodes.forEach(({ data }, place) => {
-      const position = { x: x[place], y: y[place] };
-      const drawn = cy.getElementById(data.id);
-      const full = { ...data, radius: radii[place] };
-      if (drawn.empty()) cy.add({ group: "nodes", data: full, position });
-      else if (drawn.hasClass("pinned")) drawn.data(full);
-      else if (isMoving) drawn.data(full).animate({ position, duration: 150 });
-      else drawn.data(full).position(position);
-      cy.getElementById(data.id).toggleClass("root", data.root);
+    const fresh = [];
+    cy.batch(() => {
+      cy.elements().filter((element) => !wanted.has(element.id())).remove();
+      nodes.forEach(({ data }, place) => {
+        const position = { x: x[place], y: y[place] };
+        const full = { ...data, ...nodeLook(data, this.colours) };
+        const drawn = cy.getElementById(data.id);
+        if (drawn.empty()) {
+          fresh.push({ group: "nodes", data: full, position, classes: data.root ? "root" : "" });
+          return;
+        }
+        drawn.data(full).toggleClass("root", data.root);
+        if (drawn.hasClass("pinned")) return;
+        if (isMoving) drawn.animate({ position, duration: 150 });
+        else drawn.position(position);
+      });
+      for (const { data } of edges) {
+        if (cy.getElementById(data.id).nonempty()) continue;
+        fresh.push({ group: "edges", data: { ...data, ...edgeLook(data, this.isLarge) } });
+      }
+      cy.add(fresh);
     });
-    for (const { data } of edges) {
-      if (cy.getElementById(data.id).empty()) cy.add({ group: "edges", data });
-    }
-    cy.endBatch();
-    this.restyle();
-    this.labels.later();
+    this.labels.rank();
   }
 
   // Lights a node that is pointed at elsewhere; null ends it.
@@ -111,31 +126,35 @@ export class Drawing {
     this.#point(node?.nonempty() ? node : null);
   }
 
-  // Marks a node and what is beside it, and makes the rest faint.
+  // Marks a node and what is beside it; null ends it.
   choose(id) {
     const { cy } = this;
     this.chosen = id && cy.getElementById(id).nonempty() ? id : null;
-    cy.batch(() => {
-      cy.elements().removeClass("chosen");
-      if (this.chosen) cy.getElementById(id).addClass("chosen");
-    });
+    cy.$(".chosen").removeClass("chosen");
+    if (this.chosen) cy.getElementById(id).addClass("chosen");
     this.#point(null);
   }
 
   #point(node) {
+    const subject = node ?? (this.chosen ? this.cy.getElementById(this.chosen) : null);
+    this.#mark(subject?.nonempty() ? subject : null);
+    this.container.classList.toggle("pointing", Boolean(node));
+    this.labels.later();
+  }
+
+  #mark(subject) {
     const { cy } = this;
-    const subject = node ?? (this.chosen ? cy.getElementById(this.chosen) : null);
     cy.batch(() => {
-      cy.elements().removeClass("far near next pointed");
+      this.marked?.removeClass("far near next pointed");
+      this.marked = null;
       if (!subject) return;
       const around = subject.closedNeighborhood();
-      cy.elements().not(around).addClass("far");
+      this.marked = this.isLarge ? around : cy.elements();
+      if (!this.isLarge) cy.elements().not(around).addClass("far");
       around.edges().addClass("near");
       around.nodes().addClass("next");
       subject.addClass("pointed");
     });
-    this.container.classList.toggle("pointing", Boolean(node));
-    this.labels.later();
   }
 
   // The nearest node in the direction of an arrow key, seen from the chosen one.

@@ -24,20 +24,28 @@ export class Labels {
     this.timer = setTimeout(() => this.choose(), 60);
   }
 
+  // The nodes by importance, when others are drawn.
+  rank() {
+    this.ranked = this.cy.nodes().toArray();
+    this.ranked.sort((a, b) => importance(b) - importance(a) || (a.id() < b.id() ? -1 : 1));
+    this.later();
+  }
+
   choose() {
     const { cy } = this;
     const [width, height] = [cy.width(), cy.height()];
-    const inside = cy.nodes(":visible").filter((node) => {
+    const [first, next] = [cy.$(".chosen, .pointed, .root"), cy.$("node.next")];
+    const inside = [...first, ...next, ...(this.ranked ?? [])].filter((node) => {
       const { x, y } = node.renderedPosition();
       return x > -20 && y > -20 && x < width + 20 && y < height + 20;
     });
-    const ranked = inside.sort((a, b) => importance(b) - importance(a) || (a.id() < b.id() ? -1 : 1));
-    const circles = ranked.toArray().slice(0, 120).map(circle);
+    const circles = inside.slice(0, 140).map(circle);
     const most = Math.max(8, Math.round((width * height) / ROOM));
     const taken = [];
     const wanted = new Map();
-    for (const node of ranked) {
-      if (wanted.size >= most && !isNear(node)) break;
+    for (const node of inside) {
+      if (wanted.has(node.id())) continue;
+      if (wanted.size >= most) break;
       const box = this.#place(node, circles, taken, width, height);
       if (!box) continue;
       taken.push(box);
@@ -128,16 +136,11 @@ export class Labels {
 
 const isNear = (node) => ["chosen", "pointed", "root"].some((name) => node.hasClass(name));
 
-const importance = (node) =>
-  (node.hasClass("chosen") || node.hasClass("pointed") ? 1e6 : 0) +
-  (node.hasClass("root") ? 1e5 : 0) +
-  (node.hasClass("next") ? 1e4 : 0) +
-  node.data("radius") +
-  (node.data("kind") === "chunk" ? -4 : 0);
+const importance = (node) => node.data("size") + (node.data("kind") === "chunk" ? -8 : 0);
 
 const circle = (node) => ({
   ...node.renderedPosition(),
-  r: node.data("radius") * node.cy().zoom(),
+  r: (node.data("size") / 2) * node.cy().zoom(),
   id: node.id(),
 });
 
