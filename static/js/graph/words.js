@@ -14,11 +14,12 @@ export class Words {
   async replace(url, signal) {
     try {
       const page = await this.#page(url, signal);
+      const told = page.querySelector("[data-told]")?.textContent.trim() ?? "";
       for (const part of this.explorer.querySelectorAll("[data-part]")) {
         this.#swap(part, page.getElementById(part.id));
       }
       document.title = page.title;
-      this.say(page.querySelector("[data-told]")?.textContent.trim() ?? "");
+      this.say(told);
     } catch (error) {
       if (error.name !== "AbortError") this.say("The page could not be loaded. Try again.");
     }
@@ -37,8 +38,9 @@ export class Words {
     const part = this.explorer.querySelector("#about");
     try {
       const page = await this.#page(new URL(part.dataset.source + url.search, url), this.asked.signal);
-      this.#swap(part, page.getElementById("about"));
-      this.say(page.querySelector("[data-says]")?.dataset.says ?? "");
+      const fresh = page.getElementById("about");
+      this.#swap(part, fresh);
+      this.say(fresh?.dataset.says ?? "");
     } catch (error) {
       if (error.name !== "AbortError") this.say("What is known of it could not be loaded.");
     }
