@@ -2,6 +2,7 @@
 
 import json
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -97,8 +98,8 @@ def _check_values(text: str, field: str, most: int) -> None:
 
 def _too_large(size: int, most: int) -> str:
     return (
-        f"Properties have at most {most:,} bytes, these have {size:,}. Keep large texts as documents"
-        " and name them by their ids."
+        f"Properties have at most {most:,} bytes, these have {size:,}. Keep large texts as"
+        " documents and name them by their ids."
     )
 
 
@@ -127,7 +128,4 @@ def _check_text(text: str, most: int, what: str, field: str) -> str:
 
 
 def _unstorable(text: str) -> bool:
-    return any(
-        letter < " " or "\x7f" <= letter <= "\x9f" or "\ud800" <= letter <= "\udfff"
-        for letter in text
-    )
+    return any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text)

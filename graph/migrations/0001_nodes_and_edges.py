@@ -169,6 +169,18 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "is_stub",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        editable=False,
+                        help_text=(
+                            "Nobody described it: an edge hangs on it, and it goes with the last"
+                            " one."
+                        ),
+                    ),
+                ),
+                (
                     "chunk",
                     models.ForeignKey(
                         blank=True,

@@ -29,6 +29,12 @@ class Node(TimestampedModel):
     labels = ArrayField(models.CharField(max_length=100), default=list, blank=True)
     props = models.JSONField("properties", default=dict, blank=True)
     origin = models.CharField(max_length=9, choices=Origin, default=Origin.GIVEN)
+    is_stub = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="Nobody described it: an edge hangs on it, and it goes with the last one.",
+    )
     document = models.ForeignKey(
         Document, models.CASCADE, null=True, blank=True, related_name="+", editable=False
     )

@@ -1,5 +1,6 @@
 """What can be done with a workspace's graph. Every function that reads works on one scope."""
 
+from graph.inputs import EdgeInput, NodeInput
 from graph.reading.results import (
     Connected,
     GraphStatistics,
@@ -27,15 +28,34 @@ from graph.services.reading import (
     subgraph,
     traverse,
 )
+from graph.services.writing import (
+    EdgeChange,
+    NodeChange,
+    delete_edge,
+    delete_node,
+    delete_nodes,
+    deletion_preview,
+    upsert_edge,
+    upsert_many,
+    upsert_node,
+)
+from graph.storing.bulk import MissingNode, Upserted
+from graph.storing.removing import Deletion
 
 __all__ = [
     "Connected",
+    "Deletion",
+    "EdgeChange",
+    "EdgeInput",
     "GraphStatistics",
     "Link",
     "MentionFound",
     "MentionPage",
+    "MissingNode",
     "Neighbour",
     "NeighbourPage",
+    "NodeChange",
+    "NodeInput",
     "Path",
     "PathFound",
     "Reached",
@@ -43,7 +63,12 @@ __all__ = [
     "Subgraph",
     "Traversal",
     "Truncated",
+    "Upserted",
     "Vertex",
+    "delete_edge",
+    "delete_node",
+    "delete_nodes",
+    "deletion_preview",
     "export_cytoscape",
     "export_graphml",
     "find_nodes",
@@ -54,4 +79,7 @@ __all__ = [
     "shortest_path",
     "subgraph",
     "traverse",
+    "upsert_edge",
+    "upsert_many",
+    "upsert_node",
 ]

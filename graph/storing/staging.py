@@ -1,0 +1,201 @@
+"""What is to be written, checked and copied to beside the tables that it goes into.
+
+Ids stand in one table and are numbers in the others: each is checked, sent and looked up once,
+however many edges hang on it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection
+
+from common.copy import copy_rows
+from common.errors import InvalidInput
+from graph import limits
+from graph.inputs import EdgeInput, NodeInput
+from graph.keys import (
+    DERIVED_RELATIONS,
+    check_id,
+    check_rel,
+    check_writable,
+    names_content,
+    retired_form,
+)
+
+#: Names of a node, in the form by which texts are read.
+FormsOf = Callable[[NodeInput], Sequence[str]]
+#: For ids of documents and passages that the caller may read: the kind, and the row's primary key.
+FindContent = Callable[[Sequence[str]], "dict[str, tuple[str, int]]"]
+
+# They stay with the session, empty: tables that come and go with each call bloat the catalogue.
+_MAKE = """
+    CREATE TEMP TABLE IF NOT EXISTS graph_stage_key (
+        no int4, key text COLLATE "C", retired text, document_id int8, chunk_id int8,
+        lost bool, node_id int8, fresh bool NOT NULL DEFAULT false,
+        unseen bool NOT NULL DEFAULT false
+    ) ON COMMIT DELETE ROWS;
+    CREATE TEMP TABLE IF NOT EXISTS graph_stage_node (
+        position int4, no int4, name text, labels text[], props text
+    ) ON COMMIT DELETE ROWS;
+    CREATE TEMP TABLE IF NOT EXISTS graph_stage_edge (
+        position int4, source int4, rel text COLLATE "C", target int4, weight float8, props text
+    ) ON COMMIT DELETE ROWS;
+    CREATE TEMP TABLE IF NOT EXISTS graph_stage_alias (
+        no int4, form text COLLATE "C"
+    ) ON COMMIT DELETE ROWS;
+    TRUNCATE graph_stage_key, graph_stage_node, graph_stage_edge, graph_stage_alias;
+"""
+_KEY_COLUMNS = (
+    ("no", "int4"),
+    ("key", "text"),
+    ("retired", "text"),
+    ("document_id", "int8"),
+    ("chunk_id", "int8"),
+    ("lost", "bool"),
+)
+_NODE_COLUMNS = (
+    ("position", "int4"),
+    ("no", "int4"),
+    ("name", "text"),
+    ("labels", "text[]"),
+    ("props", "text"),
+)
+_EDGE_COLUMNS = (
+    ("position", "int4"),
+    ("source", "int4"),
+    ("rel", "text"),
+    ("target", "int4"),
+    ("weight", "float8"),
+    ("props", "text"),
+)
+
+
+@dataclass(slots=True)
+class Staged:
+    """What lies in the stage: ids with their numbers, from 0 up. The first `named` of them are
+    those of nodes that are described, the rest only ends of edges. Errors tell which of `many`
+    items they are about."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    many: bool = True
+    named: int = 0
+    nodes: int = 0
+    edges: int = 0
+    forms: list[tuple[int, str]] = field(default_factory=list)
+
+    def number(self, node_id: str, name: str) -> int:
+        """The number of an id, a new one where it was not met before."""
+        try:
+            return self.numbers[node_id]
+        except (KeyError, TypeError):
+            number = self.numbers[check_id(node_id, field=name)] = len(self.numbers)
+            return number
+
+
+def stage(
+    nodes: Iterable[NodeInput],
+    edges: Iterable[EdgeInput],
+    *,
+    many: bool,
+    forms_of: FormsOf,
+    find_content: FindContent,
+) -> Staged:
+    """Put all in the stage, within the caller's transaction. Raises InvalidInput that names the
+    item."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MAKE)
+    staged = Staged(many=many)
+    copy_rows("graph_stage_node", _NODE_COLUMNS, _node_rows(nodes, staged, forms_of))
+    staged.named = len(staged.numbers)
+    copy_rows("graph_stage_edge", _EDGE_COLUMNS, _edge_rows(edges, staged))
+    content = [node_id for node_id in staged.numbers if names_content(node_id)]
+    found = find_content(content) if content else {}
+    copy_rows("graph_stage_key", _KEY_COLUMNS, _key_rows(staged, found))
+    if staged.forms:
+        copy_rows("graph_stage_alias", (("no", "int4"), ("form", "text")), staged.forms)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE graph_stage_key, graph_stage_node, graph_stage_edge")
+    return staged
+
+
+def _node_rows(
+    nodes: Iterable[NodeInput], staged: Staged, forms_of: FormsOf
+) -> Iterator[Sequence[Any]]:
+    for position, node in enumerate(nodes):
+        try:
+            yield position, *_node_row(node, staged, forms_of)
+        except InvalidInput as error:
+            if not staged.many:
+                raise
+            raise _of_item(error, "nodes", position) from error
+        staged.nodes += 1
+
+
+def _node_row(node: NodeInput, staged: Staged, forms_of: FormsOf) -> Sequence[Any]:
+    number = staged.number(node.id, "id")
+    limits.check_aliases(node.aliases)
+    name = None if node.name is None else limits.check_name(node.name)
+    if names_content(node.id):
+        _check_content(node)
+    else:
+        staged.forms += ((number, form) for form in forms_of(node))
+    return (
+        number,
+        name,
+        None if node.labels is None else limits.check_labels(node.labels),
+        None if node.props is None else limits.props_text(node.props),
+    )
+
+
+def _check_content(node: NodeInput) -> None:
+    if node.name is not None or node.aliases:
+        raise InvalidInput(
+            "A document or passage is called by its title. Leave name and aliases out, or change"
+            " the document.",
+            field="name",
+        )
+
+
+def _edge_rows(edges: Iterable[EdgeInput], staged: Staged) -> Iterator[Sequence[Any]]:
+    relations: set[str] = set()
+    for position, edge in enumerate(edges):
+        try:
+            yield position, *_edge_row(edge, staged, relations)
+        except InvalidInput as error:
+            if not staged.many:
+                raise
+            raise _of_item(error, "edges", position) from error
+        staged.edges += 1
+
+
+def _edge_row(edge: EdgeInput, staged: Staged, relations: set[str]) -> Sequence[Any]:
+    rel, weight, props = edge.rel, edge.weight, edge.props
+    source = staged.number(edge.source, "source")
+    target = staged.number(edge.target, "target")
+    if not isinstance(rel, str) or rel not in relations:
+        relations.add(check_rel(rel))
+    if rel in DERIVED_RELATIONS:
+        check_writable(edge.source, rel, edge.target)
+    if weight is not None:
+        weight = limits.check_weight(weight)
+    return source, rel, target, weight, None if props is None else limits.props_text(props)
+
+
+def _key_rows(staged: Staged, found: dict[str, tuple[str, int]]) -> Iterator[Sequence[Any]]:
+    for node_id, number in staged.numbers.items():
+        if not names_content(node_id):
+            yield number, node_id, retired_form(node_id), None, None, False
+        elif node_id in found:
+            kind, pk = found[node_id]
+            is_document = kind == "document"
+            ends = (pk, None) if is_document else (None, pk)
+            # The row is that of the document, whatever it is called now or later.
+            yield number, f"{'doc' if is_document else 'chunk'}:{pk}", None, *ends, False
+        else:
+            yield number, node_id, None, None, None, True
+
+
+def _of_item(error: InvalidInput, what: str, position: int) -> InvalidInput:
+    place = f"{what}.{position}" + (f".{error.field}" if error.field else "")
+    return InvalidInput(f"{what}[{position}]: {error}", field=place)
