@@ -1,8 +1,11 @@
-"""Checks of the database server, run by `check --database default` and by `migrate`."""
+"""Checks of the database server, run by `check --database default` and by `migrate`; and what
+checks of settings share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Any
 
+from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning
 from django.core.checks import register as register_check
 from django.db import connections
@@ -12,6 +15,18 @@ SETTINGS = "settings"
 
 MINIMUM_PGVECTOR = (0, 8)
 MINIMUM_POSTGRESQL = 150000
+
+
+def out_of_bounds(
+    names: Iterable[str], number: str, hint: str, *, least: float, most: float = inf
+) -> list[CheckMessage]:
+    """An error `number` for each of these settings that is not within its bounds, or is NaN or
+    infinite. Their variables are called as they are, with `RAGSITE_` before."""
+    return [
+        Error(f"RAGSITE_{name} is {value}.", hint=hint, id=number)
+        for name in names
+        if not least <= (value := getattr(settings, name)) <= most or value == inf
+    ]
 
 
 def check_database(*, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:

@@ -1,12 +1,10 @@
 """Checks of memory's settings: a slip in a quota must not empty anybody's memory."""
 
-from math import inf
 from typing import Any
 
-from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, register
 
-from common.checks import SETTINGS
+from common.checks import SETTINGS, out_of_bounds
 
 _SHARES = ("THRESHOLD", "RECENCY_WEIGHT")
 _NO_LIMIT_AT_ZERO = ("USER_ROWS", "USER_BYTES", "WORKSPACE_ROWS", "WORKSPACE_BYTES")
@@ -35,12 +33,5 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     ]
 
 
-def _wrong(
-    names: tuple[str, ...], number: str, hint: str, *, least: float, most: float = inf
-) -> list[CheckMessage]:
-    return [
-        Error(f"RAGSITE_MEMORY_{name} is {value}.", hint=hint, id=number)
-        for name in names
-        if not least <= (value := getattr(settings, f"MEMORY_{name}")) <= most  # nor is NaN
-        or value == inf
-    ]
+def _wrong(names: tuple[str, ...], number: str, hint: str, **bounds: float) -> list[CheckMessage]:
+    return out_of_bounds([f"MEMORY_{name}" for name in names], number, hint, **bounds)

@@ -197,7 +197,11 @@ BROKEN: dict[str, Callable[[Collection], Any]] = {
     "statistics_disagree": lambda c: c.lexeme_frequencies.update(chunk_count=99),
 }
 #: What goes with it: a run of another workspace has items of another workspace.
-ALONGSIDE = {"ingestionrun_workspace": {"ingestionitem_workspace"}}
+#: What the graph knows of them is elsewhere then, too.
+ALONGSIDE = {
+    "ingestionrun_workspace": {"ingestionitem_workspace"},
+    "chunk_workspace": {"mention_workspace"},
+}
 
 
 @pytest.mark.parametrize("check", BROKEN)
@@ -301,7 +305,7 @@ def test_a_file_of_nobody_goes_once_it_is_older_than_a_lease(
 @pytest.mark.django_db(transaction=True)
 def test_a_large_space_without_its_index_is_named_and_gets_one(settings: Any) -> None:
     settings.EXACT_SCAN_CHUNKS = 2
-    document = DocumentFactory(title="")
+    document = DocumentFactory(title="", collection__graph="off")
     for _ in range(3):
         ChunkFactory(document=document)
     statistics.refresh(document.collection)
