@@ -72,7 +72,7 @@ export class Drawing {
     });
     if (isStale) return false;
     this.#replace(nodes, edges, { x, y });
-    this.fit(isAnew ? 0 : 150);
+    this.#fitTo(bounds(x, y, Math.max(...radii)), isAnew ? 0 : 150);
     return true;
   }
 
@@ -191,15 +191,20 @@ export class Drawing {
     this.#move({ center: { eles: node } });
   }
 
-  fit(duration = 150) {
+  fit() {
+    const places = this.cy.nodes().map((node) => node.position());
+    if (!places.length) return;
+    const [x, y] = [places.map((place) => place.x), places.map((place) => place.y)];
+    this.#fitTo(bounds(x, y, 20));
+  }
+
+  // Names stand beside and below the outermost nodes: they need room, too.
+  #fitTo({ left, top, width, height }, duration = 150) {
     const { cy } = this;
-    if (cy.nodes().empty()) return;
-    const box = cy.nodes().boundingBox({ includeLabels: false, includeOverlays: false });
-    const [across, down] = [cy.width() - 96, cy.height() - 72];
-    const zoom = Math.min(across / Math.max(box.w, 1), down / Math.max(box.h, 1), 1.6);
+    const zoom = Math.min((cy.width() - 120) / width, (cy.height() - 64) / height, 1.6);
     const pan = {
-      x: cy.width() / 2 - zoom * (box.x1 + box.w / 2),
-      y: cy.height() / 2 - zoom * (box.y1 + box.h / 2),
+      x: cy.width() / 2 - zoom * (left + width / 2),
+      y: cy.height() / 2 - zoom * (top + height / 2),
     };
     this.#move({ zoom, pan }, duration);
   }
@@ -227,4 +232,14 @@ export class Drawing {
   isDrawn(id) {
     return this.cy.getElementById(id).nonempty();
   }
+}
+
+function bounds(x, y, margin) {
+  const [left, top] = [Math.min(...x) - margin, Math.min(...y) - margin];
+  return {
+    left,
+    top,
+    width: Math.max(...x) + margin - left,
+    height: Math.max(...y) + margin - top,
+  };
 }

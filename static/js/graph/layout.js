@@ -1,5 +1,5 @@
-// Places for nodes by forces (springs and charges, as Eades 1984 and many since), the same for the same graph:
-// nothing is drawn by lot, and what is already placed hardly moves.
+// Places for nodes by forces (springs and charges, as Eades 1984 and many since), the same for the
+// same graph: nothing is drawn by lot, and what is already placed stays, but for a little room.
 
 import { Quadtree } from "./quadtree.js";
 
@@ -12,10 +12,9 @@ const DRAG = 0.6; // what is left of a speed
 const COLD = 0.002; // heat at the end; 1 at the start
 const LOOSE = 1.1; // room around nodes, as a multiple of what they take up
 const LOOSER = 20; // more of it where they are few
-const SETTLED = 0.06; // how far a placed node gives way
 
-// graph: {radius: [..], edges: [[i, j], ..], roots: [i, ..], x: [..], y: [..], aspect}, with NaN for a
-// node that has no place yet and the window's width by its height. Returns {x, y}.
+// graph: {radius: [..], edges: [[i, j], ..], roots: [i, ..], x: [..], y: [..], aspect}, with NaN for
+// a node that has no place yet, and the window's width by its height. Returns {x, y}.
 export function layout(graph) {
   const count = graph.radius.length;
   const state = {
@@ -27,6 +26,7 @@ export function layout(graph) {
     isPlaced: graph.x.map((place) => !Number.isNaN(place)),
   };
   const isFirst = !state.isPlaced.includes(true);
+  state.unit = isFirst ? 1 : unitOf(state);
   sow(state, isFirst);
   push(state, count > 800 ? 200 : 300);
   if (isFirst) {
@@ -35,6 +35,13 @@ export function layout(graph) {
   }
   separate(state);
   return { x: state.x, y: state.y };
+}
+
+// How large the drawing is that new nodes come to, as a multiple of what the forces would make.
+function unitOf({ edges, x, y, isPlaced }) {
+  const placed = edges.filter(([i, j]) => isPlaced[i] && isPlaced[j]);
+  const sum = placed.reduce((far, [i, j]) => far + Math.hypot(x[i] - x[j], y[i] - y[j]), 0);
+  return Math.max(sum / (placed.length || 1) / LENGTH, 1);
 }
 
 function degrees(edges, count) {
@@ -49,7 +56,7 @@ function degrees(edges, count) {
 // First places: around the roots, every node in the sector of the one that leads to it; a new node
 // beside one that is drawn.
 function sow(state, isFirst) {
-  const { count, edges, x, y, isPlaced } = state;
+  const { count, edges, x, y, isPlaced, unit } = state;
   const beside = Array.from({ length: count }, () => []);
   for (const [i, j] of edges) {
     beside[i].push(j);
@@ -75,7 +82,7 @@ function sow(state, isFirst) {
     const fresh = beside[from].filter((i) => !seen[i]);
     fresh.forEach((i, place) => {
       if (seen[i]) return; // two edges lead there
-      const far = 14 + 8 * Math.sqrt(place);
+      const far = (14 + 8 * Math.sqrt(place)) * unit;
       x[i] = x[from] + far * Math.cos((place + from) * GOLDEN);
       y[i] = y[from] + far * Math.sin((place + from) * GOLDEN);
       seen[i] = true;
@@ -86,17 +93,18 @@ function sow(state, isFirst) {
 
 // Nodes push each other away, edges hold their ends together, ever more gently.
 function push(state, rounds) {
-  const { count, edges, x, y, degree, isPlaced, aspect } = state;
+  const { count, edges, x, y, degree, isPlaced, aspect, unit } = state;
   const [vx, vy] = [new Float64Array(count), new Float64Array(count)];
   const masses = degree.map((number) => 1 + 0.4 * Math.log2(1 + number));
   const tree = new Quadtree(count);
   const wide = count > 400 ? 1.1 : 0.8;
   const cooling = COLD ** (1 / rounds);
   for (let round = 0, heat = 1; round < rounds; round++, heat *= cooling) {
-    hold(edges, degree, x, y, vx, vy, heat);
+    hold(state, vx, vy, heat);
     tree.build(x, y, masses);
     for (let i = 0; i < count; i++) {
-      const strength = PUSH * masses[i] * heat;
+      if (isPlaced[i]) continue; // it stays where it is
+      const strength = PUSH * unit * unit * masses[i] * heat;
       tree.visit(x[i], y[i], wide, (dx, dy, square, mass) => {
         const by = (strength * mass) / Math.max(square, 1);
         vx[i] += dx * by;
@@ -106,21 +114,20 @@ function push(state, rounds) {
       vy[i] -= y[i] * PULL * aspect * heat;
     }
     for (let i = 0; i < count; i++) {
-      vx[i] *= DRAG;
-      vy[i] *= DRAG;
-      const share = isPlaced[i] ? SETTLED : 1;
-      x[i] += vx[i] * share;
-      y[i] += vy[i] * share;
+      vx[i] *= isPlaced[i] ? 0 : DRAG;
+      vy[i] *= isPlaced[i] ? 0 : DRAG;
+      x[i] += vx[i];
+      y[i] += vy[i];
     }
   }
 }
 
 // An edge is a spring; that of a leaf is strong, those between hubs are weak.
-function hold(edges, degree, x, y, vx, vy, heat) {
+function hold({ edges, degree, x, y, unit }, vx, vy, heat) {
   for (const [i, j] of edges) {
     const [dx, dy] = [x[j] + vx[j] - x[i] - vx[i], y[j] + vy[j] - y[i] - vy[i]];
     const far = Math.hypot(dx, dy) || 1e-6;
-    const by = ((far - LENGTH) / far) * (heat / Math.min(degree[i], degree[j]));
+    const by = ((far - LENGTH * unit) / far) * (heat / Math.min(degree[i], degree[j]));
     const share = degree[i] / (degree[i] + degree[j]);
     vx[j] -= dx * by * share;
     vy[j] -= dy * by * share;
@@ -151,7 +158,7 @@ function separate({ count, radius, x, y, isPlaced }) {
             const missing = radius[i] + radius[j] + APART - far;
             if (missing <= 0.5) continue;
             if (far < 1e-6) [dx, dy, far] = [Math.cos(j * GOLDEN), Math.sin(j * GOLDEN), 1];
-            const share = isPlaced[i] === isPlaced[j] ? 0.5 : isPlaced[i] ? 0.1 : 0.9;
+            const share = isPlaced[i] === isPlaced[j] ? 0.5 : isPlaced[i] ? 0.1 : 0.9; // of the way
             x[i] -= (dx / far) * missing * share;
             y[i] -= (dy / far) * missing * share;
             x[j] += (dx / far) * missing * (1 - share);
