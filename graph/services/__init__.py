@@ -18,6 +18,7 @@ from graph.reading.results import (
 )
 from graph.reading.vertices import Ref, Vertex
 from graph.services.exporting import export_cytoscape, export_graphml
+from graph.services.merging import Merged, merge_nodes, merge_preview
 from graph.services.reading import (
     find_nodes,
     get_node,
@@ -40,6 +41,7 @@ from graph.services.writing import (
     upsert_node,
 )
 from graph.storing.bulk import MissingNode, Upserted
+from graph.storing.merging import Merge
 from graph.storing.removing import Deletion
 
 __all__ = [
@@ -51,6 +53,8 @@ __all__ = [
     "Link",
     "MentionFound",
     "MentionPage",
+    "Merge",
+    "Merged",
     "MissingNode",
     "Neighbour",
     "NeighbourPage",
@@ -75,6 +79,8 @@ __all__ = [
     "get_node",
     "graph_statistics",
     "mentions_of",
+    "merge_nodes",
+    "merge_preview",
     "neighbors",
     "shortest_path",
     "subgraph",
