@@ -54,6 +54,18 @@ class PageParameters(QuerySerializer):
     )
 
 
+class TextField(serializers.CharField):
+    """A string as it was sent; a number is none."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(trim_whitespace=False, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class MetadataField(serializers.DictField):
     """A JSON object of the caller's own; in a form, its text."""
 

@@ -1,22 +1,9 @@
 """Fields of requests about memory."""
 
-from typing import Any
-
 from rest_framework import serializers
 
+from common.serializers import TextField
 from memory.scopes import MAX_USER_ID_CHARACTERS
-
-
-class TextField(serializers.CharField):
-    """A string as it was sent; a number is none."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(trim_whitespace=False, **options)
-
-    def to_internal_value(self, data: Any) -> str:
-        if not isinstance(data, str):
-            self.fail("invalid")
-        return super().to_internal_value(data)
 
 
 class UserIdField(TextField):

@@ -7,8 +7,8 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
-from common.serializers import PageParameters, StrictSerializer
-from memory.api.fields import TextField, UserIdField
+from common.serializers import PageParameters, StrictSerializer, TextField
+from memory.api.fields import UserIdField
 from memory.api.messages import MessageField, SaidField
 from memory.models import ExtractionItem
 from memory.retrieval.finding import MODES
