@@ -28,6 +28,7 @@ version_1 = [
     path("", include("documents.api.urls")),
     path("", include("search.api.urls")),
     path("", include("memory.api.urls")),
+    path("", include("graph.api.urls")),
 ]
 
 urlpatterns = [

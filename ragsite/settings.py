@@ -411,6 +411,8 @@ SPECTACULAR_SETTINGS = {
         "SearchMode": "search.results.MODES",
         "SearchFusion": "common.fusion.METHODS",
         "MemoryOrigin": "memory.models.Origin",
+        "MemorySearchMode": "memory.retrieval.finding.MODES",
+        "GraphOrigin": "graph.api.serializers.ORIGINS",
         "PruningReason": "memory.models.Pruning.Reason",
         "ConversationState": "memory.models.ExtractionItem.State",
         "ErrorType": "common.api.ERROR_TYPES",
