@@ -6,22 +6,22 @@ from graph.addresses import DocumentAddress, PassageAddress, document_addresses,
 from graph.keys import retired_form
 from graph.reading.statements import piece, rows
 from graph.reading.vertices import Ref, Vertex, load
-from graph.scopes import GraphScope, sight
+from graph.scopes import Sight
 
 #: No id is longer: that of a passage names a collection, a document's key and a number.
 MAX_ID_CHARACTERS = 1200
 
 
-def resolve(scope: GraphScope, ids: Iterable[str], *, props: bool = False) -> dict[str, Vertex]:
+def resolve(seen: Sight, ids: Iterable[str], *, props: bool = False) -> dict[str, Vertex]:
     """The vertices that are called so, by what they were asked for as.
 
-    Ids of other workspaces, and of what the scope may not see, are absent, like those of nothing.
+    Ids of other workspaces, and of what may not be seen, are absent, like those of nothing.
     The former id of a node that was merged into another finds that one.
     """
     asked = [each for each in dict.fromkeys(ids) if _is_possible(each)]
-    found = _documents(scope, asked) | _passages(scope, asked)
-    found |= _nodes(scope, [each for each in asked if each not in found])
-    vertices = load(scope, found.values(), props=props)
+    found = _documents(seen, asked) | _passages(seen, asked)
+    found |= _nodes(seen, [each for each in asked if each not in found])
+    vertices = load(seen, found.values(), props=props)
     return {
         each: vertices[found[each]] for each in asked if each in found and found[each] in vertices
     }
@@ -33,12 +33,11 @@ def _is_possible(node_id: str) -> bool:
     return node_id.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in node_id)
 
 
-def _documents(scope: GraphScope, ids: Sequence[str]) -> dict[str, Ref]:
+def _documents(seen: Sight, ids: Sequence[str]) -> dict[str, Ref]:
     addresses = {each: possible for each in ids if (possible := document_addresses(each))}
     wanted = sorted({(at.collection, at.key) for each in addresses.values() for at in each})
     if not wanted:
         return {}
-    seen = sight(scope)
     there: dict[DocumentAddress, Ref] = {}
     for slug, key, version, is_current, pk in rows(
         piece("resolve_documents").format(document=seen.listed("document")),
@@ -55,12 +54,11 @@ def _documents(scope: GraphScope, ids: Sequence[str]) -> dict[str, Ref]:
     return {each: ref for each, ref in found.items() if ref is not None}
 
 
-def _passages(scope: GraphScope, ids: Sequence[str]) -> dict[str, Ref]:
+def _passages(seen: Sight, ids: Sequence[str]) -> dict[str, Ref]:
     addresses = {each: at for each in ids if (at := passage_address(each)) is not None}
     if not addresses:
         return {}
     wanted = list(addresses.values())
-    seen = sight(scope)
     there = {
         PassageAddress(slug, key, ordinal): Ref("chunk", pk)
         for slug, key, ordinal, pk in rows(
@@ -76,10 +74,9 @@ def _passages(scope: GraphScope, ids: Sequence[str]) -> dict[str, Ref]:
     return {each: there[at] for each, at in addresses.items() if at in there}
 
 
-def _nodes(scope: GraphScope, ids: Sequence[str]) -> dict[str, Ref]:
+def _nodes(seen: Sight, ids: Sequence[str]) -> dict[str, Ref]:
     if not ids:
         return {}
-    seen = sight(scope)
     forms = [retired_form(each) for each in ids]
     found = rows(
         piece("resolve_nodes").format(node=seen.node("node")),

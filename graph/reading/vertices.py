@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from graph.addresses import document_id, passage_id
 from graph.reading.statements import named_rows, piece
-from graph.scopes import GraphScope, sight
+from graph.scopes import Sight
 
 Kind = Literal["node", "document", "chunk"]
 KINDS: tuple[Kind, ...] = ("node", "document", "chunk")
@@ -49,12 +49,11 @@ class Vertex:
         return Ref(self.kind, self.pk)
 
 
-def load(scope: GraphScope, refs: Iterable[Ref], *, props: bool = False) -> dict[Ref, Vertex]:
-    """What is told of these. Those that the scope may not see are absent."""
+def load(seen: Sight, refs: Iterable[Ref], *, props: bool = False) -> dict[Ref, Vertex]:
+    """What is told of these. Those that may not be seen are absent."""
     wanted: dict[Kind, set[int]] = {kind: set() for kind in KINDS}
     for ref in refs:
         wanted[ref.kind].add(ref.pk)
-    seen = sight(scope)
     vertices: dict[Ref, Vertex] = {}
     for kind in (kind for kind in KINDS if wanted[kind]):
         statement = piece(f"load_{kind}").format(

@@ -1,0 +1,108 @@
+"""A part of the graph that can be looked at: what is around some vertices, the relevant first."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import log2
+
+from graph.reading.linking import links_of
+from graph.reading.results import Subgraph, Truncated
+from graph.reading.steps import Follow, Step, between, degrees, step
+from graph.reading.vertices import Ref, Vertex, load
+from graph.scopes import Sight
+
+#: Relations of a vertex are counted no further.
+MAX_DEGREE = 50
+#: At so many relations does a level have a look, divided among its vertices, …
+MOST_STEPS = 5_000
+#: … of each at so many at least and at most.
+MIN_FAN, MAX_FAN = 10, 500
+#: So many times as many as there is room for are compared by how rare they are.
+COMPARED = 2
+
+
+@dataclass(slots=True)
+class Chosen:
+    """The vertices of the part so far, in order; what was counted; what was left out."""
+
+    vertices: dict[Ref, None]
+    degrees: dict[Ref, int] = field(default_factory=dict)
+    hubs: set[Ref] = field(default_factory=set)
+    full: bool = False
+
+
+def subgraph_around(
+    seen: Sight,
+    starts: Sequence[Vertex],
+    follow: Follow,
+    *,
+    hops: int,
+    cap: int,
+    props: bool = False,
+    missing: Sequence[str] = (),
+) -> Subgraph:
+    """What is at most `hops` steps from any of `starts`: at most `cap` vertices, `starts` among
+    them, and all relations among these that `follow` lets count."""
+    chosen = _choose(seen, starts, follow, hops=hops, cap=cap)
+    uncounted = [ref for ref in chosen.vertices if ref not in chosen.degrees]
+    chosen.degrees |= degrees(seen, uncounted, most=MAX_DEGREE)
+    vertices = load(seen, chosen.vertices, props=props)
+    shown = {ref: vertices[ref] for ref in chosen.vertices if ref in vertices}
+    return Subgraph(
+        vertices=tuple(shown.values()),
+        links=links_of(between(seen, shown.keys(), follow), shown),
+        degrees={vertex.id: chosen.degrees[ref] for ref, vertex in shown.items()},
+        missing=tuple(missing),
+        truncated=Truncated(
+            limit=chosen.full,
+            hubs=tuple(sorted(shown[hub].id for hub in chosen.hubs if hub in shown)),
+        ),
+    )
+
+
+def _choose(
+    seen: Sight, starts: Sequence[Vertex], follow: Follow, *, hops: int, cap: int
+) -> Chosen:
+    frontier = list(dict.fromkeys(start.ref for start in starts))
+    chosen = Chosen(dict.fromkeys(frontier))
+    for _ in range(hops):
+        if not frontier or chosen.full:
+            break
+        fan = min(MAX_FAN, max(MIN_FAN, MOST_STEPS // len(frontier)))
+        stepped = step(seen, frontier, follow, fan=fan, visited=chosen.vertices.keys())
+        chosen.hubs |= stepped.hubs
+        steps = [each for each in stepped.steps if each.to not in chosen.vertices]
+        frontier = _most_relevant(seen, chosen, steps, room=cap - len(chosen.vertices))
+        chosen.vertices |= dict.fromkeys(frontier)
+    return chosen
+
+
+def _most_relevant(seen: Sight, chosen: Chosen, steps: Iterable[Step], *, room: int) -> list[Ref]:
+    """Those that have most to do with what is there: by weight, and by having little to do with
+    anything else."""
+    near = _nearness(steps)
+    ranked = sorted(near, key=lambda ref: (-near[ref], ref))
+    if len(ranked) <= room:
+        return ranked
+    chosen.full = True
+    compared = ranked[: room * COMPARED]
+    chosen.degrees |= degrees(seen, compared, most=MAX_DEGREE)
+    rarity = {ref: 1 / log2(2 + chosen.degrees[ref]) for ref in compared}
+    return sorted(compared, key=lambda ref: (-near[ref] * rarity[ref], ref))[:room]
+
+
+def _nearness(steps: Iterable[Step]) -> dict[Ref, float]:
+    """How much each has to do with those that the steps start from.
+
+    A weight counts as its share of the largest that its start has for such a relation: numbers of
+    mentions and weights of a caller are not on one scale.
+    """
+    steps = list(steps)
+    largest: dict[tuple[Ref, str], float] = defaultdict(float)
+    for each in steps:
+        largest[each.at, each.rel] = max(largest[each.at, each.rel], each.weight)
+    near: dict[Ref, float] = defaultdict(float)
+    for each in steps:
+        most = largest[each.at, each.rel]
+        near[each.to] += each.weight / most if most else 1.0
+    return dict(near)
