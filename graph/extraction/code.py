@@ -16,22 +16,23 @@ MOST = 64
 SHORTEST, LONGEST = 3, 120
 
 _CODE = frozenset(language.media_type for language in LANGUAGES)
-_FILE = rf"(?:[\w.-]+/)*[\w-][\w.-]*\.(?:{SUFFIXES})\b(?![\w/])"
+# Everything that repeats has an end, so that no text takes longer than its length lets expect.
+_FILE = rf"(?:[\w.-]{{1,60}}/){{0,12}}[\w-][\w.-]{{0,80}}\.(?:{SUFFIXES})\b(?![\w/])"
 #: Most prose has none of these, and is passed over.
 _HINT = re.compile(
     r"_\w|[a-z0-9][A-Z]|[A-Z]{2}[a-z]{3}|[.:][:A-Za-z]|\(\)|[A-Z]-?\d\d|`|--[a-z]"
     r"|(?:RFC|PEP|ISO|IEC|IEEE|DIN)[ -]?\d"
 )
 _PROSE = rf"""
-    (?P<address>(?:https?|ftp)://\S+|[\w.+-]+@[\w-]+\.\S+|\bwww\.\S+)
+    (?P<address>(?:https?|ftp)://\S+|(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}\.\S+|\bwww\.\S+)
   | \b(?P<standard>RFC|PEP|ISO|IEC|IEEE|DIN)(?:[ ]|-)?(?P<number>\d{{1,5}}(?:[.-]\d{{1,4}})?)\b
   | \b(?P<advisory>CVE-\d{{4}}-\d{{4,7}}|GHSA(?:-[0-9a-z]{{4}}){{3}})\b
-  | (?<![\w.])(?P<file>{_FILE})
+  | (?<![\w.-])(?P<file>{_FILE})
   | `(?P<quoted>[A-Za-z_][\w-]*(?:(?:\.|::)[A-Za-z_]\w*)*)(?:\(\))?`
   | (?<![\w-])(?P<flag>--[a-z][a-z0-9]+(?:-[a-z0-9]+)*)\b
   | (?<![\w.])(?P<path>[A-Za-z_]\w*(?:(?:\.|::)[A-Za-z_]\w*)+)(?P<called>\(\))?
   | \b(?P<call>[A-Za-z_]\w*)\(\)
-  | \b(?P<snake>[A-Za-z]*[A-Za-z0-9]*_\w+)\b
+  | \b(?P<snake>[A-Za-z0-9]{{0,80}}_\w+)\b
   | \b(?P<hump>[a-z][a-z0-9]*[A-Z][A-Za-z0-9]+
       | (?!Ma?c[A-Z][a-z]+\b|(?:De|Di|La|Le|Fitz|Van)[A-Z][a-z]+\b)
         (?:[A-Z][a-z0-9]+(?:[A-Z]+[a-z0-9]+)+[A-Z]*|[A-Z]{{2,}}[a-z]{{3,}}[A-Za-z0-9]*))\b

@@ -38,6 +38,7 @@ _BEFORE = (
     "desde|hasta|hacia|año|antes|después|nacid[oa]"
 )
 _BEFORE_OR_COUNTS = "of|to|c|around|about|and|um|und|et|y"
+_COUNTED = r"(?:\w{1,30}s|people|men|women|children)"
 _PATTERN = re.compile(
     rf"""
     (?<![\w.,/-])(?:
@@ -51,7 +52,7 @@ _PATTERN = re.compile(
     )
   | (?<=\()(?P<year1>{_YEAR})(?=[)\s,;:–—-])
   | \b(?:{_BEFORE})\.?\s(?:the\syear\s)?\(?(?P<year2>{_YEAR})(?!\w|-\d)
-  | \b(?:{_BEFORE_OR_COUNTS})\.?\s(?P<year3>{_YEAR})(?!\w|-\d|\s\w+s\b)
+  | \b(?:{_BEFORE_OR_COUNTS})\.?\s(?P<year3>{_YEAR})(?!\w|-\d|\s{_COUNTED}\b)
     """,
     re.IGNORECASE | re.VERBOSE,
 )

@@ -21,6 +21,7 @@ MOST_BEGINNINGS = 200
 
 _END_OF_THOUGHTS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
+_BEGINNING = re.compile(r'"entities"\s*:\s*\[')
 #: An entry of a list whose end is missing.
 _ENTRY = re.compile(r"\{[^{}]*\}")
 # Numbers are no texts, and one of 5,000 digits would raise.
@@ -109,15 +110,14 @@ def _is_answer(value: Mapping[str, Any]) -> bool:
 
 def _cut_off(text: str) -> Mapping[str, Any] | None:
     """The whole entries of an answer whose end is missing."""
-    start = text.find('"entities"')
-    if start < 0:
+    beginnings = [match.end() for match in _BEGINNING.finditer(text)]
+    if not beginnings:
         return None
+    start = beginnings[-1]
     middle = text.find('"relations"', start)
     middle = len(text) if middle < 0 else middle
-    return {
-        "entities": _whole(text[start:middle]),
-        "relations": _whole(text[middle:]),
-    }
+    entities, relations = _whole(text[start:middle]), _whole(text[middle:])
+    return {"entities": entities, "relations": relations} if entities else None
 
 
 def _whole(text: str) -> list[Any]:

@@ -39,7 +39,7 @@ def extract(document_ids: Sequence[int]) -> Outcome:
     """
     due = queue.due(document_ids)
     outcome = Outcome(for_model=[each.document_id for each in due if _needs_model(each)])
-    for batch in _batches([each for each in due if not _needs_model(each)]):
+    for batch in batches([each for each in due if not _needs_model(each)]):
         if claim := queue.claim(batch):
             with queue.kept(claim):
                 _read_all(claim, outcome)
@@ -54,7 +54,7 @@ def extract_with_model(document_id: int) -> Outcome:
         return outcome
     if claim := queue.claim(due):
         with queue.kept(claim):
-            _ask(claim, outcome)
+            ask(claim, outcome)
     return outcome
 
 
@@ -62,7 +62,7 @@ def _needs_model(due: Due) -> bool:
     return due.mode == Collection.Graph.LLM
 
 
-def _batches(due: Sequence[Due]) -> Iterator[list[Due]]:
+def batches(due: Sequence[Due]) -> Iterator[list[Due]]:
     """Of one collection each, and not too large. What was taken before and did not come to an end
     is taken alone, so that a document that kills its worker takes no others with it."""
     yield from ([each] for each in due if each.tries)
@@ -110,7 +110,8 @@ def _record_alone(claim: Claim, reading: Reading, outcome: Outcome) -> None:
         _note(claim, reading.document_id, error, outcome)
 
 
-def _ask(claim: Claim, outcome: Outcome) -> None:
+def ask(claim: Claim, outcome: Outcome) -> None:
+    """Have the chat model read what was taken."""
     for stored in stored_documents(claim.document_ids):
         try:
             _record_alone(claim, _read_by_model(claim, stored), outcome)

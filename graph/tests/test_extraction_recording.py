@@ -7,7 +7,7 @@ import pytest
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import delete_documents, ingest_inline, update_collection
-from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
+from documents.tests.factories import CollectionFactory
 from graph.extraction import queue, readers, recording, working
 from graph.extraction.found import Extraction as Found
 from graph.extraction.found import Mention as FoundMention
@@ -21,11 +21,11 @@ from graph.services.extraction import (
     reextract_collection,
 )
 from graph.tests.factories import make_edge, make_node
+from graph.tests.factories_extraction import waiting
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
 State = Extraction.State
-LLM = Collection.Graph.LLM
 TEXT = "Ada Lovelace wrote notes on the Analytical Engine. See [setup](setup.md) and has_chat()."
 
 
@@ -47,23 +47,6 @@ def stored(collection: Collection) -> set[tuple[str, str, int, int, int]]:
 
 def keys() -> set[str]:
     return set(Node.objects.values_list("key", flat=True))
-
-
-def waiting(*texts: str, graph: str = "rules", **fields: Any) -> list[Document]:
-    """Documents that wait to be read, with one passage each."""
-    collection = fields.pop("collection", None) or CollectionFactory(graph=graph)
-    documents = []
-    for text in texts:
-        document = DocumentFactory(collection=collection, **fields)
-        ChunkFactory(document=document, text=text)
-        Extraction.objects.create(
-            workspace=document.workspace,
-            collection=collection,
-            document=document,
-            due_at=document.created_at,
-        )
-        documents.append(document)
-    return documents
 
 
 def record(
