@@ -17,14 +17,31 @@ MOST_MENTIONS = 300
 MOST_ROWS = 5000
 #: Documents with the same name that a hub leads to.
 MOST_NAMESAKES = 50
+#: Of a node's edges the weightiest, in either direction.
+MOST_EDGES = 10
 
 # A node that too many passages mention costs no more than one look at its first mentions. Of hubs
-# the own documents are taken, and the mentions that lead to the hub from here.
+# the own documents are taken, and the mentions that lead to the hub from here. What an edge says of
+# a thing that is named here is as if it were named here, too.
 _PULL = """
-    WITH start AS MATERIALIZED (
-        SELECT node_id FROM graph_mention WHERE chunk_id = ANY(%(graph_chunks)s)
-        UNION
-        SELECT unnest(%(graph_nodes)s::bigint[])
+    WITH named AS MATERIALIZED (
+        SELECT node_id, chunk_id, kind FROM graph_mention WHERE chunk_id = ANY(%(graph_chunks)s)
+    ),
+    linked AS MATERIALIZED (
+        SELECT DISTINCT other.node_id, named.chunk_id
+        FROM named,
+             LATERAL ((SELECT target_id AS node_id FROM graph_edge AS edge
+                       WHERE source_id = named.node_id AND {readable}
+                       ORDER BY weight DESC, target_id, rel LIMIT %(graph_edges)s)
+                      UNION ALL
+                      (SELECT source_id FROM graph_edge AS edge
+                       WHERE target_id = named.node_id AND {readable}
+                       ORDER BY weight DESC, source_id, rel LIMIT %(graph_edges)s)) AS other
+    ),
+    start AS MATERIALIZED (
+        SELECT node_id FROM named
+        UNION SELECT node_id FROM linked
+        UNION SELECT unnest(%(graph_nodes)s::bigint[])
     ),
     counted AS MATERIALIZED (
         SELECT start.node_id, often.mentions
@@ -52,15 +69,24 @@ _PULL = """
                       LIMIT %(graph_namesakes)s) AS own
         WHERE is_hub
         UNION ALL
-        SELECT mention.node_id, mention.chunk_id, mention.kind, true
-        FROM ordered
-        JOIN graph_mention AS mention USING (node_id)
-        WHERE is_hub AND mention.kind <> 0 AND mention.chunk_id = ANY(%(graph_chunks)s)
+        SELECT node_id, chunk_id, kind, true
+        FROM ordered JOIN named USING (node_id)
+        WHERE is_hub AND kind <> 0
+        UNION ALL
+        SELECT node_id, chunk_id, 2, is_hub
+        FROM ordered JOIN linked USING (node_id)
     )
     SELECT pulled.chunk_id, chunk.document_id, pulled.node_id, pulled.kind = 0, pulled.is_hub
     FROM pulled
     JOIN documents_chunk AS chunk ON chunk.id = pulled.chunk_id
     WHERE {within}
+"""
+#: An edge that passages tell of is there for those who may read one of them.
+_READABLE = """
+    (edge.origin = 'given' OR EXISTS (
+        SELECT FROM graph_evidence AS evidence
+        JOIN documents_chunk AS chunk ON chunk.id = evidence.chunk_id
+        WHERE evidence.edge_id = edge.id AND {within}))
 """
 
 #: Documents are counted up to this: from there on a name is as rare as it gets.
@@ -147,10 +173,12 @@ def _pull(
         "graph_nodes": list(node_ids),
         "graph_most": MOST_MENTIONS,
         "graph_rows": MOST_ROWS,
+        "graph_edges": MOST_EDGES,
         "graph_namesakes": MOST_NAMESAKES,
     }
+    statement = _PULL.format(within=within, readable=_READABLE.format(within=within))
     with connection.cursor() as cursor:
-        cursor.execute(_PULL.format(within=within), values)
+        cursor.execute(statement, values)
         return set(cursor.fetchall())
 
 

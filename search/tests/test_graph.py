@@ -13,8 +13,8 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from graph.models import Mention
-from graph.tests.factories import make_extracted, make_mention
+from graph.models import Edge, Mention, Origin
+from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention
 from search.query import parse_query
 from search.results import Hit, SearchResult
 from search.retrieval.arms import retrieve, with_scores_of
@@ -153,6 +153,25 @@ def test_passages_that_no_arm_listed_get_the_scores_of_both(
         assert each.lexical == pytest.approx(there.lexical)
         assert each.similarity == pytest.approx(there.similarity)
         assert each.likeness == pytest.approx(there.likeness)
+
+
+def test_edges_lead_on_too(collection: Collection) -> None:
+    first = passage(collection, "nightfall", "Nightfall is a suite by the composer Ilka Moravec.")
+    last = passage(collection, "pula", "The harbour lies in the west of the town.")
+    for number in range(6):
+        passage(collection, f"other {number}", "Snow lies on the hills.")
+    composer = make_extracted("ent:name:ilka moravec", first)
+    town = make_extracted("ent:name:pula", last)
+    assert of(ask(collection), last).graph is None
+    edge = make_edge(composer, "BORN_IN", town)
+    found = of(ask(collection), last)
+    assert found.graph is not None
+    assert [found.path[0].name, found.path[-1].name] == ["Nightfall", "Pula"]
+    assert found.path[1].id in (composer.key, town.key)
+    Edge.objects.filter(pk=edge.pk).update(origin=Origin.EXTRACTED)
+    assert of(ask(collection), last).graph is None
+    make_evidence(first, edge)
+    assert of(ask(collection), last).graph is not None
 
 
 def test_expansion_adds_what_names_the_same_and_what_stands_beside(
