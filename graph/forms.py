@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import reverse
 
-from graph.reading.steps import Grain
+from graph.reading.arms import Grain
 
 # A web server refuses addresses of more than some 4,000 characters.
 MAX_IDS = 25

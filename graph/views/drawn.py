@@ -5,29 +5,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common.errors import NotFound
 from graph import services
 from graph.forms import GraphState
 from graph.reading.results import Link, Subgraph
+from graph.reading.vertices import Vertex
 from graph.scopes import GraphScope
 from graph.views.shown import Shown, shown
 from graph.views.signs import relation_words
 
 #: Values of a filter that are offered, the most frequent first.
 OFFERED = 30
+#: The links of so many nodes are counted for what is left out.
+COUNTED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """Nodes, the best connected first, and the links between them.
 
-    `is_cut` says that more is linked; `more` is how many links that are, None where nobody counted.
-    `missing` are ids that lead to nothing.
+    `is_cut` says that more is linked than is drawn. `missing` are ids that lead to nothing.
     """
 
     nodes: tuple[Shown, ...]
     links: tuple[Link, ...]
     is_cut: bool = False
-    more: int | None = None
     missing: tuple[str, ...] = ()
 
     @property
@@ -66,6 +68,20 @@ def drawn(scope: GraphScope, state: GraphState) -> Drawn:
     return _drawn(_subgraph(scope, state, rels=state.rels, labels=state.labels), state)
 
 
+def left_out(scope: GraphScope, state: GraphState, found: Drawn) -> int | None:
+    """How many links of the nodes that are expanded are not drawn; None where it takes too long to
+    count them."""
+    if state.hops > 1 or state.labels or len(state.starts) > COUNTED:
+        return None
+    starts = [id for id in state.starts if id not in found.missing]
+    pages = (
+        services.neighbors(scope=scope, id=id, rel=state.rels, grain=state.grain, limit=1)
+        for id in starts
+    )
+    drawn_ends = sum((link.source in starts) + (link.target in starts) for link in found.links)
+    return sum(page.total for page in pages) - drawn_ends or None
+
+
 def facets(scope: GraphScope, state: GraphState, found: Drawn) -> tuple[Facet, ...]:
     """The kinds and relations that there are without the filter, with their numbers."""
     whole = _drawn(_subgraph(scope, state), state) if state.is_filtered else found
@@ -100,44 +116,40 @@ def _offered(counts: Counter[str], chosen: Sequence[str]) -> Iterable[tuple[str,
 def _subgraph(
     scope: GraphScope, state: GraphState, *, rels: Sequence[str] = (), labels: Sequence[str] = ()
 ) -> Subgraph:
-    return services.subgraph(
-        scope=scope,
-        ids=state.starts,
-        hops=state.hops,
-        cap=state.size,
-        rels=rels,
-        labels=labels,
-        grain=state.grain,
-    )
+    try:
+        return services.subgraph(
+            scope=scope,
+            ids=state.starts,
+            hops=state.hops,
+            cap=state.size,
+            rels=rels,
+            labels=labels,
+            grain=state.grain,
+        )
+    except NotFound:
+        return Subgraph(vertices=(), links=(), degrees={}, missing=state.starts)
 
 
 def _drawn(found: Subgraph, state: GraphState) -> Drawn:
-    hidden = set(state.hidden)
-    nodes = [
-        shown(vertex, state, degree=found.degrees.get(vertex.id, 0))
-        for vertex in found.vertices
-        if vertex.id not in hidden
-    ]
-    there = {node.id for node in nodes}
+    there = {vertex.id for vertex in found.vertices if _is_drawn(vertex, state)}
     links = [link for link in found.links if link.source in there and link.target in there]
-    nodes.sort(key=lambda node: (-(node.degree or 0), node.name.casefold(), node.id))
-    return Drawn(
-        nodes=tuple(nodes),
-        links=tuple(links),
-        is_cut=bool(found.truncated),
-        more=_more(found, state) if found.truncated else 0,
-        missing=found.missing,
+    seen = Counter(end for link in links for end in {link.source, link.target})
+    nodes = [
+        shown(vertex, state, degree=max(found.degrees.get(vertex.id, 0), seen[vertex.id]))
+        for vertex in found.vertices
+        if vertex.id in there
+    ]
+    nodes.sort(
+        key=lambda node: (-(node.degree or 0), -seen[node.id], node.name.casefold(), node.id)
     )
+    return Drawn(tuple(nodes), tuple(links), bool(found.truncated), found.missing)
 
 
-def _more(found: Subgraph, state: GraphState) -> int | None:
-    """Links of the expanded nodes that are left out; a filter or a second hop hides how many."""
-    if state.is_filtered or state.hops > 1:
-        return None
-    starts = set(state.starts)
-    there = sum((link.source in starts) + (link.target in starts) for link in found.links)
-    all_of_them = sum(found.degrees.get(id, 0) for id in starts)
-    return max(all_of_them - there, 0) or None
+def _is_drawn(vertex: Vertex, state: GraphState) -> bool:
+    """Among documents only those passages that were asked for."""
+    if vertex.id in state.hidden:
+        return False
+    return state.grain == "chunk" or vertex.kind != "chunk" or vertex.id in state.starts
 
 
 def _node(node: Shown) -> dict[str, Any]:

@@ -8,15 +8,15 @@ from django.views.decorators.http import require_safe
 
 from graph import services
 from graph.forms import SIZES, GraphState
-from graph.reading.steps import Grain
+from graph.reading.arms import Grain
 from graph.scopes import GraphScope
 from graph.views.about import about_node
-from graph.views.drawn import drawn, facets
+from graph.views.drawn import drawn, facets, left_out
 from graph.views.finder import FOUND, find
 from graph.views.shown import Shown, shown
 from graph.views.whose import graph_page
 
-ROWS = 100
+ROWS = 50
 
 
 @require_safe
@@ -59,6 +59,7 @@ def _explored(scope: GraphScope, state: GraphState) -> dict[str, Any]:
     return {
         "state": state,
         "drawn": found,
+        "more": left_out(scope, state, found) if found.is_cut else None,
         "rows": rows,
         "following": max(following, 0),
         "previous_url": state.url(page=state.page - 1) if state.page > 1 else "",

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from graph.forms import GraphState
+from graph.reading.subgraph import MAX_DEGREE
 from graph.reading.vertices import Vertex
 from graph.views.signs import label_words, tone
 
@@ -27,6 +28,13 @@ class Shown:
     def label(self) -> str:
         """What kind of thing it is, in words."""
         return label_words(self.labels, self.kind)
+
+    @property
+    def links(self) -> str:
+        """How many links it has, in words; beyond some nobody counts them for a list."""
+        if self.degree is None:
+            return ""
+        return f"{self.degree:,}{'+' if self.degree == MAX_DEGREE else ''}"
 
     @property
     def filter_label(self) -> str:
