@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from django.contrib.admin.models import DELETION, LogEntry
-from django.contrib.contenttypes.models import ContentType
+from django.contrib.admin.models import DELETION
 from django.db.models import QuerySet, Sum
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
-from common.admin import deletion_preview
+from common.admin import deletion_preview, log_by_number
 from documents.models import Document
 
 
@@ -36,16 +35,7 @@ class ServiceDeletion(ModelAdmin):
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         """By number: a name in the log would outlive what was deleted."""
-        return LogEntry.objects.bulk_create(
-            LogEntry(
-                user_id=int(request.user.pk or 0),
-                content_type=ContentType.objects.get_for_model(row),
-                object_id=row.pk,
-                object_repr=f"{self.opts.verbose_name} {row.pk}",
-                action_flag=DELETION,
-            )
-            for row in queryset
-        )
+        return log_by_number(self, request, queryset, DELETION)
 
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest

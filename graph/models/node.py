@@ -63,7 +63,7 @@ class Node(TimestampedModel):
         ]
 
     def __str__(self) -> str:
-        return self.name or self.key
+        return f"{self.name} ({self.key})" if self.name else self.key
 
 
 class Alias(models.Model):

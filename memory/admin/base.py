@@ -10,21 +10,8 @@ from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from accounts.models import Workspace
-from common.admin import ReadOnlyAdmin, deletion_preview, link_to_list
+from common.admin import ReadOnlyAdmin, deletion_preview, isolated, link_to_list
 from memory.scopes import UserScope
-
-EXCERPT_CHARACTERS = 160
-
-
-def isolated(text: str) -> SafeString:
-    """Text of strangers: a mark of direction in it turns nothing else around."""
-    return format_html("<bdi>{}</bdi>", text)
-
-
-def excerpt(beginning: str) -> SafeString:
-    """The first EXCERPT_CHARACTERS of a text on one line."""
-    line = " ".join(beginning.split())
-    return isolated(f"{line}…" if len(beginning) >= EXCERPT_CHARACTERS else line)
 
 
 def scope_of_row(row: Any) -> UserScope:

@@ -13,9 +13,9 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
-from common.admin import link_to_list
+from common.admin import EXCERPT_CHARACTERS, excerpt, isolated, link_to_list
 from memory import services
-from memory.admin.base import EXCERPT_CHARACTERS, ForgettableAdmin, excerpt, isolated, scope_of_row
+from memory.admin.base import ForgettableAdmin, scope_of_row
 from memory.models import Context, Fact
 
 

@@ -11,7 +11,8 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
-from memory.admin.base import EXCERPT_CHARACTERS, RememberedAdmin, excerpt, isolated
+from common.admin import EXCERPT_CHARACTERS, excerpt, isolated
+from memory.admin.base import RememberedAdmin
 from memory.models import ExtractionItem
 from memory.services.extraction import retry_extractions
 

@@ -16,10 +16,10 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from common.admin import link_to
+from common.admin import EXCERPT_CHARACTERS, excerpt, isolated, link_to
 from common.errors import RagsiteError
 from memory import services, texts
-from memory.admin.base import EXCERPT_CHARACTERS, ForgettableAdmin, excerpt, isolated, scope_of_row
+from memory.admin.base import ForgettableAdmin, scope_of_row
 from memory.models import Context, Fact
 
 #: Former values that a page names.

@@ -1,0 +1,115 @@
+"""The queue of documents that are read for the graph."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.db.models.functions import Left
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.decorators import display
+
+from common.admin import EXCERPT_CHARACTERS, ReadOnlyAdmin, excerpt, link_to
+from graph.models import Extraction
+from graph.services.curating import read_again
+from graph.services.extraction import retry_extractions
+
+State = Extraction.State
+STATE_COLOURS = {
+    State.WAITING: "info",
+    State.RUNNING: "info",
+    State.DONE: "success",
+    State.DEAD: "danger",
+}
+
+
+@admin.register(Extraction)
+class ExtractionAdmin(ReadOnlyAdmin):
+    """What was given up stands first and can be tried again; anything can be read again."""
+
+    list_display = [
+        "name",
+        "collection",
+        "shown_state",
+        "problem",
+        "attempts",
+        "mentions",
+        "relations",
+        "extracted_at",
+    ]
+    list_filter = [
+        "state",
+        ("workspace", AutocompleteSelectFilter),
+        ("collection", AutocompleteSelectFilter),
+    ]
+    list_select_related = ["document", "collection"]
+    list_heavy_fields = ("error", "document__metadata", "document__declared")
+    search_fields = ["document__key", "document__title"]
+    # By the alphabet, “dead” comes before all others.
+    ordering = ["state", "-id"]
+    sortable_by = ["shown_state"]
+    actions = ["try_again", "read_again"]
+    fields = [
+        "document_link",
+        "collection_link",
+        "workspace",
+        "run_link",
+        "state",
+        "error",
+        "recipe",
+        "attempts",
+        "outages",
+        "due_at",
+        "leased_until",
+        "mentions",
+        "relations",
+        "extracted_at",
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Extraction]:
+        rows: QuerySet[Extraction] = super().get_queryset(request)
+        return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may have documents read."""
+        return bool(request.user.has_perm("graph.change_extraction"))
+
+    @admin.action(description="Try again what was given up", permissions=["operate"])
+    def try_again(self, request: HttpRequest, queryset: QuerySet[Extraction]) -> None:
+        ids = list(queryset.values_list("pk", flat=True))
+        number = retry_extractions(extraction_ids=ids)
+        messages.success(request, f"{number:,} of {len(ids):,} are in the queue again.")
+
+    @admin.action(description="Read again", permissions=["operate"])
+    def read_again(self, request: HttpRequest, queryset: QuerySet[Extraction]) -> None:
+        ids = list(queryset.values_list("document_id", flat=True))
+        number = read_again(document_ids=ids)
+        messages.success(
+            request,
+            f"{number:,} of {len(ids):,} are in the queue. What is known of them stays until then.",
+        )
+
+    @display(description="document", ordering="id")
+    def name(self, row: Extraction) -> SafeString:
+        return excerpt(str(row.document)[:EXCERPT_CHARACTERS])
+
+    @display(description="state", ordering="state", label=STATE_COLOURS)
+    def shown_state(self, row: Extraction) -> tuple[str, str]:
+        return row.state, row.get_state_display()
+
+    @display(description="error")
+    def problem(self, row: Any) -> SafeString:
+        return excerpt(row.beginning)
+
+    @display(description="document")
+    def document_link(self, row: Extraction) -> str:
+        return link_to(row.document)
+
+    @display(description="collection")
+    def collection_link(self, row: Extraction) -> str:
+        return link_to(row.collection)
+
+    @display(description="run")
+    def run_link(self, row: Extraction) -> str:
+        return link_to(row.run)
