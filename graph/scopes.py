@@ -71,23 +71,24 @@ class Sight:
         return _EDGE.format(edge=alias, passage=self.passage("seen_chunk"))
 
 
+# Not EXISTS: of that PostgreSQL may make a list of all that anybody may see in the workspace.
 _NODE = """{node}.workspace_id = %(workspace)s
-    AND ({node}.origin = 'given' OR EXISTS (
-        SELECT FROM graph_mention AS seen_mention
+    AND ({node}.origin = 'given' OR (
+        SELECT TRUE FROM graph_mention AS seen_mention
         JOIN documents_chunk AS seen_chunk ON seen_chunk.id = seen_mention.chunk_id
-        WHERE seen_mention.node_id = {node}.id AND {passage}))
-    AND ({node}.document_id IS NULL OR EXISTS (
-        SELECT FROM documents_document AS seen_document
+        WHERE seen_mention.node_id = {node}.id AND {passage} LIMIT 1))
+    AND ({node}.document_id IS NULL OR (
+        SELECT TRUE FROM documents_document AS seen_document
         WHERE seen_document.id = {node}.document_id AND {document}))
-    AND ({node}.chunk_id IS NULL OR EXISTS (
-        SELECT FROM documents_chunk AS seen_chunk
+    AND ({node}.chunk_id IS NULL OR (
+        SELECT TRUE FROM documents_chunk AS seen_chunk
         WHERE seen_chunk.id = {node}.chunk_id AND {passage}))"""
 
 _EDGE = """{edge}.workspace_id = %(workspace)s
-    AND ({edge}.origin = 'given' OR EXISTS (
-        SELECT FROM graph_evidence AS seen_evidence
+    AND ({edge}.origin = 'given' OR (
+        SELECT TRUE FROM graph_evidence AS seen_evidence
         JOIN documents_chunk AS seen_chunk ON seen_chunk.id = seen_evidence.chunk_id
-        WHERE seen_evidence.edge_id = {edge}.id AND {passage}))"""
+        WHERE seen_evidence.edge_id = {edge}.id AND {passage} LIMIT 1))"""
 
 
 def sight(scope: GraphScope) -> Sight:

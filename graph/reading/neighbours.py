@@ -15,6 +15,8 @@ from graph.scopes import Sight
 
 #: Of so many neighbours by one kind of relation are there pages.
 MOST = 100_000
+#: So many mentions are counted for them.
+MOST_MENTIONS = 500_000
 
 _PROPS = "SELECT id, props FROM graph_edge WHERE id = ANY(%(edges)s)"
 
@@ -24,7 +26,7 @@ def neighbours_of(
 ) -> NeighbourPage:
     """A page of what is related to `vertex`. Raises InvalidInput for a cursor that is none."""
     after = cursors.read(cursor, str, str, bool)
-    stepped = step(seen, [vertex.ref], follow, fan=MOST)
+    stepped = step(seen, [vertex.ref], follow, fan=MOST, mentions=MOST_MENTIONS)
     found = _once(stepped.steps)
     vertices = load(seen, {each.to for each in found})
     told = [each for each in found if each.to in vertices]

@@ -96,7 +96,7 @@ def _next_level(search: _Search) -> tuple[End, Stepped]:
 
 def _step(search: _Search, end: End, most: int) -> Stepped:
     fan = max(MIN_FAN, most // len(end.frontier))
-    stepped = step(search.seen, end.frontier, end.follow, fan=fan)
+    stepped = step(search.seen, end.frontier, end.follow, fan=fan, mentions=most)
     search.looked_at += len(stepped.steps)
     return stepped
 

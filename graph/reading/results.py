@@ -107,9 +107,10 @@ class PathFound:
 class Subgraph:
     """Vertices around some, and every relation among them that the scope may see.
 
-    Those that were asked for come first, then the most relevant. `degrees` tells by id how many
-    relations a vertex has in the whole graph, counted no further than `MAX_DEGREE`. `missing` are
-    ids that are not there, or not for this scope.
+    Those that were asked for come first, then the most relevant. `degrees` tells by id how many of
+    these relations a vertex has; of those that were asked for, how many it has in the whole graph,
+    counted no further than 1,000 in all. `missing` are ids that are not there, or not for this
+    scope.
     """
 
     vertices: tuple[Vertex, ...]

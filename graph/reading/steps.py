@@ -15,10 +15,10 @@ from graph.reading.statements import rows
 from graph.reading.vertices import Kind, Ref
 from graph.scopes import Parameters, Sight
 
-#: At so many mentions of one vertex does a step have a look, divided among all vertices of it.
-MOST_MENTIONS = 200_000
-#: And at so many at least.
-FEWEST_MENTIONS = 500
+#: At so many mentions does a step have a look, divided among its vertices, …
+MOST_MENTIONS = 20_000
+#: … and at so many of each at least.
+FEWEST_MENTIONS = 100
 
 
 class Step(NamedTuple):
@@ -74,17 +74,19 @@ def step(
     *,
     fan: int,
     visited: AbstractSet[Ref] = frozenset(),
+    mentions: int = MOST_MENTIONS,
 ) -> Stepped:
     """What is beside `vertices`, which may be seen, except for `visited`.
 
     Of each vertex and kind of relation at most `fan`, those with the largest weight. Among equal
-    weights those of the lower primary key: the same each time.
+    weights those of the lower primary key: the same each time. At most `mentions` are counted.
     """
     here = _by_kind(vertices)
     marked = _by_kind(visited)
     statement = step_statement(seen, _wanted(here, follow))
-    given = _parameters(here, follow, fan) | _marked(marked, marked["node"])
-    return _read(rows(statement, seen.parameters | given), fan, _scan(here))
+    scan = _scan(here, mentions)
+    given = _parameters(here, follow, fan, scan) | _marked(marked, marked["node"])
+    return _read(rows(statement, seen.parameters | given), fan, scan)
 
 
 def between(seen: Sight, vertices: AbstractSet[Ref], follow: Follow) -> tuple[Step, ...]:
@@ -93,10 +95,11 @@ def between(seen: Sight, vertices: AbstractSet[Ref], follow: Follow) -> tuple[St
     passages = frozenset(here["chunk"])
     all_among = replace(follow, direction="out", grain="document", passages=passages, labels=())
     wanted = _wanted(here, all_among)._replace(inside=True)
-    given = _parameters(here, all_among, len(vertices) * MOST_PARALLEL)
+    fan, scan = len(vertices) * MOST_PARALLEL, _scan(here, MOST_MENTIONS_BETWEEN)
+    given = _parameters(here, all_among, fan, scan)
     given |= _marked(here, here["node"] + _rows_of(here))
     found = rows(step_statement(seen, wanted), seen.parameters | given)
-    stepped = _read(found, len(vertices) * MOST_PARALLEL, _scan(here))
+    stepped = _read(found, fan, scan)
     return tuple(each for each in stepped.steps if each.to in vertices)
 
 
@@ -104,7 +107,7 @@ def degrees(seen: Sight, vertices: Iterable[Ref], *, most: int) -> dict[Ref, int
     """How many relations each of `vertices` has, counted no further than `most`."""
     here = _by_kind(vertices)
     follow = Follow(passages=frozenset(here["chunk"]))
-    given = _parameters(here, follow, most) | _marked(_by_kind(()), [])
+    given = _parameters(here, follow, most, scan=most) | _marked(_by_kind(()), [])
     counted = _DEGREES.format(step=step_statement(seen, _wanted(here, follow)))
     found = {Ref(kind, pk): count for kind, pk, count in rows(counted, seen.parameters | given)}
     return {
@@ -114,6 +117,8 @@ def degrees(seen: Sight, vertices: Iterable[Ref], *, most: int) -> dict[Ref, int
     }
 
 
+#: What is drawn among documents is complete, up to this.
+MOST_MENTIONS_BETWEEN = 200_000
 #: Two vertices have fewer different relations than this, on average over a drawn graph.
 MOST_PARALLEL = 10
 
@@ -144,7 +149,7 @@ def _wanted(here: dict[Kind, list[int]], follow: Follow) -> Wanted:
     )
 
 
-def _parameters(here: dict[Kind, list[int]], follow: Follow, fan: int) -> Parameters:
+def _parameters(here: dict[Kind, list[int]], follow: Follow, fan: int, scan: int) -> Parameters:
     chunks = here["chunk"]
     named = [pk for pk in chunks if pk in follow.passages]
     return {
@@ -156,7 +161,7 @@ def _parameters(here: dict[Kind, list[int]], follow: Follow, fan: int) -> Parame
         "rels": list(follow.rels),
         "labels": list(follow.labels),
         "fan": fan + 1,  # tells whether there is more
-        "scan": _scan(here),
+        "scan": scan,
     }
 
 
@@ -190,5 +195,5 @@ def _by_kind(vertices: Iterable[Ref]) -> dict[Kind, list[int]]:
     return {kind: sorted(found) for kind, found in pks.items()}
 
 
-def _scan(here: dict[Kind, list[int]]) -> int:
-    return max(FEWEST_MENTIONS, MOST_MENTIONS // max(1, sum(map(len, here.values()))))
+def _scan(here: dict[Kind, list[int]], most: int) -> int:
+    return max(FEWEST_MENTIONS, most // max(1, sum(map(len, here.values()))))

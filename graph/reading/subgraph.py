@@ -1,18 +1,21 @@
 """A part of the graph that can be looked at: what is around some vertices, the relevant first."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import log2
 
+from graph.reading.commonness import commonness
 from graph.reading.linking import links_of
-from graph.reading.results import Subgraph, Truncated
+from graph.reading.results import Link, Subgraph, Truncated
 from graph.reading.steps import Follow, Step, between, degrees, step
 from graph.reading.vertices import Ref, Vertex, load
 from graph.scopes import Sight
 
-#: Relations of a vertex are counted no further.
-MAX_DEGREE = 50
+#: So many relations are counted in all of those that were asked for, and of each at least …
+MOST_COUNTED = 1_000
+#: … so many.
+MIN_COUNTED = 10
 #: At so many relations does a level have a look, divided among its vertices, …
 MOST_STEPS = 5_000
 #: … of each at so many at least and at most.
@@ -23,10 +26,9 @@ COMPARED = 2
 
 @dataclass(slots=True)
 class Chosen:
-    """The vertices of the part so far, in order; what was counted; what was left out."""
+    """The vertices of the part so far, in order, and what was left out."""
 
     vertices: dict[Ref, None]
-    degrees: dict[Ref, int] = field(default_factory=dict)
     hubs: set[Ref] = field(default_factory=set)
     full: bool = False
 
@@ -44,20 +46,26 @@ def subgraph_around(
     """What is at most `hops` steps from any of `starts`: at most `cap` vertices, `starts` among
     them, and all relations among these that `follow` lets count."""
     chosen = _choose(seen, starts, follow, hops=hops, cap=cap)
-    uncounted = [ref for ref in chosen.vertices if ref not in chosen.degrees]
-    chosen.degrees |= degrees(seen, uncounted, most=MAX_DEGREE)
     vertices = load(seen, chosen.vertices, props=props)
     shown = {ref: vertices[ref] for ref in chosen.vertices if ref in vertices}
+    links = links_of(between(seen, shown.keys(), follow), shown)
     return Subgraph(
         vertices=tuple(shown.values()),
-        links=links_of(between(seen, shown.keys(), follow), shown),
-        degrees={vertex.id: chosen.degrees[ref] for ref, vertex in shown.items()},
+        links=links,
+        degrees=_degrees(seen, starts, links),
         missing=tuple(missing),
         truncated=Truncated(
             limit=chosen.full,
             hubs=tuple(sorted(shown[hub].id for hub in chosen.hubs if hub in shown)),
         ),
     )
+
+
+def _degrees(seen: Sight, starts: Sequence[Vertex], links: Iterable[Link]) -> dict[str, int]:
+    told = Counter(end for link in links for end in {link.source, link.target})
+    most = max(MIN_COUNTED, MOST_COUNTED // len(starts))
+    counted = degrees(seen, {start.ref for start in starts}, most=most)
+    return dict(told) | {start.id: max(told[start.id], counted[start.ref]) for start in starts}
 
 
 def _choose(
@@ -86,8 +94,8 @@ def _most_relevant(seen: Sight, chosen: Chosen, steps: Iterable[Step], *, room: 
         return ranked
     chosen.full = True
     compared = ranked[: room * COMPARED]
-    chosen.degrees |= degrees(seen, compared, most=MAX_DEGREE)
-    rarity = {ref: 1 / log2(2 + chosen.degrees[ref]) for ref in compared}
+    common = commonness(seen, compared)
+    rarity = {ref: 1 / log2(2 + common[ref]) for ref in compared}
     return sorted(compared, key=lambda ref: (-near[ref] * rarity[ref], ref))[:room]
 
 

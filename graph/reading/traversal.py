@@ -14,9 +14,11 @@ from graph.scopes import Sight
 
 #: Of each vertex so many neighbours are looked at.
 MAX_FAN = 10_000
-#: So many relations does a level look at, divided among its vertices, …
-MOST_STEPS = 20_000
-#: … and of each vertex at least so many.
+#: At so many relations does a level have a look, divided among its vertices, …
+MOST_STEPS = 5_000
+#: … or at so many times as many as there is room for; …
+STEPS_A_PLACE = 3
+#: … and at so many of each vertex at least.
 MIN_FAN = 25
 
 
@@ -59,7 +61,8 @@ def walk_from(
         if not frontier or walk.full:
             break
         left = limit - len(walk.depths)
-        fan = min(MAX_FAN, max(MIN_FAN, max(MOST_STEPS, left) // len(frontier)))
+        most = max(MOST_STEPS, STEPS_A_PLACE * left)
+        fan = min(MAX_FAN, max(MIN_FAN, most // len(frontier)))
         stepped = step(seen, frontier, follow, fan=fan, visited=walk.depths.keys())
         walk.hubs |= stepped.hubs
         frontier = _take(walk, stepped.steps, depth)
