@@ -1,6 +1,6 @@
 """Which chunks a question leads to over what passages mention: the strongest path to each. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +11,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+#: The arm counts for this times the lead of the best hit over the fifth best document.
+WEIGHT = 1.0
+COMPARED = 5
 #: Where paths start: so many of the first arms' best hits.
 SEEDS = 10
 #: A hit half as good as the best one starts paths a sixteenth as strong.
@@ -61,10 +64,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class RankedGraph:
-    """`scores` by chunk id, above 0 to 1: how strong the strongest path to it is.
+    """`scores` by chunk id, above 0 to 1: how strong the strongest path to it is. Seeds have what
+    paths from them start with, if no path to them is stronger.
 
-    `steps` are the last steps of the paths, by hop and chunk. `entrances` tells for seeds which of
-    the question's names they mention, the rarest.
+    `steps` are the last steps of paths by hop and chunk, `last` that of the strongest path to each
+    chunk; a seed without one is where paths start. `entrances` tells which of the question's names
+    a seed mentions, the rarest.
     """
 
     scores: Mapping[int, float]
@@ -75,21 +80,20 @@ class RankedGraph:
     def path(self, chunk_id: int) -> tuple[Stop, ...]:
         """Nodes and chunks in turns, from a name in the question (or a seed that mentions none) to
         this chunk. Empty for a chunk that was not reached."""
-        stops: list[Stop] = []
+        if chunk_id not in self.scores:
+            return ()
+        stops = [Stop("chunk", chunk_id)]
         step = self.last.get(chunk_id)
-        at: int | None = chunk_id
-        while step is not None and at is not None:
-            stops += [Stop("chunk", at), Stop("node", step.node)]
-            at = step.source
-            step = None if at is None else self.steps.get((step.hop - 1, at))
-        if at is not None and stops:
-            stops.append(Stop("chunk", at))
-            if at in self.entrances:
-                stops.append(Stop("node", self.entrances[at]))
+        while step is not None:
+            stops.append(Stop("node", step.node))
+            if step.source is None:
+                return tuple(reversed(stops))
+            stops.append(Stop("chunk", step.source))
+            step = self.steps.get((step.hop - 1, step.source))
+        entrance = self.entrances.get(stops[-1].id)
+        if entrance is not None:
+            stops.append(Stop("node", entrance))
         return tuple(reversed(stops))
-
-
-NOTHING = RankedGraph({}, {}, {}, {})
 
 
 def rank(
@@ -104,40 +108,56 @@ def rank(
     `seeds` are fused scores of the first arms' hits by chunk id, `question` weights (1 for a name
     in full) of the nodes that the question names, `total` the number of documents in scope. A path
     goes from a chunk to what it mentions to another document's chunk that mentions it too. It is
-    the stronger the rarer that is, and strongest where it is that document's own name. Paths
-    multiply; only the strongest one to a chunk counts.
+    the stronger the rarer that is, and strongest where it is that document's own name. Strengths
+    multiply along a path; of the paths to a chunk the strongest one counts.
     """
+    starts = _starts(seeds)
     if not len(neighbourhood.nodes):
-        return NOTHING
+        return RankedGraph(starts, {}, {}, {})
     rows = _Rows.of(neighbourhood, question, total)
-    values = rows.seeded(seeds)
+    values = rows.values_of(starts)
     entrances = rows.entrances(values)
-    scores = np.zeros(len(rows.chunk_ids))
+    scores = values.copy()
     steps: dict[tuple[int, int], Step] = {}
     last: dict[int, Step] = {}
     for hop in range(HOPS):
-        reached, row, source = rows.hop(values, with_question=hop == 0)
+        reached, by_row, source = rows.hop(values, with_question=hop == 0)
         reached = reached * DAMPING**hop
         for at in np.flatnonzero(reached):
             chunk = int(rows.chunk_ids[at])
-            came = int(source[at])
-            step = Step(
-                node=int(rows.node_ids[rows.node[row[at]]]),
-                source=None if came < 0 else int(rows.chunk_ids[came]),
-                hop=hop,
-            )
-            steps[hop, chunk] = step
+            steps[hop, chunk] = rows.step(by_row[at], source[at], hop)
             if reached[at] > scores[at]:
-                last[chunk] = step
+                last[chunk] = steps[hop, chunk]
         scores = np.maximum(scores, reached)
         values = _best_only(reached, BEAM)
     found = np.flatnonzero(scores)
-    return RankedGraph(
-        scores=dict(zip(rows.chunk_ids[found].tolist(), scores[found].tolist(), strict=True)),
-        steps=steps,
-        last=last,
-        entrances=entrances,
-    )
+    known = dict(zip(rows.chunk_ids[found].tolist(), scores[found].tolist(), strict=True))
+    return RankedGraph(scores={**starts, **known}, steps=steps, last=last, entrances=entrances)
+
+
+def weight(hits: Iterable[tuple[int, float]]) -> float:
+    """What the arm counts for beside the others: how far the best hit is ahead of the fifth best
+    document.
+
+    `hits` are documents' ids with the fused scores of their chunks, best first. Where many fit the
+    question alike the answer is among them; where one stands out, what is missing is behind it.
+    """
+    best: dict[int, float] = {}
+    for document, score in hits:
+        best.setdefault(document, score)
+        if len(best) == COMPARED:
+            break
+    scores = list(best.values())
+    return WEIGHT * (scores[0] - scores[-1]) if scores else 0.0
+
+
+def _starts(seeds: Mapping[int, float]) -> dict[int, float]:
+    """What paths from the best of these seeds start with."""
+    best = max(seeds.values(), default=0.0)
+    if best <= 0:
+        return {}
+    kept = sorted(seeds, key=lambda chunk: (-seeds[chunk], chunk))[:SEEDS]
+    return {chunk: (seeds[chunk] / best) ** SEED_POWER for chunk in kept if seeds[chunk] > 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +187,14 @@ class _Rows:
             asked=asked[node],
         )
 
-    def seeded(self, seeds: Mapping[int, float]) -> Floats:
-        """What paths that start from each chunk are worth."""
-        best = max(seeds.values(), default=0.0)
-        if best <= 0:
-            return np.zeros(len(self.chunk_ids))
-        shares = [max(seeds.get(int(each), 0.0), 0.0) / best for each in self.chunk_ids]
-        return _best_only(np.array(shares) ** SEED_POWER, SEEDS)
+    def values_of(self, values: Mapping[int, float]) -> Floats:
+        """Values by chunk id in the order of the chunks here; 0 where there is none."""
+        return np.array([values.get(chunk, 0.0) for chunk in self.chunk_ids.tolist()])
+
+    def step(self, row: int, source: int, hop: int) -> Step:
+        """The step that arrives by this row from the chunk in this place (−1: the question)."""
+        came = None if source < 0 else int(self.chunk_ids[source])
+        return Step(node=int(self.node_ids[self.node[row]]), source=came, hop=hop)
 
     def entrances(self, values: Floats) -> dict[int, int]:
         """For each seed the strongest of the question's names that it mentions."""
