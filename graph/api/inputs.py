@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
-from common.serializers import MetadataField, PageParameters, StrictSerializer, TextField
+from common.serializers import PageParameters, StrictSerializer, TextField
 from graph.keys import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
 from graph.limits import MAX_ALIASES, MAX_LABEL_CHARACTERS, MAX_LABELS, MAX_NAME_CHARACTERS
 from graph.models import MAX_WEIGHT
@@ -145,7 +145,7 @@ class NodeBody(StrictSerializer):
         help_text="As people read it. Default: its id.",
     )
     labels = _labels("What it is, such as `Person`.")
-    props = MetadataField(required=False, help_text="JSON object of your own.")
+    props = serializers.DictField(required=False, help_text="JSON object of your own.")
     aliases = serializers.ListField(
         child=TextField(max_length=MAX_NAME_CHARACTERS),
         required=False,
@@ -198,7 +198,7 @@ class EdgeBody(StrictSerializer):
     weight = serializers.FloatField(
         required=False, min_value=0, max_value=MAX_WEIGHT, help_text="How much it counts: 1."
     )
-    props = MetadataField(required=False, help_text="JSON object of your own.")
+    props = serializers.DictField(required=False, help_text="JSON object of your own.")
     strict = _strict()
     replace_props = _replace_props()
 

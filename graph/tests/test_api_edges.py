@@ -1,0 +1,144 @@
+"""Edges over the API: listed, written, deleted."""
+
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.models import Membership
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    MembershipFactory,
+)
+from graph.models import Edge, Node
+from graph.tests.clients import EDGES, asked, client_of, put_edge, put_node
+from graph.tests.factories import make_edge, make_evidence, make_extracted
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice() -> Membership:
+    """An owner."""
+    return MembershipFactory()
+
+
+@pytest.fixture
+def client(alice: Membership) -> APIClient:
+    return client_of(alice)
+
+
+def triples(page: Any) -> list[tuple[str, str, str]]:
+    return [(edge["source"], edge["rel"], edge["target"]) for edge in page["results"]]
+
+
+def test_an_edge_is_made_changed_and_left_alone(client: APIClient) -> None:
+    made = put_edge(client, "src:a", "KNOWS", "src:b", weight=0.5, props={"since": 1843})
+    assert made.status_code == 201
+    edge = {
+        "source": "src:a",
+        "rel": "KNOWS",
+        "target": "src:b",
+        "weight": 0.5,
+        "origin": "given",
+        "props": {"since": 1843},
+    }
+    assert made.json() == {"edge": edge, "created": True, "changed": True, "stubs": 2}
+
+    again = put_edge(client, "src:a", "KNOWS", "src:b", weight=0.5, props={"since": 1843})
+    assert (again.status_code, again.json()["changed"]) == (200, False)
+    changed = put_edge(client, "src:a", "KNOWS", "src:b", props={"until": 1852}).json()["edge"]
+    assert changed == {**edge, "props": {"since": 1843, "until": 1852}}
+    replaced = put_edge(client, "src:a", "KNOWS", "src:b", props={}, replace_props=True).json()
+    assert replaced["edge"]["props"] == {}
+    assert Edge.objects.count() == 1
+
+
+def test_a_missing_end_is_refused_unless_it_may_be_made(client: APIClient) -> None:
+    put_node(client, "src:a")
+    refused = client.put(EDGES, {"source": "src:a", "rel": "KNOWS", "target": "src:b"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "missing_node")
+    assert "src:b" in refused.json()["detail"]
+    assert Node.objects.count() == 1
+    assert put_edge(client, "src:a", "KNOWS", "src:b").json()["stubs"] == 1
+
+
+def test_a_node_may_be_related_to_itself_and_in_a_circle(client: APIClient) -> None:
+    for source, target in (("src:a", "src:a"), ("src:a", "src:b"), ("src:b", "src:a")):
+        assert put_edge(client, source, "KNOWS", target).status_code == 201
+    assert len(asked(client, "edges")["results"]) == 3
+
+
+def test_edges_are_listed_by_their_parts(client: APIClient) -> None:
+    for source, rel, target in (
+        ("src:a", "KNOWS", "src:b"),
+        ("src:a", "OWNS", "src:c"),
+        ("src:b", "KNOWS", "src:c"),
+    ):
+        put_edge(client, source, rel, target, props={"x": 1})
+
+    assert triples(asked(client, "edges", source="src:a")) == [
+        ("src:a", "OWNS", "src:c"),
+        ("src:a", "KNOWS", "src:b"),
+    ]
+    assert len(asked(client, "edges", rel="KNOWS")["results"]) == 2
+    assert len(asked(client, "edges", target="src:c")["results"]) == 2
+    assert triples(asked(client, "edges", target="src:c", rel="KNOWS")) == [
+        ("src:b", "KNOWS", "src:c")
+    ]
+    assert asked(client, "edges", source="src:nothing")["results"] == []
+    assert asked(client, "edges", rel="src:a")["results"] == []
+    first = asked(client, "edges", page_size=2)
+    assert len(first["results"]) == 2
+    assert triples(client.get(first["next"]).json()) == [("src:a", "KNOWS", "src:b")]
+    assert first["results"][0]["props"] is None
+    (one,) = asked(client, "edges", source="src:a", rel="OWNS", target="src:c")["results"]
+    assert one["props"] == {"x": 1}
+
+
+def test_ends_that_are_documents_have_the_ids_of_documents(
+    alice: Membership, client: APIClient
+) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
+    document = DocumentFactory(collection=collection, key="a.md")
+    ChunkFactory(document=document)
+    made = put_edge(client, "doc:notes:a.md", "ABOUT", "chunk:notes:a.md:0")
+    assert made.json()["edge"]["source"] == "doc:notes:a.md"
+
+    for asks in ({}, {"source": "doc:notes:a.md"}, {"target": "chunk:notes:a.md:0"}):
+        assert triples(asked(client, "edges", **asks)) == [
+            ("doc:notes:a.md", "ABOUT", "chunk:notes:a.md:0")
+        ]
+
+
+@pytest.mark.parametrize("rel", ["HAS_CHUNK", "MENTIONS", "REFERS_TO", "NEXT", "VERSION_OF"])
+def test_what_documents_tell_themselves_is_not_written(
+    alice: Membership, client: APIClient, rel: str
+) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
+    DocumentFactory(collection=collection, key="a.md")
+    refused = put_edge(client, "doc:notes:a.md", rel, "src:b")
+    assert refused.status_code == 400
+    assert "read from the documents" in refused.json()["detail"]
+    assert not Node.objects.exists()
+
+
+def test_an_edge_is_deleted_once(client: APIClient) -> None:
+    for id in ("src:a", "src:b"):
+        put_node(client, id, name=id)
+    put_edge(client, "src:a", "KNOWS", "src:b")
+    url = f"{EDGES}?source=src:a&rel=KNOWS&target=src:b"
+    assert [client.delete(url).status_code for _ in range(2)] == [204, 404]
+    assert Node.objects.count() == 2
+
+
+def test_edges_of_passages_say_so(alice: Membership, client: APIClient) -> None:
+    collection = CollectionFactory(workspace=alice.workspace)
+    chunk = ChunkFactory(document=DocumentFactory(collection=collection))
+    ends = [make_extracted(f"ent:name:{name}", chunk) for name in "ab"]
+    make_evidence(chunk, make_edge(ends[0], "BUILT", ends[1], origin="extracted"))
+
+    (edge,) = asked(client, "edges")["results"]
+    assert edge["origin"] == "extracted"

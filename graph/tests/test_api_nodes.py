@@ -1,0 +1,191 @@
+"""Nodes over the API: listed, found, read, written, deleted."""
+
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.models import Membership
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    MembershipFactory,
+)
+from graph.models import Edge, Node
+from graph.tests.clients import NODES, asked, client_of, ids, put_edge, put_node
+from graph.tests.factories import make_edge, make_extracted, make_node
+
+pytestmark = pytest.mark.django_db
+ADA = "ent:person:ada lovelace"
+
+
+@pytest.fixture
+def alice() -> Membership:
+    """An owner."""
+    return MembershipFactory()
+
+
+@pytest.fixture
+def client(alice: Membership) -> APIClient:
+    return client_of(alice)
+
+
+def test_a_node_is_made_changed_and_left_alone(client: APIClient) -> None:
+    made = put_node(client, ADA, name="Ada", labels=["Person"], props={"born": 1815})
+    assert made.status_code == 201
+    assert made.json() == {
+        "node": {
+            "id": ADA,
+            "kind": "node",
+            "name": "Ada",
+            "labels": ["Person"],
+            "origin": "given",
+            "document": None,
+            "chunk": None,
+            "props": {"born": 1815},
+        },
+        "created": True,
+        "changed": True,
+        "taken": [],
+    }
+
+    again = put_node(client, ADA, name="Ada", labels=["Person"], props={"born": 1815})
+    assert (again.status_code, again.json()["changed"]) == (200, False)
+
+    changed = put_node(client, ADA, props={"died": 1852}).json()
+    assert (changed["created"], changed["changed"]) == (False, True)
+    assert changed["node"]["name"] == "Ada"
+    assert changed["node"]["props"] == {"born": 1815, "died": 1852}
+
+    replaced = put_node(client, ADA, props={"x": None}, replace_props=True).json()["node"]
+    assert replaced["props"] == {"x": None}
+    assert asked(client, "nodes", id=ADA) == replaced
+
+
+def test_names_that_mean_another_node_are_told(client: APIClient) -> None:
+    put_node(client, ADA, name="Ada Lovelace", aliases=["Countess of Lovelace"])
+    other = put_node(client, "ent:person:mother", name="Lady", aliases=["Countess of Lovelace"])
+    assert len(other.json()["taken"]) == 1
+
+
+def test_what_is_not_there_is_not_found(client: APIClient) -> None:
+    elsewhere = make_node("ent:name:elsewhere")
+    for id in ("ent:name:nothing", elsewhere.key):
+        for answer in (client.get(NODES, {"id": id}), client.delete(f"{NODES}?id={id}")):
+            assert answer.status_code == 404
+            assert answer.json()["code"] == "not_found"
+    assert Node.objects.get() == elsewhere
+
+
+def test_documents_and_passages_are_read_by_their_ids(alice: Membership, client: APIClient) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
+    document = DocumentFactory(collection=collection, key="a/b c.md", title="A note")
+    chunk = ChunkFactory(document=document)
+
+    shown = asked(client, "nodes", id="doc:notes:a/b c.md")
+    assert (shown["kind"], shown["document"], shown["name"]) == ("document", document.pk, "A note")
+    shown = asked(client, "nodes", id="chunk:notes:a/b c.md:0")
+    assert (shown["kind"], shown["chunk"], shown["origin"]) == ("chunk", chunk.pk, "derived")
+    assert client.get(NODES, {"id": "chunk:notes:a/b c.md:1"}).status_code == 404
+
+
+def test_nodes_are_listed_by_id_page_by_page(alice: Membership, client: APIClient) -> None:
+    for number in range(5):
+        labels = ["Odd" if number % 2 else "Even", "All"]
+        make_node(f"src:n:{number}", workspace=alice.workspace, labels=labels)
+    make_node("src:n:9")
+
+    page, found = asked(client, "nodes", page_size=2), []
+    assert page["previous"] is None
+    while True:
+        found += ids(page["results"])
+        if page["next"] is None:
+            break
+        page = client.get(page["next"]).json()
+    assert found == [f"src:n:{number}" for number in range(5)]
+    assert ids(asked(client, "nodes", label="Odd")["results"]) == ["src:n:1", "src:n:3"]
+    assert len(asked(client, "nodes", label=["Odd", "Even"])["results"]) == 5
+    assert asked(client, "nodes", label="None")["results"] == []
+    assert page["results"][0]["props"] is None
+
+
+def test_rows_of_documents_are_not_listed(alice: Membership, client: APIClient) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
+    DocumentFactory(collection=collection, key="a.md")
+    assert put_edge(client, "doc:notes:a.md", "ABOUT", "ent:name:x").status_code == 201
+    assert Node.objects.count() == 2
+    assert ids(asked(client, "nodes")["results"]) == ["ent:name:x"]
+
+
+def test_nodes_are_found_by_name_beginning_and_misspelling(
+    alice: Membership, client: APIClient
+) -> None:
+    collection = CollectionFactory(workspace=alice.workspace)
+    DocumentFactory(collection=collection, title="Lovelace and the engine")
+    put_node(client, ADA, name="Ada Lovelace", labels=["Person"])
+    put_node(client, "ent:name:other", name="Something else")
+
+    found = asked(client, "nodes", q="ada l")
+    assert (ids(found["results"]), found["next"]) == ([ADA], None)
+    assert ADA in ids(asked(client, "nodes", q="Ada Lovelase")["results"])
+    kinds = {node["kind"] for node in asked(client, "nodes", q="lovelace")["results"]}
+    assert kinds == {"node", "document"}
+    only = asked(client, "nodes", q="lovelace", kind="document")["results"]
+    assert {node["kind"] for node in only} == {"document"}
+    assert asked(client, "nodes", q="lovelace", label="Town")["results"] == []
+    assert asked(client, "nodes", q="%_\\'\"")["results"] == []
+
+
+def test_deleting_a_node_takes_its_edges_after_a_look(client: APIClient) -> None:
+    put_edge(client, "src:a", "KNOWS", "src:b")
+    put_edge(client, "src:b", "KNOWS", "src:c")
+    for id in ("src:a", "src:c"):
+        put_node(client, id, name=id)
+
+    looked = client.delete(f"{NODES}?id=src:b&preview=true")
+    assert looked.status_code == 200
+    assert looked.json() | {"aliases": 0, "mentions": 0} == {
+        "preview": True,
+        "nodes": 1,
+        "edges": 2,
+        "mentions": 0,
+        "aliases": 0,
+        "stubs": 0,
+    }
+    assert Edge.objects.count() == 2
+
+    gone = client.delete(f"{NODES}?id=src:b")
+    assert gone.json() == {**looked.json(), "preview": False}
+    assert sorted(Node.objects.values_list("key", flat=True)) == ["src:a", "src:c"]
+    assert client.delete(f"{NODES}?id=src:b").status_code == 404
+
+
+def test_many_are_deleted_and_what_is_not_there_is_passed_over(client: APIClient) -> None:
+    for number in range(3):
+        put_node(client, f"src:{number}")
+    body: dict[str, Any] = {"ids": ["src:0", "src:1", "src:nothing"]}
+
+    assert client.post(f"{NODES}delete/", {**body, "preview": True}).json()["nodes"] == 2
+    assert Node.objects.count() == 3
+    assert client.post(f"{NODES}delete/", body).json()["nodes"] == 2
+    assert client.post(f"{NODES}delete/", body).json()["nodes"] == 0
+
+
+def test_documents_are_not_deleted_here(alice: Membership, client: APIClient) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
+    DocumentFactory(collection=collection, key="a.md")
+    refused = client.delete(f"{NODES}?id=doc:notes:a.md")
+    assert (refused.status_code, refused.json()["errors"][0]["attr"]) == (400, "id")
+
+
+def test_extracted_nodes_are_told_from_given_ones(alice: Membership, client: APIClient) -> None:
+    collection = CollectionFactory(workspace=alice.workspace)
+    chunk = ChunkFactory(document=DocumentFactory(collection=collection))
+    found = make_extracted("ent:name:engine", chunk)
+    given = make_node("ent:name:ada", workspace=alice.workspace)
+    make_edge(given, "BUILT", found)
+
+    origins = {node["id"]: node["origin"] for node in asked(client, "nodes")["results"]}
+    assert origins == {"ent:name:engine": "extracted", "ent:name:ada": "given"}
+    assert put_node(client, "ent:name:engine").json()["node"]["origin"] == "given"

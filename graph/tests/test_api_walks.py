@@ -1,0 +1,201 @@
+"""What is around a node, and ways between nodes, over the API."""
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.models import Membership
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    MembershipFactory,
+)
+from graph.tests.clients import BULK, GRAPH, asked, client_of, ids, put_edge
+from graph.tests.factories import make_extracted, make_mention, make_node
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice() -> Membership:
+    """An owner."""
+    return MembershipFactory()
+
+
+@pytest.fixture
+def client(alice: Membership) -> APIClient:
+    return client_of(alice)
+
+
+def chain(client: APIClient, length: int, *, circle: bool = False) -> None:
+    """`src:0` to `src:<length>`, each leading to the next one."""
+    steps = [(number, number + 1) for number in range(length)]
+    edges = [
+        {"source": f"src:{one}", "rel": "NEXT_TO", "target": f"src:{two}"}
+        for one, two in [*steps, *([(length, 0)] if circle else [])]
+    ]
+    assert client.post(BULK, {"edges": edges, "strict": False}).status_code == 200
+
+
+def test_neighbours_stand_in_natural_order_page_by_page(client: APIClient) -> None:
+    for number in (10, 2, 1):
+        put_edge(client, "src:a", "HAS", f"part:{number}", weight=number, props={"n": number})
+    put_edge(client, "part:3", "PART_OF", "src:a")
+
+    page = asked(client, "neighbors", id="src:a", limit=3)
+    assert ids(page["results"]) == ["part:1", "part:2", "part:3"]
+    assert (page["node"]["id"], page["total"]) == ("src:a", 4)
+    assert [each["direction"] for each in page["results"]] == ["out", "out", "in"]
+    assert page["results"][0]["props"] == {"n": 1}
+    rest = client.get(page["next"]).json()
+    assert (ids(rest["results"]), rest["next"]) == (["part:10"], None)
+
+    assert ids(asked(client, "neighbors", id="src:a", direction="in")["results"]) == ["part:3"]
+    assert asked(client, "neighbors", id="src:a", rel="HAS")["total"] == 3
+    assert asked(client, "neighbors", id="src:a", rel=["HAS", "PART_OF"])["total"] == 4
+    assert asked(client, "neighbors", id="src:a", rel="NONE")["results"] == []
+
+
+def test_documents_and_passages_are_neighbours(alice: Membership, client: APIClient) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
+    document = DocumentFactory(collection=collection, key="a.md")
+    chunk = ChunkFactory(document=document, text="Of an engine.")
+    make_mention(chunk, make_node("ent:name:engine", workspace=alice.workspace))
+
+    coarse = asked(client, "neighbors", id="ent:name:engine")["results"]
+    fine = asked(client, "neighbors", id="ent:name:engine", grain="chunk")["results"]
+    assert (ids(coarse), ids(fine)) == (["doc:notes:a.md"], ["chunk:notes:a.md:0"])
+    assert {each["origin"] for each in coarse + fine} == {"derived"}
+
+
+def test_passages_that_speak_of_a_node_are_listed(alice: Membership, client: APIClient) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
+    document = DocumentFactory(collection=collection, key="a.md")
+    chunks = [ChunkFactory(document=document, text=f"Of an engine, {n}.") for n in range(3)]
+    make_extracted("ent:name:engine", *chunks)
+
+    page = asked(client, "mentions", id="ent:name:engine", limit=2)
+    assert [each["passage"]["id"] for each in page["results"]] == [
+        "chunk:notes:a.md:0",
+        "chunk:notes:a.md:1",
+    ]
+    assert page["results"][0]["document"]["id"] == "doc:notes:a.md"
+    assert "engine" in page["results"][0]["snippet"]
+    rest = client.get(page["next"]).json()
+    assert [each["passage"]["id"] for each in rest["results"]] == ["chunk:notes:a.md:2"]
+    assert rest["next"] is None
+
+
+def test_a_walk_goes_as_deep_as_it_may_and_around_circles(client: APIClient) -> None:
+    chain(client, 101, circle=True)
+
+    walked = asked(client, "traverse", start="src:0", max_depth=2, direction="out")["reached"]
+    assert [(each["node"]["id"], each["depth"]) for each in walked] == [
+        ("src:0", 0),
+        ("src:1", 1),
+        ("src:2", 2),
+    ]
+    assert (walked[0]["parent"], walked[0]["rel"], walked[0]["direction"]) == (None, None, None)
+    assert (walked[2]["parent"], walked[2]["rel"]) == ("src:1", "NEXT_TO")
+
+    deep = asked(client, "traverse", start="src:0", max_depth=100, direction="out")
+    assert max(each["depth"] for each in deep["reached"]) == 100
+    assert len(asked(client, "traverse", start="src:0", max_depth=100)["reached"]) == 102
+    cut = asked(client, "traverse", start="src:0", max_depth=100, limit=5)
+    assert (len(cut["reached"]), cut["truncated"]["limit"]) == (5, True)
+    refused = client.get(f"{GRAPH}traverse/", {"start": "src:0", "max_depth": 101})
+    assert (refused.status_code, refused.json()["errors"][0]["attr"]) == (400, "max_depth")
+
+
+def test_a_way_is_found_or_there_is_none(client: APIClient) -> None:
+    chain(client, 100)
+    put_edge(client, "src:alone", "NEXT_TO", "src:alone")
+
+    way = asked(client, "paths", source="src:0", target="src:3")
+    assert (way["found"], way["length"]) == (True, 3)
+    assert ids(way["nodes"]) == ["src:0", "src:1", "src:2", "src:3"]
+    assert way["edges"][0]["rel"] == "NEXT_TO"
+    back = asked(client, "paths", source="src:3", target="src:0")
+    assert [edge["target"] for edge in back["edges"]] == ["src:3", "src:2", "src:1"]
+    assert asked(client, "paths", source="src:0", target="src:0")["length"] == 0
+    assert asked(client, "paths", source="src:0", target="src:100", max_depth=100)["length"] == 100
+
+    for nothing in (
+        {"source": "src:0", "target": "src:alone"},
+        {"source": "src:0", "target": "src:7"},
+        {"source": "src:3", "target": "src:0", "direction": "out"},
+        {"source": "src:0", "target": "src:3", "rel": "OTHER"},
+    ):
+        none = asked(client, "paths", **nothing)
+        assert (none["found"], none["length"], none["nodes"], none["edges"]) == (
+            False,
+            None,
+            [],
+            [],
+        )
+
+
+def test_what_is_around_nodes_is_taken_for_cytoscape(client: APIClient) -> None:
+    chain(client, 3, circle=True)
+    taken = asked(client, "subgraph", id=["src:0", "src:nothing"], hops=1)
+    elements = taken["elements"]
+    assert {node["data"]["id"] for node in elements["nodes"]} == {"src:0", "src:1", "src:3"}
+    assert {(edge["data"]["source"], edge["data"]["target"]) for edge in elements["edges"]} == {
+        ("src:0", "src:1"),
+        ("src:3", "src:0"),
+    }
+    assert taken["missing"] == ["src:nothing"]
+    assert taken["truncated"]["limit"] is False
+    cut = asked(client, "subgraph", id="src:0", hops=3, limit=2)
+    assert len(cut["elements"]["nodes"]) == 2
+    assert cut["truncated"]["limit"] is True
+
+
+def test_what_is_around_nodes_is_taken_as_graphml(client: APIClient) -> None:
+    chain(client, 3)
+    answer: Any = client.get(f"{GRAPH}subgraph/", {"id": "src:0", "hops": 2, "format": "graphml"})
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("application/graphml+xml")
+    assert 'attachment; filename="graph-' in answer.headers["Content-Disposition"]
+    root = ElementTree.fromstring(b"".join(answer.streaming_content))
+    nodes = root.findall(".//{http://graphml.graphdrawing.org/xmlns}node")
+    assert len(nodes) == 3
+
+
+@pytest.mark.parametrize(
+    ("address", "parameters"),
+    [
+        ("neighbors", {"id": "src:x"}),
+        ("mentions", {"id": "src:x"}),
+        ("traverse", {"start": "src:x"}),
+        ("paths", {"source": "src:0", "target": "src:x"}),
+        ("paths", {"source": "src:x", "target": "src:0"}),
+        ("subgraph", {"id": "src:x"}),
+        ("subgraph", {"id": "src:x", "format": "graphml"}),
+    ],
+)
+def test_what_is_not_there_is_not_found(
+    client: APIClient, address: str, parameters: dict[str, str]
+) -> None:
+    put_edge(client, "src:0", "NEXT_TO", "src:1")
+    make_node("src:x")
+    answer = client.get(f"{GRAPH}{address}/", parameters)
+    assert answer.status_code == 404
+    assert list(answer.json()) == ["type", "code", "detail", "errors"]
+
+
+def test_walks_may_be_asked_with_a_body(client: APIClient) -> None:
+    chain(client, 3)
+    for address, body in {
+        "traverse": {"start": "src:0", "max_depth": 3, "rel": ["NEXT_TO"]},
+        "paths": {"source": "src:0", "target": "src:3"},
+        "subgraph": {"id": ["src:0"], "hops": 2},
+    }.items():
+        posted = client.post(f"{GRAPH}{address}/", body)
+        assert posted.status_code == 200
+        assert posted.json() == asked(client, address, **body)
+        assert json.dumps(posted.json()).count("src:") > 3
