@@ -5,21 +5,19 @@ from collections.abc import Iterable, Mapping
 from graph.keys import natural_order
 from graph.reading.results import Link
 from graph.reading.steps import Step
-from graph.reading.vertices import Ref, Vertex
+from graph.reading.vertices import Ref
 
 
-def links_of(steps: Iterable[Step], vertices: Mapping[Ref, Vertex]) -> tuple[Link, ...]:
-    """The relations that these steps follow, each once, between those of `vertices`.
+def links_of(steps: Iterable[Step], ids: Mapping[Ref, str]) -> tuple[Link, ...]:
+    """The relations that these steps follow, each once, between vertices of these ids.
 
     Two rows of one document may tell the same: the larger weight counts.
     """
     links: dict[tuple[str, str, str], Link] = {}
     for each in steps:
-        if each.source not in vertices or each.target not in vertices:
+        if each.source not in ids or each.target not in ids:
             continue
-        link = Link(
-            vertices[each.source].id, each.rel, vertices[each.target].id, each.weight, each.origin
-        )
+        link = Link(ids[each.source], each.rel, ids[each.target], each.weight, each.origin)
         name = (link.source, link.rel, link.target)
         if name not in links or links[name].weight < link.weight:
             links[name] = link

@@ -134,8 +134,9 @@ def _path(source: Vertex, way: list[Step], vertices: dict[Ref, Vertex]) -> Path:
     passed = [source.ref]
     for each in way:
         passed.append(each.to if each.at == passed[-1] else each.at)
+    ids = {ref: vertex.id for ref, vertex in vertices.items()}
     links: list[Link] = []
     for each in way:
-        links += links_of([each], vertices)
+        links += links_of([each], ids)
     assert len(passed) == len(links) + 1
     return Path(tuple(vertices[ref] for ref in passed), tuple(links))

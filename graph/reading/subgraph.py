@@ -48,7 +48,9 @@ def subgraph_around(
     chosen = _choose(seen, starts, follow, hops=hops, cap=cap)
     vertices = load(seen, chosen.vertices, props=props)
     shown = {ref: vertices[ref] for ref in chosen.vertices if ref in vertices}
-    links = links_of(between(seen, shown.keys(), follow), shown)
+    links = links_of(
+        between(seen, shown.keys(), follow), {ref: vertex.id for ref, vertex in shown.items()}
+    )
     return Subgraph(
         vertices=tuple(shown.values()),
         links=links,
