@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 
+from graph.extraction.forms import form
 from graph.extraction.found import Mention, Source
 from graph.extraction.spots import Spot
 from graph.extraction.tally import Tally
@@ -72,7 +73,8 @@ def mentions(source: Source) -> Iterator[Mention]:
 
 
 def dates(text: str) -> Iterator[Spot]:
-    """Each with an ISO 8601 form: a day, a month or a year from 1000 to 2099."""
+    """Each with the form that its ISO 8601 date has as a name, `1943 03 12`: a day, a month or a
+    year from 1000 to 2099."""
     end = 0
     # Only around numbers of four digits, of which there are few: twenty times as fast.
     for number in _NUMBER.finditer(text):
@@ -89,8 +91,8 @@ def _read(match: re.Match[str]) -> Iterator[Spot]:
     for group in years:
         if match[group] <= "2099":
             yield Spot(match[group], match[group], match.start(group), match.end(group))
-    if not years and (form := _form(match)):
-        yield Spot(form, match[0], match.start(), match.end())
+    if not years and (found := _form(match)):
+        yield Spot(found, match[0], match.start(), match.end())
 
 
 def _form(match: re.Match[str]) -> str:
@@ -106,9 +108,9 @@ def _form(match: re.Match[str]) -> str:
     if year > 2099:
         return ""
     if not day:
-        return f"{year:04}-{month:02}"
+        return f"{year:04} {month:02}"
     try:
-        return date(year, month, day).isoformat()
+        return form(date(year, month, day).isoformat())
     except ValueError:
         return ""
 

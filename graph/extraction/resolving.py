@@ -4,19 +4,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
+from psycopg.types.json import Jsonb
 
 from graph.extraction.found import Mention
 
 #: Types whose forms are ids by themselves.
 _OWN_IDS = ("ref:",)
 
-_KNOWN = "SELECT form, node_id FROM graph_alias WHERE workspace_id = %s AND form = ANY(%s)"
+# Thousands of texts go as JSON, which is written three times as fast as an array.
+_KNOWN = """
+    SELECT form, node_id FROM graph_alias
+    WHERE workspace_id = %s AND form IN (SELECT jsonb_array_elements_text(%s))
+"""
 # Everybody inserts in one order, so that nobody waits for somebody who waits for him.
 _MAKE = """
     INSERT INTO graph_node (
         workspace_id, key, name, labels, props, origin, created_at, updated_at)
     SELECT %s, new.key, new.name, ARRAY[new.label], '{}', 'extracted', now(), now()
-    FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (key, name, label)
+    FROM jsonb_to_recordset(%s) AS new (key text, name text, label text)
     ORDER BY new.key
     ON CONFLICT (workspace_id, key) DO NOTHING
     RETURNING id
@@ -24,7 +29,7 @@ _MAKE = """
 _NAME = """
     INSERT INTO graph_alias (workspace_id, form, node_id)
     SELECT node.workspace_id, new.form, node.id
-    FROM unnest(%s::text[], %s::text[]) AS new (key, form)
+    FROM jsonb_to_recordset(%s) AS new (key text, form text)
     JOIN graph_node AS node ON node.workspace_id = %s AND node.key = new.key
     ORDER BY new.form
     ON CONFLICT (workspace_id, form) DO NOTHING
@@ -65,21 +70,27 @@ def node_key(mention: Mention) -> str:
     """The id under which a node is made: `ent:name:ada lovelace`, `ref:example.com/guide`."""
     if mention.form.startswith(_OWN_IDS):
         return mention.form
+    if mention.type == "date":
+        return f"ent:date:{mention.form.replace(' ', '-')}"
     return f"ent:{mention.type}:{mention.form}"
 
 
 def _known(workspace_id: int, forms: list[str]) -> dict[str, int]:
     with connection.cursor() as cursor:
-        cursor.execute(_KNOWN, [workspace_id, forms])
+        cursor.execute(_KNOWN, [workspace_id, Jsonb(forms)])
         return dict(cursor.fetchall())
 
 
 def _make(workspace_id: int, mentions: Sequence[Mention]) -> frozenset[int]:
     """Nodes for these and their names; which of them were not there."""
-    keys = [node_key(mention) for mention in mentions]
-    names = [mention.name for mention in mentions]
+    new = Jsonb(
+        [
+            {"key": node_key(each), "form": each.form, "name": each.name, "label": each.type}
+            for each in mentions
+        ]
+    )
     with connection.cursor() as cursor:
-        cursor.execute(_MAKE, [workspace_id, keys, names, [mention.type for mention in mentions]])
+        cursor.execute(_MAKE, [workspace_id, new])
         made = frozenset(pk for (pk,) in cursor.fetchall())
-        cursor.execute(_NAME, [keys, [mention.form for mention in mentions], workspace_id])
+        cursor.execute(_NAME, [new, workspace_id])
     return made

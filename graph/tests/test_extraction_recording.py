@@ -252,3 +252,11 @@ def test_a_second_message_does_nothing() -> None:
     [document] = waiting("Ada Lovelace met Charles Babbage.")
     assert working.extract([document.pk]).read == 1
     assert working.extract([document.pk]).read == 0
+
+
+def test_dates_are_known_by_their_iso_form() -> None:
+    [document] = waiting("Born on 12 March 1943, and again on 1943-03-12, in 1999.")
+    assert working.extract([document.pk]).read == 1
+    dates = Node.objects.filter(labels=["date"])
+    assert set(dates.values_list("key", flat=True)) == {"ent:date:1943-03-12", "ent:date:1999"}
+    assert set(dates.values_list("aliases__form", flat=True)) == {"1943 03 12", "1999"}
