@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from graph.forms import GraphState
-from graph.reading.subgraph import MAX_DEGREE
 from graph.reading.vertices import Vertex
 from graph.views.signs import label_words, tone
 
@@ -31,10 +30,8 @@ class Shown:
 
     @property
     def links(self) -> str:
-        """How many links it has, in words; beyond some nobody counts them for a list."""
-        if self.degree is None:
-            return ""
-        return f"{self.degree:,}{'+' if self.degree == MAX_DEGREE else ''}"
+        """How many links it has, in words; empty where nobody counted them."""
+        return "" if self.degree is None else f"{self.degree:,}"
 
     @property
     def filter_label(self) -> str:
