@@ -195,7 +195,7 @@ TOLD: dict[str, list[str]] = {
     "node": ["Nausea", "ent:term:nausea", "Term", "found in documents", "Abilify"],
     "edge": ["Abilify", "CAUSES", "Nausea", "2.5", "given by a person"],
     "alias": ["queasiness", "Nausea"],
-    "extraction": ["Aripiprazole", "Given up", "No reply could be read."],
+    "extraction": ["Aripiprazole", "given up", "No reply could be read."],
     "searchlog": ["is nausea common?", "Judge the answers", "12 ms"],
 }
 
