@@ -1,24 +1,22 @@
 """The graph as a third arm: passages that hang together with what the others found."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 
 from common.fusion import Method
+from graph.ranking import SEEDS, weight
 from graph.retrieval import rank_passages
 from search.query import Query
-from search.ranking import RankingOptions, fused_hits
+from search.ranking import Ranked, RankingOptions, fused_hits
 from search.results import ArmReport, Scope
 from search.retrieval.arms import Candidate, Retrieved, with_scores_of
 from search.retrieval.scope import scope_conditions
 
-#: So many of the best hits are where the graph is entered.
-SEEDS = 10
 #: So many passages it lists.
 LISTED = 100
-#: Beside arms whose weights sum to 1, and beside ranks that weigh alike. Measured in
-#: docs/decisions/0029.
-GRAPH_WEIGHTS: Mapping[Method, float] = {"score": 0.6, "rrf": 0.5}
+#: Beside ranks that weigh alike. Beside scores it follows the question.
+RANKS_WEIGHT = 0.5
 
 
 def with_graph(
@@ -28,11 +26,13 @@ def with_graph(
     options: RankingOptions,
     *,
     scope: Scope,
-) -> Retrieved:
+) -> tuple[Retrieved, Mapping[str, float]]:
     """With what the graph knows of the candidates, and with the passages that it adds to them:
-    those get the scores of both other arms, too."""
+    those get the scores of both other arms, too. And what each arm counts for now: the graph, where
+    `weights` do not say, as much as the best hit stands out."""
     started = perf_counter()
-    best = fused_hits(query, retrieved, weights, options)[:SEEDS]
+    fused = fused_hits(query, retrieved, weights, options)
+    best = fused[:SEEDS]
     within, parameters = scope_conditions(scope, query)
     arm = rank_passages(
         question=query.text,
@@ -48,13 +48,20 @@ def with_graph(
     )
     order = sorted(arm.scores, key=lambda chunk_id: (-arm.scores[chunk_id], chunk_id))
     ranks = {chunk_id: rank for rank, chunk_id in enumerate(order, start=1)}
-    return replace(
+    with_paths = replace(
         retrieved,
         candidates=tuple(_scored(each, arm.scores, ranks) for each in retrieved.candidates),
         arms=(*retrieved.arms, ArmReport("graph", "paths", len(ranks))),
         timings={**retrieved.timings, "graph": spent},
         graph=arm,
     )
+    return with_paths, {"graph": _weight(fused, options.method), **weights}
+
+
+def _weight(fused: Sequence[Ranked], method: Method) -> float:
+    if method == "rrf":
+        return RANKS_WEIGHT
+    return weight((hit.candidate.document_id, hit.fused.score) for hit in fused)
 
 
 def _scored(

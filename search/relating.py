@@ -17,12 +17,12 @@ Names = Mapping[Stop, Named]
 
 
 def paths(graph: RankedGraph | None, chunk_ids: Sequence[int]) -> dict[int, tuple[Named, ...]]:
-    """How the graph led to those of `chunk_ids` that it did lead to."""
+    """How the graph led to those of `chunk_ids` that it did lead to; not where paths only start."""
     if graph is None:
         return {}
     found = {chunk_id: graph.path(chunk_id) for chunk_id in chunk_ids}
     names = named_stops(found.values())
-    return {chunk_id: _named(path, names) for chunk_id, path in found.items() if path}
+    return {chunk_id: _named(path, names) for chunk_id, path in found.items() if len(path) > 1}
 
 
 def _named(path: Sequence[Stop], names: Names) -> tuple[Named, ...]:

@@ -25,7 +25,7 @@ from search.asked import (
 from search.facets import facets as count_facets
 from search.filters import Node, all_of, metadata_filter, one_of, read_filter
 from search.filters.fields import Field
-from search.graph_arm import GRAPH_WEIGHTS, with_graph
+from search.graph_arm import with_graph
 from search.hits import grouped, make_hits, one_of_each_parent
 from search.notes import notes_on
 from search.query import parse_query
@@ -186,8 +186,7 @@ def search(
         diversify=diversify,
     )
     if mode == "graph":
-        weighed = {"graph": GRAPH_WEIGHTS[fusion], **weighed}
-        retrieved = with_graph(parsed, retrieved, weighed, options, scope=scope)
+        retrieved, weighed = with_graph(parsed, retrieved, weighed, options, scope=scope)
     try:
         ranking = rank(parsed, retrieved, weighed, options)
     except NoRerankerConfigured as error:

@@ -81,12 +81,13 @@ _PULL = """
     JOIN documents_chunk AS chunk ON chunk.id = pulled.chunk_id
     WHERE {within}
 """
-#: An edge that passages tell of is there for those who may read one of them.
+#: An edge that passages tell of is there for those who may read one of them. Not EXISTS: of that
+#: PostgreSQL may make a list of all edges.
 _READABLE = """
-    (edge.origin = 'given' OR EXISTS (
-        SELECT FROM graph_evidence AS evidence
+    (edge.origin = 'given' OR (
+        SELECT TRUE FROM graph_evidence AS evidence
         JOIN documents_chunk AS chunk ON chunk.id = evidence.chunk_id
-        WHERE evidence.edge_id = edge.id AND {within}))
+        WHERE evidence.edge_id = edge.id AND {within} LIMIT 1))
 """
 
 #: Documents are counted up to this: from there on a name is as rare as it gets.
