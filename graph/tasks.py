@@ -44,32 +44,37 @@ def extract_now(document_ids: Sequence[int]) -> None:
 def extract_documents(document_ids: Sequence[int]) -> int:
     """Read these documents for the graph; how many were read."""
     outcome = working.extract(document_ids)
-    _send(outcome)
+    _send(outcome, goes_on=bool(outcome.for_model))
     return outcome.read
 
 
 @shared_task
-def extract_with_model(document_id: int) -> int:
-    """Have the chat model read this document; whether it was read."""
-    outcome = working.extract_with_model(document_id)
-    _send(outcome)
+def extract_next() -> int:
+    """Have the chat model read one document, then send for the next; whether one was read.
+
+    One message after the other: a model takes minutes for some documents, and a thousand messages
+    would keep all other work of the queue waiting.
+    """
+    outcome = working.extract_next()
+    _send(outcome, goes_on=outcome.taken > 0)
     return outcome.read
 
 
 @shared_task
 def recover_extractions() -> int:
-    """Send the documents that are due, and those whose worker died; how many."""
-    ids = queue.sweep(with_model=not outages.is_paused())
+    """Send the documents that are due, and those whose worker died; how many by rules."""
+    ids = queue.sweep()
     enqueue_extraction(ids)
+    _send(Outcome(), goes_on=not outages.is_paused() and queue.next_for_model() is not None)
     return len(ids)
 
 
-def _send(outcome: Outcome) -> None:
-    """One message for each that the model is to read: it may take minutes."""
+def _send(outcome: Outcome, *, goes_on: bool) -> None:
+    """What failed is tried again, and the model goes on."""
     now = timezone.now()
     try:
-        for document_id in outcome.for_model:
-            extract_with_model.delay(document_id)
+        if goes_on:
+            extract_next.delay()
         for document_id, at in outcome.again.items():
             seconds = (at - now).total_seconds()
             if seconds < SOON:

@@ -69,7 +69,7 @@ def _read(match: re.Match[str], at: int, source: Source) -> Iterator[Mention]:
         yield from _mention(match, at, "ref", _label(match["ref"]), "ref")
     elif match["email"]:
         written = match["email"].rstrip(_PUNCTUATION)
-        yield from _mention(match, at, "email", bounded(f"mailto:{written.lower()}"), "email")
+        yield from _mention(match, at, "email", bounded(f"email:{written.lower()}"), "email")
     else:
         if match["label"] and not match["labelled"] and match["label"] != "_":
             yield from _mention(match, at, "label", _label(match["label"]), "ref")

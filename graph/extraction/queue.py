@@ -23,9 +23,8 @@ from graph.models import Extraction
 
 State = Extraction.State
 LONGEST_WAIT = 3600.0
-#: Documents that one sweep sends to the workers. A model takes minutes for some, and those that
-#: wait for it have a message already: only lost ones are to be made up for.
-SWEEP, MODEL_SWEEP = 5_000, 20
+#: Documents that one sweep sends to the workers.
+SWEEP = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +152,9 @@ def revive(extraction_ids: Sequence[int]) -> list[int]:
 
 
 @transaction.atomic
-def sweep(*, with_model: bool = True) -> list[int]:
-    """The documents that are due, those of dead workers too; not again within a lease."""
+def sweep() -> list[int]:
+    """The documents that are due and read by rules, those of dead workers too; not again within a
+    lease."""
     now = timezone.now()
     lost = Extraction.objects.select_for_update(skip_locked=True).filter(
         state=State.RUNNING, leased_until__lt=now
@@ -166,15 +166,24 @@ def sweep(*, with_model: bool = True) -> list[int]:
         Extraction.objects.select_for_update(skip_locked=True, of=("self",))
         .filter(state=State.WAITING, due_at__lte=now)
         .filter(Q(leased_until=None) | Q(leased_until__lt=now))
+        .filter(collection__graph=Collection.Graph.RULES)
         # Those of one collection are read together.
         .order_by("collection_id", "document_id")
-        .values_list("pk", "document_id")
     )
-    rows = list(waiting.filter(collection__graph=Collection.Graph.RULES)[:SWEEP])
-    if with_model:
-        rows += waiting.filter(collection__graph=Collection.Graph.LLM)[:MODEL_SWEEP]
-    Extraction.objects.filter(pk__in=[pk for pk, _ in rows]).update(leased_until=_lease_end())
-    return [document_id for _, document_id in rows]
+    rows = dict(waiting.values_list("pk", "document_id")[:SWEEP])
+    Extraction.objects.filter(pk__in=rows).update(leased_until=_lease_end())
+    return list(rows.values())
+
+
+def next_for_model() -> int | None:
+    """The document that a chat model is to read next. None where none is due, or it reads as many
+    at once as it may."""
+    by_model = Extraction.objects.filter(collection__graph=Collection.Graph.LLM)
+    read_now = by_model.filter(state=State.RUNNING, leased_until__gte=timezone.now())
+    if read_now.count() >= settings.GRAPH_EXTRACTION_PARALLEL:
+        return None
+    rows = _free().filter(collection__graph=Collection.Graph.LLM).order_by("due_at", "pk")
+    return rows.values_list("document_id", flat=True).first()
 
 
 def _free() -> QuerySet[Extraction]:

@@ -8,8 +8,8 @@ from psycopg.types.json import Jsonb
 
 from graph.extraction.found import Mention
 
-#: Types whose forms are ids by themselves.
-_OWN_IDS = ("ref:",)
+#: A document's title is a name of what it is about.
+_TYPES = {"title": "name"}
 
 # Thousands of texts go as JSON, which is written three times as fast as an array.
 _KNOWN = """
@@ -68,11 +68,18 @@ def resolve(workspace_id: int, mentions: Iterable[Mention]) -> Resolved:
 
 def node_key(mention: Mention) -> str:
     """The id under which a node is made: `ent:name:ada lovelace`, `ref:example.com/guide`."""
-    if mention.form.startswith(_OWN_IDS):
-        return mention.form
-    if mention.type == "date":
-        return f"ent:date:{mention.form.replace(' ', '-')}"
-    return f"ent:{mention.type}:{mention.form}"
+    match mention.type:
+        case "ref":
+            return mention.form
+        case "table" | "email":
+            return f"ent:{mention.form}"
+        case "date":
+            return f"ent:date:{mention.form.replace(' ', '-')}"
+    return f"ent:{_label(mention)}:{mention.form}"
+
+
+def _label(mention: Mention) -> str:
+    return _TYPES.get(mention.type, mention.type)
 
 
 def _known(workspace_id: int, forms: list[str]) -> dict[str, int]:
@@ -85,7 +92,7 @@ def _make(workspace_id: int, mentions: Sequence[Mention]) -> frozenset[int]:
     """Nodes for these and their names; which of them were not there."""
     new = Jsonb(
         [
-            {"key": node_key(each), "form": each.form, "name": each.name, "label": each.type}
+            {"key": node_key(each), "form": each.form, "name": each.name, "label": _label(each)}
             for each in mentions
         ]
     )

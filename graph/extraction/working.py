@@ -20,13 +20,16 @@ logger = logging.getLogger(__name__)
 #: Passages that are read and recorded together.
 BATCH_CHUNKS = 1_000
 BATCH_DOCUMENTS = 200
+#: To get hold of a document that nobody else takes.
+TRIES = 5
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How many documents were read; those that wait for the model, each for itself; and when those
-    that could not be read are tried again."""
+    """How many documents were taken, and read; those that wait for the model; and when those that
+    could not be read are tried again."""
 
+    taken: int = 0
     read: int = 0
     for_model: list[int] = field(default_factory=list)
     again: dict[int, datetime] = field(default_factory=dict)
@@ -41,6 +44,7 @@ def extract(document_ids: Sequence[int]) -> Outcome:
     outcome = Outcome(for_model=[each.document_id for each in due if _needs_model(each)])
     for batch in batches([each for each in due if not _needs_model(each)]):
         if claim := queue.claim(batch):
+            outcome.taken += len(claim.document_ids)
             with queue.kept(claim):
                 _read_all(claim, outcome)
     return outcome
@@ -53,9 +57,22 @@ def extract_with_model(document_id: int) -> Outcome:
     if not due or outages.is_paused():
         return outcome
     if claim := queue.claim(due):
+        outcome.taken = 1
         with queue.kept(claim):
             ask(claim, outcome)
     return outcome
+
+
+def extract_next() -> Outcome:
+    """Have the chat model read the document that is next, if it has time for it."""
+    for _ in range(TRIES):
+        document_id = queue.next_for_model()
+        if document_id is None:
+            break
+        outcome = extract_with_model(document_id)
+        if outcome.taken:  # else somebody else was quicker
+            return outcome
+    return Outcome()
 
 
 def _needs_model(due: Due) -> bool:

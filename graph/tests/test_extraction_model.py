@@ -210,7 +210,7 @@ def test_a_model_that_is_away_pauses_all_and_costs_no_attempt(
     assert len(stub.requests) == asked
     assert row_of(second).outages == 0
     # rules need no model
-    assert queue.sweep(with_model=False) == [by_rules.pk]
+    assert queue.sweep() == [by_rules.pk]
     assert working.extract([by_rules.pk]).read == 1
     # it is back
     use_chat(settings, stub.url)

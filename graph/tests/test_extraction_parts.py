@@ -107,7 +107,7 @@ LINKS = {
     ":ref:`My  Label`": "ref:label:my label",
     "`text <http://in.example/a>`_": "ref:in.example/a",
     ".. _named: http://named.example/": "ref:named.example",
-    "by ada@example.com": "mailto:ada@example.com",
+    "by ada@example.com": "email:ada@example.com",
 }
 
 

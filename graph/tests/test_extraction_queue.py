@@ -149,6 +149,20 @@ def test_documents_of_one_collection_go_together_and_what_failed_before_alone() 
     assert taken[4:] == [[9 + working.BATCH_DOCUMENTS], [2]]
 
 
+def test_the_model_reads_one_after_the_other(settings: Any) -> None:
+    first, second, third = waiting("Ada", "Eve", "Grace", graph="llm")
+    assert queue.sweep() == []
+    Extraction.objects.filter(document=first).update(due_at=timezone.now())
+    assert queue.next_for_model() == second.pk
+    claim(second)
+    assert queue.next_for_model() is None
+    settings.GRAPH_EXTRACTION_PARALLEL = 2
+    assert queue.next_for_model() == third.pk
+    Extraction.objects.update(leased_until=timezone.now() - timedelta(seconds=1))
+    settings.GRAPH_EXTRACTION_PARALLEL = 1
+    assert queue.next_for_model() == second.pk
+
+
 def test_a_document_without_passages_is_done() -> None:
     [document] = waiting("Ada")
     document.chunks.all().delete()

@@ -129,9 +129,9 @@ def test_tables_meet_by_their_foreign_keys_within_their_database() -> None:
     for metadata in (orders, users, others):
         waiting("A table.", collection=collection, metadata=metadata)
     extract_waiting(collection=collection)
-    kinds = Node.objects.get(key="ent:table:table:shop/public.users").mentions
+    kinds = Node.objects.get(key="ent:table:shop/public.users").mentions
     assert set(kinds.values_list("kind", flat=True)) == {Mention.Kind.SELF, Mention.Kind.LINK}
-    assert Node.objects.get(key="ent:table:table:forum/public.users").mentions.count() == 1
+    assert Node.objects.get(key="ent:table:forum/public.users").mentions.count() == 1
 
 
 def test_merged_nodes_stay_merged(collection: Collection) -> None:
