@@ -187,7 +187,8 @@ class SubgraphView(GraphView):
         if asked["format"] == "graphml":
             return as_file(services.export_graphml(scope=self.scope, **around))
         found = services.subgraph(scope=self.scope, grain=asked["grain"], **around)
-        return Response(services.export_cytoscape(found))
+        drawn = services.export_cytoscape(found)
+        return Response({**drawn, "missing": list(found.missing)})
 
 
 def as_file(parts: Iterator[bytes]) -> StreamingHttpResponse:
