@@ -22,7 +22,7 @@ COUNTED = 5
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Nodes, the best connected first, and the links between them.
+    """Nodes, the best connected first, and the links between them. A node's degree is that here.
 
     `is_cut` says that more is linked than is drawn. `missing` are ids that lead to nothing.
     """
@@ -135,13 +135,11 @@ def _drawn(found: Subgraph, state: GraphState) -> Drawn:
     links = [link for link in found.links if link.source in there and link.target in there]
     seen = Counter(end for link in links for end in {link.source, link.target})
     nodes = [
-        shown(vertex, state, degree=max(found.degrees.get(vertex.id, 0), seen[vertex.id]))
+        shown(vertex, state, degree=seen[vertex.id])
         for vertex in found.vertices
         if vertex.id in there
     ]
-    nodes.sort(
-        key=lambda node: (-(node.degree or 0), -seen[node.id], node.name.casefold(), node.id)
-    )
+    nodes.sort(key=lambda node: (-seen[node.id], node.name.casefold(), node.id))
     return Drawn(tuple(nodes), tuple(links), bool(found.truncated), found.missing)
 
 

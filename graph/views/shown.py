@@ -13,8 +13,8 @@ from graph.views.signs import label_words, tone
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A node as it stands in a list of the page that `state` tells of. `degree` counts its links,
-    None where nobody counted."""
+    """A node as it stands in a list of the page that `state` tells of. `degree` counts its
+    links, None where nobody counted."""
 
     id: str
     name: str

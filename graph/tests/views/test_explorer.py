@@ -186,10 +186,9 @@ def test_the_state_survives_its_own_address() -> None:
 
 
 def test_the_best_connected_stand_first(client: Client, harbour: Harbour) -> None:
-    for number in range(60):
-        other = make_node(f"ent:x:{number}", workspace=harbour.mara.workspace, name=f"X {number}")
-        make_edge(harbour.lighthouse, "SHINES_ON", other)
+    make_edge(harbour.mara, "VISITS", harbour.lighthouse)
 
-    tree = explored(client, id=TOBIAS)
-    assert listed(tree)[0] == "Lighthouse"
-    assert words(tree.find(".//tr[@data-row='ent:place:lighthouse']/td[2]")) == "50+"
+    tree = explored(client, id=TOBIAS, hops=2)
+    assert listed(tree) == ["Lighthouse", "Mara Hillage", "The log", "Tobias Brandt"]
+    assert [words(row.find("td[2]")) for row in tree.iterfind(".//tr[@data-row]")] == list("2222")
+    assert listed(explored(client, id=TOBIAS))[0] == "Tobias Brandt"

@@ -56,7 +56,7 @@ export class Drawing {
     const turn = ++this.#turn;
     const ids = nodes.map(({ data }) => data.id);
     const at = new Map(ids.map((id, place) => [id, place]));
-    const places = ids.map((id) => this.cy.getElementById(id)).map((node) => node.nonempty() ? node.position() : null);
+    const places = ids.map((id) => this.cy.getElementById(id).position() ?? null);
     const radii = nodes.map(({ data }) => radius(data.degree, data.kind));
     const kept = places.filter(Boolean).length;
     const isAnew = kept === 0 || kept < nodes.length / 8;

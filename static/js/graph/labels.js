@@ -95,9 +95,9 @@ export class Labels {
         this.layer.append(label.element);
         this.shown.set(id, label);
       }
-      const isFar = node.hasClass("far");
       label.element.textContent = box.text;
-      label.element.className = `${node.hasClass("chosen") || node.hasClass("root") ? "strong" : ""}${isFar ? " far" : ""}`;
+      label.element.classList.toggle("strong", node.hasClass("chosen") || node.hasClass("root"));
+      label.element.classList.toggle("far", node.hasClass("far"));
       Object.assign(label, { node, dx: box.dx, dy: box.dy });
     }
   }

@@ -82,7 +82,11 @@ export const look = (colours, isLarge) => [
   },
   {
     selector: "node.next",
-    style: { "z-index": 40, "border-width": isLarge ? 3 : 1.5, "border-color": isLarge ? colours.text : colours.ground },
+    style: {
+      "z-index": 40,
+      "border-width": isLarge ? 3 : 1.5,
+      "border-color": isLarge ? colours.text : colours.ground,
+    },
   },
   {
     selector: "node.chosen",

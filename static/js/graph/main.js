@@ -73,7 +73,9 @@ async function visit(url, { isNew = true } = {}) {
   loading = new AbortController();
   const { signal } = loading;
   if (isNew) history.pushState(null, "", url);
+  explorer.setAttribute("aria-busy", "true");
   await Promise.all([words.replace(url, signal), draw(url, signal)]);
+  if (!signal.aborted) explorer.setAttribute("aria-busy", "false");
 }
 
 // Looks at one thing of the drawing: its words change, the rest stays.
