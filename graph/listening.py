@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from documents.models import Chunk, Collection
 from graph import tasks
+from graph.models import Extraction
 from graph.storing.forgetting import forget_collection
 from graph.storing.orphans import mentioned_by, remove_orphans
 
@@ -59,7 +60,11 @@ class GraphListener:
         transaction.on_commit(tasks.enqueue_recovery)
 
     def leaving(self, chunks: "QuerySet[Chunk]") -> Callable[[], Any] | None:
-        """Mentions go with the passages; what only they mentioned goes after."""
+        """Mentions go with the passages; what only they mentioned goes after. Whoever is recording
+        what the documents tell is waited for."""
+        documents = chunks.order_by().values("document")
+        rows = Extraction.objects.filter(document__in=documents).order_by("pk")
+        list(rows.select_for_update().values_list("pk"))
         candidates = mentioned_by(chunks)
         if not candidates.nodes:
             return None

@@ -1,6 +1,6 @@
 """What was found in documents, into the graph: all of it and the progress, or nothing.
 
-Rows are held in one order by all: documents, queue, edges, nodes. See decision 0030.
+Rows are held in one order by all: queue, passages, edges, nodes, runs. See decision 0030.
 """
 
 from collections import Counter, defaultdict
@@ -82,7 +82,10 @@ def record(claim: Claim, readings: Sequence[Reading]) -> list[int]:
 
 @transaction.atomic
 def _record(claim: Claim, readings: Sequence[Reading]) -> list[int]:
-    rows = _hold_documents(claim)
+    # Whoever removes passages holds these rows first, so nobody does it meanwhile. The documents
+    # themselves stay free: whoever loads passes over those that are held.
+    held = queue.held(claim).select_for_update().order_by("pk")
+    rows = {row.document_id: row for row in held}
     mine = _unchanged([reading for reading in readings if reading.document_id in rows])
     if mine:
         plan = _plan(claim, mine)
@@ -90,20 +93,6 @@ def _record(claim: Claim, readings: Sequence[Reading]) -> list[int]:
         _replace(claim.workspace_id, mine, plan)
         _finish(mine, rows, plan)
     return [reading.document_id for reading in mine]
-
-
-def _hold_documents(claim: Claim) -> dict[int, Row]:
-    """The queue's rows of documents that the claim still holds.
-
-    Loads and deletions hold the documents first, so that nobody changes their passages meanwhile.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id FROM documents_document WHERE id = ANY(%s) ORDER BY id FOR SHARE",
-            [list(claim.document_ids)],
-        )
-    rows = queue.held(claim).select_for_update().order_by("pk")
-    return {row.document_id: row for row in rows}
 
 
 def _unchanged(readings: Sequence[Reading]) -> list[Reading]:

@@ -1,10 +1,10 @@
 """From forms to nodes: those that are known by them, and new ones."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
-from psycopg.types.json import Jsonb
 
 from graph.extraction.found import Mention
 
@@ -14,14 +14,14 @@ _TYPES = {"title": "name"}
 # Thousands of texts go as JSON, which is written three times as fast as an array.
 _KNOWN = """
     SELECT form, node_id FROM graph_alias
-    WHERE workspace_id = %s AND form IN (SELECT jsonb_array_elements_text(%s))
+    WHERE workspace_id = %s AND form IN (SELECT jsonb_array_elements_text(%s::jsonb))
 """
 # Everybody inserts in one order, so that nobody waits for somebody who waits for him.
 _MAKE = """
     INSERT INTO graph_node (
         workspace_id, key, name, labels, props, origin, created_at, updated_at)
     SELECT %s, new.key, new.name, ARRAY[new.label], '{}', 'extracted', now(), now()
-    FROM jsonb_to_recordset(%s) AS new (key text, name text, label text)
+    FROM jsonb_to_recordset(%s::jsonb) AS new (key text, name text, label text)
     ORDER BY new.key
     ON CONFLICT (workspace_id, key) DO NOTHING
     RETURNING id
@@ -29,7 +29,7 @@ _MAKE = """
 _NAME = """
     INSERT INTO graph_alias (workspace_id, form, node_id)
     SELECT node.workspace_id, new.form, node.id
-    FROM jsonb_to_recordset(%s) AS new (key text, form text)
+    FROM jsonb_to_recordset(%s::jsonb) AS new (key text, form text)
     JOIN graph_node AS node ON node.workspace_id = %s AND node.key = new.key
     ORDER BY new.form
     ON CONFLICT (workspace_id, form) DO NOTHING
@@ -84,13 +84,13 @@ def _label(mention: Mention) -> str:
 
 def _known(workspace_id: int, forms: list[str]) -> dict[str, int]:
     with connection.cursor() as cursor:
-        cursor.execute(_KNOWN, [workspace_id, Jsonb(forms)])
+        cursor.execute(_KNOWN, [workspace_id, json.dumps(forms)])
         return dict(cursor.fetchall())
 
 
 def _make(workspace_id: int, mentions: Sequence[Mention]) -> frozenset[int]:
     """Nodes for these and their names; which of them were not there."""
-    new = Jsonb(
+    new = json.dumps(
         [
             {"key": node_key(each), "form": each.form, "name": each.name, "label": _label(each)}
             for each in mentions
