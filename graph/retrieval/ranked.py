@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from heapq import nsmallest
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from graph.ranking import BEAM, HOPS, Neighbourhood, RankedGraph, rank
 #: What more passages mention is a hub: it leads nowhere but to the document that it is the name of.
 MOST_MENTIONS = 300
 #: Mentions that are looked at around one step's passages, those of the rarest nodes first.
-MOST_ROWS = 5000
+MOST_ROWS = 2000
 #: Documents with the same name that a hub leads to.
 MOST_NAMESAKES = 50
-#: Of a node's edges the weightiest, in either direction.
+#: Of a node's edges the weightiest in either direction, and so many of all in one step.
 MOST_EDGES = 10
+MOST_LINKED = 100
 
 # A node that too many passages mention costs no more than one look at its first mentions. Of hubs
 # the own documents are taken, and the mentions that lead to the hub from here. What an edge says of
@@ -28,15 +30,18 @@ _PULL = """
         SELECT node_id, chunk_id, kind FROM graph_mention WHERE chunk_id = ANY(%(graph_chunks)s)
     ),
     linked AS MATERIALIZED (
-        SELECT DISTINCT other.node_id, named.chunk_id
+        SELECT other.node_id, named.chunk_id
         FROM named,
-             LATERAL ((SELECT target_id AS node_id FROM graph_edge AS edge
+             LATERAL ((SELECT target_id AS node_id, weight FROM graph_edge AS edge
                        WHERE source_id = named.node_id AND {readable}
                        ORDER BY weight DESC, target_id, rel LIMIT %(graph_edges)s)
                       UNION ALL
-                      (SELECT source_id FROM graph_edge AS edge
+                      (SELECT source_id, weight FROM graph_edge AS edge
                        WHERE target_id = named.node_id AND {readable}
                        ORDER BY weight DESC, source_id, rel LIMIT %(graph_edges)s)) AS other
+        GROUP BY other.node_id, named.chunk_id
+        ORDER BY max(other.weight) DESC, other.node_id, named.chunk_id
+        LIMIT %(graph_linked)s
     ),
     start AS MATERIALIZED (
         SELECT node_id FROM named
@@ -132,8 +137,7 @@ def rank_passages(
 
 
 def _best(ranked: RankedGraph, limit: int) -> RankedGraph:
-    best = sorted(ranked.scores.items(), key=lambda entry: (-entry[1], entry[0]))[:limit]
-    return replace(ranked, scores=dict(best))
+    return replace(ranked, scores=_strongest(ranked.scores, limit))
 
 
 def question_nodes(question: str, *, workspace_id: int) -> dict[int, float]:
@@ -159,8 +163,14 @@ def question_nodes(question: str, *, workspace_id: int) -> dict[int, float]:
 
 def _front(ranked: RankedGraph, seeds: Mapping[int, float]) -> list[int]:
     """Where paths go on from."""
-    reached = [chunk_id for chunk_id in ranked.scores if chunk_id not in seeds]
-    return sorted(reached, key=lambda chunk_id: (-ranked.scores[chunk_id], chunk_id))[:BEAM]
+    strongest = _strongest(ranked.scores, BEAM + len(seeds))
+    return [chunk_id for chunk_id in strongest if chunk_id not in seeds][:BEAM]
+
+
+def _strongest(scores: Mapping[int, float], most: int) -> dict[int, float]:
+    """In order; of equal ones the lower ids."""
+    best = nsmallest(most, ((-score, chunk_id) for chunk_id, score in scores.items()))
+    return {chunk_id: -score for score, chunk_id in best}
 
 
 def _pull(
@@ -175,6 +185,7 @@ def _pull(
         "graph_most": MOST_MENTIONS,
         "graph_rows": MOST_ROWS,
         "graph_edges": MOST_EDGES,
+        "graph_linked": MOST_LINKED,
         "graph_namesakes": MOST_NAMESAKES,
     }
     statement = _PULL.format(within=within, readable=_READABLE.format(within=within))
