@@ -1,6 +1,7 @@
 """Documents, and what is known of one that waits for its vectors."""
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 
 from accounts.models import Workspace
@@ -90,6 +91,8 @@ class Document(TimestampedModel):
             ),
             # Finds duplicates.
             models.Index(fields=["collection", "source_sha256"], name="document_source_index"),
+            # Finds documents while their title is typed.
+            GinIndex(OpClass("title", name="gin_trgm_ops"), name="document_title_index"),
         ]
 
     def __str__(self) -> str:
