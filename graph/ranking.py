@@ -18,8 +18,6 @@ COMPARED = 5
 SEEDS = 10
 #: A hit half as good as the best one starts paths a sixteenth as strong.
 SEED_POWER = 4
-#: What a path from a name in the question itself is worth, where one from the best hit is worth 1.
-FROM_QUESTION = 0.5
 #: Paths go on from the best chunks that they reached, so often, and each time get so much weaker.
 HOPS = 2
 DAMPING = 0.5
@@ -107,7 +105,8 @@ def rank(
 
     `seeds` are fused scores of the first arms' hits by chunk id, `question` weights (1 for a name
     in full) of the nodes that the question names, `total` the number of documents in scope. A path
-    goes from a chunk to what it mentions to another document's chunk that mentions it too. It is
+    goes from a chunk to what it mentions to another document's chunk that mentions it too; what the
+    question names is where paths start like the best hit, and nothing they go over. It is
     the stronger the rarer that is, and strongest where it is that document's own name. Strengths
     multiply along a path; of the paths to a chunk the strongest one counts.
     """
@@ -118,11 +117,13 @@ def rank(
     values = rows.values_of(starts)
     entrances = rows.entrances(values)
     scores = values.copy()
+    by_node = np.full(len(values), -1)
     steps: dict[tuple[int, int], Step] = {}
     last: dict[int, Step] = {}
     for hop in range(HOPS):
-        reached, by_row, source = rows.hop(values, with_question=hop == 0)
+        reached, by_row, source = rows.hop(values, by_node, with_question=hop == 0)
         reached = reached * DAMPING**hop
+        by_node = rows.node[by_row]
         for at in np.flatnonzero(reached):
             chunk = int(rows.chunk_ids[at])
             steps[hop, chunk] = rows.step(by_row[at], source[at], hop)
@@ -157,7 +158,8 @@ def _starts(seeds: Mapping[int, float]) -> dict[int, float]:
     if best <= 0:
         return {}
     kept = sorted(seeds, key=lambda chunk: (-seeds[chunk], chunk))[:SEEDS]
-    return {chunk: (seeds[chunk] / best) ** SEED_POWER for chunk in kept if seeds[chunk] > 0}
+    starts = {chunk: max(seeds[chunk] / best, 0.0) ** SEED_POWER for chunk in kept}
+    return {chunk: start for chunk, start in starts.items() if start > 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,23 +206,27 @@ class _Rows:
             int(self.chunk_ids[self.chunk[row]]): int(self.node_ids[self.node[row]]) for row in rows
         }
 
-    def hop(self, values: Floats, *, with_question: bool) -> tuple[Floats, Ints, Ints]:
-        """From chunks worth `values` over a node each to others: what the best step to each chunk
-        is worth, by which row it arrives, and from which chunk (−1 from the question)."""
-        came, source = self._from_others(values)
+    def hop(
+        self, values: Floats, by_node: Ints, *, with_question: bool
+    ) -> tuple[Floats, Ints, Ints]:
+        """From chunks worth `values`, reached `by_node`, over another node to other chunks: what
+        the best step to each is worth, by which row it arrives, and from which chunk (−1 from the
+        question)."""
+        came, source = self._from_others(
+            np.where(by_node[self.chunk] == self.node, 0.0, values[self.chunk])
+        )
         came = np.where(self.asked > 0, 0.0, came)
         if with_question:
-            direct = FROM_QUESTION * self.asked
-            source = np.where(direct > came, -1, source)
-            came = np.maximum(came, direct)
+            source = np.where(self.asked > came, -1, source)
+            came = np.maximum(came, self.asked)
         worth = came * self.strength
         order = np.lexsort((-worth, self.chunk))
         best = order[np.flatnonzero(np.diff(self.chunk[order], prepend=-1))]
         return worth[best], best, source[best]
 
-    def _from_others(self, values: Floats) -> tuple[Floats, Ints]:
-        """For each row the best chunk of another document that mentions the row's node too."""
-        leaving = values[self.chunk]
+    def _from_others(self, leaving: Floats) -> tuple[Floats, Ints]:
+        """For each row the best one of those of the same node in other documents, by what `leaving`
+        over them is worth: that, and its chunk."""
         order = np.lexsort((-leaving, self.node))
         first = order[np.flatnonzero(np.diff(self.node[order], prepend=-1))]
         others = order[self.document[order] != self.document[first][self.node[order]]]

@@ -55,29 +55,40 @@ def form(text: str) -> str:
 
 
 def question_forms(text: str, *, longest: int = LONGEST) -> list[Asked]:
-    """All runs of up to `longest` words of a question that hold more than function words, by where
-    they begin. A run of function words only is one if it is written as a name (`The Who`)."""
+    """All runs of up to `longest` words of a question that may be names, by where they begin.
+
+    A run of function words is one only if it is written as a name (`The Who`), and so is a single
+    word behind the first, unless the question is written without capitals.
+    """
     words = list(_words(text))[:MOST_WORDS]
+    has_capitals = any(capital for _, capital in words[1:])
     return [
         Asked(_form([word for word, _ in words[start:end]]), start, end, is_capital)
         for start in range(len(words))
         for end in range(start + 1, min(start + longest, len(words)) + 1)
-        for may_be, is_capital in [_may_be_name(words[start:end], is_first=start == 0)]
-        if may_be
+        for is_capital in [_is_capital(words[start:end], is_first=start == 0)]
+        if is_capital or _may_be_name(words[start:end], start, has_capitals=has_capitals)
     ]
 
 
-def _may_be_name(run: Sequence[tuple[str, bool]], *, is_first: bool) -> tuple[bool, bool]:
-    """Whether to look it up, and whether it is written with capitals."""
+def _is_capital(run: Sequence[tuple[str, bool]], *, is_first: bool) -> bool:
+    """Whether its telling words, or all where there are none, are written with capitals, and not
+    because the question begins with it."""
     telling = [capital for word, capital in run if word not in FUNCTION_WORDS]
-    capitals = [capital for _, capital in run]
-    is_capital = all(telling or capitals) and not (is_first and len(run) == 1)
-    return bool(telling) or (is_capital and not is_first), is_capital
+    return all(telling or [capital for _, capital in run]) and not (
+        is_first and (len(run) == 1 or not telling)
+    )
+
+
+def _may_be_name(run: Sequence[tuple[str, bool]], start: int, *, has_capitals: bool) -> bool:
+    """Whether to look it up though it is not written with capitals."""
+    is_telling = any(word not in FUNCTION_WORDS for word, _ in run)
+    return is_telling and (len(run) > 1 or start == 0 or not has_capitals)
 
 
 def _form(words: Sequence[str]) -> str:
     words = _joined_initials(words)
-    if len(words) > 1 and words[0] in _ARTICLES:
+    while len(words) > 1 and words[0] in _ARTICLES:
         words = words[1:]
     return " ".join(words)[:MOST_CHARACTERS].rstrip()
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from graph.extraction.capitals import runs
+from graph.extraction.dates import dates
 from graph.extraction.forms import form
 from graph.extraction.found import Kind, Mention, Source
 from graph.extraction.functionwords import FUNCTION_WORDS
@@ -61,8 +62,15 @@ def names(text: str) -> Iterator[Spot]:
 def _spot(text: str, start: int, end: int) -> Iterator[Spot]:
     name = text[start:end]
     normal = form(name)
-    if len(normal) > 1 and normal not in FUNCTION_WORDS and not normal.isdigit():
+    # `WHO` is no “who”.
+    is_word = normal in FUNCTION_WORDS and not name.isupper()
+    if len(normal) > 1 and not is_word and not _is_date(name):
         yield Spot(normal, name, start, end)
+
+
+def _is_date(name: str) -> bool:
+    """`12 March 1943`, which the rules for dates find."""
+    return name.isdigit() or any(date.name == name for date in dates(name))
 
 
 def _mention(at: int, normal: str, spot: Spot, kind: Kind) -> Mention:

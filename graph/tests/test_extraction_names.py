@@ -1,0 +1,134 @@
+"""Names by how they are written: in titles, headings and texts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.extraction import names, rules, titles
+from graph.extraction.found import Mention, Passage, Source
+from graph.extraction.names import MOST
+
+
+def source(*texts: str, title: str = "", headings: tuple[str, ...] = ()) -> Source:
+    return Source("key", title, [Passage(text, headings) for text in texts])
+
+
+def found(text: str) -> set[str]:
+    return {spot.form for spot in names.names(text)}
+
+
+def by_form(mentions: object) -> dict[str, Mention]:
+    assert hasattr(mentions, "__iter__")
+    return {mention.form: mention for mention in mentions}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("He studied at the University of Kansas until then.", "university of kansas"),
+        ("It was directed by Ludwig van Beethoven himself.", "ludwig van beethoven"),
+        ("a book by J. R. R. Tolkien about", "jrr tolkien"),
+        ("lives in St. Louis with", "st louis"),
+        ("In the United States this is rare.", "united states"),
+        ("won the 2017 World Series easily", "2017 world series"),
+        ("a song called “Here comes the Sun” by", "here comes the sun"),
+        ('the film "Up and Away" was', "up and away"),
+        ("owned by AT&T since", "at and t"),
+        ("the iPhone was", "iphone"),
+        ("Anna Moravec's opera", "anna moravec"),
+        ("die Universität von Köln ist", "universitat von koln"),
+        ("родился в городе Санкт-Петербург в", "санкт петербург"),
+    ],
+)
+def test_names_are_found(text: str, name: str) -> None:
+    assert name in found(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Water is wet. Green apples are not. When it rains, it pours.", "water"),
+        ("Water is wet. Green apples are not.", "green"),
+        ("After that He went away.", "after"),
+        ("nothing here is written with capitals", "nothing"),
+        ("It stopped in Boston. Later they left.", "boston later"),
+        ("Boston, Chicago and others", "boston chicago"),
+    ],
+)
+def test_what_only_begins_a_sentence_or_stands_beside_is_none(text: str, name: str) -> None:
+    assert name not in found(text)
+
+
+def test_a_word_that_begins_a_sentence_counts_if_it_is_a_name_elsewhere() -> None:
+    assert "nightfall" in found("Nightfall was late. They played Nightfall again.")
+
+
+def test_parts_of_a_name_are_names_too() -> None:
+    forms = found("the Botanical Garden of the University of Vienna is")
+    assert {"botanical garden", "university", "vienna"} <= forms
+    assert "botanical garden of the university of vienna" in forms
+
+
+def test_titles_name_the_document_with_and_without_what_tells_it_from_namesakes() -> None:
+    mentions = list(titles.mentions(source("one", "two", title="Green (Steve Hillage album)")))
+    assert {(each.passage, each.form) for each in mentions} == {
+        (passage, name) for passage in (0, 1) for name in ("green steve hillage album", "green")
+    }
+    assert {each.kind for each in mentions} == {"self"}
+
+
+def test_a_place_is_known_without_what_it_lies_in_but_a_list_is_not() -> None:
+    assert titles.title_names("Leland, North Carolina") == ["Leland, North Carolina", "Leland"]
+    assert titles.title_names("Equations, tables and charts") == ["Equations, tables and charts"]
+    assert titles.title_names("") == []
+
+
+def test_names_in_titles_and_headings_are_known_as_such() -> None:
+    read = source("no name here", title="Brother (Pearl Jam song)", headings=("About Seattle",))
+    mentions = by_form(names.mentions(read))
+    assert mentions["pearl jam"].kind == "heading"
+    assert (mentions["pearl jam"].start, mentions["pearl jam"].end) == (0, 0)
+
+
+def test_a_surname_means_the_one_whose_full_name_the_document_gives() -> None:
+    read = source("It was Raoul Walsh who made it.", "Then Walsh left.")
+    second = {each.form for each in names.mentions(read) if each.passage == 1}
+    assert "raoul walsh" in second
+
+
+def test_a_surname_of_two_means_neither() -> None:
+    read = source("Here are Anna Moravec and the late Ilka Moravec.", "Then Moravec left.")
+    second = {each.form for each in names.mentions(read) if each.passage == 1}
+    assert second == {"moravec"}
+
+
+def test_an_acronym_means_what_it_was_introduced_for() -> None:
+    read = source("The World Health Organization (WHO) met.", "A report of the WHO says so.")
+    second = {each.form for each in names.mentions(read) if each.passage == 1}
+    assert "world health organization" in second
+
+
+def test_places_are_those_of_the_text() -> None:
+    text = "It was Raoul Walsh who made it."
+    mention = by_form(names.mentions(source(text)))["raoul walsh"]
+    assert text[mention.start : mention.end] == "Raoul Walsh" == mention.name
+
+
+def test_all_rules_together_tell_each_form_of_a_passage_once() -> None:
+    read = source("Green is an album by Steve Hillage.", title="Green (Steve Hillage album)")
+    mentions = rules.extract(read).mentions
+    assert len({(each.passage, each.form) for each in mentions}) == len(mentions)
+    assert by_form(mentions)["green"].kind == "self"
+    assert by_form(mentions)["steve hillage"].kind == "heading"
+
+
+@given(st.text(max_size=500), st.text(max_size=80))
+def test_any_text_is_read_within_bounds(text: str, title: str) -> None:
+    mentions = list(names.mentions(source(text, title=title)))
+    assert len(mentions) <= MOST
+    assert all(each.form and 0 <= each.start <= each.end <= len(text) for each in mentions)
+
+
+def test_a_page_of_capitals_takes_no_longer_than_its_length() -> None:
+    text = "Of The " * 20_000 + "A. " * 20_000 + '"' * 20_000 + "“A" * 10_000
+    assert len(list(names.mentions(source(text)))) <= MOST
