@@ -1,21 +1,27 @@
 """Finding nodes and documents by what they are called, while somebody types.
 
-Names are looked up in an index of trigrams, aliases and ids in that of their beginnings.
+Aliases and ids are looked up by their beginnings; names and titles, and what is like them, in an
+index of trigrams.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from django.db import transaction
 
 from graph.reading.resolving import resolve
 from graph.reading.statements import piece, rows
 from graph.reading.vertices import DOCUMENT_LABEL, Kind, Ref, Vertex, load
 from graph.scopes import Parameters, Sight
 
-#: So many that fit are looked at whether they may be seen, the shortest first.
+#: So many that fit are ranked, of those found by each of their kinds of names.
 MOST_CANDIDATES = 2_000
-#: Fewer letters stand within too many names, and are like too many: names must begin with them.
+#: Fewer letters stand within too many names, and are like too many: they must be their beginning.
 FEWEST_LETTERS = 3
 MAX_CHARACTERS = 200
+#: Words are alike that have so many of their trigrams in common.
+LIKENESS = 0.45
+_LIKE = "SELECT set_config('pg_trgm.word_similarity_threshold', %(likeness)s, TRUE)"
 #: Behind every text that begins with another.
 _LAST = "\U0010ffff"
 
@@ -39,8 +45,10 @@ def find(
     named = [vertex for vertex in resolve(seen, [asked]).values() if _admits(vertex, labels)]
     given = seen.parameters | _parameters(asked, form, labels, limit)
     found = _ranked(_run(seen, "find", kinds, labels, given))
-    if len(found) < limit and len(asked) >= FEWEST_LETTERS:
-        found += _ranked(_run(seen, "find_like", kinds, labels, given))
+    if not found and len(asked) >= FEWEST_LETTERS:
+        with transaction.atomic():
+            rows(_LIKE, {"likeness": f"{LIKENESS}"})
+            found = _ranked(_run(seen, "find_like", kinds, labels, given))
     order = dict.fromkeys([*(vertex.ref for vertex in named), *found])
     vertices = load(seen, order)
     return tuple(vertices[ref] for ref in order if ref in vertices)[:limit]
@@ -80,6 +88,7 @@ def _parameters(text: str, form: str, labels: Sequence[str], limit: int) -> Para
         "form": form,
         "prefix": prefix,
         "pattern": prefix if len(text) < FEWEST_LETTERS else f"%{prefix}",
+        "is_long": len(text) >= FEWEST_LETTERS,
         "last": _LAST,
         "labels": list(labels),
         "candidates": MOST_CANDIDATES,
