@@ -17,6 +17,9 @@ MAX_LABEL_CHARACTERS = 100
 MAX_NAME_CHARACTERS = 500
 MAX_ALIASES = 100
 
+# One for all: to make one costs as much as to use it.
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
 
 def props_text(props: Mapping[str, Any], *, field: str = "props") -> str:
     """The properties as JSON. Raises InvalidInput where they cannot be stored.
@@ -29,8 +32,8 @@ def props_text(props: Mapping[str, Any], *, field: str = "props") -> str:
     if not props:
         return "{}"
     try:
-        text = json.dumps(props, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        size = len(text) if text.isascii() else len(text.encode())
+        text = _compact(props)
+        size = _bytes(text)
     except RecursionError as error:
         raise InvalidInput(
             f"Properties are nested at most {bounded_json.MAX_DEPTH} deep. Flatten them.",
@@ -50,12 +53,17 @@ def props_text(props: Mapping[str, Any], *, field: str = "props") -> str:
     return text
 
 
+def fits(props: Mapping[str, Any]) -> bool:
+    """Whether what is stored after properties were put together is within the limit."""
+    most: int = settings.GRAPH_MAX_PROPS_BYTES
+    return _bytes(_compact(props)) <= most
+
+
 def check_merged(props: Mapping[str, Any], *, owner: str) -> None:
-    """The same limit for what is stored after new properties were added to old ones."""
-    text = json.dumps(props, ensure_ascii=False, separators=(",", ":"))
-    size, most = len(text.encode()), settings.GRAPH_MAX_PROPS_BYTES
-    if size > most:
-        raise InvalidInput(f"{owner}: {_too_large(size, most)}", field="props")
+    """Raise InvalidInput where it is not."""
+    if not fits(props):
+        told = _too_large(_bytes(_compact(props)), settings.GRAPH_MAX_PROPS_BYTES)
+        raise InvalidInput(f"{owner}: {told}", field="props")
 
 
 def check_name(name: str, *, field: str = "name") -> str:
@@ -82,6 +90,10 @@ def check_weight(weight: float, *, field: str = "weight") -> float:
     if not is_number or not math.isfinite(weight) or not 0 <= weight <= MAX_WEIGHT:
         raise InvalidInput(f"A weight is a number from 0 to {MAX_WEIGHT:,.0f}.", field=field)
     return float(weight)
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _wants_a_look(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Nodes and edges written, one or a million: by COPY, all or none."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.db import connection, transaction
@@ -15,6 +16,10 @@ from graph.storing import naming
 from graph.storing import nodes as node_rows
 from graph.storing.staging import FindContent, FormsOf, Staged, stage
 
+#: From so many edges on, sorting them on disk costs more than the memory is worth.
+LARGE = 20_000
+_MORE_MEMORY = "SELECT set_config('work_mem', %s, true)"
+_MEMORY = "SELECT current_setting('work_mem')"
 _FIRST_EDGES = """
     SELECT position, source, target FROM graph_stage_edge
     WHERE source = ANY(%(lost)s) OR target = ANY(%(lost)s) ORDER BY position LIMIT 5
@@ -71,15 +76,31 @@ def upsert(
     """Write all or none. Raises InvalidInput and MissingNode, which name the item."""
     with transaction.atomic():
         staged = stage(nodes, edges, many=many, forms_of=forms_of, find_content=find_content)
-        written = despite_deadlocks(
-            lambda: _write(scope, staged, strict=strict, replace_props=replace_props),
-            savepoint=True,
-        )
+        with _memory_for(staged):
+            written = despite_deadlocks(
+                lambda: _write(scope, staged, strict=strict, replace_props=replace_props),
+                savepoint=True,
+            )
         with connection.cursor() as cursor:
             cursor.execute(
                 "TRUNCATE graph_stage_key, graph_stage_node, graph_stage_edge, graph_stage_alias"
             )
     return written
+
+
+@contextmanager
+def _memory_for(staged: Staged) -> Iterator[None]:
+    """Room to sort what is large; the transaction may be somebody else's and go on after."""
+    if staged.edges < LARGE:
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_MEMORY)
+        (before,) = cursor.fetchone()
+        cursor.execute(_MORE_MEMORY, ["64MB"])
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute(_MORE_MEMORY, [before])
 
 
 def _write(scope: GraphScope, staged: Staged, *, strict: bool, replace_props: bool) -> Upserted:

@@ -38,7 +38,7 @@ _THERE = f"""
 """
 _UNSEEN = """
     SELECT edge.id FROM ({there}) AS there JOIN graph_edge AS edge USING (id)
-    WHERE edge.origin = 'extracted' AND NOT ({seen})
+    WHERE edge.origin = 'extracted' AND ({seen}) IS NOT TRUE
 """
 _CHANGED = f"""
     SELECT edge.id, changed.weight, changed.props

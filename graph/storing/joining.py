@@ -1,14 +1,13 @@
 """Edges of nodes that become one: each stays once, and keeps all who speak for it."""
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.conf import settings
 from django.db import connection
 
+from graph import limits
 from graph.models import Edge
 from graph.scopes import Sight
 
@@ -89,13 +88,6 @@ def join(nodes: Sequence[int], *, keep: int) -> None:
         cursor.execute(_MOVE, {"nodes": list(nodes), "keep": keep, "edges": planned.moving})
 
 
-def fits(props: dict[str, Any]) -> bool:
-    """Whether one row may hold these properties."""
-    most: int = settings.GRAPH_MAX_PROPS_BYTES
-    text = json.dumps(props, ensure_ascii=False, separators=(",", ":"))
-    return len(text.encode()) <= most
-
-
 def _touched(nodes: Sequence[int], keep: int, seen: Sight | None) -> list[tuple[Any, ...]]:
     parameters: dict[str, Any] = {"nodes": list(nodes), "keep": keep}
     condition = "TRUE"
@@ -125,6 +117,6 @@ def _unite(lost: dict[int, int]) -> None:
         props: dict[str, Any] = {}
         for each in (*reversed(same), row):
             props |= each.props
-        if fits(props):
+        if limits.fits(props):
             row.props = props
     Edge.objects.bulk_update([rows[kept] for kept in groups], ["weight", "props"], batch_size=500)

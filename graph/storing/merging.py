@@ -8,6 +8,7 @@ from django.db import connection, transaction
 
 from common.deadlocks import despite_deadlocks
 from common.errors import NotFound
+from graph import limits
 from graph.keys import retired_form
 from graph.models import Node, Origin
 from graph.scopes import Sight
@@ -124,7 +125,7 @@ def _describe(keep: int, others: Sequence[int]) -> None:
     props: dict[str, Any] = {}
     for row in (*reversed(describing), kept):
         props |= row.props
-    if joining.fits(props):
+    if limits.fits(props):
         kept.props = props
     kept.labels = list(dict.fromkeys(label for row in (kept, *describing) for label in row.labels))
     kept.name = kept.name or next((row.name for row in describing if row.name), "")

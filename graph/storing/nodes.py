@@ -53,19 +53,21 @@ _INSERT = """
 # Neither deleted nor merged until the end: in the order of their ids, as everywhere. What hangs on
 # them is written after.
 _HOLD = """
-    WITH held AS (
+    SELECT count(*), (SELECT count(DISTINCT node_id) FROM graph_stage_key WHERE NOT fresh)
+    FROM (
         SELECT node.id FROM graph_node AS node
         WHERE node.id IN (SELECT node_id FROM graph_stage_key WHERE NOT fresh)
         ORDER BY node.id FOR KEY SHARE
-    )
+    ) AS held
+"""
+_FORGET_GONE = """
     UPDATE graph_stage_key AS stage SET node_id = NULL
-    WHERE NOT fresh AND node_id IS NOT NULL
-      AND NOT EXISTS (SELECT FROM held WHERE held.id = stage.node_id)
+    WHERE NOT EXISTS (SELECT FROM graph_node AS node WHERE node.id = stage.node_id)
 """
 _UNSEEN = """
     UPDATE graph_stage_key AS stage SET unseen = true
     FROM graph_node AS node
-    WHERE node.id = stage.node_id AND node.origin = 'extracted' AND NOT ({seen})
+    WHERE node.id = stage.node_id AND node.origin = 'extracted' AND ({seen}) IS NOT TRUE
 """
 # An end is adopted: it is given now, too. What the caller cannot see it does not get to see by
 # adopting it: such a node begins anew, as the caller describes it.
@@ -138,22 +140,26 @@ def settle(scope: GraphScope, *, named: int, lenient: bool) -> list[int]:
     parameters = {"workspace": scope.workspace_id, "named": named, "lenient": lenient}
     with connection.cursor() as cursor:
         for _ in range(TRIES):
-            for statement in _RESOLVE:
-                cursor.execute(statement, parameters)
-            cursor.execute(_INSERT, parameters)
-            for statement in _RESOLVE:
-                cursor.execute(statement, parameters)
+            _find_or_make(cursor, parameters)
             cursor.execute(_HOLD)
-            if not cursor.rowcount:
+            held, wanted = cursor.fetchone()
+            if held == wanted:
                 break
+            cursor.execute(_FORGET_GONE)
         else:
             raise Conflict("Others delete the same nodes again and again. Try again in a moment.")
         if scope.user is not None:
             seen = sight(scope)
             cursor.execute(_UNSEEN.format(seen=seen.node("node")), seen.parameters)
-        cursor.execute("ANALYZE graph_stage_key")
         cursor.execute(_LOST, parameters)
         return [number for (number,) in cursor.fetchall()]
+
+
+def _find_or_make(cursor: Any, parameters: dict[str, Any]) -> None:
+    for statement in (*_RESOLVE, _INSERT, *_RESOLVE):
+        cursor.execute(statement, parameters)
+    # Plans go wrong where the planner does not know that so many ids were found.
+    cursor.execute("ANALYZE graph_stage_key")
 
 
 def update(*, named: int, replace_props: bool) -> NodesWritten:

@@ -161,7 +161,7 @@ def _edge_rows(edges: Iterable[EdgeInput], staged: Staged) -> Iterator[Sequence[
     relations: set[str] = set()
     for position, edge in enumerate(edges):
         try:
-            yield position, *_edge_row(edge, staged, relations)
+            yield _edge_row(position, edge, staged, relations)
         except InvalidInput as error:
             if not staged.many:
                 raise
@@ -169,17 +169,22 @@ def _edge_rows(edges: Iterable[EdgeInput], staged: Staged) -> Iterator[Sequence[
         staged.edges += 1
 
 
-def _edge_row(edge: EdgeInput, staged: Staged, relations: set[str]) -> Sequence[Any]:
-    rel, weight, props = edge.rel, edge.weight, edge.props
-    source = staged.number(edge.source, "source")
-    target = staged.number(edge.target, "target")
+def _edge_row(position: int, edge: EdgeInput, staged: Staged, relations: set[str]) -> Sequence[Any]:
+    """Looks at each id and relation once: a million edges have few of them."""
+    numbers, rel, weight, props = staged.numbers, edge.rel, edge.weight, edge.props
+    try:
+        source, target = numbers[edge.source], numbers[edge.target]
+    except (KeyError, TypeError):
+        source = staged.number(edge.source, "source")
+        target = staged.number(edge.target, "target")
     if not isinstance(rel, str) or rel not in relations:
         relations.add(check_rel(rel))
     if rel in DERIVED_RELATIONS:
         check_writable(edge.source, rel, edge.target)
     if weight is not None:
         weight = limits.check_weight(weight)
-    return source, rel, target, weight, None if props is None else limits.props_text(props)
+    text = None if props is None else limits.props_text(props)
+    return position, source, rel, target, weight, text
 
 
 def _key_rows(staged: Staged, found: dict[str, tuple[str, int]]) -> Iterator[Sequence[Any]]:

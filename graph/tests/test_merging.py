@@ -177,7 +177,7 @@ EDGES = st.lists(
 class Merging(TestCase):
     """Whatever is merged, the tables hold what a graph of dictionaries holds."""
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(
         edges=EDGES,
         merges=st.lists(st.sets(st.sampled_from(KEYS), min_size=2, max_size=4), max_size=3),

@@ -2,16 +2,30 @@
 
 import pytest
 
+from accounts.models import Workspace
 from common.errors import InvalidInput
-from documents.tests.factories import WorkspaceFactory
-from graph.models import Alias, Edge, Node
-from graph.scopes import GraphScope
+from documents.services import delete_document
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    MembershipFactory,
+    WorkspaceFactory,
+)
+from graph.models import Alias, Edge, Mention, Node, Origin
+from graph.scopes import GraphScope, graph_scope
 from graph.services import (
+    Deletion,
     MissingNode,
+    delete_edge,
     delete_node,
+    delete_nodes,
+    deletion_preview,
+    get_node,
     upsert_edge,
     upsert_node,
 )
+from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
 
 pytestmark = pytest.mark.django_db
 
@@ -76,3 +90,132 @@ def test_what_documents_tell_is_not_written(scope: GraphScope) -> None:
         upsert_edge(scope=scope, source="doc:a:b", rel="HAS_CHUNK", target="x", strict=False)
     with pytest.raises(MissingNode, match="Name a document that is there"):
         upsert_edge(scope=scope, source="doc:a:b", rel="ABOUT", target="x", strict=False)
+
+
+def test_a_document_bears_edges_labels_and_properties_of_callers(scope: GraphScope) -> None:
+    workspace = Workspace.objects.get(pk=scope.workspace_id)
+    chunk = ChunkFactory(document__collection=CollectionFactory(workspace=workspace))
+    document = f"doc:{chunk.collection.slug}:{chunk.document.key}"
+    passage = f"chunk:{chunk.collection.slug}:{chunk.document.key}:0"
+
+    said = upsert_edge(scope=scope, source=document, rel="ABOUT", target=ADA, strict=False)
+    upsert_edge(scope=scope, source=passage, rel="PROVES", target=document)
+    described = upsert_node(scope=scope, id=document, labels=["report"], props={"draft": True})
+
+    assert (said.source, said.target, said.stubs) == (document, ADA, 2)
+    assert described.node.labels == ("Document", "report")
+    assert Node.objects.filter(document=chunk.document).count() == 1
+    assert Node.objects.filter(chunk=chunk).count() == 1
+    with pytest.raises(InvalidInput, match="called by its title"):
+        upsert_node(scope=scope, id=document, name="Other")
+    with pytest.raises(InvalidInput, match="goes with its document"):
+        delete_node(scope=scope, id=document)
+    assert delete_edge(scope=scope, source=document, rel="ABOUT", target=ADA)
+    assert get_node(scope=scope, id=ADA) is None
+
+    delete_document(document=chunk.document)
+    assert not Edge.objects.exists()
+    assert not Node.objects.exists()
+
+
+def test_what_is_written_stays_when_the_documents_go(scope: GraphScope) -> None:
+    workspace = Workspace.objects.get(pk=scope.workspace_id)
+    chunk = ChunkFactory(document__collection=CollectionFactory(workspace=workspace))
+    for name in ("a", "b", "c"):
+        make_extracted(f"ent:name:{name}", chunk, props={"found": True})
+    upsert_edge(scope=scope, source="ent:name:a", rel="KNOWS", target="ent:name:b")
+
+    delete_document(document=chunk.document)
+    assert list(Node.objects.values_list("key", "props", "origin")) == [
+        ("ent:name:a", {"found": True}, "given"),
+        ("ent:name:b", {"found": True}, "given"),
+    ]
+    assert Edge.objects.get().rel == "KNOWS"
+
+
+def test_a_preview_tells_what_goes(scope: GraphScope) -> None:
+    workspace = Workspace.objects.get(pk=scope.workspace_id)
+    chunk = ChunkFactory(document__collection=CollectionFactory(workspace=workspace))
+    upsert_node(scope=scope, id=ADA, name="Ada", aliases=["Countess"])
+    upsert_node(scope=scope, id="other", name="Other")
+    for target in ("stub", "other", ADA):
+        upsert_edge(scope=scope, source=ADA, rel="KNOWS", target=target, strict=False)
+    make_mention(chunk, Node.objects.get(key=ADA))
+
+    told = deletion_preview(scope=scope, ids=[ADA, "nobody"])
+    assert told == Deletion(nodes=1, edges=3, mentions=1, aliases=2, stubs=1)
+    assert delete_nodes(scope=scope, ids=[ADA, "nobody"]) == told
+    assert list(Node.objects.values_list("key", flat=True)) == ["other"]
+    assert not Mention.objects.exists()
+
+
+class TestOutsiders:
+    """Alice reads everything, Bob edits in the same workspace and may not read one document."""
+
+    @pytest.fixture
+    def secret(self, scope: GraphScope) -> Node:
+        workspace = Workspace.objects.get(pk=scope.workspace_id)
+        document = DocumentFactory(
+            collection=CollectionFactory(workspace=workspace), access=["user:0"]
+        )
+        chunk = ChunkFactory(document=document)
+        node = make_extracted(
+            "ent:name:merger", chunk, name="Merger", labels=["secret"], props={"price": 7}
+        )
+        target = make_node("ent:name:acme", workspace=workspace)
+        edge = make_edge(
+            node, "WITH", target, weight=9, props={"price": 7}, origin=Origin.EXTRACTED
+        )
+        make_evidence(chunk, edge)
+        return node
+
+    @pytest.fixture
+    def bob(self, scope: GraphScope) -> GraphScope:
+        workspace = Workspace.objects.get(pk=scope.workspace_id)
+        return graph_scope(user=MembershipFactory(workspace=workspace).user, workspace=workspace)
+
+    def test_a_hidden_node_begins_anew_for_who_writes_it(
+        self, bob: GraphScope, secret: Node
+    ) -> None:
+        change = upsert_node(scope=bob, id=secret.key, props={"mine": 1})
+
+        assert change.created
+        assert (change.node.labels, change.node.props) == ((), {"mine": 1})
+        assert change.node.name == secret.key
+        assert not upsert_node(scope=bob, id=secret.key, props={"mine": 1}).changed
+
+    def test_a_hidden_node_is_missing_and_made_where_an_edge_needs_it(
+        self, bob: GraphScope, secret: Node
+    ) -> None:
+        said = {"scope": bob, "source": secret.key, "rel": "WITH", "target": "ent:name:acme"}
+        with pytest.raises(MissingNode, match="ent:name:merger"):
+            upsert_edge(**said)
+        change = upsert_edge(**said, strict=False)
+
+        assert (change.created, change.stubs, change.weight, change.props) == (True, 1, 1.0, {})
+        assert Edge.objects.count() == 1
+
+    def test_a_hidden_node_is_neither_deleted_nor_told_of(
+        self, bob: GraphScope, secret: Node
+    ) -> None:
+        edge = {"source": secret.key, "rel": "WITH", "target": "ent:name:acme"}
+        assert not delete_node(scope=bob, id=secret.key)
+        assert not delete_edge(scope=bob, **edge)
+        assert deletion_preview(scope=bob, ids=[secret.key]) == Deletion()
+        assert deletion_preview(scope=bob, ids=["ent:name:acme"]) == Deletion(nodes=1)
+        assert delete_edge(scope=GraphScope(bob.workspace_id), **edge)
+
+    def test_a_name_that_a_hidden_node_has_is_not_told_to_be_taken(
+        self, bob: GraphScope, secret: Node
+    ) -> None:
+        assert upsert_node(scope=bob, id="ent:mine:merger").taken == ()
+        alice = GraphScope(bob.workspace_id)
+        assert upsert_node(scope=alice, id="ent:mine:other", name="Merger").taken == ("merger",)
+        assert Alias.objects.get(form="merger").node == secret
+
+    def test_a_hidden_document_is_not_there(self, bob: GraphScope, secret: Node) -> None:
+        chunk = Mention.objects.get().chunk
+        document = f"doc:{chunk.collection.slug}:{chunk.document.key}"
+        with pytest.raises(MissingNode, match="Name a document that is there"):
+            upsert_edge(scope=bob, source=document, rel="ABOUT", target=ADA, strict=False)
+        assert not Node.objects.filter(document=chunk.document).exists()
