@@ -1,8 +1,11 @@
 """What the admin of nodes, edges and names has in common."""
 
+import re
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Lookup, Q, QuerySet, Value
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import TextFilter
@@ -16,6 +19,38 @@ from graph.scopes import GraphScope
 
 #: Nodes whose edges and names a search looks through.
 SEARCHED_NODES = 1_000
+
+
+class HasLetters(Lookup):
+    """The letters of the right side in the left one, whatever their case: by the trigram index,
+    which `icontains` passes by because it asks for capitals."""
+
+    lookup_name = "has_letters"
+    prepare_rhs = False
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        column, parameters = self.process_lhs(compiler, connection)
+        letters, more = self.process_rhs(compiler, connection)
+        return f"{column} ILIKE {letters}", (*parameters, *more)
+
+
+def has_letters(column: str, words: str) -> HasLetters:
+    """A condition: the column has these letters."""
+    plain = re.sub(r"([\\%_])", r"\\\1", words)
+    return HasLetters(F(column), Value(f"%{plain}%"))
+
+
+def once_a_row(shown: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A column of a row's page is asked for several times while the page is made."""
+
+    @wraps(shown)
+    def remembered(model_admin: Any, row: Any) -> Any:
+        known = row.__dict__.setdefault("_shown", {})
+        if shown.__name__ not in known:
+            known[shown.__name__] = shown(model_admin, row)
+        return known[shown.__name__]
+
+    return remembered
 
 
 def scope_of_row(row: Any) -> GraphScope:
@@ -34,21 +69,24 @@ def bounded_count(rows: QuerySet[Any]) -> str:
     return f"{number:,}" if number <= COUNTED_ROWS else f"more than {COUNTED_ROWS:,}"
 
 
-def found_nodes(words: str) -> QuerySet[Node]:
-    """Nodes that have these letters in their name, are known by that name, or have that id."""
-    # With the workspaces named, indexes find ids and names.
+def is_found_by(words: str) -> Q:
+    """Nodes that have these letters in their name, are known by that name, or have that id.
+
+    Each part has an index, and together they are one scan of three: no subquery.
+    """
     workspaces = list(Workspace.objects.values_list("pk", flat=True))
     known = Alias.objects.filter(workspace__in=workspaces, form=form(words) or words)
-    return Node.objects.filter(
-        Q(name__icontains=words)
+    return (
+        Q(has_letters("name", words))
         | Q(workspace__in=workspaces, key=words)
-        | Q(pk__in=known.values("node"))
+        | Q(pk__in=list(known.order_by().values_list("node", flat=True)))
     )
 
 
 def found_ids(words: str) -> list[int]:
     """Of these at most SEARCHED_NODES."""
-    return list(found_nodes(words).order_by().values_list("pk", flat=True)[:SEARCHED_NODES])
+    rows = Node.objects.filter(is_found_by(words)).order_by()
+    return list(rows.values_list("pk", flat=True)[:SEARCHED_NODES])
 
 
 def said_of(error: RagsiteError, fields: Any) -> tuple[str | None, str]:

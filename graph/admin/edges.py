@@ -13,7 +13,14 @@ from unfold.decorators import display
 
 from common.admin import LargeTableAdmin, LoggedByNumber, deletion_preview, isolated, link_to
 from graph import services
-from graph.admin.base import RelationFilter, bounded_count, found_ids, named, scope_of_row
+from graph.admin.base import (
+    RelationFilter,
+    bounded_count,
+    found_ids,
+    named,
+    once_a_row,
+    scope_of_row,
+)
 from graph.admin.forms import EdgeForm, NewEdgeForm
 from graph.admin.nodes import ORIGIN_COLOURS
 from graph.models import Edge, Evidence
@@ -135,8 +142,9 @@ class EdgeAdmin(LoggedByNumber, LargeTableAdmin):
         return row.origin, row.get_origin_display()
 
     @display(description="passages that say so")
+    @once_a_row
     def told_by(self, row: Edge) -> SafeString:
-        evidence = Evidence.objects.filter(edge=row).order_by("chunk")
+        evidence = Evidence.objects.filter(edge=row).order_by("chunk_id")
         shown = evidence.select_related("chunk__document").only(
             "start",
             "end",

@@ -24,7 +24,7 @@ def mentions_page(model_admin: ModelAdmin, request: HttpRequest, pk: int) -> Htt
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     node: Node = get_object_or_404(Node.objects.only("name", "key"), pk=pk)
-    mentions = Mention.objects.filter(node=node).order_by("chunk")
+    mentions = Mention.objects.filter(node=node).order_by("chunk_id")
     after = request.GET.get("after", "")
     if after.isascii() and after.isdigit() and len(after) < 19:
         mentions = mentions.filter(chunk__gt=int(after))

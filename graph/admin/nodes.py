@@ -1,5 +1,6 @@
 """Nodes: found, described, merged, removed."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import astuple
 from itertools import groupby
@@ -27,7 +28,14 @@ from common.admin import (
 )
 from documents.models import Chunk
 from graph import services
-from graph.admin.base import LabelFilter, bounded_count, found_nodes, named, scope_of_row
+from graph.admin.base import (
+    LabelFilter,
+    bounded_count,
+    is_found_by,
+    named,
+    once_a_row,
+    scope_of_row,
+)
 from graph.admin.forms import NewNodeForm, NodeForm
 from graph.admin.mentions import mentions_address, mentions_page
 from graph.admin.merging import MOST_MERGED, merging_address, merging_page
@@ -37,6 +45,9 @@ from graph.models import Alias, Edge, Mention, Node, Origin
 SHOWN_EDGES = 20
 SHOWN_MENTIONS = 10
 SHOWN_NAMES = 50
+#: In the order of `graph.services.Deletion`.
+GONE = ("nodes", "edges", "mentions", "names in texts", "nodes that nobody described")
+COMES_BACK = ": comes back when a document is read again that names it"
 ORIGIN_COLOURS = {Origin.GIVEN: "info", Origin.EXTRACTED: "default"}
 
 
@@ -92,7 +103,7 @@ class NodeAdmin(LoggedByNumber, LargeTableAdmin):
     ) -> tuple[QuerySet[Node], bool]:
         if not search_term:
             return queryset, False
-        return queryset.filter(pk__in=found_nodes(search_term).values("pk")), False
+        return queryset.filter(is_found_by(search_term)), False
 
     # --- what may be done ------------------------------------------------------------------------
 
@@ -149,10 +160,9 @@ class NodeAdmin(LoggedByNumber, LargeTableAdmin):
             f"{row}: goes with its document, or with its edges" for row in rows if _is_content(row)
         ]
         own = [row for row in rows if not _is_content(row)]
-        named, counts, missing, _ = deletion_preview(
-            self, request, [str(row) for row in own], _counted(own)
-        )
-        return named, counts, missing, content
+        names = [f"{row}{COMES_BACK if row.origin == Origin.EXTRACTED else ''}" for row in own]
+        shown, counts, missing, _ = deletion_preview(self, request, names, _counted(own))
+        return shown, counts, missing, content
 
     @admin.action(description="Merge selected nodes…", permissions=["merge"])
     def merge_selected(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
@@ -197,6 +207,7 @@ class NodeAdmin(LoggedByNumber, LargeTableAdmin):
         return "nobody described it yet" if row.is_stub else "itself"
 
     @display(description="names in texts")
+    @once_a_row
     def names(self, row: Node) -> SafeString:
         rows = row.aliases.order_by("form")[:SHOWN_NAMES]
         shown = [isolated(each.form) for each in rows if not is_retired_form(each.form)]
@@ -205,18 +216,21 @@ class NodeAdmin(LoggedByNumber, LargeTableAdmin):
         return format_html("{} · {}", parts, link) if shown else format_html("none · {}", link)
 
     @display(description="leads to")
+    @once_a_row
     def outgoing(self, row: Node) -> SafeString:
-        edges = row.outgoing.select_related("target").order_by("rel", "target")
+        edges = row.outgoing.select_related("target").order_by("-weight", "target_id", "rel")
         return _edges(edges, "target", source__id__exact=row.pk)
 
     @display(description="is led to from")
+    @once_a_row
     def incoming(self, row: Node) -> SafeString:
-        edges = row.incoming.select_related("source").order_by("rel", "source")
+        edges = row.incoming.select_related("source").order_by("-weight", "source_id", "rel")
         return _edges(edges, "source", target__id__exact=row.pk)
 
     @display(description="mentioned in")
+    @once_a_row
     def mentioned(self, row: Node) -> SafeString:
-        mentions = Mention.objects.filter(node=row).order_by("chunk")
+        mentions = Mention.objects.filter(node=row).order_by("chunk_id")
         shown = mentions.select_related("chunk__document").only(
             "kind", "count", "chunk__ordinal", "chunk__document__title", "chunk__document__key"
         )[:SHOWN_MENTIONS]
@@ -258,16 +272,10 @@ def _by_workspace(rows: Iterable[Any]) -> Iterable[list[Any]]:
 
 def _counted(rows: list[Any]) -> dict[str, int]:
     """What goes with these nodes."""
-    previews = [
-        services.deletion_preview(scope=scope_of_row(group[0]), ids=[row.key for row in group])
-        for group in _by_workspace(rows)
-    ]
-    names = ("nodes", "edges", "mentions", "names in texts", "nodes that nobody described")
-    return (
-        {
-            name: sum(column)
-            for name, column in zip(names, zip(*map(astuple, previews), strict=True), strict=True)
-        }
-        if previews
-        else {}
-    )
+    counts: Counter[str] = Counter()
+    for group in _by_workspace(rows):
+        gone = services.deletion_preview(
+            scope=scope_of_row(group[0]), ids=[row.key for row in group]
+        )
+        counts.update(dict(zip(GONE, astuple(gone), strict=True)))
+    return {name: number for name, number in counts.items() if number}
