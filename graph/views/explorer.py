@@ -12,7 +12,7 @@ from graph.reading.arms import Grain
 from graph.scopes import GraphScope
 from graph.views.about import about_node
 from graph.views.drawn import drawn, facets, left_out
-from graph.views.finder import FOUND, find
+from graph.views.finder import FOUND, asked, find, most_mentioned
 from graph.views.shown import Shown, shown
 from graph.views.whose import graph_page
 
@@ -22,14 +22,13 @@ ROWS = 50
 @require_safe
 @graph_page
 def index(request: HttpRequest, scope: GraphScope) -> HttpResponse:
-    """The drawing around `?id=`; what has `?q=` in its name; else where one could start."""
+    """The drawing around `?id=`; what has `?find=` in its name; else where one could start."""
     state = GraphState.read(request.GET)
     if state.ids:
         context = _explored(scope, state)
         status = 200 if context["drawn"].nodes else 404
         return render(request, "graph/explore.html", context, status=status)
-    q = request.GET.get("q", "").replace("\0", "").strip()
-    return render(request, "graph/start.html", _start(scope, q))
+    return render(request, "graph/start.html", _start(scope, asked(request)))
 
 
 @require_safe
@@ -94,18 +93,19 @@ def _grains(state: GraphState) -> list[dict[str, object]]:
     ]
 
 
-def _start(scope: GraphScope, q: str) -> dict[str, Any]:
-    if q:
-        found = find(scope, q)
-        return {"q": q, "found": found, "is_cut": len(found) == FOUND}
+def _start(scope: GraphScope, name: str) -> dict[str, Any]:
+    if name:
+        found = find(scope, name)
+        return {"find": name, "found": found, "is_cut": len(found) == FOUND}
     counts = services.graph_statistics(scope=scope)
     return {
         "counts": counts,
         "labels": [
-            Shown("", label, "node", (label,), n, GraphState())
-            for label, n in counts.labels.items()
+            Shown("", label, "node", (label,), number, GraphState())
+            for label, number in counts.labels.items()
         ],
         "best": [
             shown(each.vertex, GraphState(), degree=each.degree) for each in counts.best_connected
         ],
+        "mentioned": most_mentioned(scope),
     }

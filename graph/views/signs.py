@@ -15,6 +15,8 @@ TONES = {
     "organization": 7,
     "date": 4,
     "code": 8,
+    "ref": 3,
+    "email": 5,
 }
 OTHERS = (3, 4, 5, 6, 7, 8)
 KINDS = {"document": "Document", "chunk": "Passage", "node": "Thing"}
@@ -47,7 +49,8 @@ def tone(labels: Sequence[str], kind: str) -> int:
 
 def label_words(labels: Sequence[str], kind: str) -> str:
     """What kind of thing it is, in one word or two."""
-    return labels[0].replace("_", " ") if labels and kind == "node" else KINDS[kind]
+    words = labels[0].replace("_", " ") if labels and kind == "node" else ""
+    return words[:1].upper() + words[1:] or KINDS[kind]
 
 
 def relation_words(rel: str) -> str:

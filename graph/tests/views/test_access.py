@@ -40,9 +40,9 @@ def test_what_only_hidden_documents_name_is_not_there(
 
 
 def test_it_is_not_found_nor_counted_either(client: Client, bob: Client, secret: str) -> None:
-    assert "Ines Okafor" in client.get("/graph/", {"q": "ines"}).text
-    assert "Ines Okafor" not in bob.get("/graph/", {"q": "ines"}).text
-    assert "Ines" not in bob.get("/graph/find/", {"q": "okafor"}).text
+    assert "Ines Okafor" in client.get("/graph/", {"find": "ines"}).text
+    assert "Ines Okafor" not in bob.get("/graph/", {"find": "ines"}).text
+    assert "Ines" not in bob.get("/graph/find/", {"find": "okafor"}).text
     assert bob.get("/graph/", {"id": secret}).status_code == 404
     assert "Spy" in client.get("/graph/").text
     assert "Spy" not in bob.get("/graph/").text
@@ -50,7 +50,7 @@ def test_it_is_not_found_nor_counted_either(client: Client, bob: Client, secret:
 
 def test_another_workspace_sees_nothing(charlie: Client, harbour: Harbour) -> None:
     assert charlie.get("/graph/", {"id": harbour.mara.key}).status_code == 404
-    assert "Mara" not in charlie.get("/graph/", {"q": "mara"}).text.replace("“mara”", "")
+    assert "Mara" not in charlie.get("/graph/", {"find": "mara"}).text.replace("“mara”", "")
     assert "Nothing is linked yet" in charlie.get("/graph/").text
 
 

@@ -28,13 +28,13 @@ def test_the_start_shows_numbers_and_the_best_connected(client: Client, harbour:
 
 
 def test_a_name_finds_nodes_and_documents(client: Client, harbour: Harbour) -> None:
-    tree = parse(client.get("/graph/", {"q": "mara"}))
+    tree = parse(client.get("/graph/", {"find": "mara"}))
     assert href(tree, "Mara HillagePerson") == "/graph/?id=ent%3Aperson%3Amara+hillage"
-    assert "The log" in words(parse(client.get("/graph/", {"q": "the log"})))
+    assert "The log" in words(parse(client.get("/graph/", {"find": "the log"})))
 
 
 def test_a_name_that_nothing_has_leads_on(client: Client, harbour: Harbour) -> None:
-    tree = parse(client.get("/graph/", {"q": "zzz & <b>qqq</b>"}))
+    tree = parse(client.get("/graph/", {"find": "zzz & <b>qqq</b>"}))
 
     assert tree.findtext(".//h2/bdi") == "zzz & <b>qqq</b>"
     assert words(tree.find(".//h2")).startswith("Nothing has")
@@ -42,12 +42,12 @@ def test_a_name_that_nothing_has_leads_on(client: Client, harbour: Harbour) -> N
 
 
 def test_options_are_offered_while_typing(client: Client, harbour: Harbour) -> None:
-    tree = parse(client.get("/graph/find/", {"q": "tobi"}))
+    tree = parse(client.get("/graph/find/", {"find": "tobi"}))
     option = tree.find(".//li[@role='option']")
     assert words(option).startswith("Tobias Brandt")
     assert option.get("data-href") == "/graph/?id=ent%3Aperson%3Atobias+brandt"
 
-    none = parse(client.get("/graph/find/", {"q": "zzzz"}))
+    none = parse(client.get("/graph/find/", {"find": "zzzz"}))
     assert none.find(".//li").get("aria-disabled") == "true"
     assert client.get("/graph/find/").status_code == 200
 

@@ -34,6 +34,7 @@ export class Drawing {
     cy.on("dbltap", "node", (event) => tells.open(event.target.id()));
     cy.on("mouseover", "node", ({ target }) => this.#point(target));
     cy.on("mouseout", "node", () => this.#point(null));
+    cy.on("dragpan scrollzoom pinchzoom", () => (this.isMoved = true));
     cy.on("dragfree", "node", ({ target }) => {
       target.addClass("pinned");
       tells.pin(target.id());
@@ -201,6 +202,7 @@ export class Drawing {
   // Names stand beside and below the outermost nodes: they need room, too.
   #fitTo({ left, top, width, height }, duration = 150) {
     const { cy } = this;
+    this.isMoved = false;
     const zoom = Math.min((cy.width() - 120) / width, (cy.height() - 64) / height, 1.6);
     const pan = {
       x: cy.width() / 2 - zoom * (left + width / 2),
@@ -211,6 +213,7 @@ export class Drawing {
 
   zoom(by) {
     const { cy } = this;
+    this.isMoved = true;
     const middle = { x: cy.width() / 2, y: cy.height() / 2 };
     cy.zoom({ level: cy.zoom() * by, renderedPosition: middle });
   }
@@ -220,8 +223,10 @@ export class Drawing {
     this.cy.animate({ ...view, duration: CALM.matches ? 0 : duration });
   }
 
+  // A view that nobody has moved shows all of it in the new window, too.
   #resized() {
     this.cy.resize();
+    if (!this.isMoved) this.fit();
     this.labels.later();
   }
 

@@ -31,7 +31,7 @@ async function ask() {
   if (!text) return show(false);
   asked = new AbortController();
   const url = new URL(box.dataset.finder, location.href);
-  url.searchParams.set("q", text);
+  url.searchParams.set("find", text);
   try {
     const response = await fetch(url, { signal: asked.signal });
     if (!response.ok || response.redirected) return show(false);
