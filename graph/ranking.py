@@ -114,7 +114,7 @@ def rank(
     if not len(neighbourhood.nodes):
         return RankedGraph(starts, {}, {}, {})
     rows = _Rows.of(neighbourhood, question, total)
-    values = rows.values_of(starts)
+    values = rows.starting(starts)
     entrances = rows.entrances(values)
     scores = values.copy()
     by_node = np.full(len(values), -1)
@@ -171,6 +171,7 @@ class _Rows:
     chunk: Ints
     node: Ints
     document: Ints
+    own: Bools
     strength: Floats
     asked: Floats
 
@@ -185,13 +186,18 @@ class _Rows:
             chunk=chunk,
             node=node,
             document=neighbourhood.documents,
+            own=neighbourhood.own,
             strength=_strengths(neighbourhood, node, total),
             asked=asked[node],
         )
 
-    def values_of(self, values: Mapping[int, float]) -> Floats:
-        """Values by chunk id in the order of the chunks here; 0 where there is none."""
-        return np.array([values.get(chunk, 0.0) for chunk in self.chunk_ids.tolist()])
+    def starting(self, starts: Mapping[int, float]) -> Floats:
+        """What paths from each chunk start with; 0 where none do. A question may name several
+        documents, and all of those start like the best hit."""
+        values = np.array([starts.get(chunk, 0.0) for chunk in self.chunk_ids.tolist()])
+        named = np.zeros_like(values)
+        np.maximum.at(named, self.chunk, self.asked * self.strength * self.own)
+        return np.where(values > 0, np.maximum(values, named), 0.0)
 
     def step(self, row: int, source: int, hop: int) -> Step:
         """The step that arrives by this row from the chunk in this place (−1: the question)."""

@@ -117,6 +117,13 @@ def test_the_question_leads_to_what_it_names() -> None:
     assert found == {A: 1.0}
 
 
+def test_hits_that_the_question_names_start_like_the_best() -> None:
+    near = around((A, X, True), (A, Z, False), (B, Z, True), (C, Y, True))
+    seeds = {C: 0.9, A: 0.45}
+    assert scores(near, seeds=seeds)[B] == pytest.approx(0.5**SEED_POWER)
+    assert scores(near, seeds=seeds, question=[X])[B] == 1
+
+
 def test_what_the_question_names_already_does_not_connect() -> None:
     near = around((A, X, False), (B, X, False), (A, Y, False), (C, Y, False))
     ranked = rank(near, seeds={A: 0.9}, question={X: 0.5}, total=TOTAL)
