@@ -175,6 +175,82 @@ def test_every_answer_about_memory_is_as_described(described: Any) -> None:
         assert_as_described(described, path, getattr(APIClient(), method)(url, body), method)
 
 
+@pytest.mark.django_db
+def test_every_answer_about_the_graph_is_as_described(described: Any) -> None:
+    member = MembershipFactory()
+    collection = CollectionFactory(workspace=member.workspace, slug="notes")
+    ChunkFactory(document=DocumentFactory(collection=collection, key="a.md"), text="Of a.")
+    client = APIClient()
+    client.force_login(member.user)
+    edge = {"source": "src:a", "rel": "R", "target": "src:b"}
+    around = {"id": ["src:a", "src:none"], "hops": 1}
+
+    v1 = "/api/v1/graph"
+    for method, path, body in [
+        ("put", "nodes", {"id": "src:a", "name": "A", "props": {"any": ["thing", {"a": 1}]}}),
+        ("put", "nodes", {"id": "src:a"}),
+        ("put", "edges", {**edge, "strict": False}),
+        ("put", "edges", edge),
+        ("post", "bulk", {"nodes": [{"id": "src:c"}], "edges": [{**edge, "target": "src:c"}]}),
+        ("put", "edges", {"source": "doc:notes:a.md", "rel": "ABOUT", "target": "src:a"}),
+        ("get", "nodes", {}),
+        ("get", "nodes", {"id": "src:a"}),
+        ("get", "nodes", {"id": "chunk:notes:a.md:0"}),
+        ("get", "nodes", {"q": "A"}),
+        ("get", "edges", {}),
+        ("get", "edges", edge),
+        ("get", "neighbors", {"id": "src:a"}),
+        ("get", "mentions", {"id": "src:a"}),
+        ("get", "traverse", {"start": "src:a"}),
+        ("post", "traverse", {"start": "src:a"}),
+        ("get", "paths", {"source": "src:b", "target": "src:c"}),
+        ("get", "paths", {"source": "src:b", "target": "src:c", "max_depth": 1}),
+        ("post", "paths", {"source": "src:b", "target": "src:c"}),
+        ("get", "subgraph", around),
+        ("post", "subgraph", around),
+        ("get", "stats", {}),
+        ("get", "extractions", {"collection": "notes"}),
+        ("post", "extractions", {"collection": "notes"}),
+        ("post", "merge", {"keep": "src:b", "others": ["src:c"], "preview": True}),
+        ("post", "merge", {"keep": "src:b", "others": ["src:c"]}),
+        ("post", "nodes/delete", {"ids": ["src:b"], "preview": True}),
+    ]:
+        url = f"{v1}/{path}/"
+        answer = getattr(client, method)(url, body)
+        assert answer.status_code in (200, 201, 202), (method, path, answer.content)
+        assert_as_described(described, url, answer, method)
+        wrong = getattr(client, method)(f"{url}?no=such", None if method == "get" else body)
+        assert_as_described(described, url, wrong, method)
+        assert_as_described(described, url, getattr(APIClient(), method)(url, body), method)
+
+    for url in (f"{v1}/nodes/?id=src:a&preview=true", f"{v1}/nodes/?id=src:none"):
+        assert_as_described(described, f"{v1}/nodes/", client.delete(url), "delete")
+
+
+def examples_of(described: Any, schema: Any, content: Any) -> list[str]:
+    """What is wrong with the examples of a body or an answer."""
+    faults = validator(described, schema)
+    return [
+        error.message
+        for example in content.get("examples", {}).values()
+        for error in faults.iter_errors(example["value"])
+    ]
+
+
+def test_every_example_about_the_graph_is_as_described(described: Any) -> None:
+    seen = 0
+    for path, operations in described["paths"].items():
+        if not path.startswith("/api/v1/graph/"):
+            continue
+        for method, operation in operations.items():
+            for part in (operation.get("requestBody", {}), *operation["responses"].values()):
+                for content in part.get("content", {}).values():
+                    seen += len(content.get("examples", {}))
+                    faults = examples_of(described, content["schema"], content)
+                    assert not faults, (method, path, faults)
+    assert seen > 30
+
+
 def test_the_description_is_served_and_shown_from_local_files() -> None:
     client = APIClient()
     assert client.get("/api/schema/").status_code == 200

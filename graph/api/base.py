@@ -1,5 +1,7 @@
 """What every API view of the graph shares: whose eyes look at it, and how it is shown."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl
@@ -11,6 +13,7 @@ from rest_framework.utils.urls import replace_query_param
 from accounts.api import WorkspaceView
 from common.errors import InvalidInput, NotFound
 from graph.scopes import GraphScope, graph_scope
+from graph.services import MissingNode
 
 InputClass = type[serializers.Serializer[Any]]
 
@@ -51,6 +54,16 @@ class GraphView(WorkspaceView):
         if not cursor:
             return None
         return str(replace_query_param(self.request.build_absolute_uri(), "cursor", cursor))
+
+
+@contextmanager
+def naming(values: Mapping[str, Any], *fields: str) -> Iterator[None]:
+    """Let MissingNode say in which of the fields the missing one stands."""
+    try:
+        yield
+    except MissingNode as error:
+        error.field = next((each for each in fields if values[each] in error.ids), "")
+        raise
 
 
 def no_node() -> NotFound:

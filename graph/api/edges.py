@@ -13,7 +13,7 @@ from common.errors import NotFound
 from common.pagination import CursorPagination
 from graph import services
 from graph.api import examples, inputs, serializers
-from graph.api.base import GraphView
+from graph.api.base import GraphView, naming
 from graph.models import Edge, Node, Origin
 from graph.reading.resolving import resolve
 from graph.reading.stands_for import stands_for
@@ -28,6 +28,7 @@ class EdgesView(GraphView):
     """Edges of the graph."""
 
     action_parameters = {"get": inputs.EdgeFilter, "delete": inputs.EdgeName}
+    pagination_class = CursorPagination
 
     @extend_schema(
         operation_id="graph_edges",
@@ -39,7 +40,7 @@ class EdgesView(GraphView):
     )
     def get(self, request: Request) -> Response:
         rows, is_one = self._rows(), {"source", "rel", "target"} <= self.parameters.keys()
-        paginator = CursorPagination()
+        paginator = self.pagination_class()
         page = paginator.paginate_queryset(
             rows if is_one else rows.defer("props"), request, view=self
         )
@@ -70,7 +71,9 @@ class EdgesView(GraphView):
         examples=[examples.EDGE_BODY, examples.EDGE_CHANGE],
     )
     def put(self, request: Request) -> Response:
-        change = services.upsert_edge(scope=self.editable, **self.body(inputs.EdgeBody))
+        body = self.body(inputs.EdgeBody)
+        with naming(body, *ENDS):
+            change = services.upsert_edge(scope=self.editable, **body)
         edge = {**asdict(change), "origin": Origin.GIVEN}
         answer = {
             "edge": edge,

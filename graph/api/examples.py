@@ -182,6 +182,12 @@ GRAPHML = _answer(
     '<?xml version="1.0" encoding="UTF-8"?>\n<graphml …>…</graphml>',
     media_type="application/graphml+xml",
 )
+LINES = _answer(
+    "A node and an edge",
+    '{"node": {"id": "src:crm:4711", "name": "Babbage & Sons"}}\n'
+    f'{{"edge": {{"source": "{ID}", "rel": "WORKS_WITH", "target": "src:crm:4711"}}}}\n',
+    media_type="application/x-ndjson",
+)
 BULK = _request(
     "Two nodes and an edge",
     {

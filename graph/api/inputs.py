@@ -289,8 +289,14 @@ class SubgraphBody(StrictSerializer):
     format = serializers.ChoiceField(
         choices=["json", "graphml"],
         default="json",
-        help_text="`json` is what cytoscape.js reads; `graphml` a file, without passages.",
+        help_text="`json` is what cytoscape.js reads; `graphml` a file.",
     )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if len(attrs["id"]) > attrs["limit"]:
+            problem = f"There are {len(attrs['id'])} ids. Raise the limit, or send fewer."
+            raise serializers.ValidationError({"limit": problem})
+        return attrs
 
 
 class SubgraphParameters(SubgraphBody, WorkspaceParameters):
@@ -357,6 +363,28 @@ class MergeBody(StrictSerializer):
     preview = serializers.BooleanField(
         default=False, help_text="Only say what would become of them, and change nothing."
     )
+
+
+class ExportParameters(WorkspaceParameters):
+    """As what."""
+
+    format = serializers.ChoiceField(
+        choices=["graphml", "jsonl"],
+        default="graphml",
+        help_text="`graphml`: all that you may see, without passages. `jsonl`: what was given, as"
+        " `/graph/bulk/` reads it.",
+    )
+    extracted = serializers.BooleanField(
+        required=False,
+        help_text="With `jsonl`: also what documents tell. Where it is read, it counts as given,"
+        " and no longer goes with them.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "extracted" in attrs and attrs["format"] != "jsonl":
+            problem = "This goes with `format=jsonl`. GraphML has everything anyway."
+            raise serializers.ValidationError({"extracted": problem})
+        return attrs
 
 
 class ExtractionParameters(WorkspaceParameters):

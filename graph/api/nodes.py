@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from common.pagination import CursorPagination
 from graph import services
 from graph.api import examples, inputs, serializers
-from graph.api.base import GraphView, no_node
+from graph.api.base import GraphView, naming, no_node
 from graph.models import Node
 from graph.reading.vertices import KINDS, Ref, Vertex, load
 from graph.scopes import sight
@@ -104,7 +104,8 @@ class NodesView(GraphView):
     )
     def put(self, request: Request) -> Response:
         body = self.body(inputs.NodeBody)
-        change = services.upsert_node(scope=self.editable, **body)
+        with naming(body, "id"):
+            change = services.upsert_node(scope=self.editable, **body)
         answer = {
             "node": change.node,
             "created": change.created,

@@ -191,11 +191,13 @@ class SubgraphView(GraphView):
         return Response({**drawn, "missing": list(found.missing)})
 
 
-def as_file(parts: Iterator[bytes]) -> StreamingHttpResponse:
-    """A download of GraphML."""
-    name = f"graph-{timezone.now():%Y-%m-%d}.graphml"
+def as_file(
+    parts: Iterator[bytes], *, content_type: str = GRAPHML, suffix: str = "graphml"
+) -> StreamingHttpResponse:
+    """A download."""
+    name = f"graph-{timezone.now():%Y-%m-%d}.{suffix}"
     return StreamingHttpResponse(
         parts,
-        content_type=GRAPHML,
+        content_type=content_type,
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )

@@ -17,8 +17,10 @@ from documents.services import get_collection
 from graph import services
 from graph.api import examples, inputs, serializers
 from graph.api.base import GraphView
+from graph.api.parsers import JSON_LINES
 from graph.api.walks import GRAPHML, as_file
 from graph.services.extraction import extraction_state, reextract_collection
+from graph.services.lines import export_lines
 
 
 @extend_schema(tags=["graph"])
@@ -67,18 +69,22 @@ class StatsView(GraphView):
 class ExportView(GraphView):
     """All of it, to take along."""
 
+    action_parameters = {"get": inputs.ExportParameters}
     content_negotiation_class = ErrorsAsJson
 
     @extend_schema(
         operation_id="graph_export",
-        summary="Export the graph as GraphML",
-        description="All that you may see: nodes, documents, edges, and what documents mention and"
-        " refer to, without passages.",
-        responses={(200, GRAPHML): str},
-        examples=[examples.GRAPHML],
+        summary="Export the graph as GraphML or JSON Lines",
+        description="All that you may see: as GraphML nodes, documents, edges, and what documents"
+        " mention and refer to; as JSON Lines the nodes and edges that were given.",
+        responses={(200, GRAPHML): str, (200, JSON_LINES): str},
+        examples=[examples.GRAPHML, examples.LINES],
     )
     def get(self, request: Request) -> StreamingHttpResponse:
-        return as_file(services.export_graphml(scope=self.scope))
+        if self.parameters["format"] == "graphml":
+            return as_file(services.export_graphml(scope=self.scope))
+        lines = export_lines(scope=self.scope, extracted=self.parameters.get("extracted", False))
+        return as_file(lines, content_type=JSON_LINES, suffix="jsonl")
 
 
 @extend_schema(tags=["graph"])

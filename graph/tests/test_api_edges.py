@@ -61,6 +61,7 @@ def test_a_missing_end_is_refused_unless_it_may_be_made(client: APIClient) -> No
     refused = client.put(EDGES, {"source": "src:a", "rel": "KNOWS", "target": "src:b"})
     assert (refused.status_code, refused.json()["code"]) == (400, "missing_node")
     assert "src:b" in refused.json()["detail"]
+    assert refused.json()["errors"][0]["attr"] == "target"
     assert Node.objects.count() == 1
     assert put_edge(client, "src:a", "KNOWS", "src:b").json()["stubs"] == 1
 

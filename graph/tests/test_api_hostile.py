@@ -1,0 +1,133 @@
+"""Ids hold anything: they mean the same in an address, in a body and in an answer."""
+
+import json
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.models import Membership
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    MembershipFactory,
+)
+from graph.models import Edge, Node
+from graph.tests.clients import BULK, EDGES, GRAPH, NODES, asked, client_of, put_edge, put_node
+
+pytestmark = pytest.mark.django_db
+
+IDS = {
+    "quotes": "src:\"double\" 'single' `back`",
+    "slashes": "src:a/b//../\\c",
+    "percent": "src:100%",
+    "an escaped slash": "src:a%2Fb",
+    "a half escape": "src:%zz%",
+    "question and hash": "src:?id=x&y=1#part",
+    "plus and space": "src:a+b c  d",
+    "spaces around": " src:a ",
+    "SQL": "'; DROP TABLE graph_node; --",
+    "patterns": "src:%_*[^a]$",
+    "format": "src:{0} {id} %(id)s %s",
+    "markup": "<script>alert(1)</script>&amp;]]>",
+    "JSON": '{"id": "x", "a": [1]}',
+    "emoji": "src:👩‍👩‍👧 🇩🇪",
+    "right to left": "src:\u202eabc שלום مرحبا",
+    "no NFC": "src:e\u0301",
+    "replacement": "src:\ufffd",
+    "long": "x" * 1024,
+    "colons": ":::",
+    "like a document": "doc",
+    "one letter": "*",
+}
+
+
+@pytest.fixture
+def alice() -> Membership:
+    """An owner."""
+    return MembershipFactory()
+
+
+@pytest.fixture
+def client(alice: Membership) -> APIClient:
+    return client_of(alice)
+
+
+def graphml_ids(answer: Any) -> set[str | None]:
+    root = ElementTree.fromstring(b"".join(answer.streaming_content))
+    return {node.get("id") for node in root.iter("{http://graphml.graphdrawing.org/xmlns}node")}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_any_id_is_written_read_followed_and_deleted(client: APIClient, name: str) -> None:
+    id = IDS[name]
+    assert put_node(client, id, name="Named").json()["node"]["id"] == id
+    put_edge(client, id, f"R {id}"[:100], "src:other")
+    put_edge(client, id, "SELF", id)
+
+    assert asked(client, "nodes", id=id)["id"] == id
+    if id == id.strip():  # of what is typed, spaces around are none
+        assert id in {node["id"] for node in asked(client, "nodes", q=id)["results"]}
+    assert len(asked(client, "edges", source=id)["results"]) == 2
+    assert asked(client, "neighbors", id="src:other")["results"][0]["node"]["id"] == id
+    assert {each["rel"] for each in asked(client, "neighbors", id=id)["results"]} >= {"SELF"}
+    assert asked(client, "traverse", start=id)["reached"][0]["node"]["id"] == id
+    assert asked(client, "paths", source=id, target="src:other")["length"] == 1
+    drawn = asked(client, "subgraph", id=id)["elements"]["nodes"]
+    assert {node["data"]["id"] for node in drawn} == {id, "src:other"}
+    assert graphml_ids(client.get(f"{GRAPH}export/")) == {id, "src:other"}
+
+    line = json.dumps({"edge": {"source": id, "rel": "SELF", "target": id}}, ensure_ascii=False)
+    sent: Any = client.generic("POST", BULK, line.encode(), content_type="application/x-ndjson")
+    assert sent.json()["edges"] == {"created": 0, "updated": 0, "unchanged": 1}
+
+    encoded = quote(id, safe="")
+    gone = client.delete(f"{EDGES}?source={encoded}&rel=SELF&target={encoded}")
+    assert gone.status_code == 204
+    assert client.delete(f"{NODES}?id={encoded}").json()["nodes"] == 1
+    assert not Node.objects.filter(key=id).exists()
+    assert not Edge.objects.exists()
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_any_key_of_a_document_is_found(alice: Membership, client: APIClient, name: str) -> None:
+    key = IDS[name]
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
+    document = DocumentFactory(collection=collection, key=key)
+    ChunkFactory(document=document)
+    id = f"doc:notes:{key}"
+    assert asked(client, "nodes", id=id)["document"] == document.pk
+    assert put_edge(client, id, "ABOUT", "src:b").json()["edge"]["source"] == id
+    (found,) = asked(client, "neighbors", id="src:b")["results"]
+    assert found["node"]["id"] == id
+    passage = f"chunk:notes:{key}:0"
+    assert asked(client, "paths", source=passage, target="src:b")["length"] == 2
+
+
+def test_ids_are_told_apart_to_the_letter(client: APIClient) -> None:
+    alike = ["src:é", "src:e\u0301", "src:É", "src:é ", "src:e", "src:%C3%A9"]
+    for id in alike:
+        assert put_node(client, id, props={"is": id}).status_code == 201
+    for id in alike:
+        assert asked(client, "nodes", id=id)["props"] == {"is": id}
+
+
+@pytest.mark.parametrize("method", ["get", "delete"])
+def test_broken_utf8_means_no_other_id(client: APIClient, method: str) -> None:
+    put_node(client, "src:Jos\ufffd")
+    answer = getattr(client, method)(f"{NODES}?id=src:Jos%E9")
+    assert answer.status_code == 400
+    assert "UTF-8" in answer.json()["detail"]
+    assert Node.objects.count() == 1
+
+
+def test_ids_that_no_address_holds_are_sent_in_a_body(client: APIClient) -> None:
+    id = "日" * 860
+    put_edge(client, id, "KNOWS", "src:b")
+    body = {"source": id, "target": "src:b"}
+    assert client.post(f"{GRAPH}paths/", body).json()["length"] == 1
+    gone = client.post(f"{NODES}delete/", {"ids": [id]}).json()
+    assert (gone["nodes"], gone["edges"]) == (1, 1)

@@ -1,0 +1,151 @@
+"""The graph as a whole over the API: merged, counted, taken along, read again."""
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.models import Membership
+from documents.models import Collection
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    MembershipFactory,
+)
+from graph.models import Edge, Extraction, Node
+from graph.tests.clients import BULK, GRAPH, asked, client_of, put_edge, put_node
+from graph.tests.factories import make_extracted
+
+pytestmark = pytest.mark.django_db
+MERGE = f"{GRAPH}merge/"
+EXTRACTIONS = f"{GRAPH}extractions/"
+
+
+@pytest.fixture
+def alice() -> Membership:
+    """An owner."""
+    return MembershipFactory()
+
+
+@pytest.fixture
+def client(alice: Membership) -> APIClient:
+    return client_of(alice)
+
+
+def test_nodes_are_merged_and_every_edge_stays_once(client: APIClient) -> None:
+    for source in ("src:ada", "src:lovelace"):
+        put_edge(client, source, "PROGRAMMED", "src:engine")
+    put_edge(client, "src:lovelace", "KNOWS", "src:babbage")
+    put_edge(client, "src:lovelace", "IS", "src:ada")
+    body = {"keep": "src:ada", "others": ["src:lovelace"]}
+
+    looked = client.post(MERGE, {**body, "preview": True}).json()
+    assert Node.objects.count() == 4
+    done = client.post(MERGE, body)
+    assert done.status_code == 200
+    assert done.json() == {**looked, "preview": False}
+    assert (looked["keep"], looked["nodes"], looked["edges_joined"], looked["edges_dropped"]) == (
+        "src:ada",
+        1,
+        1,
+        1,
+    )
+    assert (Node.objects.count(), Edge.objects.count()) == (3, 2)
+    assert asked(client, "nodes", id="src:lovelace")["id"] == "src:ada"
+    assert put_edge(client, "src:lovelace", "PROGRAMMED", "src:engine").json()["created"] is False
+
+
+def test_a_merge_is_done_once_however_often_it_is_sent(client: APIClient) -> None:
+    put_edge(client, "src:a", "KNOWS", "src:b")
+    body = {"keep": "src:a", "others": ["src:b"]}
+    answers = [client.post(MERGE, body, HTTP_IDEMPOTENCY_KEY="merge-1") for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[1].headers["Idempotency-Replayed"] == "true"
+    assert answers[0].json() == answers[1].json()
+
+
+def test_what_cannot_be_merged_is_refused(alice: Membership, client: APIClient) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
+    DocumentFactory(collection=collection, key="a.md")
+    put_node(client, "src:a")
+    for other, status in (("src:a", 400), ("doc:notes:a.md", 400), ("src:nothing", 404)):
+        for preview in (True, False):
+            body = {"keep": "src:a", "others": [other], "preview": preview}
+            assert client.post(MERGE, body).status_code == status
+    assert Node.objects.count() == 1
+
+
+def test_the_graph_is_counted(alice: Membership, client: APIClient) -> None:
+    collection = CollectionFactory(workspace=alice.workspace)
+    chunk = ChunkFactory(document=DocumentFactory(collection=collection))
+    make_extracted("ent:name:engine", chunk)
+    put_node(client, "src:a", labels=["Person"])
+    put_edge(client, "src:a", "BUILT", "ent:name:engine")
+
+    found = asked(client, "stats")
+    assert (found["nodes"], found["edges"], found["documents"]) == (2, 1, 1)
+    assert found["origins"] == {"given": 2}
+    assert found["labels"] == {"Person": 1}
+    assert found["rels"]["BUILT"] == 1
+    assert found["best_connected"][0]["degree"] >= 1
+
+
+def test_the_graph_is_exported_as_graphml(alice: Membership, client: APIClient) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
+    DocumentFactory(collection=collection, key="a.md")
+    put_edge(client, "src:a", "KNOWS", "src:b")
+
+    answer: Any = client.get(f"{GRAPH}export/")
+    assert answer.headers["Content-Type"].startswith("application/graphml+xml")
+    root = ElementTree.fromstring(b"".join(answer.streaming_content))
+    names = {node.get("id") for node in root.iter("{http://graphml.graphdrawing.org/xmlns}node")}
+    assert names == {"src:a", "src:b", "doc:notes:a.md"}
+
+
+def test_lines_that_are_exported_are_taken_elsewhere(alice: Membership, client: APIClient) -> None:
+    collection = CollectionFactory(workspace=alice.workspace)
+    chunk = ChunkFactory(document=DocumentFactory(collection=collection))
+    make_extracted("ent:name:found", chunk)
+    put_node(client, "src:a", name="A", labels=["X"], props={"n": 1}, aliases=["Alpha"])
+    put_edge(client, "src:a", "KNOWS", "src:b", weight=2)
+
+    answer: Any = client.get(f"{GRAPH}export/", {"format": "jsonl"})
+    lines = b"".join(answer.streaming_content)
+    assert answer.headers["Content-Type"].startswith("application/x-ndjson")
+    kinds = [next(iter(json.loads(line))) for line in lines.splitlines()]
+    assert kinds == ["node", "node", "edge"]
+    other = client_of(MembershipFactory())
+    sent: Any = other.generic("POST", BULK, lines, content_type="application/x-ndjson")
+    assert sent.json()["nodes"]["created"] == 2
+    again: Any = other.get(f"{GRAPH}export/", {"format": "jsonl"})
+    assert b"".join(again.streaming_content) == lines
+
+    everything: Any = client.get(f"{GRAPH}export/", {"format": "jsonl", "extracted": "true"})
+    assert b"ent:name:found" in b"".join(everything.streaming_content)
+
+
+def test_a_collection_is_read_again(alice: Membership, client: APIClient) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
+    ChunkFactory(document=DocumentFactory(collection=collection))
+    assert asked(client, "extractions", collection="notes")["waiting"] == 0
+
+    for body, queued in (({}, 1), ({"only_stale": True}, 0)):
+        answer = client.post(EXTRACTIONS, {"collection": "notes", **body})
+        assert answer.status_code == 202
+        assert answer.json()["queued"] == queued
+    state = asked(client, "extractions", collection="notes")
+    assert (state["collection"], state["graph"], state["waiting"]) == ("notes", "rules", 1)
+    assert Extraction.objects.count() == 1
+
+
+def test_a_collection_that_is_not_read_is_not_read_again(
+    alice: Membership, client: APIClient
+) -> None:
+    CollectionFactory(workspace=alice.workspace, slug="notes", graph=Collection.Graph.OFF)
+    answer = client.post(EXTRACTIONS, {"collection": "notes"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+    for ask in (client.get, client.post):
+        assert ask(EXTRACTIONS, {"collection": "nothing"}).status_code == 404
