@@ -243,7 +243,7 @@ class NodeAdmin(LoggedByNumber, LargeTableAdmin):
             return format_html("no passage")
         address = mentions_address(row.pk)
         return format_html(
-            '{}<a class="underline" href="{}">all {} passages</a>',
+            '{}<a class="underline" href="{}">all passages ({})</a>',
             listed,
             address,
             bounded_count(mentions),
@@ -257,7 +257,7 @@ def _edges(edges: QuerySet[Edge], other: str, **all_of_them: Any) -> SafeString:
     if not listed:
         return format_html("nothing")
     return format_html(
-        "{}{}", listed, link_to_list(Edge, f"all {bounded_count(edges)} edges", **all_of_them)
+        "{}{}", listed, link_to_list(Edge, f"all edges ({bounded_count(edges)})", **all_of_them)
     )
 
 
