@@ -98,7 +98,8 @@ def _edges(seen: Sight, wanted: Wanted) -> Iterator[str]:
             rels=rels,
             labels=wanted.labelled_row,
             edge=seen.edge("edge"),
-            other=seen.node("other"),
+            # marked ones were seen before
+            other="TRUE" if wanted.inside else seen.node("other"),
         )
 
 

@@ -8,7 +8,7 @@ from graph.reading.vertices import Ref
 from graph.scopes import Sight
 
 #: Counted no further, by each kind of relation.
-MOST = 50
+MOST = 20
 #: The same where every row must be looked at whether the user may see it.
 MOST_RESTRICTED = 10
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from graph.keys import natural_order
 from graph.reading.results import Link
 from graph.reading.steps import Step
 from graph.reading.vertices import Ref
 
 
 def links_of(steps: Iterable[Step], ids: Mapping[Ref, str]) -> tuple[Link, ...]:
-    """The relations that these steps follow, each once, between vertices of these ids.
+    """The relations that these steps follow, each once, between vertices of these ids, in the order
+    of `ids`.
 
     Two rows of one document may tell the same: the larger weight counts.
     """
@@ -21,9 +21,8 @@ def links_of(steps: Iterable[Step], ids: Mapping[Ref, str]) -> tuple[Link, ...]:
         name = (link.source, link.rel, link.target)
         if name not in links or links[name].weight < link.weight:
             links[name] = link
-    return tuple(links[name] for name in sorted(links, key=_order))
-
-
-def _order(name: tuple[str, str, str]) -> tuple[object, ...]:
-    source, rel, target = name
-    return natural_order(source), rel, natural_order(target)
+    place = {each: number for number, each in enumerate(ids.values())}
+    return tuple(
+        links[name]
+        for name in sorted(links, key=lambda name: (place[name[0]], name[1], place[name[2]]))
+    )

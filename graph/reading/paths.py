@@ -12,7 +12,7 @@ from graph.scopes import Sight
 #: A search that has looked at so many relations is given up.
 MOST_STEPS = 500_000
 #: So many are looked at before the other end is tried: it may not stand before a hub.
-FEW_STEPS = 20_000
+FEW_STEPS = 10_000
 #: Of each vertex at least so many.
 MIN_FAN = 100
 

@@ -108,9 +108,9 @@ class Subgraph:
     """Vertices around some, and every relation among them that the scope may see.
 
     Those that were asked for come first, then the most relevant. `degrees` tells by id how many of
-    these relations a vertex has; of those that were asked for, how many it has in the whole graph,
-    counted no further than 1,000 in all. `missing` are ids that are not there, or not for this
-    scope.
+    these relations a vertex has; of one that was asked for, how many there are in the whole graph
+    that might have been drawn, or at least so many where it is among the `truncated` hubs.
+    `missing` are ids that are not there, or not for this scope.
     """
 
     vertices: tuple[Vertex, ...]

@@ -8,8 +8,8 @@ from graph.reading.vertices import Ref, load
 from graph.scopes import Sight
 
 #: Of more rows than these only every so manyth is looked at.
-MOST_NODES = 200_000
-MOST_EDGES = 200_000
+MOST_NODES = 100_000
+MOST_EDGES = 50_000
 #: So many labels and relations are told, the most frequent, and so many nodes, the best connected.
 NAMES, BEST = 50, 10
 

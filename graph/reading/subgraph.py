@@ -8,27 +8,26 @@ from math import log2
 from graph.reading.commonness import commonness
 from graph.reading.linking import links_of
 from graph.reading.results import Link, Subgraph, Truncated
-from graph.reading.steps import Follow, Step, between, degrees, step
+from graph.reading.steps import Follow, Step, between, step
 from graph.reading.vertices import Ref, Vertex, load
 from graph.scopes import Sight
 
-#: So many relations are counted in all of those that were asked for, and of each at least …
-MOST_COUNTED = 1_000
-#: … so many.
-MIN_COUNTED = 10
-#: At so many relations does a level have a look, divided among its vertices, …
-MOST_STEPS = 5_000
-#: … of each at so many at least and at most.
-MIN_FAN, MAX_FAN = 10, 500
+#: A level looks at so many times as many relations as there may be vertices, divided among those
+#: that it starts from, …
+STEPS_A_PLACE = 10
+#: … and at so many of each at least.
+MIN_FAN = 10
 #: So many times as many as there is room for are compared by how rare they are.
 COMPARED = 2
 
 
 @dataclass(slots=True)
 class Chosen:
-    """The vertices of the part so far, in order, and what was left out."""
+    """The vertices of the part so far, in order, and what was left out. `beside` is how many
+    relations lead from those that were asked for to others."""
 
     vertices: dict[Ref, None]
+    beside: Counter[Ref] = field(default_factory=Counter)
     hubs: set[Ref] = field(default_factory=set)
     full: bool = False
 
@@ -54,7 +53,7 @@ def subgraph_around(
     return Subgraph(
         vertices=tuple(shown.values()),
         links=links,
-        degrees=_degrees(seen, starts, links),
+        degrees=_degrees(starts, chosen.beside, links),
         missing=tuple(missing),
         truncated=Truncated(
             limit=chosen.full,
@@ -63,11 +62,15 @@ def subgraph_around(
     )
 
 
-def _degrees(seen: Sight, starts: Sequence[Vertex], links: Iterable[Link]) -> dict[str, int]:
+def _degrees(
+    starts: Sequence[Vertex], beside: Counter[Ref], links: Sequence[Link]
+) -> dict[str, int]:
+    """How many of `links` each has; of those that were asked for, how many there are in all."""
     told = Counter(end for link in links for end in {link.source, link.target})
-    most = max(MIN_COUNTED, MOST_COUNTED // len(starts))
-    counted = degrees(seen, {start.ref for start in starts}, most=most)
-    return dict(told) | {start.id: max(told[start.id], counted[start.ref]) for start in starts}
+    first = {start.id for start in starts}
+    ends = [{link.source, link.target} for link in links]
+    among = Counter(end for both in ends if both <= first for end in both)
+    return told | Counter({start.id: among[start.id] + beside[start.ref] for start in starts})
 
 
 def _choose(
@@ -78,11 +81,15 @@ def _choose(
     for _ in range(hops):
         if not frontier or chosen.full:
             break
-        fan = min(MAX_FAN, max(MIN_FAN, MOST_STEPS // len(frontier)))
+        room = cap - len(chosen.vertices)
+        share = max(MIN_FAN, STEPS_A_PLACE * cap // len(frontier))
+        fan = min(share, COMPARED * room + 1)
         stepped = step(seen, frontier, follow, fan=fan, visited=chosen.vertices.keys())
         chosen.hubs |= stepped.hubs
+        if not chosen.beside:
+            chosen.beside.update(each.at for each in stepped.steps)
         steps = [each for each in stepped.steps if each.to not in chosen.vertices]
-        frontier = _most_relevant(seen, chosen, steps, room=cap - len(chosen.vertices))
+        frontier = _most_relevant(seen, chosen, steps, room=room)
         chosen.vertices |= dict.fromkeys(frontier)
     return chosen
 

@@ -12,13 +12,10 @@ from graph.reading.steps import Follow, Step, step
 from graph.reading.vertices import Ref, Vertex, load
 from graph.scopes import Sight
 
-#: Of each vertex so many neighbours are looked at.
-MAX_FAN = 10_000
-#: At so many relations does a level have a look, divided among its vertices, …
-MOST_STEPS = 5_000
-#: … or at so many times as many as there is room for; …
+#: A level looks at so many times as many relations as there is room for vertices, divided among
+#: those that it starts from, …
 STEPS_A_PLACE = 3
-#: … and at so many of each vertex at least.
+#: … and at so many of each at least.
 MIN_FAN = 25
 
 
@@ -61,8 +58,7 @@ def walk_from(
         if not frontier or walk.full:
             break
         left = limit - len(walk.depths)
-        most = max(MOST_STEPS, STEPS_A_PLACE * left)
-        fan = min(MAX_FAN, max(MIN_FAN, most // len(frontier)))
+        fan = min(left + 1, max(MIN_FAN, STEPS_A_PLACE * left // len(frontier)))
         stepped = step(seen, frontier, follow, fan=fan, visited=walk.depths.keys())
         walk.hubs |= stepped.hubs
         frontier = _take(walk, stepped.steps, depth)

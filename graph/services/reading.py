@@ -97,7 +97,7 @@ def traverse(
     rels: Sequence[str] = (),
     direction: Direction = "both",
     grain: Grain = "document",
-    limit: int = 1_000,
+    limit: int = 200,
     props: bool = False,
 ) -> Traversal:
     """What is at most `max_depth` steps from `start`, the nearest first, at most `limit` of it,
