@@ -22,6 +22,8 @@ MENTIONS = 6
 LOOKED_AT = 200
 LISTED = 8
 PROPS = 30
+#: Relations of the text's own order, which tell the least.
+LAST = {"HAS_CHUNK", "NEXT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def _relations(page: NeighbourPage, state: GraphState) -> tuple[Relations, ...]:
             count=len(group),
             is_counted=not page.next,
         )
-        for (rel, outgoing), group in groups.items()
+        for (rel, outgoing), group in sorted(groups.items(), key=lambda pair: pair[0][0] in LAST)
     )
 
 

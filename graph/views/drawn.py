@@ -16,6 +16,9 @@ from graph.views.signs import relation_words
 
 #: Values of a filter that are offered, the most frequent first.
 OFFERED = 30
+#: Among documents passages are left out, which take room in what the graph gives: so many times as
+#: much is asked for.
+WIDER = 2
 #: The links of so many nodes are counted for what is left out.
 COUNTED = 5
 
@@ -79,7 +82,7 @@ def left_out(scope: GraphScope, state: GraphState, found: Drawn) -> int | None:
         for id in starts
     )
     drawn_ends = sum((link.source in starts) + (link.target in starts) for link in found.links)
-    return sum(page.total for page in pages) - drawn_ends or None
+    return max(sum(page.total for page in pages) - drawn_ends, 0) or None
 
 
 def facets(scope: GraphScope, state: GraphState, found: Drawn) -> tuple[Facet, ...]:
@@ -121,7 +124,7 @@ def _subgraph(
             scope=scope,
             ids=state.starts,
             hops=state.hops,
-            cap=state.size,
+            cap=state.size if state.grain == "chunk" else state.size * WIDER,
             rels=rels,
             labels=labels,
             grain=state.grain,
@@ -131,16 +134,15 @@ def _subgraph(
 
 
 def _drawn(found: Subgraph, state: GraphState) -> Drawn:
-    there = {vertex.id for vertex in found.vertices if _is_drawn(vertex, state)}
+    wanted = [vertex for vertex in found.vertices if _is_drawn(vertex, state)]
+    vertices = wanted[: state.size]
+    there = {vertex.id for vertex in vertices}
     links = [link for link in found.links if link.source in there and link.target in there]
     seen = Counter(end for link in links for end in {link.source, link.target})
-    nodes = [
-        shown(vertex, state, degree=seen[vertex.id])
-        for vertex in found.vertices
-        if vertex.id in there
-    ]
+    nodes = [shown(vertex, state, degree=seen[vertex.id]) for vertex in vertices]
     nodes.sort(key=lambda node: (-seen[node.id], node.name.casefold(), node.id))
-    return Drawn(tuple(nodes), tuple(links), bool(found.truncated), found.missing)
+    is_cut = bool(found.truncated) or len(wanted) > len(vertices)
+    return Drawn(tuple(nodes), tuple(links), is_cut, found.missing)
 
 
 def _is_drawn(vertex: Vertex, state: GraphState) -> bool:

@@ -5,6 +5,7 @@
 const ROOM = 10_500; // square pixels of window for one name
 const GAP = 3;
 const SHORT = 26;
+const BOLD = 1.1; // as wide as the same in plain letters
 
 export class Labels {
   constructor(cy, layer) {
@@ -65,7 +66,7 @@ export class Labels {
   #place(node, circles, taken, width, height) {
     const { x, y, r } = circle(node);
     const text = shortened(node);
-    const [w, h] = [this.#width(text) + 6, 16];
+    const [w, h] = [this.#width(text) * (isNear(node) ? BOLD : 1) + 6, 16];
     const sides = [
       [-w / 2, r + GAP], [-w / 2, -r - GAP - h], [r + GAP, -h / 2], [-r - GAP - w, -h / 2],
     ];
