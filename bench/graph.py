@@ -1,6 +1,6 @@
 """The graph at a million edges: written in bulk, and what hangs on that, in one run.
 
-    python -m bench.graph [bulk rows ...] [--nodes 200000] [--edges 1000000]
+    python -m bench.graph [bulk rows around] [--nodes 200000] [--edges 1000000]
 
 Makes nodes and edges with power-law degrees, always the same ones, by the bulk upsert: that is the
 first measurement. Then each named part runs on that graph; all of them unless some are named.
@@ -30,11 +30,12 @@ from rich.console import Console
 from accounts.services import get_or_create_workspace
 from graph.models import Edge, Node
 from graph.scopes import GraphScope
-from graph.services import EdgeInput, NodeInput, upsert_edge, upsert_many
+from graph.services import EdgeInput, NodeInput, subgraph, traverse, upsert_edge, upsert_many
 
 NAME = "benchmark-graph"
 NODES, EDGES, ROWS = 200_000, 1_000_000, 1_000
 MUST_WRITE = 30_000
+LOOKS, MUST_LOOK_MS = 200, 50
 RELATIONS = ("KNOWS", "WORKS_AT", "CITES", "PART_OF", "LOCATED_IN", "WROTE", "LIKES", "OWNS")
 #: The higher, the more hangs on few: the first node of each 200,000 is an end of 1 edge in 60.
 SOURCE_SKEW, TARGET_SKEW = 2, 3
@@ -166,6 +167,29 @@ def rows(made: Made, console: Console) -> bool:
     return True
 
 
+def around(made: Made, console: Console) -> bool:
+    """What is two steps around nodes picked at random by their edges, so hubs among them: listed,
+    and drawn with all edges among it."""
+    chance = np.random.default_rng(11)
+    ends = chance.choice(np.concatenate([made.source, made.target]), LOOKS)
+    ids = [node_id(int(number)) for number in ends]
+    looks: dict[str, Callable[[str], int]] = {
+        "traverse": lambda id: len(traverse(scope=made.scope, start=id).reached),
+        "subgraph": lambda id: len(subgraph(scope=made.scope, ids=[id], hops=2).vertices),
+    }
+    reached = True
+    for name, look in looks.items():
+        sizes = [look(id) for id in ids[: LOOKS // 10]]  # warms what a running site has warm
+        times = sorted(timed(lambda id=id, look=look: look(id)) * 1000 for id in ids)
+        p50, p95 = (times[int(len(times) * share)] for share in (0.5, 0.95))
+        console.print(
+            f"{name}, 2 steps, {np.mean(sizes):.0f} nodes: p50 {p50:.0f} ms, p95 {p95:.0f} ms;"
+            f" p95 must be below {MUST_LOOK_MS} ms"
+        )
+        reached &= p95 < MUST_LOOK_MS
+    return reached
+
+
 def timed(work: Callable[[], object]) -> float:
     """Seconds that it takes."""
     started = perf_counter()
@@ -186,7 +210,11 @@ def analyse() -> None:
 
 
 #: Each says whether it reached what it must.
-PARTS: dict[str, Callable[[Made, Console], bool]] = {"bulk": bulk, "rows": rows}
+PARTS: dict[str, Callable[[Made, Console], bool]] = {
+    "bulk": bulk,
+    "rows": rows,
+    "around": around,
+}
 
 
 if __name__ == "__main__":
