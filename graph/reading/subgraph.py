@@ -14,11 +14,11 @@ from graph.scopes import Sight
 
 #: A level looks at so many times as many relations as there may be vertices, divided among those
 #: that it starts from, …
-STEPS_A_PLACE = 10
+STEPS_A_PLACE = 6
 #: … and at so many of each at least.
 MIN_FAN = 10
 #: So many times as many as there is room for are compared by how rare they are.
-COMPARED = 2
+COMPARED = 1.5
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ def _choose(
             break
         room = cap - len(chosen.vertices)
         share = max(MIN_FAN, STEPS_A_PLACE * cap // len(frontier))
-        fan = min(share, COMPARED * room + 1)
+        fan = min(share, int(COMPARED * room) + 1)
         stepped = step(seen, frontier, follow, fan=fan, visited=chosen.vertices.keys())
         chosen.hubs |= stepped.hubs
         if not chosen.beside:
@@ -102,7 +102,7 @@ def _most_relevant(seen: Sight, chosen: Chosen, steps: Iterable[Step], *, room: 
     if len(ranked) <= room:
         return ranked
     chosen.full = True
-    compared = ranked[: room * COMPARED]
+    compared = ranked[: int(room * COMPARED)]
     common = commonness(seen, compared)
     rarity = {ref: 1 / log2(2 + common[ref]) for ref in compared}
     return sorted(compared, key=lambda ref: (-near[ref] * rarity[ref], ref))[:room]
