@@ -36,7 +36,7 @@ class StageFigures:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """A collection's, or the whole site's. Sizes are in bytes; those of tables and indexes are
-    the site's, and missing for a collection."""
+    the site's, and missing for a collection. `graph` counts collections by how they are read."""
 
     documents: Mapping[str, int]
     superseded: int
@@ -49,6 +49,7 @@ class Figures:
     spaces: tuple[SpaceFigures, ...]
     languages: Mapping[str, int]
     media_types: Mapping[str, int]
+    graph: Mapping[str, int]
     runs: Mapping[str, int]
     last_runs: int
     stages: Mapping[str, StageFigures]
@@ -76,11 +77,17 @@ def figures(*, collection: Collection | None = None) -> Figures:
         spaces=_spaces(chunks),
         languages=_counted(chunks, "language"),
         media_types=_counted(current.exclude(media_type=""), "media_type"),
+        graph=_counted(_collections(collection), "graph"),
         runs=_counted(IngestionRun.objects.filter(**of), "state"),
         last_runs=len(last),
         stages=_stages(last),
         table_bytes={} if collection else _table_bytes(),
     )
+
+
+def _collections(collection: Collection | None) -> QuerySet[Collection]:
+    rows = Collection.objects.all()
+    return rows if collection is None else rows.filter(pk=collection.pk)
 
 
 _LINK = Q(status=Document.Status.READY, duplicate_of__isnull=False, chunk_count=0)

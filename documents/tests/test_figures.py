@@ -58,6 +58,7 @@ def test_a_collection_is_counted(collection: Collection) -> None:
     ]
     assert report["languages"] == {"english": report["chunks"]}
     assert report["media_types"] == {"text/markdown": 1, "text/plain": 1}
+    assert report["graph"] == {"rules": 1}
     assert report["runs"] == {"running": 1, "succeeded": 1}
 
 

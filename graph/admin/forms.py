@@ -56,7 +56,10 @@ class LabelsField(forms.CharField):
         return _check(limits.check_labels, labels)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return bool((initial or []) != self.to_python(data))
+        try:
+            return bool((initial or []) != self.to_python(data))
+        except forms.ValidationError:
+            return True
 
 
 def _check(check: Any, value: Any) -> Any:

@@ -64,6 +64,7 @@ def _lines(figures: Figures) -> list[tuple[str, str]]:
     lines += [
         ("languages", _counts(figures.languages)),
         ("media types", _counts(figures.media_types)),
+        ("graph", _counts(figures.graph)),
         ("runs", _counts(figures.runs)),
     ]
     for name, stage in figures.stages.items():
