@@ -14,7 +14,7 @@ from graph.scopes import GraphScope
 from graph.storing import edges as edge_rows
 from graph.storing import naming
 from graph.storing import nodes as node_rows
-from graph.storing.staging import FindContent, FormsOf, Staged, stage
+from graph.storing.staging import FindContent, FormsOf, Staged, clear, stage
 
 #: From so many edges on, sorting them on disk costs more than the memory is worth.
 LARGE = 20_000
@@ -81,10 +81,7 @@ def upsert(
                 lambda: _write(scope, staged, strict=strict, replace_props=replace_props),
                 savepoint=True,
             )
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "TRUNCATE graph_stage_key, graph_stage_node, graph_stage_edge, graph_stage_alias"
-            )
+        clear(staged)
     return written
 
 
@@ -105,7 +102,9 @@ def _memory_for(staged: Staged) -> Iterator[None]:
 
 def _write(scope: GraphScope, staged: Staged, *, strict: bool, replace_props: bool) -> Upserted:
     with transaction.atomic():
-        lost = node_rows.settle(scope, named=staged.named, lenient=not strict)
+        lost = node_rows.settle(
+            scope, named=staged.named, lenient=not strict, large=staged.is_large
+        )
         if lost:
             raise _missing(staged, lost)
         nodes = node_rows.update(named=staged.named, replace_props=replace_props)

@@ -13,13 +13,13 @@ from graph.scopes import GraphScope, sight
 # The last word on each edge counts. Sorted, so that two who write the same edges do not wait for
 # each other.
 _WANTED = """
-    SELECT DISTINCT ON (source.node_id, item.rel, target.node_id)
+    SELECT DISTINCT ON (source.node_id, item.rel COLLATE "C", target.node_id)
            source.node_id AS source_id, item.rel, target.node_id AS target_id, item.weight,
            item.props::jsonb AS props
     FROM graph_stage_edge AS item
     JOIN graph_stage_key AS source ON source.no = item.source
     JOIN graph_stage_key AS target ON target.no = item.target
-    ORDER BY source.node_id, item.rel, target.node_id, item.position DESC
+    ORDER BY source.node_id, item.rel COLLATE "C", target.node_id, item.position DESC
 """
 _INSERT = f"""
     INSERT INTO graph_edge (

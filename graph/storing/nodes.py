@@ -43,7 +43,7 @@ _INSERT = """
         FROM graph_stage_key AS stage LEFT JOIN item USING (no)
         WHERE stage.node_id IS NULL AND NOT stage.lost
           AND (%(lenient)s OR stage.no < %(named)s OR stage.retired IS NULL)
-        ORDER BY stage.key
+        ORDER BY stage.key COLLATE "C"
         ON CONFLICT (workspace_id, key) DO NOTHING
         RETURNING id, key
     )
@@ -134,13 +134,13 @@ class NodesWritten:
     stubs: int
 
 
-def settle(scope: GraphScope, *, named: int, lenient: bool) -> list[int]:
+def settle(scope: GraphScope, *, named: int, lenient: bool, large: bool) -> list[int]:
     """Find or make the node of each staged id, and hold them; the numbers of those for which
     there is none, at most 1,000."""
     parameters = {"workspace": scope.workspace_id, "named": named, "lenient": lenient}
     with connection.cursor() as cursor:
         for _ in range(TRIES):
-            _find_or_make(cursor, parameters)
+            _find_or_make(cursor, parameters, large=large)
             cursor.execute(_HOLD)
             held, wanted = cursor.fetchone()
             if held == wanted:
@@ -155,11 +155,12 @@ def settle(scope: GraphScope, *, named: int, lenient: bool) -> list[int]:
         return [number for (number,) in cursor.fetchall()]
 
 
-def _find_or_make(cursor: Any, parameters: dict[str, Any]) -> None:
+def _find_or_make(cursor: Any, parameters: dict[str, Any], *, large: bool) -> None:
     for statement in (*_RESOLVE, _INSERT, *_RESOLVE):
         cursor.execute(statement, parameters)
     # Plans go wrong where the planner does not know that so many ids were found.
-    cursor.execute("ANALYZE graph_stage_key")
+    if large:
+        cursor.execute("ANALYZE graph_stage_key")
 
 
 def update(*, named: int, replace_props: bool) -> NodesWritten:

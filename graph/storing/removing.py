@@ -10,8 +10,17 @@ from common.deadlocks import despite_deadlocks
 from graph.scopes import GraphScope, sight
 from graph.storing.orphans import Mentioned, remove_orphans
 
-# In the order of their ids, as everywhere.
-_HOLD = "SELECT id FROM graph_node WHERE id = ANY(%(nodes)s) ORDER BY id FOR UPDATE"
+# In the order of their ids, as everywhere: first all nodes that may go, then the edges.
+_HOLD = (
+    """
+    SELECT id FROM graph_node WHERE id = ANY(%(nodes)s) OR id = ANY(%(beside)s)
+    ORDER BY id FOR UPDATE
+    """,
+    """
+    SELECT id FROM graph_edge WHERE source_id = ANY(%(nodes)s) OR target_id = ANY(%(nodes)s)
+    ORDER BY id FOR UPDATE
+    """,
+)
 _BESIDE = """
     SELECT node.id FROM graph_node AS node
     WHERE NOT node.id = ANY(%(nodes)s) AND (
@@ -89,7 +98,9 @@ def delete_nodes(scope: GraphScope, nodes: Ids[int]) -> Deletion:
 def _delete_nodes(scope: GraphScope, nodes: Ids[int]) -> Deletion:
     parameters = {"nodes": list(nodes)}
     with connection.cursor() as cursor:
-        cursor.execute(_HOLD, parameters)
+        held = parameters | {"beside": _beside(cursor, parameters)}
+        for statement in _HOLD:
+            cursor.execute(statement, held)
         gone = preview(scope, nodes)
         beside = _beside(cursor, parameters)
         cursor.execute(_DELETE, parameters)

@@ -31,7 +31,7 @@ FindContent = Callable[[Sequence[str]], "dict[str, tuple[str, int]]"]
 # They stay with the session, empty: tables that come and go with each call bloat the catalogue.
 _MAKE = """
     CREATE TEMP TABLE IF NOT EXISTS graph_stage_key (
-        no int4, key text COLLATE "C", retired text, document_id int8, chunk_id int8,
+        no int4, key text, retired text, document_id int8, chunk_id int8,
         lost bool, node_id int8, fresh bool NOT NULL DEFAULT false,
         unseen bool NOT NULL DEFAULT false
     ) ON COMMIT DELETE ROWS;
@@ -39,13 +39,14 @@ _MAKE = """
         position int4, no int4, name text, labels text[], props text
     ) ON COMMIT DELETE ROWS;
     CREATE TEMP TABLE IF NOT EXISTS graph_stage_edge (
-        position int4, source int4, rel text COLLATE "C", target int4, weight float8, props text
+        position int4, source int4, rel text, target int4, weight float8, props text
     ) ON COMMIT DELETE ROWS;
     CREATE TEMP TABLE IF NOT EXISTS graph_stage_alias (
-        no int4, form text COLLATE "C"
+        no int4, form text
     ) ON COMMIT DELETE ROWS;
-    TRUNCATE graph_stage_key, graph_stage_node, graph_stage_edge, graph_stage_alias;
 """
+#: Fewer rows are taken out faster one by one.
+LARGE = 1_000
 _KEY_COLUMNS = (
     ("no", "int4"),
     ("key", "text"),
@@ -71,6 +72,9 @@ _EDGE_COLUMNS = (
 )
 
 
+_TABLES = ("graph_stage_key", "graph_stage_node", "graph_stage_edge", "graph_stage_alias")
+
+
 @dataclass(slots=True)
 class Staged:
     """What lies in the stage: ids with their numbers, from 0 up. The first `named` of them are
@@ -83,6 +87,11 @@ class Staged:
     nodes: int = 0
     edges: int = 0
     forms: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the planner must know what is in the stage, and not only how little that is."""
+        return len(self.numbers) + self.nodes + self.edges > LARGE
 
     def number(self, node_id: str, name: str) -> int:
         """The number of an id, a new one where it was not met before."""
@@ -117,6 +126,15 @@ def stage(
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE graph_stage_key, graph_stage_node, graph_stage_edge")
     return staged
+
+
+def clear(staged: Staged) -> None:
+    """Leave the stage empty; the transaction may go on with another call."""
+    with connection.cursor() as cursor:
+        if staged.is_large:
+            cursor.execute(f"TRUNCATE {', '.join(_TABLES)}")
+        else:
+            cursor.execute("; ".join(f"DELETE FROM {table}" for table in _TABLES))
 
 
 def _node_rows(
