@@ -1,5 +1,6 @@
 """What `manage.py graph` does, action by action."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -136,11 +137,9 @@ def _listed(vertices: Sequence[Vertex]) -> Shown:
 
 
 def _told(value: Any) -> Any:
-    return ", ".join(value) if isinstance(value, list) and all(map(_is_text, value)) else value
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 # --- changed -------------------------------------------------------------------------------------
