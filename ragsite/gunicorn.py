@@ -15,6 +15,8 @@ workers = 2
 #: A stream of events has a thread to itself as long as it is open: pages keep eight of theirs.
 threads = 8 + settings.EVENT_STREAMS
 graceful_timeout = 10
+#: Ids of the graph stand in addresses; a thousand letters of most scripts are so long.
+limit_request_line = 8190
 #: It would lie in the user's home directory.
 control_socket_disable = True
 
