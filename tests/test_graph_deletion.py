@@ -272,3 +272,26 @@ def test_the_admins_log_keeps_no_name_of_a_deleted_text(
     services.delete_document(document=own)
     left = places_with_words(media_root)
     assert left == set()
+
+
+def test_a_text_that_is_handed_over_to_its_duplicate_is_read_as_that_ones(
+    collection: Collection, media_root: Path
+) -> None:
+    ingest_inline(
+        collection=collection,
+        sources=[text_source(key, OWN) for key in ("quokkasname.txt", "other.txt")],
+        store_once=True,
+    )
+    first = Document.objects.get(key="quokkasname.txt")
+    before = names()
+    assert "zanzibarite engine" in before
+
+    services.delete_document(document=first)
+    extract_waiting(collection=collection)
+
+    heir = Document.objects.get()
+    assert Extraction.objects.get().document == heir
+    assert names() == before
+    assert set(Mention.objects.values_list("chunk__document", flat=True)) == {heir.pk}
+    services.delete_document(document=heir)
+    assert places_with_words(media_root) == set()

@@ -1,4 +1,4 @@
-"""`validate` is silent about what reading and people put into the graph, and names what is wrong."""
+"""`validate` is silent about what reading and people put into the graph, and names what breaks."""
 
 from collections.abc import Callable
 from datetime import timedelta
