@@ -185,6 +185,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         blank=True,
                         db_constraint=False,
+                        db_index=False,
                         editable=False,
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
@@ -196,6 +197,7 @@ class Migration(migrations.Migration):
                     "document",
                     models.ForeignKey(
                         blank=True,
+                        db_index=False,
                         editable=False,
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
@@ -441,6 +443,22 @@ class Migration(migrations.Migration):
             model_name="node",
             index=django.contrib.postgres.indexes.GinIndex(
                 fields=["labels"], name="node_labels_index"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="node",
+            index=models.Index(
+                condition=models.Q(("document__isnull", False)),
+                fields=["document"],
+                name="node_document_index",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="node",
+            index=models.Index(
+                condition=models.Q(("chunk__isnull", False)),
+                fields=["chunk"],
+                name="node_chunk_index",
             ),
         ),
         migrations.AddConstraint(

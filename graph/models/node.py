@@ -36,7 +36,13 @@ class Node(TimestampedModel):
         help_text="Nobody described it: an edge hangs on it, and it goes with the last one.",
     )
     document = models.ForeignKey(
-        Document, models.CASCADE, null=True, blank=True, related_name="+", editable=False
+        Document,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        editable=False,
+        db_index=False,
     )
     # In the database this one cascades: chunks are removed by the thousand, without Django's eyes.
     chunk = models.ForeignKey(
@@ -46,6 +52,7 @@ class Node(TimestampedModel):
         blank=True,
         related_name="+",
         editable=False,
+        db_index=False,
         db_constraint=False,
     )
 
@@ -60,6 +67,17 @@ class Node(TimestampedModel):
         indexes = [
             GinIndex(OpClass("name", name="gin_trgm_ops"), name="node_name_index"),
             GinIndex(fields=["labels"], name="node_labels_index"),
+            # Few nodes stand for one: the others pay nothing for it.
+            models.Index(
+                fields=["document"],
+                condition=models.Q(document__isnull=False),
+                name="node_document_index",
+            ),
+            models.Index(
+                fields=["chunk"],
+                condition=models.Q(chunk__isnull=False),
+                name="node_chunk_index",
+            ),
         ]
 
     def __str__(self) -> str:
