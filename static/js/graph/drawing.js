@@ -192,11 +192,11 @@ export class Drawing {
     this.#move({ center: { eles: node } });
   }
 
-  fit() {
+  fit(duration = 150) {
     const places = this.cy.nodes().map((node) => node.position());
     if (!places.length) return;
     const [x, y] = [places.map((place) => place.x), places.map((place) => place.y)];
-    this.#fitTo(bounds(x, y, 20));
+    this.#fitTo(bounds(x, y, 20), duration);
   }
 
   // Names stand beside and below the outermost nodes: they need room, too.
@@ -208,7 +208,8 @@ export class Drawing {
       x: cy.width() / 2 - zoom * (left + width / 2),
       y: cy.height() / 2 - zoom * (top + height / 2),
     };
-    this.#move({ zoom, pan }, duration);
+    if (duration) this.#move({ zoom, pan }, duration);
+    else cy.stop().viewport({ zoom, pan });
   }
 
   zoom(by) {
@@ -226,8 +227,8 @@ export class Drawing {
   // A view that nobody has moved shows all of it in the new window, too.
   #resized() {
     this.cy.resize();
-    if (!this.isMoved) this.fit();
-    this.labels.later();
+    if (!this.isMoved) this.fit(0);
+    this.labels.choose();
   }
 
   togglePin(id) {
