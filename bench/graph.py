@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "ragsite.settings"
@@ -180,7 +181,7 @@ def around(made: Made, console: Console) -> bool:
     reached = True
     for name, look in looks.items():
         sizes = [look(id) for id in ids[: LOOKS // 10]]  # warms what a running site has warm
-        times = sorted(timed(lambda id=id, look=look: look(id)) * 1000 for id in ids)
+        times = sorted(timed(partial(look, id)) * 1000 for id in ids)
         p50, p95 = (times[int(len(times) * share)] for share in (0.5, 0.95))
         console.print(
             f"{name}, 2 steps, {np.mean(sizes):.0f} nodes: p50 {p50:.0f} ms, p95 {p95:.0f} ms;"
