@@ -71,6 +71,7 @@ def merging_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
         "kept": kept,
         "candidates": [_candidate(node, kept) for node in nodes],
         "preview": preview,
+        "all_found": all(node.origin == Origin.EXTRACTED for node in nodes),
         "media": model_admin.media,
         "back": back,
     }

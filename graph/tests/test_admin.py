@@ -344,6 +344,7 @@ def test_merging_says_what_becomes_of_the_nodes_and_does_it(client: Client) -> N
 
     page = merging(client, ada, lovelace)
     assert page.context["kept"] == ada
+    assert "All of them were found" in page.content.decode()
     told = page.context["preview"]
     assert (told.nodes, told.edges_dropped, told.mentions, told.aliases) == (1, 1, 1, 1)
     address = page.request["PATH_INFO"] + "?" + page.request["QUERY_STRING"]
@@ -382,7 +383,9 @@ def test_what_was_not_shown_is_not_merged(client: Client) -> None:
 def test_the_node_that_somebody_gave_is_proposed_to_stay(client: Client) -> None:
     found_one = make_extracted("ent:name:ada", ChunkFactory())
     given = make_node("given", workspace=found_one.workspace)
-    assert merging(client, found_one, given).context["kept"] == given
+    page = merging(client, found_one, given)
+    assert page.context["kept"] == given
+    assert "All of them were found" not in page.content.decode()
 
 
 def test_what_cannot_be_merged_is_said(client: Client) -> None:
