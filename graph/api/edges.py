@@ -1,26 +1,20 @@
 """Edges: listed, written, deleted."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
-from django.db.models import Q, QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from common.errors import NotFound
-from common.pagination import CursorPagination
 from graph import services
 from graph.api import examples, inputs, serializers
 from graph.api.base import GraphView, naming
-from graph.models import Edge, Node, Origin
-from graph.reading.resolving import resolve
-from graph.reading.stands_for import stands_for
-from graph.reading.vertices import Vertex, load
-from graph.scopes import GraphScope, sight
+from graph.models import Origin
+from graph.reading.edges import list_edges
+from graph.scopes import sight
 
-ENDS = ("source", "target")
+NAMES = ("source", "rel", "target")
 
 
 @extend_schema(tags=["graph"])
@@ -28,7 +22,6 @@ class EdgesView(GraphView):
     """Edges of the graph."""
 
     action_parameters = {"get": inputs.EdgeFilter, "delete": inputs.EdgeName}
-    pagination_class = CursorPagination
 
     @extend_schema(
         operation_id="graph_edges",
@@ -36,27 +29,19 @@ class EdgesView(GraphView):
         description="Those that somebody gave or that passages tell of. Relations that documents"
         " tell themselves (`HAS_CHUNK`, `MENTIONS`, `REFERS_TO`, `NEXT`, `VERSION_OF`) are read at"
         " `/graph/neighbors/`.",
-        responses=serializers.EdgeSerializer(many=True),
+        responses=serializers.EdgePageSerializer,
+        examples=[examples.EDGES],
     )
     def get(self, request: Request) -> Response:
-        rows, is_one = self._rows(), {"source", "rel", "target"} <= self.parameters.keys()
-        paginator = self.pagination_class()
-        page = paginator.paginate_queryset(
-            rows if is_one else rows.defer("props"), request, view=self
+        page = list_edges(
+            sight(self.scope),
+            **{name: self.parameters.get(name) for name in NAMES},
+            limit=self.parameters.get("page_size", 50),
+            cursor=self.parameters.get("cursor", ""),
         )
-        shown: Any = _shown(self.scope, page or ())
-        return paginator.get_paginated_response(serializers.EdgeSerializer(shown, many=True).data)
-
-    def _rows(self) -> QuerySet[Edge]:
-        rows = Edge.objects.visible_to(self.request.user).filter(workspace=self.workspace)
-        rows = rows.select_related(*ENDS).defer("source__props", "target__props")
-        if rel := self.parameters.get("rel"):
-            rows = rows.filter(rel=rel)
-        asked = {end: self.parameters[end] for end in ENDS if end in self.parameters}
-        found = resolve(sight(self.scope), asked.values()) if asked else {}
-        for end, node_id in asked.items():
-            rows = rows.filter(**{f"{end}__in": _rows_of(found.get(node_id))})
-        return rows
+        edges = [{**asdict(each.link), "props": each.props} for each in page.items]
+        answer = {"next": self.address_of(page.next), "results": edges}
+        return Response(serializers.EdgePageSerializer(answer).data)
 
     @extend_schema(
         operation_id="graph_edge_upsert",
@@ -72,11 +57,10 @@ class EdgesView(GraphView):
     )
     def put(self, request: Request) -> Response:
         body = self.body(inputs.EdgeBody)
-        with naming(body, *ENDS):
+        with naming(body, "source", "target"):
             change = services.upsert_edge(scope=self.editable, **body)
-        edge = {**asdict(change), "origin": Origin.GIVEN}
         answer = {
-            "edge": edge,
+            "edge": {**asdict(change), "origin": Origin.GIVEN},
             "created": change.created,
             "changed": change.changed,
             "stubs": change.stubs,
@@ -88,36 +72,7 @@ class EdgesView(GraphView):
         operation_id="graph_edge_delete", summary="Delete an edge", responses={204: None}
     )
     def delete(self, request: Request) -> Response:
-        name = {part: self.parameters[part] for part in ("source", "rel", "target")}
+        name = {part: self.parameters[part] for part in NAMES}
         if not services.delete_edge(scope=self.editable, **name):
             raise NotFound("There is no such edge, or you may not see it.")
         return Response(status=204)
-
-
-def _shown(scope: GraphScope, rows: Sequence[Edge]) -> list[dict[str, Any]]:
-    """Edges with the ids that their ends have outside. Those whose ends cannot be seen are left
-    out."""
-    ends = {(row.pk, end): stands_for(getattr(row, end)) for row in rows for end in ENDS}
-    found = load(sight(scope), ends.values())
-    return [
-        {
-            "source": found[ends[row.pk, "source"]].id,
-            "rel": row.rel,
-            "target": found[ends[row.pk, "target"]].id,
-            "weight": row.weight,
-            "origin": row.origin,
-            "props": None if "props" in row.get_deferred_fields() else row.props,
-        }
-        for row in rows
-        if all(ends[row.pk, end] in found for end in ENDS)
-    ]
-
-
-def _rows_of(vertex: Vertex | None) -> QuerySet[Node]:
-    """The rows that stand for it."""
-    if vertex is None:
-        return Node.objects.none()
-    if vertex.kind == "node":
-        return Node.objects.filter(pk=vertex.pk)
-    is_document = vertex.kind == "document"
-    return Node.objects.filter(Q(document=vertex.pk) if is_document else Q(chunk=vertex.pk))

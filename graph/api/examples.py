@@ -79,6 +79,7 @@ EDGE_BODY = _request(
     "What she did",
     {"source": ID, "rel": "PROGRAMMED", "target": ENGINE["id"], "props": {"year": 1843}},
 )
+EDGES = _answer("A page", {"next": None, "results": [{**PROGRAMMED, "props": None}]})
 EDGE_CHANGE = _answer(
     "Made",
     {

@@ -173,6 +173,9 @@ class IdsBody(StrictSerializer):
 class EdgeFilter(PageParameters, WorkspaceParameters):
     """Which edges."""
 
+    cursor = TextField(
+        required=False, max_length=MAX_CURSOR, help_text="Where the page begins: see `next`."
+    )
     source = _id("That begin at this node.", required=False)  # type: ignore[assignment]
     rel = TextField(required=False, max_length=MAX_REL_CHARACTERS, help_text="Of this relation.")
     target = _id("That lead to this node.", required=False)

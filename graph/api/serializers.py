@@ -80,6 +80,14 @@ class EdgeSerializer(LinkSerializer):
     )
 
 
+@extend_schema_serializer(component_name="GraphEdgePage")
+class EdgePageSerializer(serializers.Serializer[Any]):
+    """A page of edges."""
+
+    next = serializers.CharField(allow_null=True, help_text="Address of the next page, or null.")
+    results = EdgeSerializer(many=True)
+
+
 @extend_schema_serializer(component_name="GraphTruncated")
 class TruncatedSerializer(serializers.Serializer[Any]):
     """What was left out."""
