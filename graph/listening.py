@@ -35,12 +35,27 @@ _WAIT = """
 """
 
 
+# What a caller tied to a document is tied to its current version; an id that names a version stays.
+_FOLLOW = """
+    UPDATE graph_node AS node
+    SET document_id = current.id
+    FROM documents_document AS current
+    JOIN documents_collection AS collection ON collection.id = current.collection_id
+    JOIN documents_document AS former
+      ON former.collection_id = current.collection_id AND former.key = current.key
+     AND NOT former.is_current
+    WHERE current.id = ANY(%s) AND current.is_current AND node.document_id = former.id
+      AND node.key = 'doc:' || collection.slug || ':' || current.key
+"""
+
+
 class GraphListener:
     """See `documents.ingestion.listeners.Listener`."""
 
     def loaded(self, document_ids: Sequence[int]) -> None:
-        """Have the documents read."""
+        """Have the documents read; what callers tied to them follows to the current version."""
         with connection.cursor() as cursor:
+            cursor.execute(_FOLLOW, [list(document_ids)])
             cursor.execute(_WAIT.format(which="document.id = ANY(%s)"), [list(document_ids)])
             waits = cursor.rowcount > 0
         if waits:

@@ -1,5 +1,6 @@
 """How the web server runs; `--config python:ragsite.gunicorn`."""
 
+import gc
 import logging
 import os
 from threading import Thread
@@ -53,3 +54,6 @@ def _warm_up() -> None:
         except InferenceError as error:
             # Searching says so to whoever searches; words still find.
             logger.warning("the embedding model %s does not work: %s", alias, error)
+    # What is loaded by now stays: no search need wait while all of it is looked at for garbage.
+    gc.collect()
+    gc.freeze()

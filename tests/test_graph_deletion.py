@@ -15,7 +15,7 @@ from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, UserFactory, WorkspaceFactory
 from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node
 from graph.scopes import GraphScope
-from graph.services import merge_nodes, upsert_edge, upsert_node
+from graph.services import merge_nodes, neighbors, upsert_edge, upsert_node
 from graph.services.extraction import extract_waiting, reextract_collection
 from graph.tests.factories_extraction import found, passage_of, use_chat
 from inference.tests.stub_server import Reply, stub_server
@@ -295,3 +295,22 @@ def test_a_text_that_is_handed_over_to_its_duplicate_is_read_as_that_ones(
     assert set(Mention.objects.values_list("chunk__document", flat=True)) == {heir.pk}
     services.delete_document(document=heir)
     assert places_with_words(media_root) == set()
+
+
+def test_an_edge_of_a_callers_stays_with_the_current_version(
+    workspace: Workspace, collection: Collection
+) -> None:
+    ingest_inline(collection=collection, sources=[text_source("a", OWN)])
+    scope = GraphScope(workspace.pk)
+    current, former = f"doc:{collection.slug}:a", f"doc:{collection.slug}:a@v1"
+    upsert_node(scope=scope, id="src:team:legal", name="Legal")
+    upsert_edge(scope=scope, source="src:team:legal", rel="OWNS", target=current)
+    ingest_inline(collection=collection, sources=[text_source("a", OTHER)], policy="new_version")
+    owned = neighbors(scope=scope, id="src:team:legal", rel="OWNS").items
+    assert [each.vertex.id for each in owned] == [current]
+    upsert_edge(scope=scope, source="src:team:legal", rel="ARCHIVED", target=former)
+    ingest_inline(
+        collection=collection, sources=[text_source("a", OWN + OTHER)], policy="new_version"
+    )
+    archived = neighbors(scope=scope, id="src:team:legal", rel="ARCHIVED").items
+    assert [each.vertex.id for each in archived] == [former]
