@@ -307,7 +307,12 @@ def test_every_page_of_the_graph_is_accessible_and_fits_its_window(
     )
     visit.log_in("alice", PASSWORD)
     page = visit.page
-    for path in ("/graph/", "/graph/?find=tobias", "/graph/?find=zzz", f"{harbour}&hops=2&at={TOBIAS}"):
+    for path in (
+        "/graph/",
+        "/graph/?find=tobias",
+        "/graph/?find=zzz",
+        f"{harbour}&hops=2&at={TOBIAS}",
+    ):
         page.goto(path)
         assert visit.serious_findings() == [], path
         assert not visit.scrolls_sideways(), path

@@ -78,8 +78,9 @@ export class Labels {
         circles.every((other) => other.id === node.id() || !covers(other, box));
       if (isInside && isFree) return box;
     }
-    const [dx, dy] = sides[0];
-    return isNear(node) ? { x: x + dx, y: y + dy, w, h, dx, dy, text } : null;
+    if (!isNear(node)) return null;
+    const left = Math.max(2, Math.min(x - w / 2, width - w - 2));
+    return { x: left, y: y + r + GAP, w, h, dx: left - x, dy: r + GAP, text };
   }
 
   #draw(wanted) {
