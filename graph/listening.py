@@ -1,6 +1,6 @@
 """What the graph does when passages come and go, in the same transaction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -35,17 +35,12 @@ _WAIT = """
 """
 
 
-# What a caller tied to a document is tied to its current version; an id that names a version stays.
+# There is one row a document, by its number.
 _FOLLOW = """
     UPDATE graph_node AS node
-    SET document_id = current.id
-    FROM documents_document AS current
-    JOIN documents_collection AS collection ON collection.id = current.collection_id
-    JOIN documents_document AS former
-      ON former.collection_id = current.collection_id AND former.key = current.key
-     AND NOT former.is_current
-    WHERE current.id = ANY(%s) AND current.is_current AND node.document_id = former.id
-      AND node.key = 'doc:' || collection.slug || ':' || current.key
+    SET document_id = version.current, key = 'doc:' || version.current
+    FROM unnest(%s::bigint[], %s::bigint[]) AS version (former, current)
+    WHERE node.document_id = version.former
 """
 
 
@@ -53,13 +48,17 @@ class GraphListener:
     """See `documents.ingestion.listeners.Listener`."""
 
     def loaded(self, document_ids: Sequence[int]) -> None:
-        """Have the documents read; what callers tied to them follows to the current version."""
+        """Have the documents read."""
         with connection.cursor() as cursor:
-            cursor.execute(_FOLLOW, [list(document_ids)])
             cursor.execute(_WAIT.format(which="document.id = ANY(%s)"), [list(document_ids)])
             waits = cursor.rowcount > 0
         if waits:
             transaction.on_commit(lambda: tasks.enqueue_extraction(document_ids))
+
+    def overtaken(self, versions: Mapping[int, int]) -> None:
+        """What callers tied to the documents is tied to what these say now."""
+        with connection.cursor() as cursor:
+            cursor.execute(_FOLLOW, [list(versions), list(versions.values())])
 
     def ingested(self, document_ids: Sequence[int]) -> None:
         """Read them at once."""

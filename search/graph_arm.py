@@ -15,8 +15,8 @@ from search.retrieval.scope import scope_conditions
 
 #: So many passages it lists.
 LISTED = 100
-#: Beside ranks that weigh alike. Beside scores it follows the question.
-RANKS_WEIGHT = 0.5
+#: Beside ranks, of which each arm's weigh alike. Beside scores it follows the question.
+RANKS_WEIGHT = 1.0
 
 
 def with_graph(

@@ -4,7 +4,7 @@
 undoes the whole transaction.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from django.db.models import QuerySet
@@ -20,6 +20,9 @@ class Listener(Protocol):
 
     def leaving(self, chunks: "QuerySet[Chunk]") -> Callable[[], Any] | None:
         """These passages are about to be removed; what is returned is called when they are."""
+
+    def overtaken(self, versions: Mapping[int, int]) -> None:
+        """Other rows are the current versions now: by the document that was, the one that is."""
 
     def ingested(self, document_ids: Sequence[int]) -> None:
         """A command that does everything itself has loaded these, and the transaction is over."""
@@ -44,6 +47,12 @@ def loaded(document_ids: Sequence[int]) -> None:
     """Tell all, inside the transaction that loaded these documents."""
     for listener in _listeners:
         listener.loaded(document_ids)
+
+
+def overtaken(versions: Mapping[int, int]) -> None:
+    """Tell all, inside the transaction in which versions took each other's place."""
+    for listener in _listeners:
+        listener.overtaken(versions)
 
 
 def ingested(document_ids: Sequence[int]) -> None:

@@ -15,7 +15,7 @@ from django.db.models import Q
 from psycopg.types.json import Jsonb
 
 from common.errors import Conflict
-from documents.ingestion import statistics
+from documents.ingestion import listeners, statistics
 from documents.ingestion.media import delete_files
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
 
@@ -193,6 +193,7 @@ def overtake(held: Held) -> None:
     chunks.update(is_current=False)
     Document.objects.filter(pk__in=old).update(is_current=False)
     Document.objects.filter(pk__in=held.overtakes).update(is_current=True)
+    listeners.overtaken({held.current[new]: new for new in held.overtakes if new in held.current})
 
 
 _KNOWN = """
