@@ -11,7 +11,9 @@ from accounts.api import once
 from common.errors import InvalidInput
 from common.parsers import BodyTooLarge
 from graph import services
-from graph.api import examples, inputs, serializers
+from graph.api import examples
+from graph.api import whole_inputs as inputs
+from graph.api import whole_serializers as serializers
 from graph.api.base import GraphView
 from graph.api.parsers import JSON_LINES, MAX_ITEMS, TOO_LARGE, BulkJSONParser, JSONLinesParser
 from graph.inputs import EdgeInput, NodeInput

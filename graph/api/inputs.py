@@ -1,4 +1,4 @@
-"""What requests about the graph may say."""
+"""What requests about nodes and edges may say."""
 
 from typing import Any
 
@@ -7,99 +7,27 @@ from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common.serializers import PageParameters, StrictSerializer, TextField
+from graph.api.fields import MAX_CURSOR, id_field, labels_field, replace_props_field, strict_field
 from graph.keys import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
-from graph.limits import MAX_ALIASES, MAX_LABEL_CHARACTERS, MAX_LABELS, MAX_NAME_CHARACTERS
+from graph.limits import MAX_ALIASES, MAX_NAME_CHARACTERS
 from graph.models import MAX_WEIGHT
-from graph.reading.arms import DIRECTIONS, GRAINS
 from graph.reading.resolving import MAX_ID_CHARACTERS as MAX_ASKED_ID
 from graph.reading.vertices import KINDS
 from graph.services.reading import (
-    MAX_DEPTH,
-    MAX_HOPS,
-    MAX_NAMES,
     MAX_PAGE,
-    MAX_REACHED,
-    MAX_VERTICES,
 )
-
-MAX_IDS = 100
-#: A place between two ids, in base 64.
-MAX_CURSOR = 10_000
-
-
-def _id(meaning: str, **options: Any) -> TextField:
-    return TextField(max_length=MAX_ASKED_ID, help_text=meaning, **options)
-
-
-def _rels() -> serializers.ListField:
-    return serializers.ListField(
-        child=TextField(max_length=MAX_REL_CHARACTERS),
-        required=False,
-        max_length=MAX_NAMES,
-        help_text="Only by these relations; may be repeated. Default: by any.",
-    )
-
-
-def _labels(meaning: str) -> serializers.ListField:
-    return serializers.ListField(
-        child=TextField(max_length=MAX_LABEL_CHARACTERS),
-        required=False,
-        max_length=MAX_LABELS,
-        help_text=meaning,
-    )
-
-
-def _direction() -> serializers.ChoiceField:
-    return serializers.ChoiceField(
-        choices=DIRECTIONS,
-        default="both",
-        help_text="`out` along relations, from their source to their target; `in` against them.",
-    )
-
-
-def _grain() -> serializers.ChoiceField:
-    return serializers.ChoiceField(
-        choices=GRAINS,
-        default="document",
-        help_text="Whether what mentions a node is shown as documents or as passages.",
-    )
-
-
-def _depth(default: int) -> serializers.IntegerField:
-    return serializers.IntegerField(
-        min_value=1, max_value=MAX_DEPTH, default=default, help_text="Steps, at most."
-    )
-
-
-def _strict(**options: Any) -> serializers.BooleanField:
-    return serializers.BooleanField(
-        **options or {"default": True},
-        help_text="400 where an end of an edge is not there. False: it is made, without a name."
-        " Default true.",
-    )
-
-
-def _replace_props(**options: Any) -> serializers.BooleanField:
-    return serializers.BooleanField(
-        **options or {"default": False},
-        help_text="Properties take the place of all that are there, instead of being added to"
-        " them. Default false.",
-    )
-
-
-# --- nodes ---------------------------------------------------------------------------------------
 
 
 class NodeParameters(PageParameters, WorkspaceParameters):
     """Which nodes."""
 
-    id = _id("The node, document or passage that is called so, and no list.", required=False)
+    id = id_field("The node, document or passage that is called so, and no list.", required=False)
     q = TextField(
         required=False,
         max_length=MAX_ASKED_ID,
         help_text="Beginning of a name or id, or something like it: the best `page_size` of them.",
     )
-    label = _labels("Nodes with one of these labels; may be repeated.")  # type: ignore[assignment]
+    label = labels_field("Nodes with one of these labels; may be repeated.")  # type: ignore[assignment]
     kind = serializers.MultipleChoiceField(
         choices=KINDS,
         required=False,
@@ -124,7 +52,7 @@ class NodeParameters(PageParameters, WorkspaceParameters):
 class Deletion(WorkspaceParameters):
     """What is to go."""
 
-    id = _id("Id of the node.")
+    id = id_field("Id of the node.")
     preview = serializers.BooleanField(
         default=False, help_text="Only say what would go with it, and delete nothing."
     )
@@ -144,7 +72,7 @@ class NodeBody(StrictSerializer):
         max_length=MAX_NAME_CHARACTERS,
         help_text="As people read it. Default: its id.",
     )
-    labels = _labels("What it is, such as `Person`.")
+    labels = labels_field("What it is, such as `Person`.")
     props = serializers.DictField(required=False, help_text="JSON object of your own.")
     aliases = serializers.ListField(
         child=TextField(max_length=MAX_NAME_CHARACTERS),
@@ -152,7 +80,7 @@ class NodeBody(StrictSerializer):
         max_length=MAX_ALIASES,
         help_text="Other names by which texts and questions mean it.",
     )
-    replace_props = _replace_props()
+    replace_props = replace_props_field()
 
 
 @extend_schema_serializer(component_name="GraphIds")
@@ -167,241 +95,37 @@ class IdsBody(StrictSerializer):
     )
 
 
-# --- edges ---------------------------------------------------------------------------------------
-
-
 class EdgeFilter(PageParameters, WorkspaceParameters):
     """Which edges."""
 
     cursor = TextField(
         required=False, max_length=MAX_CURSOR, help_text="Where the page begins: see `next`."
     )
-    source = _id("That begin at this node.", required=False)  # type: ignore[assignment]
+    source = id_field("That begin at this node.", required=False)  # type: ignore[assignment]
     rel = TextField(required=False, max_length=MAX_REL_CHARACTERS, help_text="Of this relation.")
-    target = _id("That lead to this node.", required=False)
+    target = id_field("That lead to this node.", required=False)
 
 
 class EdgeName(WorkspaceParameters):
     """One edge: all three of its names."""
 
-    source = _id("Where it begins.")  # type: ignore[assignment]
+    source = id_field("Where it begins.")  # type: ignore[assignment]
     rel = TextField(max_length=MAX_REL_CHARACTERS, help_text="The relation.")
-    target = _id("Where it leads.")
+    target = id_field("Where it leads.")
 
 
 @extend_schema_serializer(component_name="GraphEdgeInput")
 class EdgeBody(StrictSerializer):
     """An edge as it is to be."""
 
-    source = _id("Where it begins: a node, a document (`doc:…`) or a passage (`chunk:…`).")  # type: ignore[assignment]
+    source = id_field("Where it begins: a node, a document (`doc:…`) or a passage (`chunk:…`).")  # type: ignore[assignment]
     rel = TextField(
         max_length=MAX_REL_CHARACTERS, help_text="What its source is or does, such as `WORKS_AT`."
     )
-    target = _id("Where it leads.")
+    target = id_field("Where it leads.")
     weight = serializers.FloatField(
         required=False, min_value=0, max_value=MAX_WEIGHT, help_text="How much it counts: 1."
     )
     props = serializers.DictField(required=False, help_text="JSON object of your own.")
-    strict = _strict()
-    replace_props = _replace_props()
-
-
-# --- walks ---------------------------------------------------------------------------------------
-
-
-class NeighborParameters(WorkspaceParameters):
-    """Of what, by which relations."""
-
-    id = _id("A node, document or passage.")
-    rel = _rels()
-    direction = _direction()
-    grain = _grain()
-    limit = serializers.IntegerField(
-        min_value=1, max_value=MAX_PAGE, default=100, help_text="Neighbours a page."
-    )
-    cursor = TextField(
-        required=False, max_length=MAX_CURSOR, help_text="Where the page begins: see `next`."
-    )
-
-
-class MentionParameters(WorkspaceParameters):
-    """Of what."""
-
-    id = _id("A node.")
-    limit = serializers.IntegerField(
-        min_value=1, max_value=MAX_IDS, default=20, help_text="Passages a page."
-    )
-    cursor = TextField(
-        required=False, max_length=MAX_CURSOR, help_text="Where the page begins: see `next`."
-    )
-
-
-@extend_schema_serializer(component_name="GraphTraversalInput")
-class TraversalBody(StrictSerializer):
-    """From where, and how far."""
-
-    start = _id("A node, document or passage.")
-    max_depth = _depth(2)
-    rel = _rels()
-    direction = _direction()
-    grain = _grain()
-    limit = serializers.IntegerField(
-        min_value=1, max_value=MAX_REACHED, default=1000, help_text="Nodes, at most."
-    )
-
-
-class TraversalParameters(TraversalBody, WorkspaceParameters):
-    """The same in an address."""
-
-
-@extend_schema_serializer(component_name="GraphPathInput")
-class PathBody(StrictSerializer):
-    """From where to where."""
-
-    source = _id("A node, document or passage.")  # type: ignore[assignment]
-    target = _id("Another one.")
-    max_depth = _depth(6)
-    rel = _rels()
-    direction = _direction()
-    grain = _grain()
-
-
-class PathParameters(PathBody, WorkspaceParameters):
-    """The same in an address."""
-
-
-@extend_schema_serializer(component_name="GraphSubgraphInput")
-class SubgraphBody(StrictSerializer):
-    """Around what, and how far."""
-
-    id = serializers.ListField(
-        child=TextField(max_length=MAX_ASKED_ID),
-        min_length=1,
-        max_length=MAX_IDS,
-        help_text="Nodes, documents or passages; may be repeated.",
-    )
-    hops = serializers.IntegerField(
-        min_value=0, max_value=MAX_HOPS, default=1, help_text="Steps from any of them, at most."
-    )
-    rel = _rels()
-    label = _labels("Besides `id` only nodes with one of these labels; may be repeated.")  # type: ignore[assignment]
-    grain = _grain()
-    limit = serializers.IntegerField(
-        min_value=1, max_value=MAX_VERTICES, default=200, help_text="Nodes, at most."
-    )
-    format = serializers.ChoiceField(
-        choices=["json", "graphml"],
-        default="json",
-        help_text="`json` is what cytoscape.js reads; `graphml` a file.",
-    )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if len(attrs["id"]) > attrs["limit"]:
-            problem = f"There are {len(attrs['id'])} ids. Raise the limit, or send fewer."
-            raise serializers.ValidationError({"limit": problem})
-        return attrs
-
-
-class SubgraphParameters(SubgraphBody, WorkspaceParameters):
-    """The same in an address."""
-
-
-# --- much at once --------------------------------------------------------------------------------
-
-
-class BulkParameters(WorkspaceParameters):
-    """How lines are written; JSON says it in the body."""
-
-    strict = _strict()
-    replace_props = _replace_props()
-
-
-@extend_schema_serializer(component_name="GraphNodeItem")
-class NodeItem(NodeBody):
-    """One of many nodes."""
-
-    replace_props = None  # type: ignore[assignment]  # is said once for all
-
-
-@extend_schema_serializer(component_name="GraphEdgeItem")
-class EdgeItem(EdgeBody):
-    """One of many edges."""
-
-    strict = None  # type: ignore[assignment]
-    replace_props = None  # type: ignore[assignment]
-
-
-class ItemsField(serializers.ListField):
-    """A long list, whose items are checked when they are written."""
-
-    def to_internal_value(self, data: Any) -> list[Any]:
-        if not isinstance(data, list):
-            self.fail("not_a_list", input_type=type(data).__name__)
-        return data
-
-
-@extend_schema_serializer(component_name="GraphBulkInput")
-class BulkBody(StrictSerializer):
-    """Nodes and edges that are written together or not at all."""
-
-    nodes = ItemsField(child=NodeItem(), required=False, help_text="Written first.")
-    edges = ItemsField(
-        child=EdgeItem(), required=False, help_text="Of two for one the last counts."
-    )
-    strict = _strict(required=False)
-    replace_props = _replace_props(required=False)
-
-
-@extend_schema_serializer(component_name="GraphMergeInput")
-class MergeBody(StrictSerializer):
-    """Nodes that are one thing."""
-
-    keep = _id("Id of the node that stays.")
-    others = serializers.ListField(
-        child=TextField(max_length=MAX_ASKED_ID),
-        min_length=1,
-        max_length=MAX_IDS,
-        help_text="Ids of the nodes that go into it.",
-    )
-    preview = serializers.BooleanField(
-        default=False, help_text="Only say what would become of them, and change nothing."
-    )
-
-
-class ExportParameters(WorkspaceParameters):
-    """As what."""
-
-    format = serializers.ChoiceField(
-        choices=["graphml", "jsonl"],
-        default="graphml",
-        help_text="`graphml`: all that you may see, without passages. `jsonl`: what was given, as"
-        " `/graph/bulk/` reads it.",
-    )
-    extracted = serializers.BooleanField(
-        required=False,
-        help_text="With `jsonl`: also what documents tell. Where it is read, it counts as given,"
-        " and no longer goes with them.",
-    )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if "extracted" in attrs and attrs["format"] != "jsonl":
-            problem = "This goes with `format=jsonl`. GraphML has everything anyway."
-            raise serializers.ValidationError({"extracted": problem})
-        return attrs
-
-
-class ExtractionParameters(WorkspaceParameters):
-    """Of which collection."""
-
-    collection = serializers.SlugField(max_length=63, help_text="Its slug.")
-
-
-@extend_schema_serializer(component_name="GraphReextraction")
-class ReextractionBody(StrictSerializer):
-    """What is to be read again."""
-
-    collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
-    only_stale = serializers.BooleanField(
-        default=False,
-        help_text="Only documents that were never read, or in another way than they would be now.",
-    )
+    strict = strict_field()
+    replace_props = replace_props_field()

@@ -12,7 +12,9 @@ from rest_framework.response import Response
 
 from common.negotiation import ErrorsAsJson
 from graph import services
-from graph.api import examples, inputs, serializers
+from graph.api import examples
+from graph.api import walk_inputs as inputs
+from graph.api import walk_serializers as serializers
 from graph.api.base import GraphView
 from graph.reading.results import PathFound
 

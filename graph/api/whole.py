@@ -15,7 +15,9 @@ from common.negotiation import ErrorsAsJson
 from documents.models import Collection
 from documents.services import get_collection
 from graph import services
-from graph.api import examples, inputs, serializers
+from graph.api import examples
+from graph.api import whole_inputs as inputs
+from graph.api import whole_serializers as serializers
 from graph.api.base import GraphView
 from graph.api.parsers import JSON_LINES
 from graph.api.walks import GRAPHML, as_file
