@@ -33,23 +33,28 @@ def mentioned_by(chunks: "QuerySet[Chunk]") -> Mentioned:
     )
 
 
-# Held first, in one order, and looked at by a statement of its own: what somebody else has just
-# said of a node, or is saying, is seen then.
+# Held first, nodes before edges and each in the order of their ids, as whoever writes them does; and
+# looked at by statements of their own: what somebody else has just said of a node is seen then.
+_HOLD_NODES = """
+    SELECT id FROM graph_node
+    WHERE (id = ANY(%(nodes)s)
+           OR id IN (SELECT unnest(ARRAY[source_id, target_id]) FROM graph_edge
+                     WHERE id = ANY(%(edges)s) AND origin = 'extracted'))
+      AND origin = 'extracted'
+    ORDER BY id FOR UPDATE
+"""
 _HOLD_EDGES = """
-    SELECT id FROM graph_edge WHERE id = ANY(%s) AND origin = 'extracted' ORDER BY id FOR UPDATE
+    SELECT id FROM graph_edge
+    WHERE id = ANY(%(edges)s) AND origin = 'extracted' ORDER BY id FOR UPDATE
 """
 _REMOVE_EDGES = """
     DELETE FROM graph_edge AS edge
-    WHERE id = ANY(%s) AND origin = 'extracted'
+    WHERE id = ANY(%(edges)s) AND origin = 'extracted'
       AND NOT EXISTS (SELECT FROM graph_evidence WHERE edge_id = edge.id)
-    RETURNING source_id, target_id
-"""
-_HOLD_NODES = """
-    SELECT id FROM graph_node WHERE id = ANY(%s) AND origin = 'extracted' ORDER BY id FOR UPDATE
 """
 _REMOVE_NODES = """
     DELETE FROM graph_node AS node
-    WHERE id = ANY(%s) AND origin = 'extracted'
+    WHERE id = ANY(%(held)s) AND origin = 'extracted'
       AND NOT EXISTS (SELECT FROM graph_mention WHERE node_id = node.id)
       AND NOT EXISTS (SELECT FROM graph_edge WHERE source_id = node.id)
       AND NOT EXISTS (SELECT FROM graph_edge WHERE target_id = node.id)
@@ -61,15 +66,14 @@ def remove_orphans(candidates: Mentioned) -> int:
 
     What was given by a person or program stays, and so does what an edge of theirs hangs on.
     """
-    nodes = set(candidates.nodes)
+    if not candidates.nodes and not candidates.edges:
+        return 0
+    asked = {"nodes": list(candidates.nodes), "edges": list(candidates.edges)}
     with connection.cursor() as cursor:
+        cursor.execute(_HOLD_NODES, asked)
+        held = [pk for (pk,) in cursor.fetchall()]
         if candidates.edges:
-            edges = sorted(candidates.edges)
-            cursor.execute(_HOLD_EDGES, [edges])
-            cursor.execute(_REMOVE_EDGES, [edges])
-            nodes |= {pk for ends in cursor.fetchall() for pk in ends}
-        if not nodes:
-            return 0
-        cursor.execute(_HOLD_NODES, [sorted(nodes)])
-        cursor.execute(_REMOVE_NODES, [sorted(nodes)])
+            cursor.execute(_HOLD_EDGES, asked)
+            cursor.execute(_REMOVE_EDGES, asked)
+        cursor.execute(_REMOVE_NODES, {"held": held})
         return int(cursor.rowcount)
