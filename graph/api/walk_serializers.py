@@ -34,7 +34,10 @@ class NeighbourSerializer(serializers.Serializer[Neighbour]):
     )
     weight = serializers.FloatField()
     origin = serializers.ChoiceField(choices=ORIGINS, help_text=ORIGIN)
-    props = serializers.DictField(help_text="Of the edge.")
+    props = serializers.DictField(
+        allow_null=True,
+        help_text="Of the edge. Null behind the first 8 MB of a page: ask for the edge.",
+    )
 
     def get_direction(self, neighbour: Neighbour) -> str:
         return _direction(neighbour)

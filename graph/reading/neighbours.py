@@ -18,7 +18,13 @@ MOST = 100_000
 #: So many mentions are counted for them.
 MOST_MENTIONS = 500_000
 
-_PROPS = "SELECT id, props FROM graph_edge WHERE id = ANY(%(edges)s)"
+#: Bytes of properties on one page. The edges behind come without theirs.
+MOST_PROPS = 8 * 1024 * 1024
+_PROPS = """
+    SELECT id, CASE WHEN sum(octet_length(props::text)) OVER (ORDER BY place) <= %(most)s
+               THEN props END
+    FROM graph_edge JOIN unnest(%(edges)s::bigint[]) WITH ORDINALITY AS asked (id, place) USING (id)
+"""
 
 
 def neighbours_of(
@@ -74,7 +80,10 @@ def _neighbours(seen: Sight, steps: Iterable[Step]) -> tuple[Neighbour, ...]:
 
 def _edge_props(steps: Iterable[Step]) -> Mapping[int | None, Any]:
     edges = [each.edge for each in steps if each.edge is not None]
-    return {pk: json.loads(props) for pk, props in rows(_PROPS, {"edges": edges})} if edges else {}
+    if not edges:
+        return {}
+    found = rows(_PROPS, {"edges": edges, "most": MOST_PROPS})
+    return {pk: None if props is None else json.loads(props) for pk, props in found}
 
 
 def _place(vertices: Mapping[Ref, Vertex], each: Step) -> tuple[str, str, bool]:

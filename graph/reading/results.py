@@ -38,14 +38,14 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class Neighbour:
     """A vertex beside another, and how they are related. `outgoing`: that is how it stands to this
-    one, and not this one to that."""
+    one, and not this one to that. `props` are those of the edge, None where a page has too many."""
 
     vertex: Vertex
     rel: str
     outgoing: bool
     weight: float = 1.0
     origin: str = "given"
-    props: Mapping[str, Any] = field(default_factory=dict)
+    props: Mapping[str, Any] | None = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,21 @@ def test_neighbours_stand_in_natural_order_page_by_page(client: APIClient) -> No
     assert asked(client, "neighbors", id="src:a", rel="NONE")["results"] == []
 
 
+def test_a_page_has_no_more_properties_than_it_can_bear(client: APIClient) -> None:
+    edges = [
+        {"source": "src:a", "rel": "HAS", "target": f"part:{number}", "props": {"x": "y" * 900_000}}
+        for number in range(12)
+    ]
+    assert client.post(BULK, {"edges": edges, "strict": False}).status_code == 200
+
+    results = asked(client, "neighbors", id="src:a")["results"]
+    assert len(results) == 12
+    has_props = [each["props"] is not None for each in results]
+    assert has_props == [True] * 9 + [False] * 3
+    (edge,) = asked(client, "edges", source="src:a", rel="HAS", target="part:11")["results"]
+    assert edge["props"] == edges[11]["props"]
+
+
 def test_documents_and_passages_are_neighbours(alice: Membership, client: APIClient) -> None:
     collection = CollectionFactory(workspace=alice.workspace, slug="notes")
     document = DocumentFactory(collection=collection, key="a.md")
