@@ -1,6 +1,6 @@
 """Which chunks a question leads to over what passages mention: the strongest path to each. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -100,8 +100,9 @@ def rank(
     seeds: Mapping[int, float],
     question: Mapping[int, float],
     total: int,
+    most: int = 100,
 ) -> RankedGraph:
-    """The chunks that paths from the seeds and the question reach, and how strongly.
+    """The best `most` chunks that paths from the seeds and the question reach, and how strongly.
 
     `seeds` are fused scores of the first arms' hits by chunk id, `question` weights (1 for a name
     in full) of the nodes that the question names, `total` the number of documents in scope. A path
@@ -118,22 +119,37 @@ def rank(
     entrances = rows.entrances(values)
     scores = values.copy()
     by_node = np.full(len(values), -1)
-    steps: dict[tuple[int, int], Step] = {}
-    last: dict[int, Step] = {}
+    came = np.full(len(values), -1)  # by which hop the strongest path to each chunk arrives
+    arrivals: list[tuple[Ints, Ints]] = []
     for hop in range(HOPS):
         reached, by_row, source = rows.hop(values, by_node, with_question=hop == 0)
         reached = reached * DAMPING**hop
         by_node = rows.node[by_row]
-        for at in np.flatnonzero(reached):
-            chunk = int(rows.chunk_ids[at])
-            steps[hop, chunk] = rows.step(by_row[at], source[at], hop)
-            if reached[at] > scores[at]:
-                last[chunk] = steps[hop, chunk]
+        arrivals.append((by_row, source))
+        came = np.where(reached > scores, hop, came)
         scores = np.maximum(scores, reached)
         values = _best_only(reached, BEAM)
-    found = np.flatnonzero(scores)
+    found = np.flatnonzero(_best_only(scores, most))
     known = dict(zip(rows.chunk_ids[found].tolist(), scores[found].tolist(), strict=True))
+    steps, last = _traced(rows, arrivals, came, found)
     return RankedGraph(scores={**starts, **known}, steps=steps, last=last, entrances=entrances)
+
+
+def _traced(
+    rows: "_Rows", arrivals: Sequence[tuple[Ints, Ints]], came: Ints, found: Ints
+) -> tuple[dict[tuple[int, int], Step], dict[int, Step]]:
+    """The steps of the strongest paths to the chunks in these places, and the last of each."""
+    steps: dict[tuple[int, int], Step] = {}
+    last: dict[int, Step] = {}
+    for end in found.tolist():
+        at, hop = end, int(came[end])
+        while hop >= 0 and at >= 0:
+            by_row, source = arrivals[hop]
+            chunk = int(rows.chunk_ids[at])
+            steps[hop, chunk] = rows.step(by_row[at], source[at], hop)
+            last.setdefault(int(rows.chunk_ids[end]), steps[hop, chunk])
+            at, hop = int(source[at]), hop - 1
+    return steps, last
 
 
 def weight(hits: Iterable[tuple[int, float]]) -> float:

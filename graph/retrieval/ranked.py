@@ -1,8 +1,6 @@
 """The graph arm: pulls what lies around the best hits, and ranks the passages there."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from heapq import nsmallest
 from typing import Any
 
 import numpy as np
@@ -129,15 +127,13 @@ def rank_passages(
     asked = question_nodes(question, workspace_id=workspace_id)
     total = _total(list(seeds))
     rows = _pull(list(seeds), list(asked), within, parameters)
-    ranked = rank(_neighbourhood(rows), seeds=seeds, question=asked, total=total)
     for _ in range(1, HOPS):
-        rows |= _pull(_front(ranked, seeds), [], within, parameters)
-        ranked = rank(_neighbourhood(rows), seeds=seeds, question=asked, total=total)
-    return _best(ranked, limit)
-
-
-def _best(ranked: RankedGraph, limit: int) -> RankedGraph:
-    return replace(ranked, scores=_strongest(ranked.scores, limit))
+        near = rank(
+            _neighbourhood(rows), seeds=seeds, question=asked, total=total, most=BEAM + len(seeds)
+        )
+        front = [chunk_id for chunk_id in near.scores if chunk_id not in seeds][:BEAM]
+        rows |= _pull(front, [], within, parameters)
+    return rank(_neighbourhood(rows), seeds=seeds, question=asked, total=total, most=limit)
 
 
 def question_nodes(question: str, *, workspace_id: int) -> dict[int, float]:
@@ -159,18 +155,6 @@ def question_nodes(question: str, *, workspace_id: int) -> dict[int, float]:
         )
     ]
     return {known[run.form]: 1.0 for run in longest}
-
-
-def _front(ranked: RankedGraph, seeds: Mapping[int, float]) -> list[int]:
-    """Where paths go on from."""
-    strongest = _strongest(ranked.scores, BEAM + len(seeds))
-    return [chunk_id for chunk_id in strongest if chunk_id not in seeds][:BEAM]
-
-
-def _strongest(scores: Mapping[int, float], most: int) -> dict[int, float]:
-    """In order; of equal ones the lower ids."""
-    best = nsmallest(most, ((-score, chunk_id) for chunk_id, score in scores.items()))
-    return {chunk_id: -score for score, chunk_id in best}
 
 
 def _pull(
