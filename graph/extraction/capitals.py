@@ -15,7 +15,7 @@ _TOKEN = re.compile(r"[^\W_](?:[^\W_]|['’.&/-](?=[^\W_]))*")
 _GAP = re.compile(r" {1,2}|-| - | & ")
 _AFTER_SHORT = re.compile(r"\. ?")
 #: Behind these the next word has its capital from the sentence, the quotation or the line.
-_OPENING = re.compile(r"[.!?:;…。！？][\"'”’»)\]]*\s*$|[\"“„«(\[•*\n]\s*$")
+_OPENING = re.compile(r"[.!?:;…。！？][\"'”’»)\]]*\s*$|[\"“„«(\[•*|\n]\s*$|\n\s*(?:[-+>]\s*)+$")
 _POSSESSIVE = ("'s", "’s")
 _TITLES = "st dr mr mrs ms jr sr mt ft prof gen col capt lt sgt rev hon gov sen rep no bros"
 #: Their full stop ends no sentence.
@@ -40,7 +40,8 @@ class Word:
     def is_short(self) -> bool:
         """An initial or an abbreviation, that a full stop belongs to."""
         is_letter = len(self.text) == 1 and self.is_capital
-        return is_letter or "." in self.text or self.text.casefold() in _SHORT
+        is_abbreviation = "." in self.text and not self.is_number
+        return is_letter or is_abbreviation or self.text.casefold() in _SHORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,9 @@ def runs(text: str) -> Iterator[Run]:
         if not any(word.is_capital for word in words):
             continue
         if len(words) <= MOST_WORDS:
-            yield Run(words, opens=opens and len(words) == 1 and words[0].opens)
+            # `HNSW` and `iPhone` owe their capitals to nothing.
+            is_plain = len(words) == 1 and not _has_capitals(words[0].text)
+            yield Run(words, opens=opens and is_plain and words[0].opens)
         for part in _parts(words):
             if len(part) < len(words) and any(word.is_capital for word in part):
                 yield Run(part, opens=False)

@@ -17,6 +17,9 @@ MOST = 100
 MOST_QUOTED = 10
 MOST_IN_FULL_NAME = 4
 
+_STORED = ("kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib", "kbit", "mbit", "gbit")
+_PHYSICAL = ("hz", "khz", "mhz", "ghz", "kw", "kwh", "mwh", "gwh", "kv", "kpa", "mpa", "db")
+_UNITS = frozenset((*_STORED, *_PHYSICAL))
 _QUOTED = re.compile(
     r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|„([^“”\n]{2,80})[“”]|«([^»\n]{2,80})»"
     r"|``([^'`\n]{2,80}?) ?''"
@@ -64,8 +67,13 @@ def _spot(text: str, start: int, end: int) -> Iterator[Spot]:
     normal = form(name)
     # `WHO` is no “who”.
     is_word = normal in FUNCTION_WORDS and not name.isupper()
-    if len(normal) > 1 and not is_word and not _is_date(name):
+    if len(normal) > 1 and not is_word and not _is_date(name) and not _is_amount(normal):
         yield Spot(normal, name, start, end)
+
+
+def _is_amount(normal: str) -> bool:
+    """`11.7 MB`, and `MB` alone."""
+    return all(word.isdigit() or word in _UNITS for word in normal.split())
 
 
 def _is_date(name: str) -> bool:

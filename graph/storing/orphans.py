@@ -33,8 +33,8 @@ def mentioned_by(chunks: "QuerySet[Chunk]") -> Mentioned:
     )
 
 
-# Held first, nodes before edges and each in the order of their ids, as whoever writes them does; and
-# looked at by statements of their own: what somebody else has just said of a node is seen then.
+# Held first, nodes before edges and each in the order of their ids, as whoever writes them does,
+# and looked at by statements of their own: what somebody else has just said of a node is seen then.
 _HOLD_NODES = """
     SELECT id FROM graph_node
     WHERE (id = ANY(%(nodes)s)

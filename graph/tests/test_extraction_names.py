@@ -132,3 +132,12 @@ def test_any_text_is_read_within_bounds(text: str, title: str) -> None:
 def test_a_page_of_capitals_takes_no_longer_than_its_length() -> None:
     text = "Of The " * 20_000 + "A. " * 20_000 + '"' * 20_000 + "“A" * 10_000
     assert len(list(names.mentions(source(text)))) <= MOST
+
+
+def test_amounts_are_no_names() -> None:
+    assert found("Recall is 0.97. The index takes 11.7 MB, of 4 GB of memory.") == set()
+
+
+def test_lists_and_tables_begin_with_capitals_that_name_nothing() -> None:
+    text = "- Chunks are small\n- Below 20,000\n> Quoted\n| Measured | Half | HNSW |"
+    assert found(text) == {"hnsw"}
