@@ -11,14 +11,14 @@ from graph.models import Alias
 from graph.ranking import BEAM, HOPS, Neighbourhood, RankedGraph, rank
 
 #: What more passages mention is a hub: it leads nowhere but to the document that it is the name of.
-MOST_MENTIONS = 300
+MOST_MENTIONS = 200
 #: Mentions that are looked at around one step's passages, those of the rarest nodes first.
-MOST_ROWS = 2000
+MOST_ROWS = 1200
 #: Documents with the same name that a hub leads to.
 MOST_NAMESAKES = 50
 #: Of a node's edges the weightiest in either direction, and so many of all in one step.
 MOST_EDGES = 10
-MOST_LINKED = 100
+MOST_LINKED = 50
 
 # A node that too many passages mention costs no more than one look at its first mentions. Of hubs
 # the own documents are taken, and the mentions that lead to the hub from here. What an edge says of
