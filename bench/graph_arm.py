@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import Any
 
-from bench.graph import EDGES, NODES, Made, build, draw, node_id, remove  # sets Django up
+from bench.graph import EDGES, NODES, Made, build, draw, freeze, node_id, remove  # sets Django up
 
 # isort: split
 
@@ -56,6 +56,7 @@ def main() -> None:
         collection = create_collection(workspace=workspace, name=NAME, graph="off")
         chunk_ids = fill(collection, options.passages)
         mentions = name(made, chunk_ids)
+        freeze()
         reached = ask(made, collection, chunk_ids, mentions, console)
     finally:
         if collection is not None:
