@@ -1,6 +1,6 @@
 """What was found in documents, into the graph: all of it and the progress, or nothing.
 
-Rows are held in one order by all: queue, passages, edges, nodes, runs. See decision 0030.
+Rows are held in one order by all: queue, passages, nodes, edges, runs. See decision 0030.
 """
 
 from collections import Counter, defaultdict
@@ -144,7 +144,7 @@ def _statements(reading: Reading, resolved: Resolved) -> Iterator[Statement]:
 
 
 def _hold(workspace_id: int, plan: _Plan) -> None:
-    """Hold all edges and nodes that are spoken of, each in the order of their ids.
+    """Hold all nodes and edges that are spoken of, each in the order of their ids.
 
     Where some may be removed in the end all are held for that at once: whoever holds a row that
     others read and then wants it alone waits for those who do the same. Raises Vanished.
@@ -154,10 +154,10 @@ def _hold(workspace_id: int, plan: _Plan) -> None:
     nodes = {*plan.nodes, *plan.before.nodes}
     strength = "UPDATE" if plan.before.nodes else "KEY SHARE"
     with connection.cursor() as cursor:
-        cursor.execute(_HOLD_EDGES + strength, [sorted(edges)])
         cursor.execute(_HOLD_NODES + strength, [sorted(nodes)])
         if not plan.nodes <= {pk for (pk,) in cursor.fetchall()}:
             raise Vanished
+        cursor.execute(_HOLD_EDGES + strength, [sorted(edges)])
 
 
 def _replace(workspace_id: int, readings: Sequence[Reading], plan: _Plan) -> None:
