@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from django.db import connection
 
+from graph.extraction.code import identifiers
+from graph.extraction.dates import dates
 from graph.extraction.forms import question_forms
 from graph.models import Alias
 from graph.ranking import BEAM, HOPS, Neighbourhood, RankedGraph, rank
@@ -137,11 +139,14 @@ def rank_passages(
 
 
 def question_nodes(question: str, *, workspace_id: int) -> dict[int, float]:
-    """What the question names. Of names within longer ones only the longest count."""
+    """What the question names: in words, of which only the longest count where one name is within
+    another, by identifiers of code, and days. Of a year or a month too much is told."""
     runs = question_forms(question)
+    days = {spot.form for spot in dates(question) if spot.form.count(" ") == 2}
+    others = days | {spot.form for spot in identifiers(question)}
     known = dict(
         Alias.objects.filter(
-            workspace=workspace_id, form__in={run.form for run in runs}
+            workspace=workspace_id, form__in={run.form for run in runs} | others
         ).values_list("form", "node")
     )
     named = [run for run in runs if run.form in known]
@@ -154,7 +159,8 @@ def question_nodes(question: str, *, workspace_id: int) -> dict[int, float]:
             if other.end - other.start > run.end - run.start
         )
     ]
-    return {known[run.form]: 1.0 for run in longest}
+    found = {run.form for run in longest} | (others & known.keys())
+    return {known[form]: 1.0 for form in sorted(found)}
 
 
 def _pull(

@@ -14,6 +14,7 @@ from documents.tests.factories import (
     MembershipFactory,
 )
 from graph.models import Edge, Mention, Origin
+from graph.retrieval.ranked import question_nodes
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention
 from search.query import parse_query
 from search.results import Hit, SearchResult
@@ -244,6 +245,26 @@ def test_weights_may_name_the_graph_in_its_mode_only(
     assert of(result, bridge[1]).rank == 2
     with pytest.raises(InvalidInput, match="no arm “graph”"):
         ask(collection, mode="hybrid", weights={"graph": 1})
+
+
+@pytest.mark.parametrize(
+    ("key", "question"),
+    [
+        ("ent:code:rfc 2119", "Who wrote RFC2119?"),
+        ("ent:date:1943 03 12", "Who met on 12 March 1943?"),
+        ("ent:name:ilka moravec", "where did ilka moravec live"),
+    ],
+)
+def test_questions_name_things_in_several_ways(
+    collection: Collection, key: str, question: str
+) -> None:
+    about = passage(collection, "about", "She lived by the sea.")
+    for number in range(6):
+        passage(collection, f"other {number}", "Snow lies on the hills.")
+    node = make_extracted(key, about)
+    found = question_nodes(question, workspace_id=collection.workspace_id)
+    assert list(found) == [node.pk]
+    assert of(ask(collection, question), about).path[0].id == key
 
 
 def test_ranks_are_fused_too(collection: Collection, bridge: tuple[Chunk, Chunk]) -> None:
