@@ -11,6 +11,7 @@ from graph.extraction.dates import dates
 from graph.extraction.forms import question_forms
 from graph.models import Alias
 from graph.ranking import BEAM, HOPS, Neighbourhood, RankedGraph, rank
+from graph.retrieval.sight import seen
 
 #: What more passages mention is a hub: it leads nowhere but to the document that it is the name of.
 MOST_MENTIONS = 200
@@ -61,10 +62,12 @@ _PULL = """
                sum(mentions) OVER (ORDER BY mentions, node_id ROWS UNBOUNDED PRECEDING) AS upto
         FROM counted
     ),
-    pulled AS (
-        SELECT mention.node_id, mention.chunk_id, mention.kind, false AS is_hub
-        FROM ordered
-        JOIN graph_mention AS mention USING (node_id)
+    pulled AS MATERIALIZED (
+        SELECT node_id, mention.chunk_id, mention.kind, false AS is_hub
+        FROM ordered,
+             LATERAL (SELECT chunk_id, kind FROM graph_mention AS mention
+                      WHERE mention.node_id = ordered.node_id
+                      LIMIT %(graph_most)s) AS mention
         WHERE NOT is_hub AND upto <= %(graph_rows)s
         UNION ALL
         SELECT node_id, own.chunk_id, 0, true
@@ -81,18 +84,16 @@ _PULL = """
         SELECT node_id, chunk_id, 2, is_hub
         FROM ordered JOIN linked USING (node_id)
     )
-    SELECT pulled.chunk_id, chunk.document_id, pulled.node_id, pulled.kind = 0, pulled.is_hub
-    FROM pulled
-    JOIN documents_chunk AS chunk ON chunk.id = pulled.chunk_id
-    WHERE {within}
+    SELECT pulled.chunk_id, seen.document_id, pulled.node_id, pulled.kind = 0, pulled.is_hub
+    FROM pulled, LATERAL ({seen_pulled}) AS seen
+    WHERE seen.is_allowed
 """
 #: An edge that passages tell of is there for those who may read one of them. Not EXISTS: of that
 #: PostgreSQL may make a list of all edges.
 _READABLE = """
     (edge.origin = 'given' OR (
-        SELECT TRUE FROM graph_evidence AS evidence
-        JOIN documents_chunk AS chunk ON chunk.id = evidence.chunk_id
-        WHERE evidence.edge_id = edge.id AND {within} LIMIT 1))
+        SELECT TRUE FROM graph_evidence AS evidence, LATERAL ({seen_evidence}) AS seen
+        WHERE evidence.edge_id = edge.id AND seen.is_allowed LIMIT 1))
 """
 
 #: Documents are counted up to this: from there on a name is as rare as it gets.
@@ -178,7 +179,8 @@ def _pull(
         "graph_linked": MOST_LINKED,
         "graph_namesakes": MOST_NAMESAKES,
     }
-    statement = _PULL.format(within=within, readable=_READABLE.format(within=within))
+    readable = _READABLE.format(seen_evidence=seen("evidence.chunk_id", within))
+    statement = _PULL.format(seen_pulled=seen("pulled.chunk_id", within), readable=readable)
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return set(cursor.fetchall())

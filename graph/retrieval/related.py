@@ -8,6 +8,7 @@ from typing import Any
 from django.db import connection
 
 from graph.ranking import Stop
+from graph.retrieval.sight import seen
 
 #: Nodes that more passages name tell nothing of any two of them.
 MOST_PASSAGES = 100
@@ -46,8 +47,10 @@ _SHARED = """
     shared AS (
         SELECT named.seed, mention.chunk_id, sum(1 / ln(1 + named.passages)) AS score,
                (array_agg(named.node_id ORDER BY named.passages, named.node_id))[1] AS node_id
-        FROM named
-        JOIN graph_mention AS mention ON mention.node_id = named.node_id
+        FROM named,
+             LATERAL (SELECT chunk_id FROM graph_mention AS other
+                      WHERE other.node_id = named.node_id
+                      LIMIT %(graph_most)s) AS mention
         WHERE named.place <= %(graph_nodes)s AND mention.chunk_id <> ALL(%(graph_known)s)
         GROUP BY named.seed, mention.chunk_id
     ),
@@ -60,16 +63,24 @@ _SHARED = """
          AND near.ordinal IN (seed.ordinal - 1, seed.ordinal + 1)
         WHERE seed.id = ANY(%(graph_seeds)s) AND near.id <> ALL(%(graph_known)s)
     ),
+    best AS MATERIALIZED (
+        SELECT * FROM (
+            SELECT together.*, row_number() OVER (PARTITION BY seed ORDER BY score DESC, chunk_id)
+                               AS among_all
+            FROM (SELECT * FROM shared UNION ALL SELECT * FROM beside) AS together
+        ) AS numbered
+        WHERE among_all <= %(graph_looked)s
+    ),
     ordered AS (
-        SELECT together.*,
-               row_number() OVER (PARTITION BY seed ORDER BY score DESC, together.chunk_id) AS place
-        FROM (SELECT * FROM shared UNION ALL SELECT * FROM beside) AS together
-        JOIN documents_chunk AS chunk ON chunk.id = together.chunk_id
-        WHERE {within}
+        SELECT best.*, row_number() OVER (PARTITION BY seed ORDER BY among_all) AS place
+        FROM best, LATERAL ({seen}) AS seen
+        WHERE seen.is_allowed
     )
     SELECT seed, chunk_id, node_id, score FROM ordered WHERE place <= %(graph_each)s
     ORDER BY seed, place
 """
+#: So many of the best of a passage are looked at for those that are in scope.
+MOST_LOOKED = 100
 #: As much as one thing that two passages and no others name.
 _BESIDE = "1 / ln(3)"
 
@@ -118,7 +129,7 @@ def _level(
     *,
     each: int,
 ) -> list[_Row]:
-    statement = _SHARED.format(within=within, beside=_BESIDE)
+    statement = _SHARED.format(seen=seen("best.chunk_id", within), beside=_BESIDE)
     values = {
         **parameters,
         "graph_seeds": list(seeds),
@@ -126,6 +137,7 @@ def _level(
         "graph_most": MOST_PASSAGES,
         "graph_nodes": MOST_NODES,
         "graph_each": each,
+        "graph_looked": MOST_LOOKED,
     }
     with connection.cursor() as cursor:
         cursor.execute(statement, values)

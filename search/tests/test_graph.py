@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from accounts.models import Workspace
 from common.errors import InvalidInput
@@ -271,3 +272,28 @@ def test_ranks_are_fused_too(collection: Collection, bridge: tuple[Chunk, Chunk]
     without = of(ask(collection, mode="hybrid", fusion="rrf"), bridge[1])
     led = of(ask(collection, fusion="rrf"), bridge[1])
     assert led.rank < without.rank
+
+
+def test_passages_are_looked_up_by_id_however_little_is_known_of_their_collection(
+    collection: Collection, bridge: tuple[Chunk, Chunk]
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE documents_chunk, graph_mention")
+    young = CollectionFactory(workspace=collection.workspace)
+    chunks = [passage(young, f"dawn {number}", "Ilka Moravec sang.") for number in range(30)]
+    make_extracted("ent:name:dawn", *chunks)
+    plans: list[str] = []
+
+    def explain(execute: Any, sql: str, parameters: Any, many: bool, context: Any) -> Any:
+        if "graph_mention" in sql:
+            with context["connection"].cursor().cursor as cursor:
+                cursor.execute(f"EXPLAIN {sql}", parameters)
+                plans.append("\n".join(line for (line,) in cursor.fetchall()))
+        return execute(sql, parameters, many, context)
+
+    with connection.execute_wrapper(explain):
+        ask(collection, "dawn", expand="graph")
+    lines = [line for plan in plans for line in plan.splitlines()]
+    in_scope = [line for line in lines if "documents_chunk chunk" in line]
+    assert len(in_scope) >= len(plans) == 2
+    assert [line for line in in_scope if "documents_chunk_pkey" not in line] == []
