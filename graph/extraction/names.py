@@ -92,7 +92,7 @@ def _full_names(source: Source, spots: Sequence[Sequence[Spot]]) -> Mapping[str,
     for passage, found in zip(source.passages, spots, strict=True):
         for spot in found:
             words = spot.form.split()
-            if 2 <= len(words) <= MOST_IN_FULL_NAME:
+            if 2 <= len(words) <= MOST_IN_FULL_NAME and words[0] not in FUNCTION_WORDS:
                 full.setdefault(words[-1], set()).add(spot.form)
             acronym = _ACRONYM.match(passage.text, spot.end)
             if acronym and _stands_for(form(acronym[1]), words):

@@ -134,6 +134,13 @@ def test_a_page_of_capitals_takes_no_longer_than_its_length() -> None:
     assert len(list(names.mentions(source(text)))) <= MOST
 
 
+def test_a_small_word_before_a_name_makes_no_full_name_of_it() -> None:
+    told = source("It runs on PostgreSQL. It needs (This PostgreSQL is old) a new one.")
+    assert "this postgresql" not in {
+        mention.form for mention in names.mentions(told) if mention.name == "PostgreSQL"
+    }
+
+
 def test_amounts_are_no_names() -> None:
     assert found("Recall is 0.97. The index takes 11.7 MB, of 4 GB of memory.") == set()
 
