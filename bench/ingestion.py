@@ -160,7 +160,7 @@ def _collection(embedder: str) -> Iterator[Collection]:
     """Empty, in a space of its own with an index, as a site has them."""
     space, _ = add_space(name=f"{NAME}-{embedder}", embedder=embedder)
     build_space_index(space=space)
-    # Reading for the graph comes behind "ready"; where no model takes the time, it would be measured.
+    # Reading for the graph comes behind “ready”: it is no part of loading.
     graph = Collection.Graph.OFF if embedder == "hashing" else Collection.Graph.RULES
     collection = Collection.objects.create(
         graph=graph, workspace=get_or_create_workspace(slug=NAME), slug=NAME, name=NAME, space=space
