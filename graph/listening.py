@@ -83,7 +83,3 @@ class GraphListener:
         if not candidates.nodes:
             return None
         return partial(remove_orphans, candidates)
-
-    def leaving_collection(self, collection: Collection) -> Callable[[], Any] | None:
-        """The same, for all passages of it."""
-        return self.leaving(Chunk.objects.filter(collection=collection))

@@ -116,7 +116,7 @@ def _hit(
         document_key=document.key,
         version=document.version,
         is_current=document.is_current,
-        title=document.title or document.source or document.key,
+        title=document.shown_title,
         source=document.source,
         url=document.url,
         media_type=chunk.media_type,

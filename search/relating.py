@@ -65,6 +65,6 @@ def _passage(chunk: Chunk, expanded_from: int, path: tuple[Named, ...]) -> Relat
         end=chunk.end,
         document_id=document.pk,
         document_key=document.key,
-        title=document.title or document.source or document.key,
+        title=document.shown_title,
         collection_slug=chunk.collection.slug,
     )

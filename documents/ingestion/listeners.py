@@ -30,9 +30,6 @@ class Listener(Protocol):
     def changed(self, collection: Collection) -> None:
         """The collection is to be read for the graph in another way."""
 
-    def leaving_collection(self, collection: Collection) -> Callable[[], Any] | None:
-        """So are all of this collection."""
-
 
 _listeners: list[Listener] = []
 
@@ -71,17 +68,6 @@ def remove_chunks(chunks: "QuerySet[Chunk]") -> None:
     """Remove these passages, and with them what others know only by them."""
     after = [listener.leaving(chunks) for listener in _listeners]
     chunks._raw_delete("default")
-    _call(after)
-
-
-def remove_collection_chunks(collection: Collection) -> None:
-    """Remove all passages of a collection likewise."""
-    after = [listener.leaving_collection(collection) for listener in _listeners]
-    Chunk.objects.filter(collection=collection)._raw_delete("default")
-    _call(after)
-
-
-def _call(after: Sequence[Callable[[], Any] | None]) -> None:
     for finish in after:
         if finish is not None:
             finish()

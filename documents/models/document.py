@@ -98,6 +98,11 @@ class Document(TimestampedModel):
     def __str__(self) -> str:
         return self.title or self.key
 
+    @property
+    def shown_title(self) -> str:
+        """What people see it called: its title, or where it is from."""
+        return self.title or self.source or self.key
+
     def is_unchanged(self, policy: str, source_sha256: str, recipe: str) -> bool:
         """Whether the policy allows to leave it as it is: the same bytes, cut the same way."""
         return (

@@ -187,7 +187,7 @@ def delete_collection(*, collection: Collection) -> None:
         hold_statistics([collection.pk])
         files = list(collection.documents.exclude(file="").values_list("file", flat=True))
         # The chunks by one statement: collecting them as objects would load every one.
-        listeners.remove_collection_chunks(collection)
+        listeners.remove_chunks(Chunk.objects.filter(collection=collection))
         collection.lexeme_frequencies.all()._raw_delete("default")
         collection.delete()
         transaction.on_commit(lambda: delete_files(files))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from documents.models import Chunk
+from graph.addresses import passage_id
 from graph.models import Node
 from graph.ranking import Stop
 
@@ -33,7 +34,6 @@ def named_stops(paths: Iterable[Iterable[Stop]]) -> dict[Stop, Named]:
     }
     for chunk in chunks:
         document = chunk.document
-        key = f"chunk:{chunk.collection.slug}:{document.key}:{chunk.ordinal}"
-        title = document.title or document.source or document.key
-        names[Stop("chunk", chunk.pk)] = Named("chunk", key, title)
+        key = passage_id(collection=chunk.collection.slug, key=document.key, ordinal=chunk.ordinal)
+        names[Stop("chunk", chunk.pk)] = Named("chunk", key, document.shown_title)
     return names
