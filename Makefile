@@ -29,7 +29,7 @@ run: setup  ## run the site with a demo login and corpus (PORT=8000 BIND=127.0.0
 
 test: setup-dev  ## run every test, the browser's too (ARGS='-k name' for some)
 	@scripts/chromium
-	@$(py) -m pytest -n 2 $(ARGS)
+	@$(py) -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: setup-dev  ## run the linters, the type checker and Django's checks
 	.venv/bin/ruff check .

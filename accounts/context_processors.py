@@ -4,17 +4,23 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from accounts.choosing import workspace_of
 from accounts.models import Workspace
 from accounts.services import can_edit
+from common.errors import NotFound
 
 
 def workspace(request: HttpRequest) -> dict[str, Any]:
-    """`workspace` and `may_edit` of the logged-in user."""
+    """`workspace` and `may_edit` of the logged-in user, and the `workspaces` to choose from."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {}
-    current = Workspace.objects.visible_to(user).order_by("id").first()
+    try:
+        current = workspace_of(request)
+    except NotFound:
+        return {"workspace": None, "may_edit": False, "workspaces": []}
     return {
         "workspace": current,
-        "may_edit": current is not None and can_edit(user=user, workspace=current),
+        "may_edit": can_edit(user=user, workspace=current),
+        "workspaces": list(Workspace.objects.visible_to(user)),
     }

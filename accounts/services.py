@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
+from accounts.history import Action, Kind, note_change
 from accounts.models import Membership, Role, User, Workspace
 from common.errors import Forbidden, NotFound
 
@@ -62,7 +63,17 @@ def ensure_login(*, username: str, workspace: Workspace) -> tuple[User, str | No
     if user is None:
         password = secrets.token_urlsafe(12)
         user = User.objects.create_superuser(username=username, password=password)
-    Membership.objects.get_or_create(workspace=workspace, user=user, defaults={"role": Role.OWNER})
+    membership, is_new = Membership.objects.get_or_create(
+        workspace=workspace, user=user, defaults={"role": Role.OWNER}
+    )
+    if is_new:
+        note_change(
+            action=Action.MADE,
+            kind=Kind.MEMBERSHIP,
+            workspace_id=workspace.pk,
+            thing=membership.pk,
+            values={"role": Role.OWNER},
+        )
     return user, password
 
 

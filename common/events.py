@@ -1,7 +1,7 @@
 """Server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from threading import BoundedSemaphore, Event
 from typing import Any
 
@@ -14,8 +14,14 @@ from common.errors import RagsiteError
 closing = Event()
 
 
+RUNS_FOLLOWED = (
+    "Too many pages follow their run live just now. Ask the run itself for its progress, or try"
+    " again in a moment."
+)
+
+
 class TooManyStreams(RagsiteError):
-    """As many streams are open as this process may hold; polling works still."""
+    """As many streams are open as this process may hold."""
 
     code = "too_many_streams"
     status = 503
@@ -25,16 +31,14 @@ class TooManyStreams(RagsiteError):
 class Slots:
     """How many streams a process may hold: each takes a thread from those that answer pages."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, refusal: str = RUNS_FOLLOWED) -> None:
         self._free = BoundedSemaphore(number) if number else None
+        self._refusal = refusal
 
     def take(self) -> None:
         """Raise TooManyStreams where none is free."""
         if self._free is None or not self._free.acquire(blocking=False):
-            raise TooManyStreams(
-                "Too many pages follow their run live just now. Ask the run itself for its"
-                " progress, or try again in a moment."
-            )
+            raise TooManyStreams(self._refusal)
 
     def give_back(self) -> None:
         """Let the next one in."""
@@ -69,8 +73,13 @@ class Stream:
 
 def stream(events: Iterator[bytes]) -> StreamingHttpResponse:
     """Answer with events as they come. Raises TooManyStreams."""
+    return response(Stream(events))
+
+
+def response(chunks: Iterable[bytes]) -> StreamingHttpResponse:
+    """Events as an answer; `chunks.close()` is called at its end, however it comes."""
     return StreamingHttpResponse(
-        Stream(events),
+        chunks,
         content_type="text/event-stream",
         # the latter for a proxy, which would wait for the end
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},

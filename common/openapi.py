@@ -32,6 +32,20 @@ class ErrorStatus:
         return OpenApiResponse(ErrorSerializer, description=self.description, examples=[example])
 
 
+@dataclass(frozen=True, slots=True)
+class ResponseHeader:
+    """A header of answers, with what an example says. `name` is that of its one description."""
+
+    name: str
+    description: str
+    example: str
+
+    def documented(self) -> dict[str, Any]:
+        """The header in OpenAPI."""
+        schema = {"type": "string", "example": self.example}
+        return {"description": self.description, "schema": schema}
+
+
 ERRORS = {
     "400": ErrorStatus(
         "Invalid",
@@ -48,7 +62,8 @@ ERRORS = {
     ),
     "403": ErrorStatus(
         "Forbidden",
-        "You may read this, not change it; or a session's CSRF token is missing.",
+        "You may read this, not change it; or the API key lacks the scope; or a session's CSRF"
+        " token is missing.",
         "permission_denied",
         "You may read “Research”, not change it. Ask an owner for the editor role.",
     ),
@@ -70,6 +85,13 @@ ERRORS = {
         "conflict",
         "There is a collection “leaflets” already. Choose another name.",
     ),
+    "412": ErrorStatus(
+        "PreconditionFailed",
+        "It is not what `If-Match` or `If-None-Match` says; nothing was done.",
+        "precondition_failed",
+        "This has changed since you read it. Read it again, and send your change with the new ETag"
+        " in If-Match.",
+    ),
     "413": ErrorStatus(
         "TooLarge",
         "The body is too large.",
@@ -90,11 +112,18 @@ ERRORS = {
         " Use a new key.",
     ),
     "429": ErrorStatus(
-        "TooMuchWaits",
-        "So much waits that no more is taken. Try again as `Retry-After` says.",
-        "extraction_queue_full",
-        "10,000 messages wait to be read in this workspace, and 10,000 are allowed. Send the"
-        " conversation again later: nothing of it is lost until then.",
+        "TooManyRequests",
+        "Too many requests, or so much waits that no more is taken. Try again as `Retry-After`"
+        " says.",
+        "throttled",
+        "You have made 3,000 requests within a minute, which is what you may. Try again in 2"
+        " seconds.",
+    ),
+    "502": ErrorStatus(
+        "ModelFailed",
+        "A model's server answered with something that is of no use.",
+        "model_empty",
+        "The model answers with nothing: ask in other words, or another model.",
     ),
     "503": ErrorStatus(
         "Unavailable",
@@ -104,7 +133,31 @@ ERRORS = {
     ),
 }
 
+#: What every answer may tell of the caller's quota.
+HEADERS = {
+    "RateLimit-Policy": ResponseHeader(
+        "RateLimitPolicy",
+        "The quota that this request counts towards: its name, the requests `q` that may be made"
+        " within the window of `w` seconds. Not there where no limit is set.",
+        '"requests";q=3000;w=60',
+    ),
+    "RateLimit": ResponseHeader(
+        "RateLimit",
+        "What is left of it: `r` requests now, and all of them again in `t` seconds.",
+        '"requests";r=2998;t=1',
+    ),
+}
+ETAG = ResponseHeader(
+    "ETag",
+    "Names this state of the thing: for `If-None-Match`, and `If-Match` of a change.",
+    '"5d1f0c2a9be47713.77a01f6c3d5e2b90"',
+)
+RETRY_AFTER = ResponseHeader("RetryAfter", "Seconds after which it may be worth another try.", "2")
 
+TOO_LONG = (
+    "The address has more than 8,190 bytes. The web server says so, without JSON: send long"
+    " questions in a body where there is a POST."
+)
 SUCCESSES = {
     "200": "Found.",
     "201": "Made.",
@@ -114,39 +167,95 @@ SUCCESSES = {
 
 
 class AutoSchema(SpectacularAutoSchema):
-    """Adds the view's query parameters and the statuses that any operation may answer with."""
+    """Adds the view's query parameters, the statuses that any operation may answer with, and the
+    headers that answers may have."""
 
     def get_override_parameters(self) -> list[Any]:
         return [*getattr(self.view, "documented_parameters", list)()]
+
+    def _get_parameters(self) -> list[dict[str, Any]]:
+        parameters: list[dict[str, Any]] = super()._get_parameters()
+        for parameter in parameters:
+            if parameter["in"] == "query":
+                parameter["schema"] = _in_an_address(parameter["schema"])
+                if not parameter.get("required"):
+                    parameter["allowEmptyValue"] = True  # `QuerySerializer`: it is not given
+        return parameters
+
+    def _get_request_body(self, direction: Direction = "request") -> dict[str, Any] | None:
+        body: dict[str, Any] | None = super()._get_request_body(direction)  # type: ignore[no-untyped-call]
+        if body is not None and _is_one_of(body):
+            body["required"] = True  # which is only known of bodies with one form
+        return body
 
     def _get_response_bodies(self, direction: Direction = "response") -> dict[str, Any]:
         responses: dict[str, Any] = super()._get_response_bodies(direction)
         for status, response in responses.items():
             response["description"] = SUCCESSES.get(status, "")
+            response.setdefault("headers", {}).update(self._headers(status))
         errors = {status: self._error_response(status) for status in self._error_statuses()}
         # These are named by the operations that have them; the others follow from the method.
-        for status in {"409", "429", "503"} & responses.keys():
+        for status in {"409", "502", "503"} & responses.keys():
             errors[status] = self._error_response(status)
-        return dict(sorted({**responses, **errors}.items()))
+        return dict(sorted({**responses, **errors, **self._bare_responses()}.items()))
 
     def _error_statuses(self) -> list[str]:
-        statuses = ["400", "401", "404", "406"]
-        if self.method != "GET":
-            statuses.append("403")
+        statuses = ["400", "401", "403", "404", "406", "429"]
         if self.method in ("POST", "PUT", "PATCH"):
             statuses += ["413", "415"]
-        return statuses + getattr(self.view, "documented_statuses", list)()
+        return statuses + [each for each in self._named_statuses() if each in ERRORS]
+
+    def _named_statuses(self) -> list[str]:
+        return [*getattr(self.view, "documented_statuses", list)()]
+
+    def _bare_responses(self) -> dict[str, Any]:
+        """Those without a body, and one that the server makes before the site is asked."""
+        bare: dict[str, Any] = {"414": {"description": TOO_LONG}}
+        if "304" in self._named_statuses():
+            headers = {"ETag": self._header(ETAG)}
+            bare["304"] = {"description": "It is what you have already.", "headers": headers}
+        return bare
+
+    def _headers(self, status: str) -> dict[str, Any]:
+        headers = {name: self._header(header) for name, header in HEADERS.items()}
+        if {"304", "412"} & set(self._named_statuses()) and status in ("200", "201"):
+            headers["ETag"] = self._header(ETAG)
+        return headers
+
+    def _header(self, header: ResponseHeader) -> dict[str, str]:
+        """A reference to its one description."""
+        component = ResolvedComponent(  # type: ignore[no-untyped-call]
+            header.name, ResolvedComponent.HEADER, schema=header.documented(), object=header
+        )
+        self.registry.register_on_missing(component)
+        reference: dict[str, str] = component.ref
+        return reference
 
     def _error_response(self, status: str) -> dict[str, str]:
         """A reference to the one description of this status, which is made when first asked for."""
         error = ERRORS[status]
         response = self._get_response_for_code(error.documented(status), status)  # type: ignore[no-untyped-call]
+        if status in ("429", "503"):
+            response["headers"] = {"Retry-After": self._header(RETRY_AFTER)}
         component = ResolvedComponent(  # type: ignore[no-untyped-call]
             error.name, "responses", schema=response, object=error
         )
         self.registry.register_on_missing(component)
         reference: dict[str, str] = component.ref
         return reference
+
+
+def _is_one_of(body: dict[str, Any]) -> bool:
+    """Whether it has forms of which each has fields that are needed."""
+    return len(body.get("content", {})) > 1
+
+
+def _in_an_address(schema: dict[str, Any]) -> dict[str, Any]:
+    """Objects stand in an address as text."""
+    for form in schema.get("oneOf", ()):
+        if form.get("type") == "string":
+            return dict(form)
+    return {"type": "string"} if schema.get("type") == "object" else schema
 
 
 class StrictSerializerExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.dateparse import parse_datetime
 from rest_framework import exceptions, pagination
 from rest_framework.request import Request
 
@@ -48,6 +49,17 @@ class CursorPagination(pagination.CursorPagination):
                 f"Address of the {name} page; null where there is none."
             )
         return described
+
+
+def is_moment(position: Any) -> bool:
+    """Whether this can be a moment, where a list is ordered by one."""
+    if position is None:
+        return True
+    try:
+        moment = parse_datetime(position)
+    except ValueError:
+        return False
+    return moment is not None and moment.utcoffset() is not None
 
 
 class OrdinalPagination(CursorPagination):

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
+from jsonschema.exceptions import ValidationError, best_match
 
 from common.errors import NotFound, RagsiteError
 from common.wording import shortened
 
-_WRONG_CHARACTERS = 300
+_WRONG_CHARACTERS = 200
+_CURE_CHARACTERS = 200
 
 #: JSON Schema of a text that says something.
 TEXT = {"type": "string", "minLength": 1}
@@ -64,11 +65,17 @@ def call(
         raise NotFound(f"There is no tool “{name}”. There are: {', '.join(tools)}.")
     wrong = best_match(Draft202012Validator(tool.parameters).iter_errors(arguments))
     if wrong is not None:
-        where = "".join(f"{part}: " for part in wrong.absolute_path)
-        return ToolAnswer(
-            f"Error: {where}{shortened(wrong.message, _WRONG_CHARACTERS)}", is_error=True
-        )
+        return ToolAnswer(f"Error: {_told(wrong, tool)}", is_error=True)
     try:
         return ToolAnswer(tool.run(scope=scope, **arguments))
     except RagsiteError as error:
         return ToolAnswer(f"Error: {error}", is_error=True)
+
+
+def _told(wrong: ValidationError, tool: Tool) -> str:
+    """Where what is wrong, and what belongs there."""
+    where = "".join(f"{part}: " for part in wrong.absolute_path)
+    meant = wrong.schema.get("description") if isinstance(wrong.schema, Mapping) else None
+    cure = meant or f"{tool.name} takes: {', '.join(tool.parameters['properties']) or 'nothing'}."
+    said = f"{where}{shortened(wrong.message, _WRONG_CHARACTERS)}"
+    return f"{said}. {shortened(str(cure), _CURE_CHARACTERS)}"

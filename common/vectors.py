@@ -9,12 +9,13 @@ from psycopg import ProgrammingError
 
 
 def register_vector_types(sender: Any, connection: BaseDatabaseWrapper, **kwargs: Any) -> None:
-    """Teach a new connection pgvector's types.
+    """Teach a connection pgvector's types, which takes it four questions: one out of the pool knows
+    them.
 
     Before any cursor exists, because psycopg copies the adapters when it makes one. A database
     without the extension yet (the first `migrate`) is left alone.
     """
-    if connection.vendor != "postgresql":
+    if connection.vendor != "postgresql" or connection.connection.adapters.types.get("vector"):
         return
     try:
         register_vector(connection.connection)

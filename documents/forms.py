@@ -10,7 +10,9 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.template.defaultfilters import filesizeformat
 
+from common.errors import InvalidInput
 from documents.chunkers import CHUNKERS
+from documents.facets import checked_facets
 from documents.models import Collection, IngestionRun
 from documents.services import Upload
 
@@ -47,6 +49,20 @@ class ChunkerOptionsField(forms.CharField):
         return value
 
 
+class FacetsField(forms.CharField):
+    """Fields of the metadata as people write them, `author, topic.area`, to a list."""
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value) or ""
+        try:
+            return checked_facets(re.split(r"[,\n]", text))
+        except InvalidInput as error:
+            raise forms.ValidationError(str(error), code="invalid") from error
+
+    def prepare_value(self, value: Any) -> Any:
+        return ", ".join(value) if isinstance(value, list) else value
+
+
 class CollectionChangeForm(forms.Form):
     """What of a collection can be changed."""
 
@@ -79,6 +95,14 @@ class CollectionChangeForm(forms.Form):
         required=False,
         help_text="How documents are read for what they mention and how it is related.",
     )
+    facets = FacetsField(
+        label="Facets",
+        max_length=1000,
+        required=False,
+        empty_value="",
+        help_text="Fields of the metadata to narrow results by, such as “author, topic.area”. Left"
+        " empty, those that tell the found passages apart best.",
+    )
 
     def clean_graph(self) -> str:
         """Without a choice it stays as it is, and by rules at first."""
@@ -100,6 +124,7 @@ class CollectionChangeForm(forms.Form):
                 "chunker": collection.chunker,
                 "chunker_options": collection.chunker_options,
                 "graph": collection.graph,
+                "facets": collection.facets,
             },
         )
 

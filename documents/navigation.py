@@ -9,7 +9,7 @@ from documents.parts import Part
 from documents.rendering import OutlineEntry
 
 #: Passages listed at once.
-LISTED = 16
+LISTED = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
+from common.errors import RagsiteError
 from documents.ingestion import (
     cancelling,
     claims,
@@ -27,7 +28,9 @@ from documents.ingestion import (
     statistics,
 )
 from documents.ingestion.reembedding import Cursor
+from documents.ingestion.reindexing import reindex_chunks
 from documents.models import (
+    Chunk,
     Collection,
     Document,
     EmbeddingSpace,
@@ -43,6 +46,13 @@ logger = logging.getLogger(__name__)
 BATCH = 32
 
 START = Cursor()
+
+
+class QueueAway(RagsiteError):
+    """The workers cannot be told, and nothing would tell them later."""
+
+    code = "queue_away"
+    status = 503
 
 
 def enqueue(document_ids: Sequence[int]) -> None:
@@ -77,6 +87,34 @@ def embed_documents(self: Any, document_ids: list[int]) -> None:
     """Embed and load."""
     with _waiting_for_the_model(self, document_ids):
         stages.embed_documents(document_ids)
+
+
+def enqueue_reindexing(document_ids: Sequence[int]) -> None:
+    """Have these documents embedded anew, once the current transaction has committed."""
+    for start in range(0, len(document_ids), BATCH):
+        part = list(document_ids[start : start + BATCH])
+        transaction.on_commit(partial(_ask_for_vectors, part))
+
+
+def _ask_for_vectors(document_ids: list[int]) -> None:
+    try:
+        reindex_documents.delay(document_ids)
+    except OperationalError as error:
+        raise QueueAway(
+            "The queue does not answer, so no worker was told. Start Redis or Valkey, and try"
+            " again."
+        ) from error
+
+
+@shared_task(bind=True, max_retries=None)
+def reindex_documents(self: Any, document_ids: list[int]) -> None:
+    """Embed the chunks of documents anew. While the model is down they keep their vectors."""
+    chunks = Chunk.objects.filter(document__in=document_ids).order_by("pk")
+    try:
+        reindex_chunks(chunk_ids=list(chunks.values_list("pk", flat=True)))
+    except InferenceError as error:
+        delay = min(300, 5 * 2**self.request.retries)
+        raise self.retry(exc=error, countdown=delay) from error
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from documents.views import collections, documents, runs, uploads
+from documents.views import collections, documents, editing, reading, runs, uploads
 
 urlpatterns = [
     path("documents/", collections.index, name="collections"),
@@ -11,6 +11,24 @@ urlpatterns = [
     path("documents/<slug:slug>/delete/", collections.delete, name="collection_delete"),
     path("documents/<slug:slug>/upload/", uploads.upload, name="upload"),
     path("documents/<slug:slug>/<int:pk>/", documents.detail, name="document"),
+    path("documents/<slug:slug>/<int:pk>/change/", editing.describe, name="document_change"),
+    path("documents/<slug:slug>/<int:pk>/compare/", reading.compare, name="document_compare"),
+    path("documents/<slug:slug>/<int:pk>/download/", reading.download, name="document_download"),
+    path("documents/<slug:slug>/<int:pk>/text/", reading.download_text, name="document_text"),
+    path("documents/<slug:slug>/<int:pk>/edits/", editing.edits, name="document_edits"),
+    path(
+        "documents/<slug:slug>/<int:pk>/edits/<int:edit_pk>/undo/", editing.undo, name="edit_undo"
+    ),
+    path(
+        "documents/<slug:slug>/<int:pk>/edits/<int:edit_pk>/dismiss/",
+        editing.dismiss,
+        name="edit_dismiss",
+    ),
+    path(
+        "documents/<slug:slug>/<int:pk>/passages/<int:chunk_pk>/",
+        editing.passage,
+        name="passage_edit",
+    ),
     path("documents/<slug:slug>/<int:pk>/delete/", documents.delete, name="document_delete"),
     path("runs/", runs.index, name="runs"),
     path("runs/<int:pk>/", runs.detail, name="run"),

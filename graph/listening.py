@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from documents.models import Chunk, Collection
 from graph import tasks
-from graph.models import Extraction
+from graph.models import Evidence, Extraction, Mention
 from graph.storing.forgetting import forget_collection
 from graph.storing.orphans import mentioned_by, remove_orphans
 
@@ -54,6 +54,16 @@ class GraphListener:
             waits = cursor.rowcount > 0
         if waits:
             transaction.on_commit(lambda: tasks.enqueue_extraction(document_ids))
+
+    def rewritten(self, chunks: "QuerySet[Chunk]") -> None:
+        """What they told is forgotten at once, with what only they mentioned; it is read anew with
+        their documents."""
+        ids = list(chunks.values_list("pk", flat=True))
+        finish = self.leaving(Chunk.objects.filter(pk__in=ids))
+        Evidence.objects.filter(chunk__in=ids)._raw_delete("default")
+        Mention.objects.filter(chunk__in=ids)._raw_delete("default")
+        if finish is not None:
+            finish()
 
     def overtaken(self, versions: Mapping[int, int]) -> None:
         """What callers tied to the documents is tied to what these say now."""

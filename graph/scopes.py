@@ -14,23 +14,27 @@ Parameters = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class GraphScope:
     """The graph of a workspace as `user` may see it. None is the site itself: commands, tasks,
-    measurements, which no access list binds."""
+    measurements, which no access list binds. Of `collection_ids`, where they are given, are the
+    documents and passages that are seen, and that speak for what was found."""
 
     workspace_id: int
     user: Any | None = None
+    collection_ids: tuple[int, ...] | None = None
 
 
-def graph_scope(*, user: Any | None, workspace: Workspace) -> GraphScope:
+def graph_scope(
+    *, user: Any | None, workspace: Workspace, collection_ids: tuple[int, ...] | None = None
+) -> GraphScope:
     """What `user` may see of the graph of `workspace`; None stands for the site itself.
 
     Raises NotFound where the user is no member.
     """
     if user is None:
-        return GraphScope(workspace.pk)
+        return GraphScope(workspace.pk, collection_ids=collection_ids)
     member = user.is_active and user.pk is not None
     if not member or not Membership.objects.filter(user=user, workspace=workspace).exists():
         raise NotFound("There is no such workspace. Ask one of its owners to add you.")
-    return GraphScope(workspace.pk, user)
+    return GraphScope(workspace.pk, user, collection_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +46,13 @@ class Sight:
 
     parameters: Parameters
     restricted: bool
+    narrowed: bool = False
 
     def listed(self, alias: str) -> str:
         """A document or passage of the workspace whose access list admits the user."""
         condition = f"{alias}.workspace_id = %(workspace)s"
+        if self.narrowed:
+            condition += f" AND {alias}.collection_id = ANY(%(seen_collections)s)"
         if self.restricted:
             condition += (
                 f" AND ({alias}.access IS NULL OR {alias}.access && %(principals)s::varchar[])"
@@ -94,6 +101,9 @@ _EDGE = """{edge}.workspace_id = %(workspace)s
 def sight(scope: GraphScope) -> Sight:
     """What `scope` lets see."""
     parameters: Parameters = {"workspace": scope.workspace_id}
-    if scope.user is None:
-        return Sight(parameters, restricted=False)
-    return Sight(parameters | {"principals": principals(scope.user)}, restricted=True)
+    restricted, narrowed = scope.user is not None, scope.collection_ids is not None
+    if scope.collection_ids is not None:
+        parameters["seen_collections"] = list(scope.collection_ids)
+    if scope.user is not None:
+        parameters["principals"] = principals(scope.user)
+    return Sight(parameters, restricted=restricted, narrowed=narrowed)

@@ -117,7 +117,10 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A function that the model wants called. `arguments` is JSON as the model wrote it, unread."""
+    """A function that the model wants called, by an `id` that no other call of its message has.
+
+    `arguments` is what the model wrote, unread: mostly a JSON object.
+    """
 
     id: str
     name: str
@@ -148,13 +151,24 @@ class ChatMessage:
     truncated: bool = False
     usage: Usage | None = None
 
+    @property
+    def finish_reason(self) -> Literal["stop", "length", "tool_calls"]:
+        """Why a model's own message ends. Calls of one that is truncated may be incomplete."""
+        if self.truncated:
+            return "length"
+        return "tool_calls" if self.tool_calls else "stop"
+
 
 class ChatModel(Protocol):
     """Answers a conversation, whole or piece by piece.
 
-    `max_tokens` is the longest answer and `temperature` how freely words are chosen, 0 not at all;
-    None leaves either to the configuration. `timeout` is in seconds and for everything, tries and
-    waits together, to the last word.
+    `tools` describe functions: {"name", "description", "parameters"}, the last a JSON schema.
+    `tool_choice` is "auto", "none", "required" (any one) or the name of the tool that must be
+    called; it means nothing without tools. `max_tokens` is the longest answer; `temperature`, how
+    freely words are chosen, 0 not at all, and `top_p`, among how much of what is probable, 1 all.
+    None leaves each to the configuration. `stop` are texts before which the answer ends. `timeout`
+    is in seconds and for everything, tries and waits together, to the last word. Within
+    `inference.cancelling.cancellation` a call ends before that.
     """
 
     @property
@@ -165,13 +179,15 @@ class ChatModel(Protocol):
         messages: Sequence[ChatMessage],
         *,
         tools: Sequence[Mapping[str, object]] = (),
+        tool_choice: str | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,
+        top_p: float | None = None,
+        stop: Sequence[str] = (),
         timeout: float | None = None,
     ) -> ChatMessage:
         """The assistant's next message: text that is not blank, or tool calls, or both.
 
-        `tools` describe functions: {"name", "description", "parameters"}, the last a JSON schema.
         Raises InferenceError, of which EmptyAnswer and AnswerRefused are the model's own doing.
         """
 
@@ -179,11 +195,16 @@ class ChatModel(Protocol):
         self,
         messages: Sequence[ChatMessage],
         *,
+        tools: Sequence[Mapping[str, object]] = (),
+        tool_choice: str | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,
+        top_p: float | None = None,
+        stop: Sequence[str] = (),
         timeout: float | None = None,
     ) -> Generator[str, None, ChatMessage]:
-        """The same answer as pieces of text, as they come; what it returns is the whole message.
+        """The same answer as pieces of text, as they come; what it returns is the whole message,
+        its tool calls too.
 
         The server is asked when the first piece is. Closing the generator ends the answer. Raises
         as `complete` does, also after some pieces: these are then no answer.

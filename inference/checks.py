@@ -5,12 +5,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register
 from django.utils.module_loading import import_string
 
 from common.checks import SETTINGS
+from inference.base import InferenceError
+from inference.routing import EXTRACTIVE, NOBODYS, maker_of
 
 KINDS = ("embedder", "reranker", "chat")
+ADDRESSES = {
+    "OPENAI_BASE_URL": "OPENAI_URL",
+    "ANTHROPIC_BASE_URL": "ANTHROPIC_URL",
+    "RAGSITE_OLLAMA_URL": "OLLAMA_URL",
+}
 
 
 @register(SETTINGS)
@@ -69,6 +76,41 @@ def _well_formed(entry: Any) -> bool:
         and isinstance(entry.get("BACKEND"), str)
         and isinstance(entry.get("OPTIONS", {}), dict)
     )
+
+
+@register(SETTINGS)
+def check_chat_names(**kwargs: object) -> list[CheckMessage]:
+    """E005 a name that is taken, E006 no maker's model, E007 no address, W001 a maker without key.
+
+    Asks no server.
+    """
+    found: list[CheckMessage] = []
+    chats = settings.INFERENCE.get("chat") if isinstance(settings.INFERENCE, dict) else None
+    if isinstance(chats, dict) and EXTRACTIVE in chats:
+        hint = "Call that alias something else."
+        found.append(_error("E005", f"“{EXTRACTIVE}” is what answers without a model.", hint))
+    for name in [] if settings.CHAT_MODELS == [NOBODYS] else settings.CHAT_MODELS:
+        maker = maker_of(name)
+        if maker is None:
+            hint = "Begin it with claude-, gpt-, chatgpt-, o1- or ollama/; aliases need no mention."
+            found.append(_error("E006", f"RAGSITE_CHAT_MODELS: {name!r} is no maker's.", hint))
+        elif not maker.is_configured():
+            hint = f"Set {maker.needs}, or take it out."
+            message = f"RAGSITE_CHAT_MODELS: {name!r} cannot be asked for."
+            found.append(Warning(message, hint=hint, id="inference.W001"))
+    return found + list(_check_addresses())
+
+
+def _check_addresses() -> Iterator[CheckMessage]:
+    for variable, setting in ADDRESSES.items():
+        if address := getattr(settings, setting):
+            from inference.remote.address import checked_url  # noqa: PLC0415 - loads HTTPX
+
+            try:
+                checked_url(address)
+            except InferenceError as error:
+                message = f"{variable}: {error}"
+                yield _error("E007", message, "Write it like http://localhost:11434.")
 
 
 def _error(number: str, message: str, hint: str) -> Error:

@@ -69,6 +69,13 @@ def account_id(user: Any) -> str:
     return f"{ACCOUNT_PREFIX}{user.pk}"
 
 
+def account_of(scope: UserScope) -> int | None:
+    """The id of the account whose memory it is; None for users that programs name."""
+    number = scope.user_id.removeprefix(ACCOUNT_PREFIX)
+    is_account = scope.user_id.startswith(ACCOUNT_PREFIX) and number.isascii() and number.isdigit()
+    return int(number) if is_account else None
+
+
 def _looks_like_an_account(user_id: str) -> bool:
     plain = unicodedata.normalize("NFKC", user_id).casefold()
     letters = "".join(letter for letter in plain if letter.isprintable() and not letter.isspace())

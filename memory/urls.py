@@ -10,6 +10,7 @@ urlpatterns = [
     path("memory/facts/<str:key>/end/", facts.end, name="memory_fact_end"),
     path("memory/facts/<str:key>/forget/", facts.forget, name="memory_fact_forget"),
     path("memory/contexts/", contexts.index, name="memory_contexts"),
+    path("memory/said/", contexts.said, name="memory_said"),
     path("memory/contexts/<int:pk>/", contexts.detail, name="memory_context"),
     path("memory/contexts/<int:pk>/forget/", contexts.forget, name="memory_context_forget"),
     path("memory/reading/", reading.index, name="memory_reading"),

@@ -25,10 +25,13 @@ class NothingHere(APIView):
 
 
 version_1 = [
+    path("", include("accounts.api.urls")),
     path("", include("documents.api.urls")),
     path("", include("search.api.urls")),
     path("", include("memory.api.urls")),
     path("", include("graph.api.urls")),
+    path("", include("rag.api.urls")),
+    path("", include("dashboard.api.urls")),
 ]
 
 urlpatterns = [

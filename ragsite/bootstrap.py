@@ -39,6 +39,7 @@ NEED_TABLES = frozenset({"runserver", "shell", "createsuperuser", "changepasswor
 OWN_APPS = frozenset(
     {
         "ragsite",
+        "dashboard",
         "rag",
         "search",
         "graph",
@@ -61,6 +62,7 @@ def prepare(argv: Sequence[str]) -> None:
         ensure_services()
         django.setup()
         ensure_database(command)
+        _say_who_acts()
     except (embedded.ServiceError, UnusableDatabaseError, CommandError) as error:
         _fail(str(error))
     except ImproperlyConfigured as error:
@@ -109,6 +111,13 @@ def _owner(command: str) -> str:
     name = get_commands().get(command, "")
     config = apps.get_containing_app_config(name) if isinstance(name, str) else None
     return config.label if config else str(name)
+
+
+def _say_who_acts() -> None:
+    """To the history. Threads begin anew: what a server does there, its callers do."""
+    from accounts.history import Door, set_actor  # noqa: PLC0415 (has models)
+
+    set_actor(door=Door.COMMAND)
 
 
 def _say(what: str) -> None:

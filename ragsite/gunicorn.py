@@ -10,11 +10,13 @@ from typing import Any
 from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
+# Before settings are read. Twice the threads that answer pages: streams hold none while they wait.
+os.environ.setdefault("RAGSITE_DATABASE_POOL_SIZE", "16")
 
 worker_class = "gthread"
 workers = 2
-#: A stream of events has a thread to itself as long as it is open: pages keep eight of theirs.
-threads = 8 + settings.EVENT_STREAMS
+#: A stream has a thread to itself as long as it is open: pages keep eight of theirs.
+threads = 8 + settings.EVENT_STREAMS + settings.CHAT_STREAMS
 graceful_timeout = 10
 #: Ids of the graph stand in addresses; a thousand letters of most scripts are so long.
 limit_request_line = 8190

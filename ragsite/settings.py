@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "graph",
     "search",
     "rag",
+    "dashboard",
     "ragsite",
 ]
 
@@ -75,6 +76,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "accounts.middleware.acting_user",
 ]
 
 ROOT_URLCONF = "ragsite.urls"
@@ -105,19 +107,26 @@ EMBEDDED_REDIS = not env.str("REDIS_URL", default="")
 DATABASE_URL = env.str("DATABASE_URL", default="") or embedded.database_url(VAR_DIR)
 
 
+# Connections that the threads of a process take turns with; 0 is one for each thread. The web
+# server sets it: most of its threads wait for a model most of the time.
+DATABASE_POOL_SIZE = env.int("RAGSITE_DATABASE_POOL_SIZE", default=0)
+
+
 def _database(url: str) -> dict[str, Any]:
     """Django's settings for a database URL; a percent-encoded host is a socket directory."""
     parsed = env.db_url_config(url)
+    kept = 0 if DATABASE_POOL_SIZE else env.int("DATABASE_CONN_MAX_AGE", default=60)
     return {
         **parsed,
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "common.postgresql",
         "HOST": unquote(parsed["HOST"]),
-        "CONN_MAX_AGE": env.int("DATABASE_CONN_MAX_AGE", default=60),
+        "CONN_MAX_AGE": kept,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "application_name": "ragsite",
             "connect_timeout": 5,
             **parsed.get("OPTIONS", {}),
+            "pool": DATABASE_POOL_SIZE,
         },
     }
 
@@ -146,6 +155,7 @@ CELERY_TASK_ROUTES = {
     "documents.tasks.ingest_documents": {"queue": "ingest"},
     "documents.tasks.embed_documents": {"queue": "embed"},
     "documents.tasks.reembed": {"queue": "embed"},
+    "documents.tasks.reindex_documents": {"queue": "embed"},
     "memory.tasks.embed_memories": {"queue": "embed"},
     "memory.tasks.recover_memories": {"queue": "embed"},
 }
@@ -166,6 +176,7 @@ CELERY_BEAT_SCHEDULE = {
         "task": "accounts.tasks.prune_idempotency_records",
         "schedule": 3600.0,
     },
+    "prune-history": {"task": "accounts.tasks.prune_history", "schedule": 3600.0},
     "recover-memories": {
         "task": "memory.tasks.recover_memories",
         "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
@@ -179,7 +190,16 @@ CELERY_BEAT_SCHEDULE = {
         "task": "graph.tasks.recover_extractions",
         "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
     },
+    "end-lost-answers": {"task": "rag.tasks.end_lost_answers", "schedule": 60.0},
+    "end-lost-runs": {"task": "rag.tasks.end_lost_runs", "schedule": 60.0},
+    "prune-traces": {"task": "rag.tasks.prune_traces", "schedule": 3600.0},
     "prune-search-log": {"task": "search.tasks.prune_search_log", "schedule": 3600.0},
+    "measure-quality": {
+        "task": "search.tasks.measure_due_quality",
+        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
+    },
+    "take-samples": {"task": "dashboard.tasks.take_samples", "schedule": 60.0},
+    "prune-samples": {"task": "dashboard.tasks.prune_samples", "schedule": 3600.0},
 }
 
 # --- models ------------------------------------------------------------------------------------
@@ -242,6 +262,13 @@ INFERENCE = {
     ),
 }
 
+# Chat models by their makers' names (claude-…, gpt-…, ollama/…), where the maker's key or address
+# is there: all, or those that these names and patterns allow. Empty addresses are the makers' own.
+CHAT_MODELS = env.list("RAGSITE_CHAT_MODELS", default=[])
+OPENAI_URL = env.str("OPENAI_BASE_URL", default="")
+ANTHROPIC_URL = env.str("ANTHROPIC_BASE_URL", default="")
+OLLAMA_URL = env.str("RAGSITE_OLLAMA_URL", default="")
+
 # --- ingestion and search ----------------------------------------------------------------------
 
 MAX_UPLOAD_BYTES = env.int("RAGSITE_MAX_UPLOAD_BYTES", default=100 * 1024 * 1024)
@@ -264,6 +291,10 @@ EXACT_SCAN_CHUNKS = env.int("RAGSITE_EXACT_SCAN_CHUNKS", default=20_000)
 # What was asked, by whom and what was found: no text of a document.
 SEARCH_LOG = env.bool("RAGSITE_SEARCH_LOG", default=True)
 SEARCH_LOG_DAYS = env.int("RAGSITE_SEARCH_LOG_DAYS", default=90)
+# After so many hours the golden sets are measured again; besides after judging. 0: when asked only.
+EVALUATION_HOURS = env.float("RAGSITE_EVALUATION_HOURS", default=24.0)
+# Who changed what: no text of anything.
+HISTORY_DAYS = env.int("RAGSITE_HISTORY_DAYS", default=400)
 
 # --- memory ------------------------------------------------------------------------------------
 
@@ -316,8 +347,22 @@ GRAPH_EXTRACTION_RETRY_SECONDS = env.float("RAGSITE_GRAPH_EXTRACTION_RETRY_SECON
 GRAPH_EXTRACTION_MAX_ATTEMPTS = env.int("RAGSITE_GRAPH_EXTRACTION_MAX_ATTEMPTS", default=5)
 GRAPH_EXTRACTION_MAX_OUTAGES = env.int("RAGSITE_GRAPH_EXTRACTION_MAX_OUTAGES", default=50)
 
+# --- answers -----------------------------------------------------------------------------------
+
+# From the question to the last word, tools and pipelines included.
+RAG_ANSWER_SECONDS = env.float("RAGSITE_RAG_ANSWER_SECONDS", default=300.0)
+# Tokens of passages that are put before a chat model, and how many passages are looked for.
+RAG_CONTEXT_TOKENS = env.int("RAGSITE_RAG_CONTEXT_TOKENS", default=3000)
+RAG_PASSAGES = env.int("RAGSITE_RAG_PASSAGES", default=8)
+# Days after which traces of pipelines are deleted.
+RAG_TRACE_DAYS = env.float("RAGSITE_TRACE_DAYS", default=30.0)
+# What a request of the Model Context Protocol may take.
+RAG_MCP_SECONDS = env.float("RAGSITE_RAG_MCP_SECONDS", default=120.0)
+
 # Pages and programs that follow a run live, in each web process; more of them poll.
 EVENT_STREAMS = env.int("RAGSITE_EVENT_STREAMS", default=8)
+# Answers that are being made at the same time, in each web process; more are told to come again.
+CHAT_STREAMS = env.int("RAGSITE_CHAT_STREAMS", default=100)
 
 # --- people ------------------------------------------------------------------------------------
 
@@ -371,13 +416,23 @@ SECURE_REFERRER_POLICY = "same-origin"
 
 # --- API ---------------------------------------------------------------------------------------
 
+# Requests of one key, or one user without a key: all, and those that have a chat model, an embedder
+# or a reranker work for them. Such as 600/minute; 0 is no limit.
+API_RATE = env.str("RAGSITE_API_RATE", default="3000/minute")
+API_MODEL_RATE = env.str("RAGSITE_API_MODEL_RATE", default="300/minute")
+
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         # The first one answers for all: its challenge makes “nobody is logged in” a 401, not a 403.
+        "accounts.authentication.KeyAuthentication",
         "common.authentication.BasicAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "rest_framework.permissions.IsAuthenticated",
+        "accounts.permissions.KeyHasScope",
+    ],
+    "DEFAULT_THROTTLE_CLASSES": ["accounts.throttling.RateThrottle"],
     "DEFAULT_PARSER_CLASSES": ["common.parsers.JSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_METADATA_CLASS": None,
@@ -391,9 +446,9 @@ REST_FRAMEWORK = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "ragsite",
     "DESCRIPTION": (
-        "Documents in, ranked and cited passages out. Log in by session or HTTP Basic. A request"
-        " works in one workspace: your first, or the one that it names. An unknown parameter or"
-        " field is an error. Every error has the same shape."
+        "Documents in, ranked and cited passages out. Show an API key, or log in by session or"
+        " HTTP Basic. A request works in one workspace: the key's, or else your first or the one"
+        " that it names. An unknown parameter or field is an error. Every error has the same shape."
     ),
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -417,6 +472,11 @@ SPECTACULAR_SETTINGS = {
         "GraphOrigin": "graph.api.serializers.ORIGINS",
         "PruningReason": "memory.models.Pruning.Reason",
         "ConversationState": "memory.models.ExtractionItem.State",
+        "TraceState": "rag.models.Trace.State",
+        "SpanState": "rag.models.Span.State",
+        "EvaluationState": "search.models.Evaluation.State",
+        "EvaluationCause": "search.models.Evaluation.Cause",
+        "DashboardRange": "dashboard.ranges.CHOICES",
         "ErrorType": "common.api.ERROR_TYPES",
     },
 }
@@ -431,7 +491,26 @@ UNFOLD = {
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("favicon.svg")}
     ],
+    "STYLES": [lambda request: static("css/admin.css")],
     "SHOW_BACK_BUTTON": True,
+    "DASHBOARD_CALLBACK": "ragsite.curation.index",
+    "SIDEBAR": {"show_search": True, "navigation": "ragsite.curation.navigation"},
+    # The site's accent, from its palest to its darkest.
+    "COLORS": {
+        "primary": {
+            "50": "#f4f5ff",
+            "100": "#eceefe",
+            "200": "#dadefd",
+            "300": "#c0c6fc",
+            "400": "#a9b1ff",
+            "500": "#8a91ff",
+            "600": "#4640d6",
+            "700": "#3731b8",
+            "800": "#2f2b96",
+            "900": "#252a78",
+            "950": "#1a1c48",
+        }
+    },
 }
 
 # --- logs --------------------------------------------------------------------------------------
@@ -445,6 +524,15 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
         name: {"level": LOG_LEVEL}
-        for name in ("ragsite", "documents", "memory", "search", "inference", "celery.worker")
+        for name in (
+            "ragsite",
+            "documents",
+            "memory",
+            "graph",
+            "search",
+            "rag",
+            "inference",
+            "celery.worker",
+        )
     },
 }

@@ -10,7 +10,10 @@ urlpatterns = [
     path("", include("documents.urls")),
     path("", include("graph.urls")),
     path("", include("memory.urls")),
+    path("", include("rag.urls")),
+    path("", include("dashboard.urls")),
     path("", include("accounts.urls")),
+    path("docs/", include("ragsite.handbook.urls")),
     path("api/", include("ragsite.api")),
     path("admin/", admin.site.urls),
 ]

@@ -1,7 +1,10 @@
 """Pages for what went wrong outside a view of ours."""
 
+import sys
+
 from django.conf import settings
 from django.core.exceptions import TooManyFilesSent
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
@@ -38,5 +41,10 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500: without the database and without the user, because either may be what is broken."""
+    """500: without the database and without the user, because either may be what is broken. 503
+    where it is known to be the database."""
+    if isinstance(sys.exception(), OperationalError):
+        answer = HttpResponse(render_to_string("503.html"), status=503)
+        answer.headers["Retry-After"] = "30"
+        return answer
     return HttpResponse(render_to_string("500.html"), status=500)

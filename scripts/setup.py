@@ -18,18 +18,20 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 FOR_USE = "requirements.txt"
 FOR_WORK = "requirements-dev.txt"  # holds the other's packages too
+FOR_TESTS = "requirements-alone.txt"  # without the packages that these ask for
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dev", action="store_true", help="install what tests and checks need too")
-    wanted = FOR_WORK if parser.parse_args().dev else FOR_USE
+    wanted = [FOR_WORK, FOR_TESTS] if parser.parse_args().dev else [FOR_USE]
     if sys.version_info[:2] != (3, 11):
         sys.exit(f"setup: Python {sys.version.split()[0]} will not do; add PYTHON=python3.11")
     with (ROOT / ".venv.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         ensure_environment()
-        ensure_packages(wanted)
+        for name in wanted:
+            ensure_packages(name)
 
 
 def ensure_environment() -> None:
@@ -53,9 +55,11 @@ def ensure_packages(name: str) -> None:
         return
     say(f"installing {name}; the first time takes a few minutes")
     options = ["--quiet", "--disable-pip-version-check", "--no-input"]
+    if name == FOR_TESTS:
+        options.append("--no-deps")
     if not run([str(PYTHON), "-m", "pip", "install", *options, "-r", str(ROOT / name)]):
         sys.exit(f"setup: pip could not install {name}; see its message above")
-    for contained in {name, FOR_USE}:
+    for contained in [name, FOR_USE] if name == FOR_WORK else [name]:
         stamp(contained).write_text(digest(contained))
 
 

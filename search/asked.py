@@ -1,6 +1,7 @@
 """What a search may be asked for: everything else is refused, with its name and the cure."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -8,21 +9,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
-from common.fusion import METHODS
+from common.fusion import METHODS, Method
 from search.query import Query, QueryError, parse_query
-from search.results import EXPANSIONS, MODES, VERSIONS, Mode, Versions
+from search.results import EXPANSIONS, MODES, SORTS, VERSIONS, Expansion, Mode, Sort, Versions
 
 MAX_K = 100
 MAX_OFFSET = 1000
 
 
-def check_choices(*, mode: str, k: int, offset: int, fusion: str, expand: str) -> None:
-    choices = (("mode", mode, MODES), ("fusion", fusion, METHODS), ("expand", expand, EXPANSIONS))
-    for field, value, known in choices:
-        if value not in known:
-            raise InvalidInput(
-                f"There is no {field} “{value}”. Use {', '.join(known)}.", field=field
-            )
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """A question and how it is asked: all but where to look, and which page of it to show.
+
+    The fields are those of `search.services.search`.
+    """
+
+    text: str
+    mode: Mode = "hybrid"
+    fusion: Method = "score"
+    weights: Mapping[str, float] | None = None
+    vector: Sequence[float] | NDArray[np.float32] | None = None
+    rerank: bool | None = None
+    min_similarity: float | None = None
+    min_rerank: float | None = None
+    diversify: bool = False
+    group: bool = False
+    expand: Expansion = "parent"
+    sort: Sort = "relevance"
+
+    def check(self) -> None:
+        """Raise InvalidInput for a choice that there is not, or that goes with no other."""
+        choices: tuple[tuple[str, str, Sequence[str]], ...] = (
+            ("mode", self.mode, MODES),
+            ("fusion", self.fusion, METHODS),
+            ("expand", self.expand, EXPANSIONS),
+            ("sort", self.sort, SORTS),
+        )
+        for field, value, known in choices:
+            if value not in known:
+                raise InvalidInput(
+                    f"There is no {field} “{value}”. Use {', '.join(known)}.", field=field
+                )
+        check_thresholds(self.mode, self.rerank, self.min_similarity, self.min_rerank)
+
+
+def check_page(*, k: int, offset: int) -> None:
+    """Raise InvalidInput for a page that is not shown."""
     if not 1 <= k <= MAX_K:
         raise InvalidInput(f"k may be 1 to {MAX_K}.", field="k")
     if not 0 <= offset <= MAX_OFFSET:

@@ -1,25 +1,33 @@
 """What the address of the search page holds: all of its state."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
+from django.core.exceptions import TooManyFieldsSent
 from django.http import QueryDict
 from django.urls import reverse
 
 from common.errors import InvalidInput
-from search.filters import And, FilterError, read_filter, to_text
-from search.results import MODES, Mode
+from search.filters import And, FilterError, Node, read_filter, to_text
+from search.results import MODES, SORTS, Mode, Sort
+
+T = TypeVar("T", bound=str)
 
 MAX_PAGE = 100
+#: Longer addresses are cut off by browsers and proxies.
+MAX_ADDRESS = 6000
 
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """A question and how it is asked. `page` counts from 1."""
+    """A question and how it is asked. `page` counts from 1; `rerank` where a reranker is set up."""
 
     q: str = ""
     mode: Mode = "hybrid"
+    sort: Sort = "relevance"
+    rerank: bool = True
     collections: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     filter: str = ""
@@ -29,18 +37,15 @@ class SearchState:
 
     @classmethod
     def read(cls, params: QueryDict) -> Self:
-        """Raises InvalidInput for a mode that there is not; a strange page is the first."""
+        """Raises InvalidInput for a mode or an order that there is not; a strange page is the
+        first."""
         # PostgreSQL's text holds no NUL.
         clean = {name: [v.replace("\x00", "") for v in params.getlist(name)] for name in params}
-        mode = (clean.get("mode") or ["hybrid"])[-1]
-        known = next((name for name in MODES if name == mode), None)
-        if known is None:
-            raise InvalidInput(
-                f"There is no mode “{mode}”. There are: {', '.join(MODES)}.", field="mode"
-            )
         return cls(
             q=(clean.get("q") or [""])[-1].strip(),
-            mode=known,
+            mode=_known("mode", clean, MODES),
+            sort=_known("sort", clean, SORTS),
+            rerank=(clean.get("rerank") or [""])[-1] != "0",
             collections=_given(clean.get("collection")),
             types=_given(clean.get("type")),
             filter=(clean.get("filter") or [""])[-1].strip(),
@@ -49,10 +54,24 @@ class SearchState:
             group=(clean.get("group") or [""])[-1] != "0",
         )
 
+    @classmethod
+    def parse(cls, query_string: str) -> Self:
+        """The state that an address behind its `?` means. Raises InvalidInput."""
+        if len(query_string) > MAX_ADDRESS:
+            raise InvalidInput(
+                f"An address has at most {MAX_ADDRESS:,} characters.", field="parameters"
+            )
+        try:
+            return cls.read(QueryDict(query_string))
+        except TooManyFieldsSent as error:
+            raise InvalidInput("There are too many parameters.", field="parameters") from error
+
     def query_string(self) -> str:
         """The state as parameters; what is the default is left out."""
         pairs: list[tuple[str, Any]] = [("q", self.q)] if self.q else []
         pairs += [("mode", self.mode)] if self.mode != "hybrid" else []
+        pairs += [("sort", self.sort)] if self.sort != "relevance" else []
+        pairs += [("rerank", 0)] if not self.rerank else []
         pairs += [("collection", slug) for slug in self.collections]
         pairs += [("type", media_type) for media_type in self.types]
         pairs += [("filter", self.filter)] if self.filter else []
@@ -60,6 +79,11 @@ class SearchState:
         pairs += [("explain", 1)] if self.explain else []
         pairs += [("page", self.page)] if self.page > 1 else []
         return urlencode(pairs)
+
+    @property
+    def kept_parameters(self) -> str:
+        """What is worth keeping of it: a saved search begins on its first page, unexplained."""
+        return replace(self, page=1, explain=False).query_string()
 
     def url(self, **changes: Any) -> str:
         """The address of this state with `changes`; unless the page is named, the first page."""
@@ -72,28 +96,25 @@ class SearchState:
         without = tuple(other for other in values if other != value)
         return self.url(**{name: without if value in values else (*values, value)})
 
-    def has_condition(self, condition: str) -> bool:
-        """Whether the filter says just this beside other things."""
-        return condition in self.conditions
-
-    def with_condition(self, condition: str) -> str:
-        """The filter with this condition besides."""
-        return "; ".join([*self.conditions, condition])
-
-    def without_condition(self, condition: str) -> str:
-        """The filter without this condition."""
-        return "; ".join(other for other in self.conditions if other != condition)
+    @property
+    def tree(self) -> Node | None:
+        """What the filter means; None for one that cannot be read."""
+        try:
+            return read_filter(self.filter)
+        except FilterError:
+            return None
 
     @property
     def conditions(self) -> list[str]:
         """The filter's conditions as texts; a filter that cannot be read is a single one."""
-        if not self.filter:
-            return []
-        try:
-            tree = read_filter(self.filter)
-        except FilterError:
+        tree = self.tree
+        if tree is None:
             return [self.filter]
         return [to_text(part) for part in (tree.parts if isinstance(tree, And) else (tree,))]
+
+    def without_condition(self, condition: str) -> str:
+        """The filter without this condition."""
+        return "; ".join(other for other in self.conditions if other != condition)
 
     @property
     def is_filtered(self) -> bool:
@@ -108,3 +129,13 @@ def _given(values: list[str] | None) -> tuple[str, ...]:
 def _page(value: str) -> int:
     whole = value.isascii() and value.isdigit() and len(value) < 9
     return min(max(int(value), 1), MAX_PAGE) if whole else 1
+
+
+def _known(name: str, given: Mapping[str, Sequence[str]], known: Sequence[T]) -> T:
+    asked = (given.get(name) or [""])[-1]
+    if not asked:
+        return known[0]
+    for each in known:
+        if each == asked:
+            return each
+    raise InvalidInput(f"There is no {name} “{asked}”. There are: {', '.join(known)}.", field=name)

@@ -14,6 +14,7 @@ from search.results import Expansion, Hit, RelatedPassage, Scope, Surroundings
 from search.retrieval.facts import ScopeFacts
 from search.sentences import focuses
 from search.snippets import Span, make_snippet
+from search.told import told
 
 
 def grouped(hits: Sequence[Ranked]) -> list[tuple[Ranked, int]]:
@@ -63,6 +64,7 @@ def make_hits(
     present = [chunks[chunk_id] for chunk_id in ids if chunk_id in chunks]
     focus = focuses(query.text, present, marked, spaces=facts.spaces) if by_meaning else {}
     around = surroundings(present, expand)
+    of = told(chunk.document_id for chunk in present)
     led = paths(graph, ids)
     beside = related(query, ids, scope=scope) if expand == "graph" else {}
     return tuple(
@@ -75,12 +77,14 @@ def make_hits(
             around=around.get(ranked.candidate.chunk_id),
             path=led.get(ranked.candidate.chunk_id, ()),
             beside=beside.get(ranked.candidate.chunk_id, ()),
+            dated=of[chunks[ranked.candidate.chunk_id].document_id].dated,
             relevance=relevance(ranked),
             rank=rank,
             more=more,
         )
         for rank, (ranked, more) in enumerate(listed, start=first_rank)
         if ranked.candidate.chunk_id in chunks
+        and chunks[ranked.candidate.chunk_id].document_id in of
     )
 
 
@@ -94,6 +98,7 @@ def _hit(
     around: Surroundings | None,
     path: tuple[Named, ...],
     beside: tuple[RelatedPassage, ...],
+    dated: str,
     relevance: float,
     rank: int,
     more: int,
@@ -126,6 +131,7 @@ def _hit(
         collection_slug=collection.slug,
         collection_name=collection.name,
         updated_at=document.updated_at,
+        dated=dated,
         metadata=chunk.metadata,
         similarity=candidate.similarity,
         lexical=candidate.lexical,

@@ -4,6 +4,9 @@ import hashlib
 import unicodedata
 from typing import Any
 
+from django.db import transaction
+
+from accounts.history import Action, Kind, note_change
 from common.errors import InvalidInput
 from documents.models import Chunk, Collection, Document
 from search.models import Judgement
@@ -60,19 +63,39 @@ def judge(
         "user": user if getattr(user, "pk", None) else None,
         **({} if note is None else {"note": note}),
     }
-    judgement, _ = Judgement.objects.update_or_create(
-        workspace_id=collection.workspace_id,
-        collection=collection,
-        question_sha256=question_key(question),
-        document=document,
-        defaults=said,
-        create_defaults={"question": question, **said},
-    )
+    with transaction.atomic():
+        judgement, _ = Judgement.objects.update_or_create(
+            workspace_id=collection.workspace_id,
+            collection=collection,
+            question_sha256=question_key(question),
+            document=document,
+            defaults=said,
+            create_defaults={"question": question, **said},
+        )
+        note_judgement(Action.JUDGED, judgement, user=user)
     return judgement
 
 
 def unjudge(*, collection: Collection, question: str, document: Document) -> None:
     """Take back what was said, if anything was."""
-    Judgement.objects.filter(
+    rows = Judgement.objects.filter(
         collection=collection, question_sha256=question_key(question), document=document
-    ).delete()
+    )
+    with transaction.atomic():
+        for row in rows.select_for_update():
+            note_judgement(Action.TAKEN_BACK, row)
+            row.delete()
+
+
+def note_judgement(action: Action, judgement: Judgement, *, user: Any = None) -> None:
+    """Say in the history who judged, and how."""
+    note_change(
+        action=action,
+        kind=Kind.JUDGEMENT,
+        workspace_id=judgement.workspace_id,
+        thing=judgement.pk,
+        collection_id=judgement.collection_id,
+        document_id=judgement.document_id,
+        values={"grade": Grade(judgement.grade)},
+        user=user,
+    )

@@ -19,24 +19,39 @@ logger = logging.getLogger(__name__)
 NOTED_DOCUMENTS = 10
 
 
-def record_search(*, result: SearchResult, scope: Scope, user: Any, source: str) -> None:
-    """Note a search, by one INSERT. `source` is one of `SearchLog.Source`.
+def record_search(
+    *, result: SearchResult, scope: Scope, user: Any, source: str, refused: bool = False
+) -> int | None:
+    """Note a search, by one INSERT; the id of its row, if it is noted.
+
+    `source` is one of `SearchLog.Source`. `refused` says that a chat answered it with nothing.
 
     A log that cannot be written is a line in the server's log, not the searcher's trouble. Turning
     the page is no other question, and is not noted.
     """
     if not settings.SEARCH_LOG or result.offset:
-        return
+        return None
+    row = _row(result, scope, user, source)
+    row.refused = refused
     # Within somebody's transaction a failure must not take that with it.
     guard = transaction.atomic() if connection.in_atomic_block else nullcontext()
     try:
         with guard:
-            _row(result, scope, user, source).save(force_insert=True)
+            row.save(force_insert=True)
     except DatabaseError as error:
         logger.warning("a search could not be logged: %s", error)
+        return None
+    return row.pk
+
+
+def record_refusal(row_id: int | None) -> None:
+    """Note of a search that is in the log already that its answer was that there is none."""
+    if row_id is not None:
+        SearchLog.objects.filter(pk=row_id).update(refused=True)
 
 
 def _row(result: SearchResult, scope: Scope, user: Any, source: str) -> SearchLog:
+    similarities = [hit.similarity for hit in result.hits if hit.similarity is not None]
     documents = dict.fromkeys(hit.document_id for hit in result.hits)
     by_words = [arm.candidates for arm in result.arms if arm.name == "lexical"]
     return SearchLog(
@@ -49,6 +64,7 @@ def _row(result: SearchResult, scope: Scope, user: Any, source: str) -> SearchLo
         documents=list(documents)[:NOTED_DOCUMENTS],
         total=result.total,
         lexical_total=by_words[0] if by_words else None,
+        similarity=max(similarities, default=None),
         degraded=list(result.degraded),
         milliseconds=result.milliseconds,
         source=source,

@@ -1,12 +1,17 @@
 """What a person should know of an answer."""
 
-from search.query import Query
-from search.ranking import Ranking
-from search.retrieval.arms import Retrieved
+from search.listing import Listing
 
 
-def notes_on(query: Query, retrieved: Retrieved, ranking: Ranking) -> tuple[str, ...]:
+def notes_on(listing: Listing, *, shown: int) -> tuple[str, ...]:
+    """Sentences on a listing of which so many hits are shown."""
+    query, retrieved, ranking = listing.parsed, listing.retrieved, listing.ranking
     notes = []
+    if shown < len(listing.hits):
+        notes.append(
+            f"Sorted by {'title' if listing.query.sort == 'title' else 'date'}: the {shown} best of"
+            f" {len(listing.hits)} hits. The others fit less than half as well as the best."
+        )
     if query.named:
         notes.append(
             f"In a sentence, quotation marks only name something. To find nothing but passages that"

@@ -59,7 +59,8 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class RankingOptions:
-    """`evidence` beside the arms' own scores, see `fusion.EVIDENCE`.
+    """`evidence` beside the arms' own scores, see `fusion.EVIDENCE`. Without `letters` the best
+    stand in another order, and the same hits are listed.
 
     `rerank`: None where a reranker is set up, True demands one, False does without.
 
@@ -74,6 +75,7 @@ class RankingOptions:
     min_similarity: float | None = None
     min_rerank: float | None = None
     diversify: bool = False
+    letters: bool = True
 
 
 class NoRerankerConfigured(Exception):
@@ -120,7 +122,7 @@ def fused_hits(
     if has_evidence:
         arms.append(_arm("likeness", EVIDENCE["likeness"], retrieved))
     fused = fuse(arms, method=options.method)
-    if has_evidence:
+    if has_evidence and options.letters:
         fused = with_evidence(fused, _letters(query, fused[:LETTERS_DEPTH]))
     return [
         Ranked(candidates[entry.hit], entry, rank)

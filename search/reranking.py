@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inference.backends.rerank_basic import NoReranker
+from inference.base import InferenceError
 from inference.handler import rerankers
 from search.passages import passages
 from search.retrieval.facts import ScopeFacts
@@ -27,6 +28,14 @@ class Reranking:
 def rerank_depth(k: int) -> int:
     """How many hits are read again for pages of `k`: the same for every page, so that pages fit."""
     return min(max(DEPTH_FACTOR * k, LEAST), MOST)
+
+
+def has_reranker(facts: ScopeFacts) -> bool:
+    """Whether a reranker is set up for these collections; that it works is not tried."""
+    try:
+        return reranking_for(facts, k=1) is not None
+    except InferenceError:
+        return True
 
 
 def reranking_for(facts: ScopeFacts, *, k: int) -> Reranking | None:

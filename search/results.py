@@ -1,7 +1,7 @@
 """What a search answers with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -12,6 +12,9 @@ Mode = Literal["lexical", "vector", "hybrid", "graph"]
 MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector", "graph")
 Expansion = Literal["none", "siblings", "section", "parent", "graph"]
 EXPANSIONS: tuple[Expansion, ...] = ("parent", "none", "siblings", "section", "graph")
+
+Sort = Literal["relevance", "newest", "oldest", "title"]
+SORTS: tuple[Sort, ...] = ("relevance", "newest", "oldest", "title")
 
 Versions = Literal["current", "all"]
 VERSIONS: tuple[Versions, ...] = ("current", "all")
@@ -24,7 +27,9 @@ class Scope:
 
     `principals` are the names under which access lists know the asker; None is the site itself
     (commands, evaluation). `filter` narrows what they leave, and cannot widen it. Of `versions`
-    other than the current one are only asked for by name.
+    other than the current one are only asked for by name. `visible_ids` are the collections that
+    could have been named, of which `collection_ids` are those that were; `but` are documents that
+    are not to be found.
     """
 
     workspace_id: int
@@ -32,6 +37,8 @@ class Scope:
     principals: tuple[str, ...] | None = None
     filter: Node = ALL
     versions: Versions = "current"
+    visible_ids: tuple[int, ...] = ()
+    but: tuple[int, ...] = ()
 
     @property
     def is_filtered(self) -> bool:
@@ -91,6 +98,8 @@ class Hit:
     `surroundings` are there where they were asked for, and where the chunk is a part of a larger
     passage; chunks with the same `parent` are parts of one. `relevance` 0..1 is for a bar: the
     score that ordered the list, over the list's best. `related` is there where it was asked for.
+    `dated` is the day that the document is of, ISO and as precise as its own metadata say, or else
+    the day on which it was brought.
     """
 
     rank: int
@@ -118,6 +127,7 @@ class Hit:
     collection_slug: str
     collection_name: str
     updated_at: datetime
+    dated: str
     metadata: Mapping[str, Any]
     similarity: float | None
     lexical: float | None
@@ -151,8 +161,9 @@ class ArmReport:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A value that hits have, and how many of the found documents have it.
+    """A value that hits have, and how many of the hits have it.
 
+    Counted without what was chosen in the same facet, so that other values stay to be chosen.
     `filter` is the condition, in text form, that keeps only these; empty where the search has a
     parameter of its own for it.
     """
@@ -173,6 +184,9 @@ class SearchResult:
     worked and did not (“vector” when the embedder is down, “rerank” when the reranker is); `notes`
     are sentences for a person. `reranked` hits were read again by `reranker`. `suggestion` is the
     query with its misspelt words mended, where some stand nowhere and others like them do.
+    `can_rerank`: whether a reranker is set up that could read the best hits.
+    `backgrounds` are, by id of each space that was asked, how similar the question is to just any
+    passage.
     """
 
     query: str
@@ -190,6 +204,9 @@ class SearchResult:
     reranker: str = ""
     reranked: int = 0
     suggestion: str = ""
+    backgrounds: Mapping[int, float] = field(default_factory=dict)
+    sort: Sort = "relevance"
+    can_rerank: bool = False
 
     @property
     def is_corrected(self) -> bool:

@@ -1,6 +1,5 @@
 """The site in a real Chromium: with real servers, a real worker and real files."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,25 +8,22 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from accounts.models import Membership
-from documents.models import Collection, Document, IngestionItem
+from documents.models import Collection
 from documents.tests.factories import (
     PASSWORD,
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    ItemFactory,
     MembershipFactory,
-    RunFactory,
     UserFactory,
 )
-from tests.browser import SIZES, Visit, chromium
+from tests.browser import Visit
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("media_root"),
 ]
-MAX_PAGE_BYTES = 100_000
 SENTENCE = "The lighthouse keeper counted seventeen cormorants at dusk."
 GUIDE = f"""# Birds of the harbour
 
@@ -46,15 +42,6 @@ until the lamp was lit.
 |:-----|------:|
 | cormorant | 17 |
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    # Playwright keeps an event loop in this thread, which Django would take for async code.
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    with chromium() as started:
-        yield started
-    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 @pytest.fixture
@@ -157,123 +144,22 @@ def test_a_stranger_sees_the_login(browser: Browser, live_server: Any) -> None:
     visit.close()
 
 
-# --- every page --------------------------------------------------------------------------------
+# --- what holds for all pages -------------------------------------------------------------------
 
 
 @pytest.fixture
-def pages(alice: Membership) -> dict[str, str]:
-    """The site's pages by name, with something on each."""
-    leaflets = CollectionFactory(
-        workspace=alice.workspace,
-        slug="leaflets",
-        name="Leaflets",
-        description="Package leaflets of medicines.",
-    )
-    CollectionFactory(workspace=alice.workspace, slug="empty", name="Empty")
-    document = _leaflets(leaflets)
-    run = _run(leaflets, document)
-    passage = document.chunks.get(ordinal=1).pk
-    return {
-        "start": "/",
-        "results": "/?q=side+effects",
-        "explained": "/?q=side+effects&group=0&explain=1&collection=leaflets&type=text/markdown",
-        "second-page": "/?q=side+effects&page=2",
-        "nothing": "/?q=zzzz&mode=lexical&collection=leaflets",
-        "wrong-question": "/?q=%22%22",
-        "collections": "/documents/",
-        "collection": "/documents/leaflets/",
-        "collection-empty": "/documents/empty/",
-        "collection-delete": "/documents/leaflets/delete/",
-        "document": f"/documents/leaflets/{document.pk}/?chunk={passage}&q=side+effects",
-        "document-delete": f"/documents/leaflets/{document.pk}/delete/",
-        "upload": "/documents/leaflets/upload/",
-        "runs": "/runs/",
-        "run": f"/runs/{run.pk}/",
-        "not-found": "/documents/nope/",
-    }
+def leaflets(alice: Membership) -> Collection:
+    """Enough documents for two results."""
+    collection: Collection = CollectionFactory(workspace=alice.workspace, slug="leaflets")
+    for number in range(3):
+        document = DocumentFactory(collection=collection, title=f"Medicine {number}")
+        ChunkFactory(document=document, heading_path=["Possible side effects"], page=number)
+    return collection
 
 
-def _leaflets(collection: Collection) -> Document:
-    for number in range(14):
-        other = DocumentFactory(collection=collection, title=f"Medicine {number}")
-        ChunkFactory(document=other, heading_path=["Possible side effects"], page=number)
-    DocumentFactory(collection=collection, status="failed", error="Encrypted. Remove the password.")
-    document = DocumentFactory(
-        collection=collection,
-        title="Aripiprazole",
-        media_type="text/markdown",
-        rendering="markdown",
-        metadata={"year": 2026},
-    )
-    texts = [
-        "# Aripiprazole\n\nRead all of this leaflet.",
-        "## Side effects\n\nCommon side effects:\n\n- nausea\n- restlessness\n\n"
-        "| effect | of 100 |\n|:--|--:|\n| nausea | 7 |",
-        "## Storing\n\n```\nbelow 30 °C\n```\n\n> Keep out of the reach of children.",
-    ]
-    start = 0
-    for text in texts:
-        ChunkFactory(
-            document=document, text=text, start=start, context="Side effects", language="english"
-        )
-        start += len(text) + 2
-    return document
-
-
-def _run(collection: Collection, document: Document) -> Any:
-    run = RunFactory(collection=collection, total=4, ready=1, failed=1, chunks=9, bytes=54_321)
-    states = IngestionItem.State
-    ItemFactory(run=run, name="broken.pdf", state=states.FAILED, error="Cut off. Copy it again.")
-    ItemFactory(run=run, name="a.md", state=states.READY, document=document)
-    ItemFactory(run=run, name="b.md", state=states.EMBEDDING)
-    ItemFactory(run=run, name="c.md", state=states.WAITING)
-    return run
-
-
-#: Chromium calls every answer of 400 and more an error on the console.
-REFUSED = {"not-found", "wrong-question"}
-
-
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(390, "dark"), (820, "light"), (1440, "dark"), (1440, "light")]
-)
-def test_every_page_is_accessible_and_fits_its_window(
-    browser: Browser, live_server: Any, pages: dict[str, str], width: int, scheme: str
-) -> None:
-    visit = Visit(
-        browser,
-        live_server.url,
-        color_scheme=scheme,
-        viewport={"width": width, "height": SIZES[width]},
-    )
-    visit.page.goto("/login/")
-    assert visit.serious_findings() == []
-    visit.log_in("alice", PASSWORD)
-    for name, path in pages.items():
-        visit.page.goto(path)
-        assert visit.serious_findings() == [], name
-        assert not visit.scrolls_sideways(), name
-    visit.errors = [error for error in visit.errors if "Failed to load" not in error]
-    visit.close()
-
-
-def test_every_page_is_light_and_obeys_a_strict_policy(visit: Visit, pages: dict[str, str]) -> None:
-    weights = {name: visit.weight(path) for name, path in pages.items()}
-    assert {name: bytes_ for name, bytes_ in weights.items() if bytes_ >= MAX_PAGE_BYTES} == {}
-
-    visit.under_policy()
-    for name, path in pages.items():
-        answer = visit.page.goto(path)
-        assert answer is not None
-        assert answer.header_value("content-security-policy"), name
-        assert (answer.status >= 400) == (name in REFUSED), name
-        visit.screenshot(name)
-    visit.errors = [error for error in visit.errors if "Failed to load" not in error]
-
-
-def test_the_keyboard_reaches_everything_about_results(visit: Visit, pages: dict[str, str]) -> None:
+def test_the_keyboard_reaches_everything_about_results(visit: Visit, leaflets: Collection) -> None:
     page = visit.page
-    page.goto(pages["collections"])
+    page.goto("/documents/")
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox")).to_be_focused()
     page.keyboard.type("side effects")
@@ -288,15 +174,15 @@ def test_the_keyboard_reaches_everything_about_results(visit: Visit, pages: dict
     page.keyboard.press("ArrowUp")
     expect(page.locator("#q")).to_be_focused()
 
-    page.goto(pages["start"])
+    page.goto("/")
     page.keyboard.press("Escape")
     expect(page.locator("#q")).to_be_focused()
 
 
-def test_the_theme_is_remembered(visit: Visit, pages: dict[str, str]) -> None:
+def test_the_theme_is_remembered(visit: Visit) -> None:
     page = visit.page
     page.emulate_media(color_scheme="light")
-    page.goto(pages["start"])
+    page.goto("/")
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)
 
@@ -304,18 +190,18 @@ def test_the_theme_is_remembered(visit: Visit, pages: dict[str, str]) -> None:
     dark = page.evaluate(ground)
     assert dark != light
 
-    page.goto(pages["runs"])
+    page.goto("/runs/")
     assert page.evaluate(ground) == dark
     page.get_by_role("button", name="Theme").click()
     assert page.evaluate(ground) == light
 
 
 def test_dropped_files_are_listed_and_those_too_large_left_out(
-    visit: Visit, pages: dict[str, str], settings: Any
+    visit: Visit, leaflets: Collection, settings: Any
 ) -> None:
     settings.MAX_UPLOAD_BYTES = 10
     page = visit.page
-    page.goto(pages["upload"])
+    page.goto("/documents/leaflets/upload/")
     transfer = page.evaluate_handle(
         """() => {
             const transfer = new DataTransfer();
@@ -338,12 +224,12 @@ def test_dropped_files_are_listed_and_those_too_large_left_out(
 
 
 def test_a_refusal_of_the_site_is_shown_without_losing_the_choice(
-    visit: Visit, pages: dict[str, str], tmp_path: Path
+    visit: Visit, leaflets: Collection, tmp_path: Path
 ) -> None:
     file = tmp_path / "a.txt"
     file.write_text("text")
     page = visit.page
-    page.goto(pages["upload"])
+    page.goto("/documents/leaflets/upload/")
     page.locator("#id_files").set_input_files([file])
     Membership.objects.update(role="viewer")
     page.get_by_role("button", name="Upload 1 file").click()

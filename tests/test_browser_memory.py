@@ -1,6 +1,5 @@
 """The pages of memory in a real Chromium: read, corrected, searched, forgotten, erased."""
 
-import os
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -15,23 +14,12 @@ from memory import services
 from memory.models import Context, ExtractionItem, Pruning
 from memory.scopes import UserScope, account_id
 from memory.tests.factories import make_scope, remember
-from tests.browser import SIZES, Visit, chromium
+from tests.browser import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-MAX_PAGE_BYTES = 100_000
-HEAVIEST = ("memory", "memory-contexts", "memory-found", "memory-reading")
 LONG = "w" * 200
 HOSTILE = f"a/b\"'><img src=x onerror=alert(1)> \u202egnp.exe אבג {LONG}"[:255]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    # Playwright keeps an event loop in this thread, which Django would take for async code.
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    with chromium() as started:
-        yield started
-    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 @pytest.fixture
@@ -74,75 +62,6 @@ def visit(browser: Browser, live_server: Any, alice: Membership) -> Iterator[Vis
     visit.close()
 
 
-@pytest.fixture
-def pages(scope: UserScope) -> dict[str, str]:
-    """The pages by name."""
-    turn = Context.objects.of(scope).latest("pk").pk
-    day = (timezone.localdate() - timedelta(days=31)).isoformat()
-    return {
-        "memory": "/memory/",
-        "memory-ended": "/memory/?shown=ended",
-        "memory-as-of": f"/memory/?as_of={day}",
-        "memory-no-fact": "/memory/?find=nothing",
-        "memory-fact": "/memory/facts/home_city/",
-        "memory-fact-forget": "/memory/facts/home_city/forget/",
-        "memory-contexts": "/memory/contexts/",
-        "memory-found": "/memory/contexts/?find=allotment+plums&all=1",
-        "memory-context": f"/memory/contexts/{turn}/",
-        "memory-context-forget": f"/memory/contexts/{turn}/forget/",
-        "memory-reading": "/memory/reading/",
-        "memory-storage": "/memory/storage/",
-        "memory-erase": "/memory/storage/erase/",
-        "memory-empty": "/memory/?user_id=nobody-yet",
-        "memory-contexts-empty": "/memory/contexts/?user_id=nobody-yet",
-    }
-
-
-def hostile(visit: Visit, path: str) -> str:
-    """The address of a hostile user's page."""
-    encoded: str = visit.page.evaluate("encodeURIComponent", HOSTILE)
-    return f"{path}?user_id={encoded}"
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
-def test_every_page_of_memory_is_accessible_and_fits_its_window(
-    browser: Browser,
-    live_server: Any,
-    pages: dict[str, str],
-    width: int,
-    scheme: str,
-) -> None:
-    visit = Visit(
-        browser,
-        live_server.url,
-        color_scheme=scheme,
-        viewport={"width": width, "height": SIZES[width]},
-    )
-    visit.log_in("alice", PASSWORD)
-    strange = {path: hostile(visit, path) for path in ("/memory/", "/memory/storage/erase/")}
-    for name, path in (pages | strange).items():
-        visit.page.goto(path)
-        visit.page.evaluate("for (const all of document.querySelectorAll('details')) all.open = 1")
-        assert visit.serious_findings() == [], name
-        assert not visit.scrolls_sideways(), name
-    visit.close()
-
-
-def test_every_page_of_memory_is_light_and_obeys_a_strict_policy(
-    visit: Visit, pages: dict[str, str]
-) -> None:
-    weights = {name: visit.weight(pages[name]) for name in HEAVIEST}
-    assert {name: bytes_ for name, bytes_ in weights.items() if bytes_ >= MAX_PAGE_BYTES} == {}
-
-    visit.under_policy()
-    for name, path in pages.items():
-        answer = visit.page.goto(path)
-        assert answer is not None
-        assert answer.status == 200, name
-        if name in HEAVIEST:
-            visit.screenshot(name)
-
-
 @pytest.mark.parametrize("scripts", [True, False])
 def test_a_fact_from_its_first_value_to_forgetting(
     browser: Browser, live_server: Any, alice: Membership, *, scripts: bool
@@ -176,11 +95,9 @@ def test_a_fact_from_its_first_value_to_forgetting(
     visit.close()
 
 
-def test_the_keyboard_reaches_a_search_and_what_it_found(
-    visit: Visit, pages: dict[str, str]
-) -> None:
+def test_the_keyboard_reaches_a_search_and_what_it_found(visit: Visit, scope: UserScope) -> None:
     page = visit.page
-    page.goto(pages["memory-contexts"])
+    page.goto("/memory/contexts/")
     page.get_by_label("Search in conversations").focus()
     page.keyboard.type("allotment plums turn 7")
     page.keyboard.press("Enter")
@@ -192,9 +109,9 @@ def test_the_keyboard_reaches_a_search_and_what_it_found(
     expect(page.get_by_role("article")).to_contain_text("allotment and its plums")
 
 
-def test_everything_is_exported_and_erased(visit: Visit, pages: dict[str, str]) -> None:
+def test_everything_is_exported_and_erased(visit: Visit, scope: UserScope) -> None:
     page = visit.page
-    page.goto(pages["memory-storage"])
+    page.goto("/memory/storage/")
     with page.expect_download() as download:
         page.get_by_role("link", name="Export everything").click()
     assert download.value.suggested_filename.endswith(".jsonl")

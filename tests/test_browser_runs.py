@@ -1,6 +1,5 @@
 """A run in a real Chromium: followed live, cancelled, retried."""
 
-import os
 from collections.abc import Iterator
 from threading import Event
 from typing import Any
@@ -15,22 +14,13 @@ from documents.ingestion import stages
 from documents.models import Document, IngestionRun
 from documents.services import Upload, ingest_uploads
 from documents.tests.factories import PASSWORD, CollectionFactory, MembershipFactory, UserFactory
-from tests.browser import SIZES, Visit, chromium
+from tests.browser import SIZES, Visit
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("media_root"),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    # Playwright keeps an event loop in this thread, which Django would take for async code.
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    with chromium() as started:
-        yield started
-    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 @pytest.fixture

@@ -15,7 +15,14 @@ from documents import services
 from documents.ingestion import stages
 from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
-from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
+from documents.models import (
+    Chunk,
+    Collection,
+    Document,
+    IngestionItem,
+    IngestionRun,
+    StagedDocument,
+)
 from documents.services import Upload, ingest_inline, ingest_text, ingest_uploads, store_items
 from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
 from search.services import search, site_scope
@@ -120,6 +127,22 @@ def test_nothing_of_a_document_is_left(
     assert places_with_words(media_root) == set()
     item = IngestionItem.objects.get()
     assert (item.name, item.state) == ("deleted document", "ready")
+
+
+def test_nothing_is_left_of_what_a_person_changed(
+    collection: Collection, media_root: Path, committed: Any
+) -> None:
+    document = upload(collection, b"A plain text.")
+    work(document)
+    chunk = Chunk.objects.get(document=document)
+    committed(services.edit_chunk, chunk=chunk, text=TEXT)
+    changed = Chunk.objects.get(document=document)
+    committed(services.edit_chunk, chunk=changed, text="A plain text again.")
+    committed(services.update_document, document=document, metadata={"about": TEXT})
+    there = {"documents_chunkedit", "documents_document", "documents_chunk"}
+    assert places_with_words(media_root) >= there
+    committed(services.delete_document, document=document)
+    assert places_with_words(media_root) == set()
 
 
 def test_nothing_of_any_version_is_left(

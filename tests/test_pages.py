@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import include, path
 
-from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
 
 TEMPLATES = sorted(Path(settings.BASE_DIR, "templates").rglob("*.html"))
 INLINE = re.compile(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=|javascript:", re.I)
@@ -21,7 +22,15 @@ def broken(request: HttpRequest) -> HttpResponse:
     raise RuntimeError("a mistake")
 
 
-urlpatterns = [path("", include("ragsite.urls")), path("broken/", broken)]
+def without_database(request: HttpRequest) -> HttpResponse:
+    raise OperationalError("connection refused")
+
+
+urlpatterns = [
+    path("", include("ragsite.urls")),
+    path("broken/", broken),
+    path("without-database/", without_database),
+]
 handler500 = "ragsite.views.server_error"
 
 
@@ -39,7 +48,15 @@ def test_there_are_templates_to_look_at() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["css/site.css", "css/memory.css", "js/site.js", "vendor/htmx.min.js", "icons.svg"],
+    [
+        "css/site.css",
+        "css/memory.css",
+        "css/rag.css",
+        "css/pipelines.css",
+        "js/site.js",
+        "vendor/htmx.min.js",
+        "icons.svg",
+    ],
 )
 def test_static_files_call_no_other_site(name: str) -> None:
     text = Path(settings.BASE_DIR, "static", name).read_text()
@@ -51,7 +68,7 @@ def test_every_icon_that_a_template_names_is_there() -> None:
     named = {
         name
         for template in TEMPLATES
-        for name in re.findall(r'{% icon "([a-z]+)" %}', template.read_text())
+        for name in re.findall(r'{% (?:icon|way) "([a-z]+)"', template.read_text())
     }
     drawn = set(
         re.findall(r'symbol id="([a-z]+)"', Path(settings.BASE_DIR, "static/icons.svg").read_text())
@@ -79,6 +96,27 @@ def test_a_mistake_of_the_site_gets_a_page_that_needs_no_database() -> None:
 
     assert answer.status_code == 500
     assert "The site made a mistake" in answer.text
+
+
+@pytest.mark.urls("tests.test_pages")
+def test_a_database_that_is_away_is_no_mistake_of_the_site() -> None:
+    answer = Client(raise_request_exception=False).get("/without-database/")
+
+    assert (answer.status_code, answer["Retry-After"]) == (503, "30")
+    assert "Its database does not answer" in answer.text
+    assert "The site made a mistake" not in answer.text
+
+
+@pytest.mark.django_db
+def test_who_belongs_nowhere_is_told_whom_to_ask(client: Client) -> None:
+    client.force_login(UserFactory(username="dora"))
+    page = client.get("/chat/").text
+    assert "You belong to no workspace yet" in page
+    assert "dora" in page
+    assert "/admin/" not in page
+
+    client.force_login(UserFactory(is_superuser=True))
+    assert "/admin/accounts/membership/add/" in client.get("/chat/").text
 
 
 @pytest.mark.django_db

@@ -4,6 +4,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.postgres.search import SearchQuery
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
@@ -11,16 +12,53 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
+from unfold.widgets import UnfoldAdminTextareaWidget
 
-from common.admin import ReadOnlyAdmin, link_to
+from common.admin import LoggedByNumber, ReadOnlyAdmin, link_to
+from common.errors import RagsiteError
+from documents import services
 from documents.models import Chunk, LexicalStatistics
 
 EXCERPT_CHARACTERS = 160
 
 
+class ChunkForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """What a passage says. It is changed by the service when the form is checked, so that what the
+    service refuses is said beside the text, and nothing typed is lost."""
+
+    text = forms.CharField(strip=False, widget=UnfoldAdminTextareaWidget(attrs={"rows": 16}))
+    expected = forms.CharField(required=False, widget=forms.HiddenInput)
+    user: Any = None
+
+    class Meta:
+        model = Chunk
+        fields = ("text",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["expected"].initial = self.instance.content_sha256
+
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        if "text" in given:
+            try:
+                services.edit_chunk(
+                    chunk=Chunk.objects.get(pk=self.instance.pk),
+                    text=given["text"],
+                    user=self.user,
+                    expected=given.get("expected") or "",
+                )
+            except RagsiteError as error:
+                self.add_error("text", str(error))
+        return given
+
+
 @admin.register(Chunk)
-class ChunkAdmin(ReadOnlyAdmin):
-    """Searched by words with the same index as the site's search, in every language there is."""
+class ChunkAdmin(LoggedByNumber, ReadOnlyAdmin):
+    """Searched by words with the same index as the site's search, in every language there is. Its
+    text can be changed: it is embedded anew, with the neighbours that share what changes."""
+
+    form = ChunkForm
 
     list_display = ["place", "excerpt", "document_link", "collection", "token_count", "has_vector"]
     list_filter = [("collection", AutocompleteSelectFilter), "space"]
@@ -44,6 +82,7 @@ class ChunkAdmin(ReadOnlyAdmin):
         "key",
         "heading_path",
         "text",
+        "expected",
         "context",
         "summary",
         "start",
@@ -58,6 +97,27 @@ class ChunkAdmin(ReadOnlyAdmin):
         "has_vector",
         "content_sha256",
     ]
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Superseded versions stay as they were, and a vector without text has nothing to edit."""
+        may = bool(super(ReadOnlyAdmin, self).has_change_permission(request, obj))
+        return may and (obj is None or (obj.is_current and bool(obj.text.strip())))
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        fields = super().get_fields(request, obj)
+        may = self.has_change_permission(request, obj)
+        return fields if may else [name for name in fields if name != "expected"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return [name for name in self.get_fields(request, obj) if name not in ("text", "expected")]
+
+    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, **kwargs)
+        form.user = request.user
+        return form
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Done already, by the form."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Chunk]:
         embedded = ExpressionWrapper(Q(embedding__isnull=False), output_field=BooleanField())

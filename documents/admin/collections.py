@@ -4,24 +4,34 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.contrib import admin
-from django.db.models import QuerySet
+from django.contrib import admin, messages
+from django.db.models import QuerySet, Sum
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.utils.html import format_html
 from django.utils.text import slugify
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from common.admin import LargeTableAdmin, link_to_list
+from common.admin import LargeTableAdmin, link_to, link_to_list
+from common.errors import RagsiteError
 from documents import services
 from documents.admin.deletion import ServiceDeletion
+from documents.admin.exporting import download
 from documents.chunkers import ChunkerError, check_options
-from documents.forms import CHUNKER_CHOICES, GRAPH_CHOICES, ChunkerOptionsField
+from documents.forms import (
+    CHUNKER_CHOICES,
+    GRAPH_CHOICES,
+    ChunkerOptionsField,
+    FacetsField,
+)
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import Collection, Document, IngestionRun
 from inference.handler import rerankers
 
+#: That a press of a button has read again.
+MOST_DOCUMENTS = 20_000
 LANGUAGES = [("", "Detected"), *((code, code) for code in sorted({*CONFIGURATIONS, *OTHERS}))]
 
 
@@ -50,6 +60,13 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         widget=UnfoldAdminSelectWidget,
         help_text="After a change all documents are read again.",
     )
+    facets = FacetsField(
+        max_length=1000,
+        required=False,
+        empty_value="",
+        widget=UnfoldAdminTextInputWidget,
+        help_text=Collection._meta.get_field("facets").help_text,
+    )
     reranker = forms.ChoiceField(
         choices=lambda: [("", "The site's own"), *((name, name) for name in rerankers)],
         required=False,
@@ -70,6 +87,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
             "graph",
             "reranker",
             "rerank_instruction",
+            "facets",
         ]
 
     def clean_slug(self) -> str:
@@ -99,7 +117,9 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
     ordering = ["name", "id"]
     autocomplete_fields = ["workspace"]
     prepopulated_fields = {"slug": ["name"]}
+    actions = ["read_again", "embed_again", "export"]
     reading = ("default_language", "chunker", "chunker_options", "graph")
+    searching = ("reranker", "rerank_instruction", "facets")
     fields = ["workspace", "name", "slug", "description", *reading]
     fixed_fields = [
         "workspace",
@@ -115,7 +135,7 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
         return super().get_queryset(request).prefetch_related("lexical_statistics")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        editable = ["name", "description", *self.reading, "reranker", "rerank_instruction"]
+        editable = ["name", "description", *self.reading, *self.searching]
         return [*editable, *self.fixed_fields] if obj else self.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -129,8 +149,8 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
         shared = {name: given[name] for name in ("name", "description", *self.reading)}
         shared["language"] = shared.pop("default_language")
         if change:
-            reranking = {name: given[name] for name in ("reranker", "rerank_instruction")}
-            services.update_collection(collection=obj, **shared, **reranking)
+            searching = {name: given[name] for name in self.searching}
+            services.update_collection(collection=obj, **shared, **searching)
             return
         made = services.create_collection(
             workspace=given["workspace"],
@@ -141,6 +161,66 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
 
     def delete_by_service(self, row: Any) -> None:
         services.delete_collection(collection=row)
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may have documents read and embedded anew."""
+        return bool(request.user.has_perm("documents.change_document"))
+
+    def has_read_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may take texts along."""
+        return bool(request.user.has_perm("documents.view_chunk"))
+
+    @admin.action(description="Read all documents again", permissions=["operate"])
+    def read_again(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
+        """As a new chunker or language needs it."""
+        for collection in queryset:
+            rows = Document.objects.current().filter(collection=collection)
+            documents = list(rows.defer("metadata", "declared")[: MOST_DOCUMENTS + 1])
+            if len(documents) > MOST_DOCUMENTS:
+                messages.error(
+                    request,
+                    f"{collection} has more than {MOST_DOCUMENTS:,} documents. Read them again in"
+                    " the list of documents, narrowed by state or words.",
+                )
+                continue
+            try:
+                again = services.reingest_documents(documents=documents)
+            except RagsiteError as error:
+                messages.error(request, f"{collection}: {error}")
+                continue
+            (run,) = again.runs
+            told = format_html("{}: the workers are at it, {}.", collection, link_to(run))
+            messages.success(request, told)
+            if again.left_out:
+                messages.warning(
+                    request,
+                    f"{collection}: {again.left_out:,} documents are left out, whose files are not"
+                    " stored here or which lean on others.",
+                )
+
+    @admin.action(description="Embed all passages again", permissions=["operate"])
+    def embed_again(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
+        """With the same model; another one is chosen by moving to its space."""
+        for collection in queryset:
+            try:
+                passages = services.reembed_collection(collection=collection)
+            except RagsiteError as error:
+                messages.error(request, str(error))
+            else:
+                words = f"{collection}: workers embed {passages:,} passages anew."
+                messages.success(request, words)
+
+    @admin.action(description="Export as JSON Lines", permissions=["read"])
+    def export(
+        self, request: HttpRequest, queryset: QuerySet[Collection]
+    ) -> HttpResponseBase | None:
+        """All documents of a collection, to be imported elsewhere."""
+        rows = list(queryset.select_related("workspace")[:2])
+        if len(rows) > 1:
+            messages.error(request, "Select one collection: an export holds one.")
+            return None
+        passages = Document.objects.filter(collection=rows[0]).aggregate(all=Sum("chunk_count"))
+        return download(request, rows[0], passages=passages["all"] or 0)
 
     def documents_below(self, rows: list[Any]) -> QuerySet[Document]:
         return Document.objects.filter(collection__in=rows)

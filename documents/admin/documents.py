@@ -4,17 +4,20 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db.models import F, Func, IntegerField, Q, QuerySet
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.template.defaultfilters import filesizeformat
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from common.admin import ReadOnlyAdmin, link_to, link_to_list
+from common.errors import RagsiteError
 from documents import services
 from documents.admin.deletion import ServiceDeletion
+from documents.admin.exporting import download
 from documents.models import Chunk, Document, IngestionItem, StagedDocument
 
 STATUS_COLOURS = {
@@ -51,7 +54,7 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
 
     list_display = ["name", "collection", "shown_status", "error", "chunk_count", "updated_at"]
     list_filter = ["status", ("collection", AutocompleteSelectFilter), VersionFilter]
-    actions = ["prune_versions"]
+    actions = ["read_again", "embed_again", "export", "prune_versions"]
     list_select_related = ["collection"]
     list_heavy_fields = ("metadata", "declared")
     search_fields = ["key", "title"]
@@ -118,6 +121,57 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
         """With all versions of them."""
         same = [Q(collection=row.collection_id, key=row.key) for row in rows]
         return Document.objects.filter(reduce(or_, same, Q(pk__in=[])))
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may have documents read and embedded anew."""
+        return bool(request.user.has_perm("documents.change_document"))
+
+    def has_read_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may take texts along."""
+        return bool(request.user.has_perm("documents.view_chunk"))
+
+    @admin.action(description="Read again from the stored files", permissions=["operate"])
+    def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
+        """What is the same afterwards keeps its vectors."""
+        try:
+            again = services.reingest_documents(documents=list(queryset))
+        except RagsiteError as error:
+            messages.error(request, str(error))
+            return
+        links = format_html_join(
+            ", ", "{}", [(link_to(run, f"run {run.pk}"),) for run in again.runs]
+        )
+        messages.success(request, format_html("The workers are at it: {}.", links))
+        if again.left_out:
+            messages.warning(
+                request,
+                f"{again.left_out:,} are left out: their files are not stored here, or they are"
+                " superseded or lean on another document.",
+            )
+
+    @admin.action(description="Embed again", permissions=["operate"])
+    def embed_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
+        """Their passages get new vectors of the same model."""
+        try:
+            passages = services.reembed_documents(documents=list(queryset))
+        except RagsiteError as error:
+            messages.error(request, str(error))
+        else:
+            messages.success(request, f"A worker embeds {passages:,} passages anew.")
+
+    @admin.action(description="Export as JSON Lines", permissions=["read"])
+    def export(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponseBase | None:
+        """Text and metadata of one collection's documents, to be imported elsewhere."""
+        rows = list(queryset.select_related("collection__workspace"))
+        if len({row.collection_id for row in rows}) > 1:
+            messages.error(request, "Select documents of one collection: an export holds one.")
+            return None
+        return download(
+            request,
+            rows[0].collection,
+            passages=sum(row.chunk_count for row in rows),
+            only=[row.pk for row in rows],
+        )
 
     @admin.action(description="Remove superseded versions", permissions=["delete"])
     def prune_versions(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:

@@ -65,6 +65,16 @@ ACCEPTED = OpenApiExample(
     response_only=True,
     status_codes=["202"],
 )
+PASSAGE = OpenApiExample(
+    "A corrected passage",
+    value={"text": "We move to the new building in April."},
+    request_only=True,
+)
+CORRECTION = OpenApiExample(
+    "Another title, and metadata",
+    value={"title": "Meeting of 4 November", "metadata": {"year": 2026}},
+    request_only=True,
+)
 EVENTS = OpenApiExample(
     "A run that ends",
     value=(

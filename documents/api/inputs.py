@@ -12,6 +12,7 @@ from accounts.api import WorkspaceParameters
 from common.serializers import MetadataField, PageParameters, StrictSerializer
 from documents.chunkers import CHUNKERS
 from documents.chunkers.options import Option
+from documents.facets import MAX_CHARACTERS, MOST_FACETS
 from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.services import MAX_METADATA_CHARACTERS
 
@@ -49,6 +50,27 @@ class DocumentFilter(PageParameters, WorkspaceParameters):
     )
 
 
+class DocumentInput(StrictSerializer):
+    """What is to be said of a document from now on."""
+
+    title = serializers.CharField(
+        required=False,
+        max_length=500,
+        help_text="It stands with every passage, so all of them are embedded anew.",
+    )
+    metadata = MetadataField(
+        required=False, help_text="All of it: what is not named is taken away."
+    )
+    access = serializers.ListField(
+        child=serializers.CharField(max_length=80),
+        required=False,
+        allow_null=True,
+        max_length=100,
+        help_text="Who may see it, in all its versions: members of the workspace as `user:7`,"
+        " groups as `group:3`, you among them. Null: everybody in the workspace.",
+    )
+
+
 class DocumentDeletion(WorkspaceParameters):
     """What goes with a document."""
 
@@ -61,6 +83,10 @@ class DocumentDeletion(WorkspaceParameters):
 
 class ChunkFilter(PageParameters, WorkspaceParameters):
     """Which chunks of the document."""
+
+
+class EditFilter(PageParameters, WorkspaceParameters):
+    """Which changes."""
 
 
 class RunFilter(PageParameters, WorkspaceParameters):
@@ -138,6 +164,13 @@ class _CollectionInput(StrictSerializer):
         help_text="How documents are read for the graph: `rules` needs no model, `llm` asks the"
         " chat model, `off` reads nothing. Default `rules`. After a change all documents are read"
         " again; `off` forgets what was read.",
+    )
+    facets = serializers.ListField(
+        child=serializers.CharField(max_length=MAX_CHARACTERS),
+        required=False,
+        max_length=MOST_FACETS,
+        help_text="Fields of the metadata, such as `author` or `topic.area`, that searches with"
+        " `facet=*` count. Empty: those that tell the found passages apart best.",
     )
 
 

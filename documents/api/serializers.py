@@ -57,6 +57,7 @@ class CollectionSerializer(serializers.ModelSerializer[Collection]):
             "space",
             "reranker",
             "rerank_instruction",
+            "facets",
             "document_count",
             "created_at",
             "updated_at",

@@ -3,6 +3,8 @@
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import FileResponse
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.decorators import action
 from rest_framework.parsers import MultiPartParser
@@ -10,10 +12,12 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet, once
 from common.api import ErrorSerializer
+from common.negotiation import ErrorsAsJson
 from common.pagination import OrdinalPagination
 from common.parsers import JSONParser
 from documents import services
 from documents.api import examples, inputs, reads
+from documents.api.chunks import EditSerializer, edits_seen_by
 from documents.api.serializers import (
     ChunkSerializer,
     CollectionSerializer,
@@ -22,6 +26,7 @@ from documents.api.serializers import (
 )
 from documents.api.server_files import DirectoryInput, SyncActions, UrlInput, ingest_named
 from documents.models import Collection, Document, IngestionRun
+from documents.services.originals import sent
 
 
 class CollectionFiltered(WorkspaceViewSet):
@@ -50,6 +55,7 @@ class CollectionViewSet(SyncActions):
     serializer_class = CollectionSerializer
     lookup_field = "slug"
     lookup_value_converter = "slug"
+    unguarded_fields = frozenset({"document_count"})
     action_parameters = {"list": inputs.CollectionFilter}
 
     def get_queryset(self) -> QuerySet[Collection]:
@@ -103,11 +109,24 @@ class DocumentViewSet(CollectionFiltered):
 
     serializer_class = DocumentSerializer
     lookup_value_converter = "int"
+    # How far its ingestion is.
+    unguarded_fields = frozenset(
+        {
+            "status",
+            "error",
+            "is_searchable",
+            "chunk_count",
+            "token_count",
+            "indexed_at",
+            "updated_at",
+        }
+    )
     parser_classes = [JSONParser, MultiPartParser]
     action_parameters = {
         "list": inputs.DocumentFilter,
         "destroy": inputs.DocumentDeletion,
         "chunks": inputs.ChunkFilter,
+        "edits": inputs.EditFilter,
     }
 
     def get_queryset(self) -> QuerySet[Document]:
@@ -175,6 +194,21 @@ class DocumentViewSet(CollectionFiltered):
         return self.answer(self.get_object())
 
     @extend_schema(
+        summary="Change what is said of a document",
+        description="Title, metadata and access that are set here go before what the source says,"
+        " also when that is ingested again. Passages follow at once.",
+        request=inputs.DocumentInput,
+        responses={200: DocumentSerializer, 409: ErrorSerializer, 503: ErrorSerializer},
+        examples=[examples.CORRECTION],
+    )
+    def partial_update(self, *args: Any, **kwargs: Any) -> Response:
+        document = self.get_object()
+        self.require_editor(document.workspace)
+        values = self.validated(inputs.DocumentInput, partial=True)
+        services.update_document(document=document, user=self.request.user, **values)
+        return self.answer(self.get_object())
+
+    @extend_schema(
         summary="Delete a document",
         description="With all its versions: afterwards no table and no stored file holds its text."
         " With `versions=this` only this one, if it is superseded.",
@@ -194,3 +228,22 @@ class DocumentViewSet(CollectionFiltered):
     @action(detail=True, serializer_class=ChunkSerializer, pagination_class=OrdinalPagination)
     def chunks(self, *args: Any, **kwargs: Any) -> Response:
         return self.page(reads.chunks(self.request.user, self.get_object()))
+
+    @extend_schema(
+        summary="List what people changed in a document's passages, newest first",
+        responses=EditSerializer(many=True),
+    )
+    @action(detail=True, serializer_class=EditSerializer)
+    def edits(self, *args: Any, **kwargs: Any) -> Response:
+        document = self.get_object()
+        return self.page(edits_seen_by(self.request.user).filter(document=document.text_id))
+
+    @extend_schema(
+        summary="Download the original file",
+        description="As it was brought. 404 where it is not stored here: what commands and programs"
+        " bring is read and let go.",
+        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
+    )
+    @action(detail=True, content_negotiation_class=ErrorsAsJson)
+    def file(self, *args: Any, **kwargs: Any) -> FileResponse:
+        return sent(services.open_original(self.get_object()))

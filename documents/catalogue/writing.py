@@ -9,6 +9,8 @@ from documents.ingestion.sources import Source
 
 #: A comment is worth a paragraph; what is longer is a manual.
 _MAX_COMMENT = 2_000
+#: Metadata are copied to each passage of a table, and indexed.
+MAX_COLUMNS_CHARACTERS = 12_000
 _SPACE = re.compile(r"\s+")
 
 
@@ -52,13 +54,20 @@ def table_text(table: Table) -> str:
 
 
 def table_metadata(table: Table, *, database: str) -> dict[str, Any]:
-    """What the graph makes edges of, and what filters ask for."""
+    """What the graph makes edges of, filters ask for, and SQL is checked against.
+
+    Columns of a table that has very many are left to its text.
+    """
+    columns = [{"name": column.name, "type": column.type} for column in table.columns]
+    is_small = len(str(columns)) <= MAX_COLUMNS_CHARACTERS
     return {
         "kind": "table",
         "database": database,
         "schema": table.name.schema,
         "table": table.name.name,
         "is_view": table.is_view,
+        **({"columns": columns} if is_small else {}),
+        "primary_key": list(table.primary_key),
         "foreign_keys": [
             {
                 "columns": list(key.columns),

@@ -13,6 +13,7 @@ from django.db import connection
 from django.utils import timezone
 
 from documents.ingestion import listeners, statistics
+from documents.ingestion.revising import copy_edits, open_edits
 from documents.models import Document
 
 
@@ -78,6 +79,12 @@ def _follow(first: Document, others: Iterable[Document]) -> None:
     Document.objects.filter(pk__in=[row.pk for row in others]).update(duplicate_of=first)
 
 
+def take_copy(link: Document) -> None:
+    """Let a document that leans on another have a copy of its text. Both rows must be held."""
+    if link.is_link and link.duplicate_of_id is not None:
+        _copy_chunks(link.duplicate_of_id, link)
+
+
 # The vectors are those of the same text under the original's title.
 _COPY = """
     INSERT INTO documents_chunk (
@@ -106,7 +113,9 @@ def _copy_chunks(original_id: int, heir: Document) -> None:
                 "is_current": heir.is_current,
             },
         )
+    copy_edits(open_edits(original_id), document_id=heir.pk)
     Document.objects.filter(pk=heir.pk).update(
+        content_sha256=original.content_sha256,
         chunk_count=original.chunk_count,
         token_count=original.token_count,
         duplicate_of=None,

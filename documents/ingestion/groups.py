@@ -16,6 +16,7 @@ from documents.ingestion.ahead import ahead
 from documents.ingestion.embedding import Vectors, embed_texts, new_texts
 from documents.ingestion.loading import Job, StaleVectors, load
 from documents.ingestion.recipes import recipe_of
+from documents.ingestion.revising import revise, revisions_of
 from documents.ingestion.settling import fail
 from documents.ingestion.stopwatch import Stopwatch
 from inference.base import InvalidVector
@@ -97,7 +98,17 @@ def _embed_and_load(jobs: Sequence[Job], *, token: UUID) -> None:
 
 
 def _group(jobs: Sequence[Job]) -> _Group:
-    return _Group(jobs, new_texts([(job.document.id, job.prepared) for job in jobs]))
+    """The texts are those with what people changed: loading puts it in again, as it is then."""
+    revisions = revisions_of(job.document for job in jobs)
+    prepared = {
+        job.document.id: revise(job.prepared, revision, collection=job.document.collection).document
+        for job in jobs
+        if (revision := revisions.get(job.document.id))
+    }
+    return _Group(
+        jobs,
+        new_texts([(job.document.id, prepared.get(job.document.id, job.prepared)) for job in jobs]),
+    )
 
 
 def _embed(group: _Group) -> _Embedded:

@@ -21,6 +21,9 @@ class Listener(Protocol):
     def leaving(self, chunks: "QuerySet[Chunk]") -> Callable[[], Any] | None:
         """These passages are about to be removed; what is returned is called when they are."""
 
+    def rewritten(self, chunks: "QuerySet[Chunk]") -> None:
+        """The texts of these passages are about to be changed by a person; `loaded` comes after."""
+
     def overtaken(self, versions: Mapping[int, int]) -> None:
         """Other rows are the current versions now: by the document that was, the one that is."""
 
@@ -44,6 +47,12 @@ def loaded(document_ids: Sequence[int]) -> None:
     """Tell all, inside the transaction that loaded these documents."""
     for listener in _listeners:
         listener.loaded(document_ids)
+
+
+def rewritten(chunks: "QuerySet[Chunk]") -> None:
+    """Tell all, inside the transaction, before the texts of these passages change."""
+    for listener in _listeners:
+        listener.rewritten(chunks)
 
 
 def overtaken(versions: Mapping[int, int]) -> None:

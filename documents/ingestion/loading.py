@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -10,10 +10,19 @@ from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 
 from common.copy import copy_rows
-from documents.ingestion import duplicates, linking, listeners, runs, statistics, versions
+from documents.ingestion import (
+    duplicates,
+    linking,
+    listeners,
+    revising,
+    runs,
+    statistics,
+    versions,
+)
 from documents.ingestion.embedding import Vectors
 from documents.ingestion.locks import share_collections
 from documents.ingestion.preparing import PreparedChunk, PreparedDocument
+from documents.ingestion.revising import Revised, Revision
 from documents.languages import configuration, configuration_oids
 from documents.models import Chunk, Collection, Document, IngestionItem, StagedDocument
 
@@ -60,12 +69,16 @@ MOVABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One document to load, under the claim it was taken with."""
+    """One document to load, under the claim it was taken with.
+
+    What people changed in it is kept, unless it `replaces` that too.
+    """
 
     document: Document
     prepared: PreparedDocument
     digest: str  # of the recipe
     source_sha256: str
+    replaces: bool = False
 
 
 class StaleVectors(Exception):
@@ -97,10 +110,19 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     )
     held = versions.hold_for_loading([job.document.id for job in jobs], token=token)
     mine = [job for job in jobs if job.document.id in held.ids]
+    revisions = revising.revisions_of(job.document for job in mine)
+    revised = _revised(mine, revisions)
+    mine = [
+        replace(job, prepared=revised[job.document.id].document)
+        if job.document.id in revised
+        else job
+        for job in mine
+    ]
     leaning = linking.find_originals(
         {job.document.id: job.source_sha256 for job in mine if job.document.id in once}
     )
     _make_room(mine, held, leaning)
+    revising.settle(revisions, revised)
     stored = [job for job in mine if job.document.id not in leaning]
     new = _take_over(_keep_unchanged(stored, held), held)
     if any(chunk.content_sha256 not in vectors for _, chunk in new):
@@ -116,6 +138,17 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     listeners.loaded(sorted(held.ids))
     runs.settle_items(held.ids, state=IngestionItem.State.READY)
     return sorted(held.ids)
+
+
+def _revised(jobs: Sequence[Job], revisions: Mapping[int, Revision]) -> dict[int, Revised]:
+    """What the documents that people changed are to say, by id."""
+    return {
+        job.document.id: revising.revise(
+            job.prepared, revisions[job.document.id], collection=job.document.collection
+        )
+        for job in jobs
+        if job.document.id in revisions and not job.replaces
+    }
 
 
 def _make_room(jobs: Sequence[Job], held: versions.Held, leaning: Mapping[int, int]) -> None:

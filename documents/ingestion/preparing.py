@@ -200,9 +200,10 @@ def _chunks(
 ) -> Iterable[PreparedChunk]:
     if parsed.chunks:
         return _given_chunks(parsed, counter)
-    limit = int(counter.max_tokens * CONTEXT_SHARE)
+    limit = context_limit(counter)
     contexts = {
-        path: _context(title, path, counter, limit) for path in [(), *_heading_paths(parsed)]
+        path: contextual_title(title, path, counter, limit)
+        for path in [(), *_heading_paths(parsed)]
     }
     reserve = max(counter.count(context) for context in contexts.values()) + 1
     try:
@@ -231,7 +232,12 @@ def _heading_paths(parsed: ParsedDocument) -> Iterable[tuple[str, ...]]:
         yield tuple(entry[1] for entry in chain)
 
 
-def _context(title: str, path: Sequence[str], counter: TokenCounter, limit: int) -> str:
+def context_limit(counter: TokenCounter) -> int:
+    """Tokens that a chunk's context may have."""
+    return int(counter.max_tokens * CONTEXT_SHARE)
+
+
+def contextual_title(title: str, path: Sequence[str], counter: TokenCounter, limit: int) -> str:
     """Title and headings; where those are too long, the title and the innermost heading, cut."""
     parts = [title, *(heading for heading in path if heading != title)]
     context = " > ".join(part for part in parts if part)
@@ -262,7 +268,7 @@ def _cut_chunk(text: str, span: Span, ordinal: int, context: str) -> PreparedChu
         key="",
         summary="",
         metadata={},
-        content_sha256=_digest(context, chunk),
+        content_sha256=chunk_digest(context, chunk),
         parent=span.parent,
     )
 
@@ -295,11 +301,12 @@ def _given_chunk(
         key=chunk.key,
         summary=chunk.summary,
         metadata=chunk.metadata,
-        content_sha256=_digest(chunk.context, chunk.text),
+        content_sha256=chunk_digest(chunk.context, chunk.text),
         # Records of one source may be in several languages, such as a leaflet with translations.
         language=detect_language(chunk.text),
     )
 
 
-def _digest(context: str, text: str) -> str:
+def chunk_digest(context: str, text: str) -> str:
+    """By which a chunk is known: of its context and its text."""
     return hashlib.sha256(f"{len(context)}:{context}{text}".encode()).hexdigest()

@@ -129,6 +129,26 @@ def forget(chunks: QuerySet[Any]) -> None:
         cursor.execute("DELETE FROM documents_lexemefrequency WHERE id = ANY(%s)", [none])
 
 
+# Words that the collection did not have come with it.
+_MORE = """
+    INSERT INTO documents_lexemefrequency AS known
+        (workspace_id, collection_id, language, lexeme, chunk_count)
+    SELECT c.workspace_id, c.collection_id, c.language, word.lexeme, count(*)
+    FROM documents_chunk c, unnest(tsvector_to_array(c.search_vector)) AS word (lexeme)
+    WHERE c.id = ANY(%s) AND c.is_current GROUP BY 1, 2, 3, 4
+    ORDER BY 2, 3, 4
+    ON CONFLICT (collection_id, language, lexeme, workspace_id)
+        DO UPDATE SET chunk_count = known.chunk_count + excluded.chunk_count
+"""
+
+
+def remember(chunks: QuerySet[Any]) -> None:
+    """Put the lexemes of chunks into the counts, from which `forget` took those of their texts
+    before: nothing else counts meanwhile."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MORE, [list(chunks.values_list("pk", flat=True))])
+
+
 def note_change(collection_id: int) -> None:
     """Make sure that the next refresh counts.
 

@@ -184,6 +184,7 @@ def _load(
             prepared=by_key[document.key].prepared,
             digest=recipe.digest(document.declared),
             source_sha256=by_key[document.key].item.source_sha256,
+            replaces=True,
         )
         for document in documents
     ]

@@ -3,6 +3,7 @@
 from documents.models.chunk import Chunk
 from documents.models.collection import Collection
 from documents.models.document import Document, StagedDocument
+from documents.models.edit import ChunkEdit
 from documents.models.reembedding import Reembedding
 from documents.models.run import IngestionItem, IngestionRun
 from documents.models.space import EmbeddingSpace
@@ -10,6 +11,7 @@ from documents.models.statistics import LexemeFrequency, LexicalStatistics
 
 __all__ = [
     "Chunk",
+    "ChunkEdit",
     "Collection",
     "Document",
     "EmbeddingSpace",

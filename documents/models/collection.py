@@ -53,6 +53,13 @@ class Collection(TimestampedModel):
     rerank_instruction = models.TextField(
         blank=True, help_text="What the reranker is to look for. Empty: what it was trained on."
     )
+    facets = ArrayField(
+        models.CharField(max_length=200),
+        default=list,
+        blank=True,
+        help_text="Fields of the metadata, such as “author” or “topic.area”, whose values are"
+        " counted beside the results. Empty: those that tell the found passages apart best.",
+    )
     tuning = models.JSONField(
         null=True,
         blank=True,

@@ -40,6 +40,12 @@ class Document(TimestampedModel):
     declared = models.JSONField(
         default=dict, blank=True, help_text="What the caller said of it; goes before the file."
     )
+    corrections = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="What people set here: `title`, `metadata`, `without`. It goes before all that"
+        " a source says, also when that is ingested again.",
+    )
     access = ArrayField(models.CharField(max_length=80), null=True, blank=True)
     file = models.FileField(upload_to="documents/%Y/%m/", max_length=300, blank=True)
     size = models.PositiveBigIntegerField(default=0, help_text="Bytes of the source.")

@@ -27,6 +27,7 @@ from documents.parsers.normalise import decode_text
 MAX_LINES = 100_000
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.M | re.S)
+_COMMENT = re.compile(r"\s*(?:<!--(?:(?!-->).)*-->\s*)+", re.S)
 
 
 class MarkdownParser:
@@ -37,6 +38,7 @@ class MarkdownParser:
 
     def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
         metadata, text = split_front_matter(decode_text(data))
+        text = without_comments(text)
         if not text.strip():
             raise ParseError("empty", "The file has no text. Check that it was saved.")
         headings = markdown_headings(text)
@@ -59,6 +61,19 @@ def markdown_blocks(text: str) -> list[Token]:
     3 kB.
     """
     return _block_parser().parse(text) if text.count("\n") <= MAX_LINES else []
+
+
+def without_comments(text: str) -> str:
+    """The text without HTML comments that stand on lines of their own, which no reader sees."""
+    if "<!--" not in text:
+        return text
+    gone = {
+        line
+        for token in markdown_blocks(text)
+        if token.type == "html_block" and token.map and _COMMENT.fullmatch(token.content)
+        for line in range(*token.map)
+    }
+    return "\n".join(line for at, line in enumerate(text.split("\n")) if at not in gone)
 
 
 def line_offsets(text: str) -> list[int]:

@@ -1,6 +1,18 @@
 """What one can do with collections, documents and embedding spaces."""
 
+from documents.ingestion.reindexing import (
+    Reindexed,
+    reindex_chunks,
+    reindex_collection,
+    reindex_document,
+)
 from documents.ingestion.sources import MAX_METADATA_CHARACTERS
+from documents.services.again import (
+    Again,
+    reembed_collection,
+    reembed_documents,
+    reingest_documents,
+)
 from documents.services.collections import (
     chunk_count,
     create_collection,
@@ -9,6 +21,7 @@ from documents.services.collections import (
     get_or_create_collection,
     update_collection,
 )
+from documents.services.correcting import UNSET, update_document
 from documents.services.deletion import (
     delete_document,
     delete_documents,
@@ -27,6 +40,14 @@ from documents.services.documents import (
     ingest_uploads,
     joined_text,
 )
+from documents.services.editing import (
+    Edited,
+    ModelAway,
+    StaleText,
+    dismiss_edit,
+    edit_chunk,
+    undo_edit,
+)
 from documents.services.figures import Figures, figures
 from documents.services.items import (
     MAX_BATCH,
@@ -38,12 +59,7 @@ from documents.services.items import (
     get_items,
     store_items,
 )
-from documents.services.reindexing import (
-    Reindexed,
-    reindex_chunks,
-    reindex_collection,
-    reindex_document,
-)
+from documents.services.originals import open_original, text_file
 from documents.services.runs import Retry, cancel_run, in_words, retry_failed, retryable
 from documents.services.server_files import ingest_server_directory, sync_server_directory
 from documents.services.spaces import (
@@ -68,11 +84,16 @@ from documents.services.web import ingest_urls, require_urls
 __all__ = [
     "MAX_BATCH",
     "MAX_METADATA_CHARACTERS",
+    "UNSET",
+    "Again",
     "DocumentText",
+    "Edited",
     "Figures",
+    "ModelAway",
     "Reindexed",
     "Retry",
     "SpaceReport",
+    "StaleText",
     "Stored",
     "StoredItem",
     "Sync",
@@ -94,8 +115,10 @@ __all__ = [
     "delete_items",
     "delete_version",
     "delete_versions",
+    "dismiss_edit",
     "document_text",
     "drop_space",
+    "edit_chunk",
     "export_collection",
     "figures",
     "get_collection",
@@ -113,12 +136,16 @@ __all__ = [
     "ingest_urls",
     "joined_text",
     "live_embedders",
+    "open_original",
     "prune_versions",
+    "reembed_collection",
+    "reembed_documents",
     "reembed_here",
     "reembed_in_queue",
     "reindex_chunks",
     "reindex_collection",
     "reindex_document",
+    "reingest_documents",
     "require_urls",
     "retry_failed",
     "retryable",
@@ -126,5 +153,8 @@ __all__ = [
     "store_items",
     "sync_directory",
     "sync_server_directory",
+    "text_file",
+    "undo_edit",
     "update_collection",
+    "update_document",
 ]

@@ -1,14 +1,16 @@
 """Collections: found, made, changed, removed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 
+from accounts.history import Action, Kind, note_change
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
 from documents.chunkers import ChunkerError, check_options
+from documents.facets import checked_facets
 from documents.ingestion import listeners
 from documents.ingestion.locks import hold_collection
 from documents.ingestion.media import delete_files
@@ -17,6 +19,19 @@ from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import Chunk, Collection
 from documents.services.spaces import default_space
 from inference.handler import rerankers
+
+#: What `update_collection` writes.
+CHANGEABLE = (
+    "name",
+    "description",
+    "default_language",
+    "chunker",
+    "chunker_options",
+    "reranker",
+    "rerank_instruction",
+    "graph",
+    "facets",
+)
 
 
 def get_collection(*, workspace: Workspace, slug: str) -> Collection:
@@ -41,6 +56,7 @@ def create_collection(
     chunker: str = "auto",
     chunker_options: dict[str, Any] | None = None,
     graph: str = Collection.Graph.RULES,
+    facets: Sequence[str] = (),
 ) -> Collection:
     """A new, empty collection in the site's default embedding space."""
     name = name.strip()
@@ -58,7 +74,7 @@ def create_collection(
     _check_graph(graph)
     try:
         with transaction.atomic():
-            return Collection.objects.create(
+            made = Collection.objects.create(
                 workspace=workspace,
                 name=name[:200],
                 slug=slug,
@@ -67,8 +83,16 @@ def create_collection(
                 chunker=chunker,
                 chunker_options=chunker_options or {},
                 graph=graph,
+                facets=checked_facets(facets),
                 space=default_space(),
             )
+            note_change(
+                action=Action.MADE,
+                kind=Kind.COLLECTION,
+                workspace_id=workspace.pk,
+                thing=made.pk,
+            )
+            return made
     except IntegrityError as error:
         raise Conflict(f"There is a collection “{slug}” already. Choose another name.") from error
 
@@ -111,6 +135,7 @@ def update_collection(
     reranker: str | None = None,
     rerank_instruction: str | None = None,
     graph: str | None = None,
+    facets: Sequence[str] | None = None,
 ) -> Collection:
     """Change what is given.
 
@@ -118,7 +143,8 @@ def update_collection(
     anew when they are ingested again, although their bytes did not change. A new chunker begins
     with its own defaults, unless options are given with it. A reranker (an entry of RERANKERS, or
     empty for the site's own) holds for the next search. Where documents are to be read for the
-    graph in another way (`graph`: off, rules or llm), all are read again. Raises InvalidInput.
+    graph in another way (`graph`: off, rules or llm), all are read again. `facets` are the fields
+    of the metadata that searches count; none for the most telling. Raises InvalidInput.
     """
     if name is not None:
         if not name.strip():
@@ -141,27 +167,38 @@ def update_collection(
         collection.reranker = reranker
     if rerank_instruction is not None:
         collection.rerank_instruction = rerank_instruction.strip()
-    is_read_otherwise = graph is not None and graph != collection.graph
     if graph is not None:
         _check_graph(graph)
         collection.graph = graph
+    if facets is not None:
+        collection.facets = checked_facets(facets)
     with transaction.atomic():
-        collection.save(
-            update_fields=[
-                "name",
-                "description",
-                "default_language",
-                "chunker",
-                "chunker_options",
-                "reranker",
-                "rerank_instruction",
-                "graph",
-                "updated_at",
-            ]
-        )
-        if is_read_otherwise:
+        rows = Collection.objects.select_for_update().filter(pk=collection.pk)
+        before = rows.values(*CHANGEABLE).first()
+        if before is None:
+            raise NotFound(f"The collection “{collection.slug}” is gone.")
+        collection.save(update_fields=[*CHANGEABLE, "updated_at"])
+        changed = [name for name in CHANGEABLE if before[name] != getattr(collection, name)]
+        if "graph" in changed:
             listeners.changed(collection)
+        _note_changed(collection, changed, before)
     return collection
+
+
+def _note_changed(
+    collection: Collection, changed: Sequence[str], before: Mapping[str, Any]
+) -> None:
+    if not changed:
+        return
+    graphs = (Collection.Graph(before["graph"]), Collection.Graph(collection.graph))
+    note_change(
+        action=Action.CHANGED,
+        kind=Kind.COLLECTION,
+        workspace_id=collection.workspace_id,
+        thing=collection.pk,
+        fields=changed,
+        values={"graph": graphs} if "graph" in changed else {},
+    )
 
 
 def _check_graph(mode: str) -> None:
@@ -186,6 +223,13 @@ def delete_collection(*, collection: Collection) -> None:
         hold_collection(collection.pk)
         hold_statistics([collection.pk])
         files = list(collection.documents.exclude(file="").values_list("file", flat=True))
+        note_change(
+            action=Action.DELETED,
+            kind=Kind.COLLECTION,
+            workspace_id=collection.workspace_id,
+            thing=collection.pk,
+            values={"documents": collection.documents.count()},
+        )
         # The chunks by one statement: collecting them as objects would load every one.
         listeners.remove_chunks(Chunk.objects.filter(collection=collection))
         collection.lexeme_frequencies.all()._raw_delete("default")

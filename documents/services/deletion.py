@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from django.db import connection, transaction
 
+from accounts.history import Action, Kind, note_change
 from common.errors import InvalidInput
 from documents.ingestion import listeners, runs, settling, statistics
 from documents.ingestion.duplicates import hand_over
@@ -107,5 +108,19 @@ def _remove(documents: Sequence[Document]) -> Iterable[int]:
     forget_names(documents)
     files = [str(document.file.name) for document in documents if document.file]
     Document.objects.filter(pk__in=ids).delete()
+    _note(documents)
     transaction.on_commit(lambda: delete_files(files))
     return run_ids
+
+
+def _note(documents: Sequence[Document]) -> None:
+    """One change a collection."""
+    for collection in {document.collection_id for document in documents}:
+        removed = [each for each in documents if each.collection_id == collection]
+        note_change(
+            action=Action.DELETED,
+            kind=Kind.DOCUMENT,
+            workspace_id=removed[0].workspace_id,
+            thing=[each.pk for each in removed],
+            collection_id=collection,
+        )

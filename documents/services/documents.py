@@ -13,6 +13,7 @@ from django.core.files.base import File
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.db import IntegrityError, transaction
 
+from accounts.history import Action, Kind, note_change
 from common.errors import InvalidInput, NotFound
 from documents.ingestion import recipes, runs, settling, versions
 from documents.ingestion.chunk_lines import holds_chunks
@@ -21,6 +22,7 @@ from documents.ingestion.inline import InlineIngestion
 from documents.ingestion.linking import link
 from documents.ingestion.locks import share_collections
 from documents.ingestion.media import delete_files
+from documents.ingestion.patching import joined
 from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import (
     MAX_METADATA_CHARACTERS,
@@ -292,7 +294,7 @@ def create_run(
     user: Any = None,
 ) -> IngestionRun:
     """A run's row."""
-    return IngestionRun.objects.create(
+    run = IngestionRun.objects.create(
         workspace_id=collection.workspace_id,
         collection=collection,
         user=user if getattr(user, "is_authenticated", False) else None,
@@ -300,19 +302,20 @@ def create_run(
         store_once=store_once,
         source=source[:1024],
     )
+    note_change(
+        action=Action.INGESTED,
+        kind=Kind.RUN,
+        workspace_id=collection.workspace_id,
+        thing=run.pk,
+        collection_id=collection.pk,
+        user=run.user,
+    )
+    return run
 
 
 def joined_text(chunks: Sequence[Chunk], *, start: int = 0) -> str:
     """The text of a document from offset `start` on, from consecutive chunks in their order."""
-    parts: list[str] = []
-    reached = start
-    for chunk in chunks:
-        if chunk.start > reached:
-            parts.append("\n" * (chunk.start - reached))
-            reached = chunk.start
-        parts.append(chunk.text[reached - chunk.start :])
-        reached = max(reached, chunk.end)
-    return "".join(parts)
+    return joined(chunks, start=start)
 
 
 def document_text(document: Document) -> DocumentText:

@@ -9,6 +9,7 @@ import numpy as np
 from django.db import transaction
 from numpy.typing import NDArray
 
+from accounts.history import Action, Kind, note_change
 from common.errors import Conflict, InvalidInput
 from documents.ingestion import settling, statistics
 from documents.ingestion.items import Item, is_storable
@@ -67,6 +68,13 @@ def store_items(
     if user is not None:
         _refuse_hidden(collection, [item.id for item in batch], user)
     written = write_items(collection, batch, concurrency=concurrency)
+    note_change(
+        action=Action.INGESTED,
+        kind=Kind.DOCUMENT,
+        workspace_id=collection.workspace_id,
+        count=len(written.changed),
+        collection_id=collection.pk,
+    )
     transaction.on_commit(lambda: delete_files(written.files))
     for run_id in written.run_ids:
         settling.finish_run(run_id)

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from accounts.history import Action, Kind, note_change
 from accounts.services import require_editor
 from common.deadlocks import despite_deadlocks
 from common.errors import Conflict
@@ -39,6 +40,7 @@ def cancel_run(*, run: IngestionRun, user: Any = None) -> IngestionRun:
     if user is not None:
         require_editor(user=user, workspace=run.workspace)
     if cancelling.request(run.pk):
+        _note(Action.CANCELLED, run, user)
         cancelling.carry_out(run.pk)
     run.refresh_from_db()
     if run.cancel_requested_at is None:
@@ -61,6 +63,23 @@ def retry_failed(*, run: IngestionRun, user: Any = None) -> Retry:
     return despite_deadlocks(lambda: _retry_failed(run, user))
 
 
+def queue_again(run: IngestionRun, documents: Sequence[Document]) -> None:
+    """Have these documents, whose files are stored, read by the workers as items of the run."""
+    IngestionItem.objects.bulk_create(
+        IngestionItem(
+            workspace_id=run.workspace_id,
+            run=run,
+            document=document,
+            name=document.source or document.key,
+            size=document.size,
+        )
+        for document in documents
+    )
+    ids = [document.pk for document in documents]
+    Document.objects.filter(pk__in=ids).update(**WAITING)
+    enqueue(ids)
+
+
 @transaction.atomic
 def _retry_failed(run: IngestionRun, user: Any) -> Retry:
     documents = list(retryable(run).select_for_update(of=("self",)).order_by("id"))
@@ -78,20 +97,20 @@ def _retry_failed(run: IngestionRun, user: Any) -> Retry:
         total=len(documents),
         bytes=sum(document.size for document in documents),
     )
-    IngestionItem.objects.bulk_create(
-        IngestionItem(
-            workspace_id=run.workspace_id,
-            run=again,
-            document=document,
-            name=document.source or document.key,
-            size=document.size,
-        )
-        for document in documents
-    )
-    ids = [document.id for document in documents]
-    Document.objects.filter(id__in=ids).update(**WAITING)
-    enqueue(ids)
+    queue_again(again, documents)
+    _note(Action.RETRIED, run, user)
     return Retry(again, left_out)
+
+
+def _note(action: Action, run: IngestionRun, user: Any) -> None:
+    note_change(
+        action=action,
+        kind=Kind.RUN,
+        workspace_id=run.workspace_id,
+        thing=run.pk,
+        collection_id=run.collection_id,
+        user=user,
+    )
 
 
 def retryable(run: IngestionRun) -> QuerySet[Document]:

@@ -8,6 +8,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import PROTECT, ForeignObjectRel
 from django.utils.text import slugify
 
+from accounts.history import Action, Kind, note_change
 from common.errors import Conflict, InvalidInput, NotFound
 from documents.ingestion import reembedding
 from documents.ingestion.indexes import IndexState, build_index, drop_index, index_states
@@ -126,6 +127,7 @@ def add_space(
                 index_options={**defaults, **(options or {})},
                 precision=chosen,
             )
+            note_change(action=Action.MADE, kind=Kind.SPACE, workspace_id=None, thing=space.pk)
     except IntegrityError as error:
         raise Conflict(f"There is a space “{name}” already. Choose another name.") from error
     return space, remarks
@@ -170,7 +172,17 @@ def _refuse_unindexed(space: EmbeddingSpace) -> None:
 
 def change_instruction(*, space: EmbeddingSpace, instruction: str) -> None:
     """What queries tell the model to find. Documents are embedded without it, so nothing moves."""
-    EmbeddingSpace.objects.filter(pk=space.pk).update(query_instruction=instruction)
+    if instruction == space.query_instruction:
+        return
+    with transaction.atomic():
+        EmbeddingSpace.objects.filter(pk=space.pk).update(query_instruction=instruction)
+        note_change(
+            action=Action.CHANGED,
+            kind=Kind.SPACE,
+            workspace_id=None,
+            thing=space.pk,
+            fields=["query_instruction"],
+        )
 
 
 def drop_space(*, space: EmbeddingSpace) -> None:
@@ -187,6 +199,7 @@ def drop_space(*, space: EmbeddingSpace) -> None:
             " `manage.py memory embed` moves memories now."
         )
     drop_index(space)
+    note_change(action=Action.DELETED, kind=Kind.SPACE, workspace_id=None, thing=space.pk)
     space.delete()
 
 

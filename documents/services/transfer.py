@@ -1,9 +1,10 @@
 """Collections written to files and read from them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
+from accounts.history import Action, Kind, note_change
 from accounts.models import Workspace
 from common.errors import NotFound
 from documents.ingestion import runs, settling
@@ -18,10 +19,23 @@ def export_collection(
     collection: Collection,
     file: BinaryIO,
     with_vectors: bool = False,
+    only: Sequence[int] | None = None,
     on_progress: Callable[[int, int], Any] = lambda done, total: None,
 ) -> Exported:
-    """Write the collection as it is now, one JSON object a line. Stored files are not in it."""
-    return write_export(collection, file, with_vectors=with_vectors, on_progress=on_progress)
+    """Write the collection as it is now, or `only` the documents with these ids, one JSON object a
+    line. Stored files are not in it."""
+    exported = write_export(
+        collection, file, with_vectors=with_vectors, only=only, on_progress=on_progress
+    )
+    note_change(
+        action=Action.EXPORTED,
+        kind=Kind.COLLECTION if only is None else Kind.DOCUMENT,
+        workspace_id=collection.workspace_id,
+        thing=collection.pk if only is None else only,
+        collection_id=collection.pk,
+        values={"documents": exported.documents, "passages": exported.chunks},
+    )
+    return exported
 
 
 def import_collection(

@@ -14,13 +14,17 @@ from django.db import connection, models
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts import idempotency
-from accounts.models import IdempotencyRecord, Membership
+from accounts.history import Action, Door, Kind, acting, note_change
+from accounts.keys import create_key
+from accounts.models import Change, IdempotencyRecord, Membership
 from common import admin as common_admin
 from documents.ingestion import statistics
 from documents.models import (
     Chunk,
+    ChunkEdit,
     Collection,
     Document,
     EmbeddingSpace,
@@ -42,7 +46,7 @@ from documents.tests.factories import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
-OUR_APPS = ("accounts", "documents", "memory", "graph", "search", "rag")
+OUR_APPS = ("accounts", "documents", "memory", "graph", "search", "rag", "dashboard")
 
 
 def our_models() -> Iterator[type[models.Model]]:
@@ -92,25 +96,54 @@ def rows() -> dict[type[models.Model], models.Model]:
         error_code="encrypted",
         error="The file is encrypted. Remove the password.",
     )
+    edit = ChunkEdit.objects.create(
+        workspace=member.workspace,
+        document=document,
+        chunk=chunk.pk,
+        start=0,
+        before="Nausea is rare.",
+        after="Nausea is common.",
+        user=member.user,
+    )
     staged = StagedDocument.objects.create(
         workspace=member.workspace, document=document, payload=b"x" * 2048
     )
     statistics.refresh(collection)
     everything: list[Any] = [member.user, member.workspace, member, collection, document, chunk]
-    everything += [run, item, staged, EmbeddingSpace.objects.get()]
+    everything += [run, item, edit, staged, EmbeddingSpace.objects.get()]
     everything += [Reembedding.objects.create(target=EmbeddingSpace.objects.get(), total=7, done=3)]
     everything += [LexicalStatistics.objects.get(), LexemeFrequency.objects.first()]
     idempotency.begin(
         user=member.user, workspace=member.workspace, key="nightly-upload", fingerprint="0"
     )
     everything += [IdempotencyRecord.objects.get()]
-    everything += search_rows(document)
+    everything += search_rows(document, member)
     everything += memory_rows(member.workspace)
     everything += graph_rows(document, chunk)
+    everything += rag_rows(member)
+    everything += [
+        apps.get_model("dashboard", "Sample").objects.create(
+            workspace=member.workspace, at=timezone.now(), documents=4711
+        )
+    ]
+    with acting(door=Door.PAGE, user=member.user):
+        note_change(
+            action=Action.CHANGED,
+            kind=Kind.DOCUMENT,
+            workspace_id=member.workspace_id,
+            thing=document.pk,
+            values={"graph": (Collection.Graph.RULES, Collection.Graph.LLM)},
+        )
+    everything += [Change.objects.latest("pk")]
+    everything += [
+        create_key(
+            user=member.user, workspace=member.workspace, name="nightly import", scopes=["read"]
+        )[0]
+    ]
     return {type(row): row for row in everything}
 
 
-def search_rows(document: Document) -> list[models.Model]:
+def search_rows(document: Document, member: Membership) -> list[models.Model]:
     """Rows of an app that this one must not know."""
     owner = {"workspace": document.workspace}
     judgement = apps.get_model("search", "Judgement").objects.create(
@@ -126,7 +159,23 @@ def search_rows(document: Document) -> list[models.Model]:
         milliseconds=12.3,
         source="web",
     )
-    return [judgement, asked]
+    kept = apps.get_model("search", "SavedSearch").objects.create(
+        **owner, user=member.user, name="Nausea", parameters="q=nausea&mode=lexical"
+    )
+    evaluation = apps.get_model("search", "Evaluation").objects.create(
+        **owner, collection=document.collection, state="done", questions=1, ndcg=0.75
+    )
+    evaluated = apps.get_model("search", "EvaluatedQuestion").objects.create(
+        **owner,
+        evaluation=evaluation,
+        question_sha256=judgement.question_sha256,
+        ndcg=0.75,
+        recall=1,
+        first_rank=2,
+        good=1,
+        found=1,
+    )
+    return [judgement, asked, kept, evaluation, evaluated]
 
 
 def memory_rows(workspace: models.Model) -> list[models.Model]:
@@ -172,13 +221,49 @@ def graph_rows(document: Document, chunk: Chunk) -> list[models.Model]:
 
 
 #: What of the rows above a reader must find on the model's list.
+def rag_rows(member: Membership) -> list[models.Model]:
+    """Rows of an app that this one must not know."""
+    owner = {"workspace": member.workspace}
+    now = timezone.now()
+
+    def make(model: str, /, **fields: Any) -> Any:
+        return apps.get_model("rag", model).objects.create(**owner, **fields)
+
+    talk = make("Conversation", user=member.user, title="is nausea common?")
+    trace = make("Trace", user=member.user, pipeline="research", state="failed", started_at=now)
+    return [
+        talk,
+        make("Message", conversation=talk, role="assistant", content="Yes.", model="llama"),
+        make("Pipeline", slug="mine", name="My own", definition={}),
+        trace,
+        make(
+            "Span",
+            trace=trace,
+            ordinal=0,
+            kind="tool",
+            node="retriever",
+            type="similarity_search",
+            started_at=now,
+            ended_at=now,
+        ),
+    ]
+
+
 TOLD: dict[str, list[str]] = {
+    "change": ["changed document", "graph: rules → llm", "person"],
+    "apikey": ["nightly import", "person"],
+    "conversation": ["Conversation", "person"],
+    "message": ["assistant", "llama"],
+    "pipeline": ["My own", "mine"],
+    "trace": ["research", "failed"],
+    "span": ["similarity_search", "tool call"],
     "user": ["person"],
     "workspace": ["Workspace"],
     "membership": ["owner"],
     "collection": ["Package leaflets", "minilm-384"],
     "document": ["Aripiprazole", "Failed", "Remove the password"],
     "stageddocument": ["Aripiprazole", "2.0"],
+    "chunkedit": ["Aripiprazole", "Applied", "person"],
     "chunk": ["Nausea is common.", "Aripiprazole"],
     "embeddingspace": ["minilm-384", "384"],
     "reembedding": ["everything into minilm-384", "3 of 7 chunks (43 %)"],
@@ -196,6 +281,10 @@ TOLD: dict[str, list[str]] = {
     "edge": ["Abilify", "CAUSES", "Nausea", "2.5", "given by a person"],
     "alias": ["queasiness", "Nausea"],
     "extraction": ["Aripiprazole", "given up", "No reply could be read."],
+    "savedsearch": ["Nausea", "q=nausea&amp;mode=lexical", "person"],
+    "evaluation": ["Evaluation ", "Package leaflets", "Done", "0.75"],
+    "evaluatedquestion": ["nausea?", "0.75"],
+    "sample": ["4711", "Workspace"],
     "searchlog": ["is nausea common?", "Judge the answers", "12 ms"],
 }
 
@@ -295,6 +384,29 @@ def test_a_chunk_shows_its_text_and_never_its_vector(
     assert "2025" in page
     assert page_of(rows[Document], "change") in page
     assert not [each for each in captured if '."embedding",' in each["sql"]]
+
+
+def test_a_chunk_is_changed_by_the_service_and_nothing_typed_is_lost(
+    client: Client, rows: dict[type[models.Model], models.Model]
+) -> None:
+    chunk = Chunk.objects.get(pk=rows[Chunk].pk)
+    page = page_of(chunk, "change")
+    body = {"text": "Nausea is very common.", "expected": chunk.content_sha256}
+    assert client.post(page, body).status_code == 302
+    changed = Chunk.objects.get(pk=chunk.pk)
+    assert changed.text == "Nausea is very common."
+    assert changed.content_sha256 != chunk.content_sha256
+    assert ChunkEdit.objects.filter(chunk=chunk.pk, after=changed.text).count() == 1
+    late = client.post(page, {**body, "text": "Something typed late."})
+    assert late.status_code == 200
+    assert "Somebody changed this passage meanwhile" in html.unescape(late.content.decode())
+    assert "Something typed late." in late.content.decode()
+    edit = ChunkEdit.objects.get(chunk=chunk.pk, after=changed.text)
+    undo = {"action": "undo", "_selected_action": [edit.pk]}
+    client.post(page_of(ChunkEdit), undo)
+    assert Chunk.objects.get(pk=chunk.pk).text == "Nausea is common."
+    log = LogEntry.objects.filter(content_type__model="chunk")
+    assert [entry.object_repr for entry in log] == [f"chunk {chunk.pk}"]
 
 
 def test_twenty_rows_cost_as_many_queries_as_two(

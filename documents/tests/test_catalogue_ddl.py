@@ -182,6 +182,13 @@ def test_foreign_keys_stand_in_the_metadata_for_the_graph() -> None:
         "schema": "public",
         "table": "orders",
         "is_view": False,
+        "columns": [
+            {"name": "id", "type": "BIGINT"},
+            {"name": "custId", "type": "INT"},
+            {"name": "state", "type": "public.order_state"},
+            {"name": "total", "type": "DECIMAL(10, 2)"},
+        ],
+        "primary_key": ["id"],
         "foreign_keys": [
             {
                 "columns": ["custId"],

@@ -116,3 +116,20 @@ def test_front_matter_alone_is_empty() -> None:
 
 def test_structure_is_not_read_from_a_mass_of_lines() -> None:
     assert markdown_blocks("# h\n" * (MAX_LINES + 1)) == []
+
+
+def test_comments_on_lines_of_their_own_are_not_text() -> None:
+    text = (
+        "# A\n\n<!-- status: 1 -->\nSaid <!-- within --> here.\n\n<!-- two\n\nlines -->\n\n"
+        "```\n<!-- shown -->\n```\n\n<!-- and --> said\n"
+    )
+    parsed = parse(text.encode(), name="a.md")
+    assert parsed.text == (
+        "# A\n\nSaid <!-- within --> here.\n\n\n```\n<!-- shown -->\n```\n\n<!-- and --> said\n"
+    )
+    assert [heading.offset for heading in parsed.headings] == [0]
+
+
+def test_a_file_of_comments_alone_has_no_text() -> None:
+    with pytest.raises(ParseError):
+        parse(b"<!-- nothing -->\n", name="a.md")

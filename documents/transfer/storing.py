@@ -172,6 +172,7 @@ class Importing:
                 prepared=_prepared(entry),
                 digest=self._recipe(entry),
                 source_sha256=entry.source_sha256,
+                replaces=True,
             )
             for entry in with_text
             if entry.key in by_key

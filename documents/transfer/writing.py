@@ -1,7 +1,7 @@
 """A collection into lines, in one snapshot and with bounded memory."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby, islice
@@ -43,9 +43,11 @@ def write_export(
     file: BinaryIO,
     *,
     with_vectors: bool,
+    only: Sequence[int] | None = None,
     on_progress: Callable[[int, int], Any] = lambda done, total: None,
 ) -> Exported:
-    """Write all of the collection's documents, with what superseded versions there are.
+    """Write the collection's documents, with what superseded versions there are, or `only` those
+    with these ids.
 
     What is ingested meanwhile is not in it. Vectors of chunks that are being re-embedded are left
     out: importing makes them anew.
@@ -53,9 +55,11 @@ def write_export(
     with _snapshot():
         collection.refresh_from_db()
         _write(file, header_of(collection, with_vectors=with_vectors).as_line())
-        total = Document.objects.filter(collection=collection).count()
+        rows = Document.objects.filter(collection=collection)
+        rows = rows if only is None else rows.filter(pk__in=only)
+        total = rows.count()
         documents = chunks = 0
-        for batch in _batches(collection):
+        for batch in _batches(rows):
             for document, its_chunks in _with_chunks(batch, with_vectors=with_vectors):
                 _write(file, _document_line(document, collection))
                 documents += 1
@@ -98,10 +102,10 @@ def _snapshot() -> Iterator[None]:
         yield
 
 
-def _batches(collection: Collection) -> Iterator[list[Document]]:
+def _batches(documents: QuerySet[Document]) -> Iterator[list[Document]]:
     """Current documents first, and those that lean on others behind these: so they can be put in
     one after the other. A superseded one that leans comes with the text."""
-    rows = Document.objects.filter(collection=collection).select_related("duplicate_of")
+    rows = documents.select_related("duplicate_of")
     leaning = Q(duplicate_of__isnull=False, chunk_count=0, status=Document.Status.READY)
     for is_current in (True, False):
         for kind in (Q(chunk_count__gt=0), leaning):

@@ -8,7 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.services import current_workspace, require_editor
+from accounts.choosing import workspace_of
+from accounts.services import require_editor
 from common.errors import RagsiteError
 from common.web import page
 from documents.forms import CollectionChangeForm, CollectionForm, DeleteCollectionForm
@@ -33,7 +34,7 @@ READ_ANEW: dict[str, str] = {
 @page
 def index(request: HttpRequest) -> HttpResponse:
     """All collections, and the form for a new one."""
-    workspace = current_workspace(user=request.user)
+    workspace = workspace_of(request)
     posted = request.method == "POST"
     form = CollectionForm(request.POST if posted else None)
     if posted:
@@ -144,4 +145,4 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _collection(request: HttpRequest, slug: str) -> Collection:
-    return get_collection(workspace=current_workspace(user=request.user), slug=slug)
+    return get_collection(workspace=workspace_of(request), slug=slug)

@@ -3,28 +3,28 @@
 from collections.abc import Sequence
 
 from django.contrib import messages
-from django.db.models import Sum
+from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.services import current_workspace, require_editor
-from common.errors import NotFound
+from accounts.services import require_editor
 from common.web import page
-from documents.models import Chunk, Document
+from documents.models import Chunk, ChunkEdit, Document
 from documents.navigation import from_level_one, passages_around, sections_of
 from documents.parts import Part, cut_parts, part_at
 from documents.querysets import DocumentQuerySet
 from documents.rendering import render_document
-from documents.services import delete_document, document_text, get_collection
+from documents.services import delete_document, document_text
+from documents.views.finding import find_document
 
 
 @require_safe
 @page
 def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """The text, with the passage `?chunk=ID` marked; `?part=N` of a long one."""
-    document = _document(request, slug, pk)
+    document = find_document(request, slug, pk)
     whole = document_text(document)
     asked = request.GET.get("chunk", "")
     passage = next((chunk for chunk in whole.chunks if str(chunk.pk) == asked), None)
@@ -46,6 +46,7 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "passage_gone": bool(asked) and passage is None,
         "part": part,
         "versions": _versions(request, document),
+        "edits": _edits(document),
         "original": _original(request, document),
         "back_url": f"{reverse('search')}?{search}" if request.GET.get("q") else "",
         "query_string": search,
@@ -57,7 +58,7 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @page
 def delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Show what goes, which is all versions of it; delete on POST."""
-    document = _document(request, slug, pk)
+    document = find_document(request, slug, pk)
     require_editor(user=request.user, workspace=document.workspace)
     if request.method == "POST":
         delete_document(document=document)
@@ -73,22 +74,6 @@ def delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return render(request, "documents/document_delete.html", context)
 
 
-def _document(request: HttpRequest, slug: str, pk: int) -> Document:
-    collection = get_collection(workspace=current_workspace(user=request.user), slug=slug)
-    document = (
-        _visible(request)
-        .select_related("collection", "workspace")
-        .filter(collection=collection, pk=pk)
-        .first()
-    )
-    if document is None:
-        raise NotFound(
-            f"There is no such document in “{collection}”. It may have been deleted:"
-            " look for it in the collection, or search again."
-        )
-    return document
-
-
 def _visible(request: HttpRequest) -> DocumentQuerySet[Document]:
     return Document.objects.visible_to(request.user)
 
@@ -97,6 +82,13 @@ def _original(request: HttpRequest, document: Document) -> Document | None:
     """The first document with the same bytes, if the user may see it."""
     first = document.duplicate_of_id
     return None if first is None else _visible(request).filter(pk=first).first()
+
+
+def _edits(document: Document) -> dict[str, int]:
+    """How many changes of passages there are, by state, and `total`."""
+    rows = ChunkEdit.objects.filter(document=document.text_id).order_by().values_list("state")
+    counts = dict(rows.annotate(number=Count("pk")))
+    return {**counts, "total": sum(counts.values())}
 
 
 def _versions(request: HttpRequest, document: Document) -> list[Document]:

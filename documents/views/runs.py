@@ -7,7 +7,8 @@ from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.services import current_workspace, require_editor
+from accounts.choosing import workspace_of
+from accounts.services import require_editor
 from common.errors import NotFound
 from common.events import TooManyStreams, stream
 from common.web import page
@@ -111,7 +112,7 @@ def _run(request: HttpRequest, pk: int) -> IngestionRun:
 
 
 def _runs(request: HttpRequest) -> QuerySet[IngestionRun]:
-    workspace = current_workspace(user=request.user)
+    workspace = workspace_of(request)
     runs = IngestionRun.objects.visible_to(request.user).filter(workspace=workspace)
     return runs.select_related("collection", "user", "workspace")
 

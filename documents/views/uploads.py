@@ -5,7 +5,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from accounts.services import current_workspace, require_editor
+from accounts.choosing import workspace_of
+from accounts.services import require_editor
 from common.web import page
 from documents.forms import UploadForm
 from documents.services import get_collection, ingest_uploads
@@ -15,7 +16,7 @@ from documents.services import get_collection, ingest_uploads
 @page
 def upload(request: HttpRequest, slug: str) -> HttpResponse:
     """Store what is sent and go to its run, where the rest can be watched."""
-    workspace = current_workspace(user=request.user)
+    workspace = workspace_of(request)
     collection = get_collection(workspace=workspace, slug=slug)
     require_editor(user=request.user, workspace=workspace)
     posted = request.method == "POST"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qsl
 
 from rest_framework import serializers
@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.utils.urls import replace_query_param
 
 from accounts.api import WorkspaceView
+from accounts.api.conditional import READING
 from common.errors import InvalidInput, NotFound
 from graph.scopes import GraphScope, graph_scope
 from graph.services import MissingNode
@@ -20,6 +21,20 @@ InputClass = type[serializers.Serializer[Any]]
 
 class GraphView(WorkspaceView):
     """A view of the graph of one workspace, as the user may see it."""
+
+    #: Parameters, or fields of the body, that together name one thing.
+    names: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def has_thing(self) -> bool:
+        is_list = self.request.method in READING and hasattr(self, "parameters")
+        return super().has_thing and not (is_list and set(self.names) - self.parameters.keys())
+
+    def named(self, name: str) -> str:
+        """What the request calls the thing; empty where it does not say."""
+        body: Any = self.request.data
+        given = self.parameters.get(name) or body.get(name)
+        return given if isinstance(given, str) else ""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         _check_encoding(request)

@@ -1,7 +1,9 @@
 """Edges: listed, written, deleted."""
 
 from dataclasses import asdict
+from typing import Any
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -10,7 +12,7 @@ from common.errors import NotFound
 from graph import services
 from graph.api import examples, inputs, serializers
 from graph.api.base import GraphView, naming
-from graph.models import Origin
+from graph.models import Edge, Origin
 from graph.reading.edges import list_edges
 from graph.scopes import sight
 
@@ -22,6 +24,22 @@ class EdgesView(GraphView):
     """Edges of the graph."""
 
     action_parameters = {"get": inputs.EdgeFilter, "delete": inputs.EdgeName}
+    is_thing = True
+    names = NAMES
+
+    def read_thing(self) -> Any:
+        page = self._page({name: self.named(name) for name in NAMES})
+        if not page["results"]:
+            raise _no_edge()
+        return page
+
+    def locked_rows(self) -> QuerySet[Edge]:
+        ends = [
+            services.get_node(scope=self.scope, id=self.named(name))
+            for name in ("source", "target")
+        ]
+        source, target = (each.pk if each and each.kind == "node" else None for each in ends)
+        return Edge.objects.filter(source=source, rel=self.named("rel"), target=target)
 
     @extend_schema(
         operation_id="graph_edges",
@@ -33,15 +51,18 @@ class EdgesView(GraphView):
         examples=[examples.EDGES],
     )
     def get(self, request: Request) -> Response:
+        return Response(self._page({name: self.parameters.get(name) for name in NAMES}))
+
+    def _page(self, named: dict[str, str | None]) -> Any:
         page = list_edges(
             sight(self.scope),
-            **{name: self.parameters.get(name) for name in NAMES},
+            **named,
             limit=self.parameters.get("page_size", 50),
             cursor=self.parameters.get("cursor", ""),
         )
         edges = [{**asdict(each.link), "props": each.props} for each in page.items]
         answer = {"next": self.address_of(page.next), "results": edges}
-        return Response(serializers.EdgePageSerializer(answer).data)
+        return serializers.EdgePageSerializer(answer).data
 
     @extend_schema(
         operation_id="graph_edge_upsert",
@@ -74,5 +95,9 @@ class EdgesView(GraphView):
     def delete(self, request: Request) -> Response:
         name = {part: self.parameters[part] for part in NAMES}
         if not services.delete_edge(scope=self.editable, **name):
-            raise NotFound("There is no such edge, or you may not see it.")
+            raise _no_edge()
         return Response(status=204)
+
+
+def _no_edge() -> NotFound:
+    return NotFound("There is no such edge, or you may not see it.")

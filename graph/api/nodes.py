@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -36,6 +37,22 @@ class NodesView(GraphView):
     """Nodes of the graph."""
 
     action_parameters = {"get": inputs.NodeParameters, "delete": inputs.Deletion}
+    is_thing = True
+    names = ("id",)
+
+    def read_thing(self) -> Any:
+        return serializers.NodeSerializer(self._vertex()).data
+
+    def locked_rows(self) -> QuerySet[Node]:
+        found = services.get_node(scope=self.scope, id=self.named("id"))
+        is_row = found is not None and found.kind == "node"
+        return Node.objects.filter(pk__in=[found.pk] if found and is_row else [])
+
+    def _vertex(self) -> Vertex:
+        vertex = services.get_node(scope=self.scope, id=self.named("id"))
+        if vertex is None:
+            raise no_node()
+        return vertex
 
     @extend_schema(
         operation_id="graph_nodes",
@@ -55,10 +72,7 @@ class NodesView(GraphView):
     )
     def get(self, request: Request) -> Response:
         if "id" in self.parameters:
-            vertex = services.get_node(scope=self.scope, id=self.parameters["id"])
-            if vertex is None:
-                raise no_node()
-            return Response(serializers.NodeSerializer(vertex).data)
+            return Response(self.read_thing())
         return self._found() if "q" in self.parameters else self._listed(request)
 
     def _found(self) -> Response:

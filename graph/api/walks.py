@@ -81,6 +81,7 @@ class TraverseView(GraphView):
     """What is within reach."""
 
     action_parameters = {"get": inputs.TraversalParameters}
+    required_scope = "read"
 
     @extend_schema(
         operation_id="graph_traverse",
@@ -110,6 +111,7 @@ class PathsView(GraphView):
     """How two nodes are connected."""
 
     action_parameters = {"get": inputs.PathParameters}
+    required_scope = "read"
 
     @extend_schema(
         operation_id="graph_paths",
@@ -156,6 +158,7 @@ class SubgraphView(GraphView):
     """What is around some nodes."""
 
     action_parameters = {"get": inputs.SubgraphParameters}
+    required_scope = "read"
     content_negotiation_class = ErrorsAsJson
 
     @extend_schema(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from django.db import connection, transaction
 
+from accounts.history import Action, Kind, note_change
 from common.deadlocks import despite_deadlocks
 from common.errors import Conflict, InvalidInput, NotFound
 from documents.models import Collection
@@ -13,7 +14,9 @@ from graph.listening import GraphListener
 from graph.models import Alias, Extraction, Node
 from graph.storing.removing import remove_alone
 
-_DELETE_EDGES = "DELETE FROM graph_edge WHERE id = ANY(%s) RETURNING source_id, target_id"
+_DELETE_EDGES = (
+    "DELETE FROM graph_edge WHERE id = ANY(%s) RETURNING workspace_id, id, source_id, target_id"
+)
 
 
 def add_alias(*, node: Node, name: str) -> Alias:
@@ -29,9 +32,11 @@ def add_alias(*, node: Node, name: str) -> Alias:
         held = Node.objects.select_for_update(no_key=True).filter(pk=node.pk).first()
         if held is None:
             raise NotFound("The node has just been removed. Look again which there are.")
-        alias, _ = Alias.objects.select_related("node").get_or_create(
+        alias, is_new = Alias.objects.select_related("node").get_or_create(
             workspace_id=held.workspace_id, form=normal, defaults={"node": held}
         )
+        if is_new:
+            _note_aliases(Action.MADE, [alias])
     if alias.node_id != held.pk:
         raise Conflict(
             f"“{normal}” means the node “{alias.node}” already. Remove it there first, or merge"
@@ -43,7 +48,20 @@ def add_alias(*, node: Node, name: str) -> Alias:
 def remove_aliases(*, alias_ids: Sequence[int]) -> int:
     """Let these names mean nothing any more; how many did. Reading a document again that names a
     node by its own id brings that name back."""
-    return Alias.objects.filter(pk__in=alias_ids).delete()[0]
+    with transaction.atomic():
+        rows = list(Alias.objects.filter(pk__in=alias_ids).order_by("pk").select_for_update())
+        _note_aliases(Action.DELETED, rows)
+        return Alias.objects.filter(pk__in=[row.pk for row in rows]).delete()[0]
+
+
+def _note_aliases(action: Action, rows: Sequence[Alias]) -> None:
+    for workspace in {row.workspace_id for row in rows}:
+        note_change(
+            action=action,
+            kind=Kind.ALIAS,
+            workspace_id=workspace,
+            thing=[row.pk for row in rows if row.workspace_id == workspace],
+        )
 
 
 def delete_edges(*, edge_ids: Sequence[int]) -> int:
@@ -55,9 +73,16 @@ def delete_edges(*, edge_ids: Sequence[int]) -> int:
 def _delete_edges(edge_ids: Sequence[int]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_DELETE_EDGES, [list(edge_ids)])
-        ends = cursor.fetchall()
-    remove_alone({pk for pair in ends for pk in pair})
-    return len(ends)
+        gone = cursor.fetchall()
+    for workspace in {row[0] for row in gone}:
+        note_change(
+            action=Action.DELETED,
+            kind=Kind.EDGE,
+            workspace_id=workspace,
+            thing=[row[1] for row in gone if row[0] == workspace],
+        )
+    remove_alone({pk for row in gone for pk in row[2:]})
+    return len(gone)
 
 
 @transaction.atomic

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import transaction
+
+from accounts.history import Action, Kind, note_change
 from common.errors import InvalidInput
 from graph.extraction.forms import form
 from graph.inputs import EdgeInput, NodeInput
@@ -159,7 +162,7 @@ def delete_edge(*, scope: GraphScope, source: str, rel: str, target: str) -> boo
     if scope.user is not None:
         edges = edges.visible_to(scope.user)
     edge = edges.only("pk").first()
-    return edge is not None and removing.delete_edge(edge.pk, ends)
+    return edge is not None and removing.delete_edge(scope, edge.pk, ends)
 
 
 def _upsert(
@@ -171,16 +174,30 @@ def _upsert(
     replace_props: bool = False,
     many: bool = False,
 ) -> Upserted:
-    return bulk.upsert(
-        scope,
-        nodes=nodes,
-        edges=edges,
-        strict=strict,
-        replace_props=replace_props,
-        many=many,
-        forms_of=_forms,
-        find_content=lambda ids: _content(scope, ids),
-    )
+    with transaction.atomic():
+        written = bulk.upsert(
+            scope,
+            nodes=nodes,
+            edges=edges,
+            strict=strict,
+            replace_props=replace_props,
+            many=many,
+            forms_of=_forms,
+            find_content=lambda ids: _content(scope, ids),
+        )
+        _note(scope, written)
+    return written
+
+
+def _note(scope: GraphScope, written: Upserted) -> None:
+    """How much of each kind was made and changed."""
+    for action, kind, count in (
+        (Action.MADE, Kind.NODE, written.nodes_created + written.stubs),
+        (Action.CHANGED, Kind.NODE, written.nodes_updated),
+        (Action.MADE, Kind.EDGE, written.edges_created),
+        (Action.CHANGED, Kind.EDGE, written.edges_updated),
+    ):
+        note_change(action=action, kind=kind, workspace_id=scope.workspace_id, count=count)
 
 
 def _forms(node: NodeInput) -> list[str]:

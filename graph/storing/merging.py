@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from accounts.history import Action, Kind, note_change
 from common.deadlocks import despite_deadlocks
 from common.errors import NotFound
 from graph import limits
@@ -109,6 +110,13 @@ def _merge(seen: Sight, workspace_id: int, keep: int, others: Sequence[int]) -> 
         parameters["forms"] = [retired_form(keys[pk]) for pk in others]
         for statement in (_MENTIONS, _ALIASES, _RETIRE, _DELETE):
             cursor.execute(statement, parameters)
+    note_change(
+        action=Action.MERGED,
+        kind=Kind.NODE,
+        workspace_id=workspace_id,
+        thing=keep,
+        values={"nodes": done.nodes, "edges": done.edges, "mentions": done.mentions},
+    )
     return done
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from accounts.history import Action, Kind, note_change
 from common.deadlocks import despite_deadlocks
 from graph.scopes import GraphScope, sight
 from graph.storing.orphans import Mentioned, remove_orphans
@@ -104,16 +105,23 @@ def _delete_nodes(scope: GraphScope, nodes: Ids[int]) -> Deletion:
         gone = preview(scope, nodes)
         beside = _beside(cursor, parameters)
         cursor.execute(_DELETE, parameters)
+    note_change(
+        action=Action.DELETED, kind=Kind.NODE, workspace_id=scope.workspace_id, thing=list(nodes)
+    )
     remove_alone(beside)
     return gone
 
 
 @transaction.atomic
-def delete_edge(edge_id: int, ends: Ids[int]) -> bool:
+def delete_edge(scope: GraphScope, edge_id: int, ends: Ids[int]) -> bool:
     """Remove an edge; whether it was still there."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM graph_edge WHERE id = %s", [edge_id])
         gone = bool(cursor.rowcount)
+    if gone:
+        note_change(
+            action=Action.DELETED, kind=Kind.EDGE, workspace_id=scope.workspace_id, thing=edge_id
+        )
     remove_alone(ends)
     return gone
 

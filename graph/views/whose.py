@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from accounts.services import current_workspace
+from accounts.choosing import workspace_of
 from common.web import View, page
 from graph.scopes import GraphScope, graph_scope
 
@@ -24,5 +24,5 @@ def graph_page(view: Callable[..., HttpResponseBase]) -> View:
 
 
 def _scope(request: HttpRequest) -> GraphScope:
-    workspace = current_workspace(user=request.user)
+    workspace = workspace_of(request)
     return graph_scope(user=request.user, workspace=workspace)

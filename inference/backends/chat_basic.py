@@ -23,8 +23,11 @@ class NoChat:
         messages: Sequence[ChatMessage],
         *,
         tools: Sequence[Mapping[str, object]] = (),
+        tool_choice: str | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,
+        top_p: float | None = None,
+        stop: Sequence[str] = (),
         timeout: float | None = None,
     ) -> ChatMessage:
         raise BackendUnavailable(NONE)
@@ -33,8 +36,12 @@ class NoChat:
         self,
         messages: Sequence[ChatMessage],
         *,
+        tools: Sequence[Mapping[str, object]] = (),
+        tool_choice: str | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,
+        top_p: float | None = None,
+        stop: Sequence[str] = (),
         timeout: float | None = None,
     ) -> Generator[str, None, ChatMessage]:
         raise BackendUnavailable(NONE)

@@ -1,188 +1,213 @@
-"""Conversations as servers of OpenAI's protocol are sent them, and the messages they answer with.
+"""What chat models behind HTTP share: options, deadlines, and what a call wishes."""
 
-https://platform.openai.com/docs/api-reference/chat
-"""
-
-import json
-from collections.abc import Generator, Iterable, Mapping
+import logging
+import re
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
-from inference.base import (
-    AnswerRefused,
-    BackendUnavailable,
-    ChatMessage,
-    EmptyAnswer,
-    MalformedAnswer,
-    ToolCall,
-    Usage,
+from inference.base import BackendUnavailable, ChatMessage, InferenceError
+from inference.remote.errors import PassingFailure, ServerRefused
+from inference.remote.pace import quick
+from inference.remote.streams import StreamClient
+
+TIMEOUT = 120.0
+ATTEMPTS = 7  # over about 13 s, in which a server that has just started loads a small model
+FREEDOM = {"temperature", "top_p"}
+# OpenAI's reasoning models: "Unsupported value: 'temperature' does not support 0.1 with this
+# model"; Claude: "`temperature` is deprecated for this model", or "`temperature` and `top_p` cannot
+# both be specified". A value out of its range is said otherwise, and is an error.
+NOT_TAKEN = re.compile(
+    r"(temperature|top_p).*(support|deprecated|cannot both)|unsupported.*(temperature|top_p)",
+    re.IGNORECASE,
 )
-from inference.remote.errors import server_text
-from inference.texts import sendable
+BAD_REQUEST = (
+    "Check the model's name and the OPTIONS. A conversation too long for it must be shortened."
+)
+LATE = "Set a longer timeout or smaller max_tokens, or give the server less to do."
 
-END = "[DONE]"  # the last event of a stream
-
-
-def sent(message: ChatMessage) -> dict[str, object]:
-    """`message` as a request holds it."""
-    fields: dict[str, object] = {"role": message.role, "content": sendable(message.content)}
-    if message.tool_calls:
-        fields["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": sendable(call.arguments)},
-            }
-            for call in message.tool_calls
-        ]
-    if message.tool_call_id is not None:
-        fields["tool_call_id"] = message.tool_call_id
-    return fields
+logger = logging.getLogger(__name__)
 
 
-def whole_message(answer: Any, *, secrets: tuple[str, ...] = ()) -> ChatMessage:
-    """The message of a chat completion. `secrets` are left out where the server is quoted.
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What one call asks for, the configuration's own where the call says nothing."""
 
-    Raises MalformedAnswer, EmptyAnswer, AnswerRefused, or BackendUnavailable for an error that the
-    server calls a success.
-    """
-    choice = _choice(answer, secrets)
-    if choice is None:
-        raise MalformedAnswer("the answer's list `choices` is empty: see the server's log.")
-    message = _object(choice, "message")
-    return _settled(
-        content=_text(message, "content"),
-        refusal=_text(message, "refusal"),
-        tool_calls=_tool_calls(message),
-        finish=_text(choice, "finish_reason"),
-        usage=_usage(answer),
-    )
+    messages: Sequence[ChatMessage]
+    tools: Sequence[Mapping[str, object]]
+    tool_choice: str | None
+    max_tokens: int | None
+    temperature: float | None
+    top_p: float | None
+    stop: Sequence[str]
 
 
-def streamed_message(
-    events: Iterable[str], *, secrets: tuple[str, ...] = ()
-) -> Generator[str, None, ChatMessage]:
-    """Pieces of text out of a stream's events; returns the whole message.
+class RemoteChat(ABC):
+    """Asks over HTTP; a subclass says what is posted to `path` and how the answer is read."""
 
-    Raises as `whole_message` does, and BackendUnavailable for a stream without its end.
-    """
-    pieces: list[str] = []
-    refusal, finish, usage, ended = "", "", None, False
-    for data in events:
-        if data == END:
-            ended = True
-            break
-        chunk = _chunk(data, secrets)
-        usage = _usage(chunk) or usage
-        if (choice := _choice(chunk, secrets)) is None:
-            continue
-        delta = _object(choice, "delta")
-        refusal += _text(delta, "refusal")
-        finish = _text(choice, "finish_reason") or finish
-        if piece := _text(delta, "content"):
-            pieces.append(piece)
-            yield piece
-    if not ended and not finish:
-        raise BackendUnavailable(
-            "the stream ended before the answer did: ask again, or see the server's log."
-        )
-    return _settled(
-        content="".join(pieces), refusal=refusal, tool_calls=(), finish=finish, usage=usage
-    )
+    path: str
 
+    def __init__(
+        self,
+        client: StreamClient,
+        *,
+        model: str,
+        max_tokens: int | None,
+        temperature: float | None,
+        send_temperature: bool,
+        timeout: float,
+        attempts: int,
+    ) -> None:
+        """Raises BackendUnavailable for a number that lets nothing through."""
+        _check_above_zero(max_tokens=max_tokens, timeout=timeout, attempts=attempts)
+        self._client = client
+        self.model_name = model
+        self._max_tokens = max_tokens
+        self._temperature = temperature
+        self._send_temperature = send_temperature
+        self._timeout = timeout
+        self._attempts = attempts
 
-def _settled(
-    *,
-    content: str,
-    refusal: str,
-    tool_calls: tuple[ToolCall, ...],
-    finish: str,
-    usage: Usage | None,
-) -> ChatMessage:
-    if refusal or finish == "content_filter":
-        raise AnswerRefused(
-            f"the model declines to answer: {refusal or 'a filter stopped it'}. Ask in other words,"
-            " or another model."
-        )
-    truncated = finish == "length"
-    if not content.strip() and not tool_calls:
-        raise EmptyAnswer(
-            "the model used up its tokens before the first word, as models do that think first:"
-            " raise max_tokens, or switch its thinking off."
-            if truncated
-            else "the model answers with nothing: ask in other words, or another model."
-        )
-    return ChatMessage(
-        role="assistant", content=content, tool_calls=tool_calls, truncated=truncated, usage=usage
-    )
+    @abstractmethod
+    def _payload(self, wish: Wish, *, stream: bool) -> dict[str, object]:
+        """What is posted."""
 
+    @abstractmethod
+    def _whole(self, answer: Any) -> ChatMessage:
+        """The message of a whole answer. Raises InferenceError."""
 
-def _chunk(data: str, secrets: tuple[str, ...]) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise MalformedAnswer(
-            f"an event of the stream is no JSON: {server_text(data.encode(), secrets)}. Is base_url"
-            " that of an OpenAI-compatible server?"
-        ) from error
+    @abstractmethod
+    def _streamed(self, events: Iterable[str]) -> Generator[str, None, ChatMessage]:
+        """The pieces of text in the data of a stream's events. Raises InferenceError."""
 
+    @abstractmethod
+    def _is_last(self, event: str) -> bool:
+        """Whether no event comes after this one."""
 
-def _choice(answer: Any, secrets: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """The first of `choices`, of which one was asked for; None where the list is empty."""
-    fields = answer if isinstance(answer, dict) else {}
-    if fields.get("error"):
-        said = server_text(json.dumps(answer).encode(), secrets)
-        raise BackendUnavailable(f"the server breaks off: {said}. See its log.")
-    choices = fields.get("choices")
-    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
-        raise MalformedAnswer(
-            "the answer holds no list `choices`: is base_url that of an OpenAI-compatible server?"
-        )
-    return choices[0] if choices else None
-
-
-def _object(choice: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = choice.get(key)
-    if not isinstance(value, dict):
-        raise MalformedAnswer(f"the answer's choice has no {key!r}: update the server.")
-    return value
-
-
-def _text(fields: Mapping[str, Any], key: str) -> str:
-    """ "" where the field is missing or null."""
-    value = fields.get(key)
-    if value is not None and not isinstance(value, str):
-        raise MalformedAnswer(f"the answer's {key!r} is no text: update the server.")
-    return value or ""
-
-
-def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    calls = message.get("tool_calls") or []
-    if not isinstance(calls, list) or not all(map(_names_function, calls)):
-        raise MalformedAnswer(
-            "the answer's `tool_calls` are no functions with a name: update the server."
-        )
-    return tuple(
-        ToolCall(
-            id=_text(call, "id"),
-            name=call["function"]["name"],
-            arguments=_text(call["function"], "arguments"),
-        )
-        for call in calls
-    )
-
-
-def _names_function(call: Any) -> bool:
-    function = call.get("function") if isinstance(call, dict) else None
-    name = function.get("name") if isinstance(function, dict) else None
-    return isinstance(name, str) and bool(name)
-
-
-def _usage(answer: Any) -> Usage | None:
-    """None where the server does not count: an answer is none the worse for it."""
-    counted = answer.get("usage") if isinstance(answer, dict) else None
-    if not isinstance(counted, dict):
+    def _passing(self, first: str) -> PassingFailure | None:
+        """Why the server should be asked again, if its first event says so."""
         return None
-    read, written = counted.get("prompt_tokens"), counted.get("completion_tokens")
-    if type(read) is not int or type(written) is not int:
-        return None
-    return Usage(input_tokens=read, output_tokens=written)
+
+    def complete(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        tools: Sequence[Mapping[str, object]] = (),
+        tool_choice: str | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        stop: Sequence[str] = (),
+        timeout: float | None = None,
+    ) -> ChatMessage:
+        """The assistant's next message. Raises InferenceError."""
+        wish = self._wish(messages, tools, tool_choice, max_tokens, temperature, top_p, stop)
+        payload = self._payload(wish, stream=False)
+        return self._whole(self._answer(payload, **self._within(timeout)))
+
+    def stream(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        tools: Sequence[Mapping[str, object]] = (),
+        tool_choice: str | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        stop: Sequence[str] = (),
+        timeout: float | None = None,
+    ) -> Generator[str, None, ChatMessage]:
+        """The message's pieces, as they come; returns the whole. Raises InferenceError."""
+        wish = self._wish(messages, tools, tool_choice, max_tokens, temperature, top_p, stop)
+        payload = self._payload(wish, stream=True)
+        with closing(self._events(payload, **self._within(timeout))) as events:
+            return (yield from self._streamed(events))
+
+    def _answer(self, payload: dict[str, object], **within: Any) -> Any:
+        try:
+            return self._client.post(self.path, payload, **within)
+        except ServerRefused as refused:
+            if not (lighter := self._lighter(payload, refused)):
+                raise
+        return self._answer(lighter, **within)
+
+    def _events(self, payload: dict[str, object], **within: Any) -> Generator[str, None, None]:
+        try:
+            events = self._client.stream(
+                self.path, payload, last=self._is_last, passing=self._passing, **within
+            )
+            with closing(events):
+                yield from events
+                return
+        except ServerRefused as refused:  # which none does after its first event
+            if not (lighter := self._lighter(payload, refused)):
+                raise
+        yield from self._events(lighter, **within)
+
+    def _lighter(
+        self, payload: dict[str, object], refused: ServerRefused
+    ) -> dict[str, object] | None:
+        """`payload` without what the server says it does not take; None where that is not why it
+        refused."""
+        if not (payload.keys() & FREEDOM and NOT_TAKEN.search(refused.said)):
+            return None
+        logger.warning(
+            "%s takes no temperature and top_p: they are left out from now on", self.model_name
+        )
+        self._send_temperature = False
+        return {name: value for name, value in payload.items() if name not in FREEDOM}
+
+    def _wish(
+        self,
+        messages: Sequence[ChatMessage],
+        tools: Sequence[Mapping[str, object]],
+        tool_choice: str | None,
+        max_tokens: int | None,
+        temperature: float | None,
+        top_p: float | None,
+        stop: Sequence[str],
+    ) -> Wish:
+        if not messages:
+            raise InferenceError("a conversation without a message: pass one at least.")
+        freedom = self._temperature if temperature is None else temperature
+        return Wish(
+            messages=messages,
+            tools=tools,
+            tool_choice=_checked_choice(tool_choice, tools),
+            max_tokens=self._max_tokens if max_tokens is None else max_tokens,
+            temperature=freedom if self._send_temperature else None,
+            top_p=top_p if self._send_temperature else None,
+            stop=stop,
+        )
+
+    def _within(self, timeout: float | None) -> dict[str, Any]:
+        seconds = self._timeout if timeout is None else timeout
+        return {
+            "patience": quick(seconds, attempts=self._attempts),
+            "deadline": time.monotonic() + seconds,
+        }
+
+
+def given(**fields: object) -> dict[str, object]:
+    """Those that are neither None nor empty."""
+    return {name: value for name, value in fields.items() if value is not None and value != []}
+
+
+def _checked_choice(choice: str | None, tools: Sequence[Mapping[str, object]]) -> str | None:
+    """None without tools: servers refuse a choice among none."""
+    names = [str(tool["name"]) for tool in tools]
+    if choice is None or not names or choice in {"auto", "none", "required", *names}:
+        return choice if names else None
+    raise InferenceError(
+        f"tool_choice {choice!r} is none of the tools given: pass auto, none, required or one of"
+        f" {', '.join(names)}."
+    )
+
+
+def _check_above_zero(**options: float | None) -> None:
+    for name, value in options.items():
+        if value is not None and value <= 0:
+            raise BackendUnavailable(f"OPTIONS[{name!r}] is {value}: it must be above 0.")

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 
+from inference import cancelling
 from inference.base import MalformedAnswer
 from inference.remote.address import checked_key, checked_url, environment_proxy
 from inference.remote.deadline import DeadlineTransport, deadline
@@ -35,13 +36,16 @@ class JsonClient:
         base_url: str,
         *,
         api_key: str | None = None,
+        key_header: str = "Authorization",
         headers: Mapping[str, str] | None = None,
         cures: Mapping[int, str] | None = None,
         unreachable: str = UNREACHABLE,
         late: str = LATE,
         largest_answer: int = LARGEST_ANSWER,
     ) -> None:
-        """`cures` says what to do about a status, `unreachable` about a server that is not there,
+        """`api_key` goes along in `key_header`, as a bearer's where that is Authorization.
+
+        `cures` says what to do about a status, `unreachable` about a server that is not there,
         `late` about one that does not answer in time.
 
         `largest_answer` is in bytes. Raises BackendUnavailable for an address or key that cannot be
@@ -54,7 +58,8 @@ class JsonClient:
         self.base_url = str(self._url).rstrip("/")
         self._headers = dict(headers or {})
         if api_key:
-            self._headers["Authorization"] = f"Bearer {checked_key(api_key.strip())}"
+            scheme = "Bearer " if key_header == "Authorization" else ""
+            self._headers[key_header] = scheme + checked_key(api_key.strip())
         self.secrets = tuple(filter(None, ((api_key or "").strip(), url.password)))
         self._cures = dict(cures or {})
         self._unreachable = unreachable
@@ -118,6 +123,7 @@ class JsonClient:
 
     def _answered(self, where: str, payload: Mapping[str, object], at: float) -> httpx2.Response:
         """An answer with a good status, its body not read yet."""
+        cancelling.check()
         client = self._client()
         left = max(at - time.monotonic(), 0.001)
         request = client.build_request("POST", where, json=payload, timeout=left)

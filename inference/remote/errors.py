@@ -9,7 +9,7 @@ from typing import Any
 
 from inference.base import BackendUnavailable
 
-PASSING = {408, 425, 429, 500, 502, 503, 504}
+PASSING = {408, 425, 429, 500, 502, 503, 504, 529}  # 529: Anthropic has too much to do
 SAID_AT_MOST = 300
 # Text Embeddings Inference: "batch size 66 > maximum allowed batch size 64", "`inputs` must have
 # less than 512 tokens"; OpenAI, vLLM: "maximum context length is …"; Ollama: "the input length
@@ -30,11 +30,15 @@ CURES = {
 
 
 class ServerRefused(BackendUnavailable):
-    """A server that answered with an error. `too_large`: fewer or shorter texts may pass."""
+    """A server that answered with an error, for the reason `said`. `too_large`: fewer or shorter
+    texts may pass."""
 
-    def __init__(self, message: str, *, status: int, too_large: bool = False) -> None:
+    def __init__(
+        self, message: str, *, status: int, said: str = "", too_large: bool = False
+    ) -> None:
         super().__init__(message)
         self.status = status
+        self.said = said
         self.too_large = too_large
 
 
@@ -62,7 +66,7 @@ def refusal(
     # OpenAI sends 429 also for an account without credit, which no waiting fills.
     if status in PASSING and not too_large and "insufficient_quota" not in said:
         return PassingFailure(message, retry_after=retry_after(headers.get("retry-after", "")))
-    return ServerRefused(message, status=status, too_large=too_large)
+    return ServerRefused(message, status=status, said=said, too_large=too_large)
 
 
 def server_text(body: bytes, secrets: tuple[str, ...] = ()) -> str:

@@ -11,11 +11,11 @@ from tenacity import (
     RetryCallState,
     Retrying,
     retry_if_exception_type,
-    sleep_using_event,
     wait_exponential_jitter,
 )
 
 from inference.base import BackendUnavailable
+from inference.cancelling import pause
 from inference.remote.errors import PassingFailure
 
 T = TypeVar("T")
@@ -42,7 +42,8 @@ class Patience:
 
         Tries again after a PassingFailure, never after anything else, and raises
         BackendUnavailable as soon as the next try would come too late. `deadline` is another such
-        time, for all tries and waits together; setting `cancelled` ends the waits.
+        time, for all tries and waits together; setting `cancelled` ends the waits. Raises
+        Cancelled within a `cancellation` that came.
         """
         cancelled = cancelled or threading.Event()
         retrying = Retrying(
@@ -53,7 +54,7 @@ class Patience:
                 or cancelled.is_set()
                 or self._waits_too_long(state, deadline)
             ),
-            sleep=sleep_using_event(cancelled),
+            sleep=lambda seconds: pause(seconds, until=cancelled),
             retry_error_callback=lambda state: self._give_up(state, deadline),
         )
         return retrying(lambda: attempt(min(deadline, time.monotonic() + self.timeout)))

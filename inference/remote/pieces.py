@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from functools import cache
 from threading import Event
 from typing import TypeVar
@@ -63,7 +64,8 @@ def at_once(run: Callable[[T, Event], U], batches: Sequence[T], *, parallel: int
     if len(batches) <= 1 or parallel <= 1:
         return [run(batch, cancelled) for batch in batches]
     executor = ThreadPoolExecutor(min(parallel, len(batches)), thread_name_prefix="remote")
-    futures = [executor.submit(run, batch, cancelled) for batch in batches]
+    # Each in the context of who asks, whose cancellation counts for them too.
+    futures = [executor.submit(copy_context().run, run, batch, cancelled) for batch in batches]
     try:
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         for future in done:

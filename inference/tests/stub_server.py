@@ -53,11 +53,27 @@ class Reply:
 
 
 class Silence:
-    """Takes the request and says nothing until the test is over."""
+    """Takes the request, which sets `heard`, and says nothing until the client goes, which sets
+    `gone`."""
+
+    def __init__(self) -> None:
+        self.heard = threading.Event()
+        self.gone = threading.Event()
 
     def send(self, handler: "Handler") -> None:
-        handler.stub.over.wait(10)
+        self.heard.set()
+        _await_hang_up(handler, self.gone)
         handler.close_connection = True
+
+
+def _await_hang_up(handler: "Handler", gone: threading.Event) -> None:
+    """Until the client closes the connection or the test is over."""
+    handler.connection.settimeout(0.02)
+    while not handler.stub.over.is_set():
+        with suppress(TimeoutError):
+            if not handler.connection.recv(1):
+                gone.set()
+                return
 
 
 class Dripping:
@@ -95,8 +111,8 @@ class CutOff:
 class Stream:
     """Server-sent events: each part as soon as it is its turn, an Event when it is set.
 
-    Then comes `after`: the "end", a "cut" connection, "silence", or "pings" until the client goes,
-    whereupon `gone` is set.
+    Then comes `after`: the "end", a "cut" connection, "silence", or "pings". In the last two `gone`
+    is set when the client goes.
     """
 
     def __init__(
@@ -122,7 +138,7 @@ class Stream:
             return
         handler.close_connection = True
         if self.after == "silence":
-            handler.stub.over.wait(10)
+            _await_hang_up(handler, self.gone)
         elif self.after == "pings":
             self._ping(handler)
 

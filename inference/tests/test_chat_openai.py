@@ -1,6 +1,4 @@
-"""Chat models by the OpenAI protocol, against servers that keep to it and servers that do not."""
-
-import threading
+"""What only chat models by OpenAI's protocol are asked in their own way."""
 
 import pytest
 from django.test import override_settings
@@ -9,15 +7,13 @@ from inference.backends.chat_openai import OpenAIChat
 from inference.base import (
     BackendUnavailable,
     ChatMessage,
-    EmptyAnswer,
-    InferenceError,
     MalformedAnswer,
+    ToolCall,
     Usage,
 )
 from inference.handler import chats
+from inference.tests.chatting import read
 from inference.tests.stub_server import (
-    CutOff,
-    Dripping,
     Reply,
     Silence,
     Stream,
@@ -59,7 +55,7 @@ def completed(model, **how):
 
 
 def streamed(model, **how):
-    return ChatMessage("assistant", "".join(model.stream(MESSAGES, **how)))
+    return read(model.stream(MESSAGES, **how))[1]
 
 
 EITHER_WAY = pytest.mark.parametrize("answered", [completed, streamed])
@@ -78,25 +74,8 @@ def test_a_conversation_goes_there_and_the_answer_comes_back(stub):
     }
 
 
-def test_a_stream_gives_each_piece_as_it_comes(stub):
-    seen = threading.Event()
-    end = (event(delta(finish="stop")), event("[DONE]"))
-    stub.first(Stream(event(delta("Pa")), seen, event(delta("ris.")), *end))
-    pieces = chat(stub).stream(MESSAGES)
-    assert next(pieces) == "Pa"
-    seen.set()
-    assert list(pieces) == ["ris."]
-    assert stub.requests[0].json["stream"] is True
-
-
 def test_a_streams_last_word_is_the_whole_message(stub):
-    pieces, whole = chat(stub).stream(MESSAGES), None
-    try:
-        while next(pieces):
-            pass
-    except StopIteration as end:
-        whole = end.value
-    assert whole == ChatMessage("assistant", "Paris.")
+    assert read(chat(stub).stream(MESSAGES)) == (["Pa", "ris."], ChatMessage("assistant", "Paris."))
 
 
 @pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/"])
@@ -115,14 +94,27 @@ def test_a_call_has_its_way_over_the_options(stub, answered):
 
 
 def test_a_model_that_takes_no_temperature_is_sent_none(stub):
-    chat(stub, send_temperature=False).complete(MESSAGES, temperature=0.1)
-    assert "temperature" not in stub.requests[0].json
+    chat(stub, send_temperature=False).complete(MESSAGES, temperature=0.1, top_p=0.5)
+    assert stub.requests[0].json.keys() & {"temperature", "top_p"} == set()
 
 
-def test_a_temperature_that_is_refused_is_cured_by_an_option(stub):
-    stub.first(Reply({"error": {"message": "Unsupported value: 'temperature'"}}, 400))
-    with pytest.raises(BackendUnavailable, match="send_temperature"):
-        chat(stub).complete(MESSAGES, temperature=0.1)
+@EITHER_WAY
+def test_a_temperature_that_no_caller_may_choose_is_left_out_from_then_on(stub, answered):
+    no = "Unsupported value: 'temperature' does not support 0.1 with this model."
+    stub.first(Reply({"error": {"message": no}}, 400))
+    model = chat(stub)
+    for _ in range(2):
+        assert answered(model, temperature=0.1, top_p=0.5).content == "Paris."
+    assert ["temperature" in each.json for each in stub.requests] == [True, False, False]
+    assert "top_p" not in stub.requests[1].json
+
+
+@EITHER_WAY
+def test_a_temperature_out_of_its_range_is_an_error(stub, answered):
+    no = "Invalid 'temperature': decimal above maximum value. Expected at most 2."
+    stub.always(lambda _: Reply({"error": {"message": no}}, 400))
+    with pytest.raises(BackendUnavailable, match="above maximum"):
+        answered(chat(stub), temperature=9)
 
 
 def test_what_the_longest_answer_is_called_may_be_chosen(stub):
@@ -137,49 +129,85 @@ def test_further_fields_go_along_but_replace_none_of_ours(stub):
     assert stub.requests[0].json["model"] == "a-model"
 
 
-def test_tools_are_described_as_functions(stub):
-    tool = {"name": "f", "description": "does f", "parameters": {"type": "object"}}
-    chat(stub).complete(MESSAGES, tools=[tool])
-    assert stub.requests[0].json["tools"] == [{"type": "function", "function": tool}]
-
-
-def test_a_conversation_without_a_message_is_refused(stub):
-    with pytest.raises(InferenceError, match="without a message"):
-        chat(stub).complete([])
-    with pytest.raises(InferenceError, match="without a message"):
-        next(chat(stub).stream([]))
-    assert stub.requests == []
+TOOL = {"name": "f", "description": "does f", "parameters": {"type": "object"}}
 
 
 @EITHER_WAY
-@pytest.mark.parametrize(
-    "fault", [Reply({}, 429, {"Retry-After": "0"}), Reply({"error": "busy"}, 500)]
-)
-def test_a_passing_failure_is_tried_again(stub, fault, answered):
-    stub.first(fault)
-    assert answered(chat(stub)).content == "Paris."
+def test_tools_are_described_as_functions(stub, answered):
+    answered(chat(stub), tools=[TOOL], tool_choice="required")
+    assert stub.requests[0].json["tools"] == [{"type": "function", "function": TOOL}]
+    assert stub.requests[0].json["tool_choice"] == "required"
+
+
+@EITHER_WAY
+def test_a_choice_without_tools_is_not_sent(stub, answered):
+    answered(chat(stub), tool_choice="none")
+    assert stub.requests[0].json.keys() & {"tools", "tool_choice"} == set()
+
+
+@EITHER_WAY
+def test_what_ends_an_answer_and_how_freely_it_is_chosen_go_along(stub, answered):
+    answered(chat(stub), stop=["\n", "###"], top_p=0.5)
+    assert stub.requests[0].json["stop"] == ["\n", "###"]
+    assert stub.requests[0].json["top_p"] == 0.5
+
+
+def test_a_streamed_call_of_a_tool_is_in_the_whole_message(stub):
+    call = {"index": 0, "id": "c1", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    events = [delta(tool_calls=[call]), delta(finish="tool_calls"), "[DONE]"]
+    stub.first(Stream(*map(event, events)))
+    pieces, whole = read(chat(stub).stream(MESSAGES, tools=[TOOL]))
+    assert pieces == []
+    assert whole.tool_calls == (ToolCall("c1", "f", '{"a": 1}'),)
+
+
+COUNT = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+
+
+def counting(payload):
+    """A server that counts a stream's tokens where it is asked to."""
+    counted = [COUNT] if payload.get("stream_options") == {"include_usage": True} else []
+    return Stream(*map(event, [delta("Paris."), delta(finish="stop"), *counted, "[DONE]"]))
+
+
+def test_a_streams_tokens_are_counted(stub):
+    stub.always(counting)
+    assert read(chat(stub).stream(MESSAGES))[1] == PARIS
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_server_that_knows_no_stream_options_is_asked_for_none_from_then_on(stub, status):
+    refusal = Reply({"detail": "extra fields not permitted: stream_options"}, status)
+    stub.always(lambda payload: refusal if "stream_options" in payload else counting(payload))
+    model = chat(stub)
+    for _ in range(2):
+        assert read(model.stream(MESSAGES))[1] == ChatMessage("assistant", "Paris.")
+    assert ["stream_options" in each.json for each in stub.requests] == [True, False, False]
+
+
+def test_a_request_that_is_wrong_without_stream_options_too_says_nothing_about_them(stub):
+    stub.first(Reply({"error": "bad model"}, 400), Reply({"error": "bad model"}, 400))
+    stub.always(counting)
+    model = chat(stub)
+    with pytest.raises(BackendUnavailable, match="bad model"):
+        next(model.stream(MESSAGES))
+    assert read(model.stream(MESSAGES))[1] == PARIS
+
+
+def test_a_server_that_has_counted_is_not_asked_twice_when_it_refuses(stub):
+    stub.always(counting)
+    model = chat(stub)
+    read(model.stream(MESSAGES))
+    stub.first(Reply({"error": "bad temperature"}, 400))
+    with pytest.raises(BackendUnavailable, match="bad temperature"):
+        next(model.stream(MESSAGES))
     assert len(stub.requests) == 2
 
 
-def test_a_connection_that_is_cut_off_is_tried_again(stub):
-    stub.first(CutOff())
-    assert chat(stub).complete(MESSAGES) == PARIS
-
-
-@EITHER_WAY
-def test_a_wait_longer_than_the_call_has_is_not_waited(stub, answered):
-    stub.first(Reply({}, 429, {"Retry-After": "60"}))
-    with pytest.raises(BackendUnavailable, match="asks to wait 60 s"):
-        answered(chat(stub), timeout=2)
-    assert len(stub.requests) == 1
-
-
-@EITHER_WAY
-@pytest.mark.parametrize("fault", [Silence(), Dripping(), Dripping(in_headers=True)])
-def test_the_timeout_is_for_everything(stub, fault, answered):
-    stub.always(lambda payload: fault)
-    with pytest.raises((BackendUnavailable, MalformedAnswer), match="did not answer within 0"):
-        answered(chat(stub, timeout=60), timeout=0.15)
+def test_stream_options_of_the_configuration_are_left_alone(stub):
+    chosen = {"include_usage": False}
+    read(chat(stub, extra={"stream_options": chosen}).stream(MESSAGES))
+    assert stub.requests[0].json["stream_options"] == chosen
 
 
 @EITHER_WAY
@@ -189,58 +217,12 @@ def test_tries_and_waits_share_the_timeout(stub, answered):
         answered(chat(stub, timeout=0.6))
 
 
-def test_half_an_answer_is_an_error(stub):
-    stub.first(Stream(event(delta("Pa")), after="cut"))
-    pieces = chat(stub).stream(MESSAGES)
-    assert next(pieces) == "Pa"
-    with pytest.raises(BackendUnavailable, match="broke off"):
-        next(pieces)
-
-
-def test_a_stream_that_ends_without_its_end_is_an_error(stub):
-    stub.first(Stream(event(delta("Pa"))))
-    with pytest.raises(BackendUnavailable, match="ended before the answer did"):
-        list(chat(stub).stream(MESSAGES))
-
-
-def test_a_reader_who_has_enough_hangs_up(stub):
-    endless = Stream(event(delta("Once")), after="pings")
-    stub.first(endless)
-    pieces = chat(stub).stream(MESSAGES)
-    assert next(pieces) == "Once"
-    pieces.close()
-    assert endless.gone.wait(5)
-
-
 @EITHER_WAY
 def test_a_web_page_is_no_answer(stub, answered):
     stub.always(lambda payload: Reply(b"<!doctype html><title>Welcome to nginx</title>"))
     with pytest.raises(MalformedAnswer, match="a web page “Welcome to nginx”"):
         answered(chat(stub))
     assert len(stub.requests) == 1
-
-
-def test_an_answer_without_a_word_is_an_error(stub):
-    stub.first(chat_reply(None))
-    with pytest.raises(EmptyAnswer):
-        chat(stub).complete(MESSAGES)
-
-
-@EITHER_WAY
-def test_a_conversation_that_is_too_long_is_said_to_be(stub, answered):
-    stub.first(Reply({"error": "maximum context length is 9 tokens"}, 400))
-    with pytest.raises(BackendUnavailable, match=r"context length.*must be shortened"):
-        answered(chat(stub))
-
-
-@EITHER_WAY
-def test_the_key_goes_along_and_never_to_another_address(stub, answered):
-    with stub_server() as thief:
-        stub.first(Reply(b"", 307, {"Location": thief.url}))
-        with pytest.raises(BackendUnavailable, match="redirects elsewhere"):
-            answered(chat(stub, api_key=KEY))
-        assert thief.requests == []
-    assert stub.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 @EITHER_WAY
@@ -269,12 +251,6 @@ def test_the_key_comes_from_the_options_or_the_environment(stub, monkeypatch, op
 def test_openai_itself_is_not_asked_without_a_key():
     with pytest.raises(BackendUnavailable, match="set OPENAI_API_KEY"):
         OpenAIChat("gpt-5-mini")
-
-
-@pytest.mark.parametrize("option", ["max_tokens", "timeout", "attempts"])
-def test_an_option_that_lets_nothing_through_is_refused(stub, option):
-    with pytest.raises(BackendUnavailable, match=rf"OPTIONS\['{option}'\] is 0"):
-        chat(stub, **{option: 0})
 
 
 def test_the_settings_configure_it(stub):

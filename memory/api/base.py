@@ -20,11 +20,8 @@ class MemoryView(WorkspaceView):
     """A view that works on the memory of one user."""
 
     parameters_class = MemoryParameters
+    required_scope = "memory"
     pagination_class: ClassVar[type[MemoryPagination] | None] = None
-
-    def documented_statuses(self) -> list[str]:
-        """Reading another user's memory may be forbidden, too."""
-        return [*super().documented_statuses(), "403"]
 
     @cached_property
     def scope(self) -> UserScope | None:

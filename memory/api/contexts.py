@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,6 +13,7 @@ from memory import services
 from memory.api import examples, inputs, reads, serializers
 from memory.api.base import MemoryView
 from memory.api.pagination import ContextPagination
+from memory.models import Context
 
 
 @extend_schema(
@@ -99,6 +101,11 @@ class ContextsView(MemoryView):
 @extend_schema(tags=["memory"])
 class ContextView(MemoryView):
     """One context."""
+
+    is_thing = True
+
+    def locked_rows(self) -> QuerySet[Context]:
+        return Context.objects.of(self.scope).filter(pk=self.kwargs["context_id"])
 
     @extend_schema(
         operation_id="memory_context",

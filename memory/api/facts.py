@@ -1,5 +1,6 @@
 """Facts: read as they are or were, set, ended, forgotten."""
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,6 +12,7 @@ from memory.api import examples, inputs, reads, serializers
 from memory.api.base import MemoryView
 from memory.api.pagination import FactPagination, HistoryPagination
 from memory.keys import fact_key
+from memory.models import Fact
 
 KEY = OpenApiParameter(
     "key",
@@ -43,6 +45,10 @@ class FactView(MemoryView):
     """One fact."""
 
     action_parameters = {"get": inputs.FactReading}
+    is_thing = True
+
+    def locked_rows(self) -> QuerySet[Fact]:
+        return Fact.objects.of(self.scope).filter(key=fact_key(self.kwargs["key"]))
 
     @extend_schema(
         operation_id="memory_fact",

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from django.utils.dateparse import parse_datetime
-
-from common.pagination import CursorPagination
+from common.pagination import CursorPagination, is_moment
 from memory.api.serializers import NOBODY
 
 
@@ -24,15 +22,7 @@ class MemoryPagination(CursorPagination):
 class NewestFirst(MemoryPagination):
     """By a moment."""
 
-    @staticmethod
-    def is_position(position: Any) -> bool:
-        if position is None:
-            return True
-        try:
-            moment = parse_datetime(position)
-        except ValueError:
-            return False
-        return moment is not None and moment.utcoffset() is not None
+    is_position = staticmethod(is_moment)
 
 
 class ContextPagination(NewestFirst):

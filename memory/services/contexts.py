@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from accounts.history import Action, Kind, note_change
 from memory import texts
 from memory.models import Context, Origin
 from memory.scopes import UserScope
@@ -52,7 +53,7 @@ def store_memory(*, scope: UserScope | None, question: str, answer: str) -> Arch
 
 def clear_memory(*, scope: UserScope | None, question: str) -> int:
     """Forget every context whose user message is `question`, whatever was answered; how many."""
-    return _forget(same_question(scope=scope, question=question))
+    return _forget(scope, same_question(scope=scope, question=question))
 
 
 def same_question(*, scope: UserScope | None, question: str) -> list[int]:
@@ -64,9 +65,20 @@ def same_question(*, scope: UserScope | None, question: str) -> list[int]:
 
 def forget_contexts(*, scope: UserScope | None, ids: Iterable[int]) -> int:
     """Forget these contexts, as far as they are this user's; how many were."""
-    return _forget(Context.objects.of(scope).filter(pk__in=list(ids)).values_list("pk", flat=True))
+    mine = Context.objects.of(scope).filter(pk__in=list(ids)).values_list("pk", flat=True)
+    return _forget(scope, mine)
 
 
-def _forget(ids: Iterable[int]) -> int:
+@transaction.atomic
+def _forget(scope: UserScope | None, ids: Iterable[int]) -> int:
     _, rows = Context.objects.filter(pk__in=list(ids)).delete()
-    return rows.get(Context._meta.label, 0)
+    forgotten: int = rows.get(Context._meta.label, 0)
+    if scope is not None:
+        note_change(
+            action=Action.DELETED,
+            kind=Kind.CONTEXT,
+            workspace_id=scope.workspace_id,
+            count=forgotten,
+            memory_of=scope.user_id,
+        )
+    return forgotten

@@ -1,10 +1,12 @@
 """Facts: what is known of a user, what was, and what is to be forgotten."""
 
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.history import NOBODY, Action, Kind, current_actor, note_change
 from memory.keys import fact_key
 from memory.locks import hold_facts
 from memory.models import Context, Fact, Origin
@@ -34,15 +36,18 @@ def set_fact(
     """
     if scope is None:
         return None
-    change = put_fact(
-        scope=scope,
-        key=key,
-        value=value,
-        at=at,
-        source=source,
-        origin=origin,
-        corrects=corrects,
-    )
+    with transaction.atomic():
+        change = put_fact(
+            scope=scope,
+            key=key,
+            value=value,
+            at=at,
+            source=source,
+            origin=origin,
+            corrects=corrects,
+        )
+        if change.changed:
+            _note(Action.SUPERSEDED if change.superseded else Action.MADE, scope, change.fact.pk)
     if change.changed:
         transaction.on_commit(lambda: enqueue_embedding(facts=[change.fact.pk]))
     return change
@@ -77,7 +82,10 @@ def clear_fact(*, scope: UserScope | None, key: str) -> bool:
     with transaction.atomic():
         hold_facts(scope)
         current = Fact.objects.of(scope).current().filter(key=name).first()
-        return end_fact(current, timezone.now()) is not None
+        ended = end_fact(current, timezone.now())
+        if ended is not None:
+            _note(Action.CHANGED, scope, ended.pk, fields=["valid_to"])
+        return ended is not None
 
 
 def forget_fact(*, scope: UserScope | None, key: str) -> int:
@@ -87,8 +95,22 @@ def forget_fact(*, scope: UserScope | None, key: str) -> int:
     with transaction.atomic():
         hold_facts(scope)
         _, rows = Fact.objects.of(scope).filter(key=fact_key(key)).delete()
-    removed: int = rows.get(Fact._meta.label, 0)
+        removed: int = rows.get(Fact._meta.label, 0)
+        _note(Action.DELETED, scope, count=removed)
     return removed
+
+
+def _note(action: Action, scope: UserScope, fact: int | None = None, **more: Any) -> None:
+    """What is learnt in the background is nobody's doing: the facts themselves tell of it."""
+    if current_actor() != NOBODY:
+        note_change(
+            action=action,
+            kind=Kind.FACT,
+            workspace_id=scope.workspace_id,
+            thing=fact,
+            memory_of=scope.user_id,
+            **more,
+        )
 
 
 def _known(scope: UserScope | None, as_of: datetime | None) -> FactQuerySet[Fact]:

@@ -12,6 +12,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from accounts.history import Action, Kind, forget_subject, note_change
+from memory import listeners
 from memory.locks import hold_facts
 from memory.models import Context, ExtractionItem, Fact, Pruning
 from memory.scopes import UserScope
@@ -52,13 +54,17 @@ def export_memory(*, scope: UserScope | None) -> Iterator[str]:
 
 @transaction.atomic
 def erase_memory(*, scope: UserScope | None) -> Erased:
-    """Remove every row of this user, and what the admin's log says of them, in one transaction.
+    """Remove every row of this user, what the admin's log says of them, and what listeners made
+    with them, in one transaction.
 
     What a worker is reading out of a conversation just now is not stored any more either.
     """
     if scope is None:
         return Erased()
     hold_facts(scope)
+    listeners.erased(scope)
+    forget_subject(workspace_id=scope.workspace_id, memory_of=scope.user_id)
+    note_change(action=Action.DELETED, kind=Kind.MEMORY, workspace_id=scope.workspace_id)
     # Conversations first: whoever has taken one finds it gone before storing what it says.
     return Erased(
         conversations=_erase(ExtractionItem.objects.of(scope)),

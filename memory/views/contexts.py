@@ -79,6 +79,19 @@ def detail(request: HttpRequest, whose: Whose, pk: int) -> HttpResponse:
     return memory_response(request, whose, "memory/context.html", context)
 
 
+@require_safe
+@memory_page
+def said(request: HttpRequest, whose: Whose) -> HttpResponse:
+    """To forgetting the last turn in which the user said `?said=`, or what begins so: an answer
+    that was given with it knows no more of it."""
+    begins = request.GET.get("said", "").replace("\0", "")
+    rows = Context.objects.of(whose.scope).filter(user_message__startswith=begins)
+    turn = rows.order_by("-created_at", "-pk").values_list("pk", flat=True).first()
+    if not begins or turn is None:
+        raise NotFound("That is not remembered any more. It was forgotten, or pruned.")
+    return redirect(whose.url("memory_context_forget", turn))
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @memory_page
 def forget(request: HttpRequest, whose: Whose, pk: int) -> HttpResponse:

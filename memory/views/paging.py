@@ -1,59 +1,62 @@
-"""Pages of turns, newest first, without counting them."""
+"""Pages of what has a time, newest first, without counting it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from django.db.models import Q
+from django.db.models import Model, Q, QuerySet
 
-from memory.models import Context
-from memory.querysets import RememberedQuerySet
+M = TypeVar("M", bound=Model)
 
 PAGE_SIZE = 25
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class Turns(Generic[M]):
     """A page's rows. `newer` and `older` are parameters of the pages beside it, or empty."""
 
-    rows: list[Context]
+    rows: list[M]
     newer: str
     older: str
 
 
 def page_by_time(
-    contexts: RememberedQuerySet[Context], params: Mapping[str, Any], *, size: int = PAGE_SIZE
-) -> Turns:
-    """The page behind `?before=PLACE`, in front of `?after=PLACE`, or the first one.
+    queryset: QuerySet[M],
+    params: Mapping[str, Any],
+    *,
+    size: int = PAGE_SIZE,
+    field: str = "created_at",
+) -> Turns[M]:
+    """The page behind `?before=PLACE`, in front of `?after=PLACE`, or the first one, by `field`.
 
     A place is a time and an id: turns told late stand where they were said.
     """
     before, after = _place(params.get("before")), _place(params.get("after"))
     if after is not None:
         moment, pk = after
-        newer = contexts.filter(Q(created_at__gt=moment) | Q(created_at=moment, pk__gt=pk))
-        rows = list(newer.order_by("created_at", "pk")[: size + 1])
+        newer = queryset.filter(Q(**{f"{field}__gt": moment}) | Q(**{field: moment, "pk__gt": pk}))
+        rows = list(newer.order_by(field, "pk")[: size + 1])
         has_newer, has_older = len(rows) > size, True
         rows = rows[:size][::-1]
     else:
-        older = contexts
+        older = queryset
         if before is not None:
             moment, pk = before
-            older = contexts.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=pk))
-        rows = list(older.order_by("-created_at", "-pk")[: size + 1])
+            older = older.filter(Q(**{f"{field}__lt": moment}) | Q(**{field: moment, "pk__lt": pk}))
+        rows = list(older.order_by(f"-{field}", "-pk")[: size + 1])
         has_newer, has_older = before is not None, len(rows) > size
         rows = rows[:size]
     return Turns(
         rows=rows,
-        newer=_written(rows[0]) if rows and has_newer else "",
-        older=_written(rows[-1]) if rows and has_older else "",
+        newer=_written(rows[0], field) if rows and has_newer else "",
+        older=_written(rows[-1], field) if rows and has_older else "",
     )
 
 
-def _written(row: Context) -> str:
-    return f"{(row.created_at - _EPOCH) // timedelta(microseconds=1)}.{row.pk}"
+def _written(row: Model, field: str) -> str:
+    return f"{(getattr(row, field) - _EPOCH) // timedelta(microseconds=1)}.{row.pk}"
 
 
 def _place(value: Any) -> tuple[datetime, int] | None:

@@ -13,8 +13,8 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 
+from accounts.choosing import workspace_of
 from accounts.models import Workspace
-from accounts.services import current_workspace
 from common.errors import NotFound
 from common.web import View, page
 from memory.models import Context, ExtractionItem, Fact
@@ -55,7 +55,7 @@ def memory_page(view: Callable[..., HttpResponseBase]) -> View:
 
 
 def _whose(request: HttpRequest) -> Whose:
-    workspace = current_workspace(user=request.user)
+    workspace = workspace_of(request)
     scope = scope_of(user=request.user, workspace=workspace, user_id=request.GET.get("user_id"))
     if scope is None:
         raise NotFound(

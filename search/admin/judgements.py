@@ -4,14 +4,18 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
+from accounts.history import Action
 from common.admin import LargeTableAdmin, link_to
 from documents.models import Chunk
 from search.admin.judging import judging_address, judging_page
+from search.judging import note_judgement
 from search.models import Judgement
 
 GRADE_COLOURS = {
@@ -51,7 +55,18 @@ class JudgementAdmin(LargeTableAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         if "grade" in form.changed_data:
             obj.user = request.user
-        obj.save(update_fields=["grade", "note", "user", "updated_at"])
+        with transaction.atomic():
+            obj.save(update_fields=["grade", "note", "user", "updated_at"])
+            note_judgement(Action.JUDGED, obj)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        self.delete_queryset(request, Judgement.objects.filter(pk=obj.pk))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Judgement]) -> None:
+        with transaction.atomic():
+            for row in queryset:
+                note_judgement(Action.TAKEN_BACK, row)
+            queryset.delete()
 
     @display(description="grade", ordering="grade", label=GRADE_COLOURS)
     def shown_grade(self, row: Judgement) -> tuple[int, str]:

@@ -5,15 +5,16 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
-from unfold.decorators import display
+from unfold.decorators import action, display
 
 from common.admin import ReadOnlyAdmin, link_to
 from documents.models import Collection, Document
+from search.admin.questions import questions_page
 from search.models import SearchLog
 from search.results import MODES
 
@@ -111,6 +112,18 @@ class SearchLogAdmin(ReadOnlyAdmin):
         "source",
         "created_at",
     ]
+
+    actions_list = ["open_questions"]
+
+    @action(
+        description="Open questions",
+        permissions=["view"],
+        icon="contact_support",
+        url_path="open-questions",
+    )
+    def open_questions(self, request: HttpRequest) -> HttpResponse:
+        """Those that nothing near was found for, grouped."""
+        return questions_page(self, request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))

@@ -10,10 +10,13 @@ from common import bounded_json
 from common.fusion import METHODS
 from common.serializers import StrictSerializer
 from search.asked import MAX_K, MAX_OFFSET
+from search.export import KINDS as EXPORTS
+from search.facet_values import MOST_LISTED
 from search.facets import MOST_FACETS
 from search.filters.limits import MAX_CHARACTERS, MAX_PATH_CHARACTERS
 from search.query import MAX_QUERY_CHARACTERS
-from search.results import EXPANSIONS, MODES, VERSIONS
+from search.results import EXPANSIONS, MODES, SORTS, VERSIONS
+from search.similar import MOST_SIMILAR
 
 
 @extend_schema_field(
@@ -43,15 +46,9 @@ class WeightsField(serializers.DictField):
         return super().to_internal_value(data)
 
 
-@extend_schema_serializer(component_name="Search")
-class SearchInput(StrictSerializer):
-    """A question and where to look for its answer."""
+class PlaceInput(StrictSerializer):
+    """Where to look."""
 
-    q = serializers.CharField(
-        max_length=MAX_QUERY_CHARACTERS,
-        help_text="Words or a question. `“a phrase”` must and `-word` must not stand in a hit;"
-        " `word*` finds words that begin so.",
-    )
     collection = serializers.ListField(
         child=serializers.SlugField(max_length=63),
         required=False,
@@ -74,6 +71,16 @@ class SearchInput(StrictSerializer):
         default="current",
         help_text="`all` finds superseded versions of documents too.",
     )
+
+
+class QuestionInput(PlaceInput):
+    """A question, where to look for its answer, and how."""
+
+    q = serializers.CharField(
+        max_length=MAX_QUERY_CHARACTERS,
+        help_text="Words or a question. `“a phrase”` must and `-word` must not stand in a hit;"
+        " `word*` finds words that begin so.",
+    )
     mode = serializers.ChoiceField(
         choices=MODES,
         default="hybrid",
@@ -81,11 +88,12 @@ class SearchInput(StrictSerializer):
         " besides adds passages that name what the best of those name: for questions whose answer"
         " lies in several documents.",
     )
-    k = serializers.IntegerField(
-        min_value=1, max_value=MAX_K, default=10, help_text="Hits a page, at most."
-    )
-    offset = serializers.IntegerField(
-        min_value=0, max_value=MAX_OFFSET, default=0, help_text="Hits to pass over."
+    sort = serializers.ChoiceField(
+        choices=SORTS,
+        default="relevance",
+        help_text="`newest`, `oldest` and `title` order the hits that are at least half as relevant"
+        " as the best one, by the document's own date (`dated`) or its title. The others are left"
+        " out.",
     )
     fusion = serializers.ChoiceField(
         choices=METHODS,
@@ -117,6 +125,21 @@ class SearchInput(StrictSerializer):
     diversify = serializers.BooleanField(
         default=False, help_text="Further hits of one document or source come later."
     )
+    group = serializers.BooleanField(
+        default=False, help_text="Only the best passage of each document."
+    )
+
+
+@extend_schema_serializer(component_name="Search")
+class SearchInput(QuestionInput):
+    """A question and which page of its hits to show."""
+
+    k = serializers.IntegerField(
+        min_value=1, max_value=MAX_K, default=10, help_text="Hits a page, at most."
+    )
+    offset = serializers.IntegerField(
+        min_value=0, max_value=MAX_OFFSET, default=0, help_text="Hits to pass over."
+    )
     expand = serializers.ChoiceField(
         choices=EXPANSIONS,
         default="parent",
@@ -130,10 +153,10 @@ class SearchInput(StrictSerializer):
         child=serializers.CharField(max_length=MAX_PATH_CHARACTERS),
         required=False,
         max_length=MOST_FACETS,
-        help_text="Fields of the metadata whose values to count; `*` for the most telling.",
-    )
-    group = serializers.BooleanField(
-        default=False, help_text="Only the best passage of each document."
+        help_text="Fields whose values to count: `collection`, `media_type`, `language`, `origin`"
+        " (site or folder), `dated` (by year), any of the metadata. `*`: all of these, of the"
+        " metadata those that the collections chose, or else the most telling. What the filter"
+        " picks of such a field (`author=knuth`, `lang=de,fr`) does not hide its other values.",
     )
     explain = serializers.BooleanField(
         default=False, help_text="Say with each hit what each arm contributed."
@@ -142,3 +165,65 @@ class SearchInput(StrictSerializer):
 
 class SearchParameters(SearchInput, WorkspaceParameters):
     """The query string of a search."""
+
+
+class ExportParameters(QuestionInput, WorkspaceParameters):
+    """The query string of an export."""
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        kind = serializers.ChoiceField(
+            choices=EXPORTS,
+            default="csv",
+            help_text="`csv` for a spreadsheet, in UTF-8; `json` for a program.",
+        )
+        return {**super().get_fields(), "as": kind}
+
+
+class FacetParameters(PlaceInput, WorkspaceParameters):
+    """Which values of which facet."""
+
+    facet = serializers.CharField(
+        max_length=MAX_PATH_CHARACTERS,
+        help_text="`collection`, `media_type`, `language`, `origin`, `dated`, or any field of the"
+        " metadata.",
+    )
+    prefix = serializers.CharField(
+        required=False,
+        default="",
+        max_length=100,
+        help_text="How a word of the value begins, whatever the case and the accents.",
+    )
+    q = serializers.CharField(
+        required=False,
+        default="",
+        max_length=MAX_QUERY_CHARACTERS,
+        help_text="The question whose hits are counted. Without one, documents are.",
+    )
+    mode = serializers.ChoiceField(
+        choices=MODES, default="hybrid", help_text="How the question is searched."
+    )
+    group = serializers.BooleanField(
+        default=False, help_text="Count documents instead of passages."
+    )
+    limit = serializers.IntegerField(
+        min_value=1, max_value=MOST_LISTED, default=20, help_text="Values, at most."
+    )
+
+
+class FieldsParameters(WorkspaceParameters):
+    """Where fields are looked for."""
+
+    collection = serializers.ListField(
+        child=serializers.SlugField(max_length=63),
+        required=False,
+        max_length=100,
+        help_text="Slugs of collections. Default: all that you may see.",
+    )
+
+
+class SimilarParameters(PlaceInput, WorkspaceParameters):
+    """How many are wanted, and from where."""
+
+    k = serializers.IntegerField(
+        min_value=1, max_value=MOST_SIMILAR, default=10, help_text="As many, at most."
+    )

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from search.filters import to_json
-from search.results import MODES, Hit
+from search.results import MODES, SORTS, Hit
 
 
 class ScoresSerializer(serializers.Serializer[Any]):
@@ -83,6 +84,10 @@ class HitDocumentSerializer(serializers.Serializer[Any]):
     source_url = serializers.CharField(source="url", help_text="Where it came from on the web.")
     media_type = serializers.CharField()
     updated_at = serializers.DateTimeField()
+    dated = serializers.CharField(
+        help_text="The date that it is of, ISO and as precise as its metadata say: `2024`,"
+        " `2024-05` or `2024-05-31`. Else the day on which it was brought."
+    )
 
 
 class HitCollectionSerializer(serializers.Serializer[Any]):
@@ -147,6 +152,91 @@ class HitSerializer(serializers.Serializer[Hit]):
         return shown
 
 
+class FacetSerializer(serializers.Serializer[Any]):
+    """A value that hits have."""
+
+    value = serializers.CharField(help_text="What to filter by.")
+    label = serializers.CharField(help_text="What to show.")  # type: ignore[assignment]
+    count = serializers.IntegerField(
+        help_text="How many hits have it, whatever else was picked in the same facet."
+    )
+    selected = serializers.BooleanField(help_text="Whether the search asked for it.")
+    filter = serializers.CharField(
+        help_text="The filter, as text, that keeps only these; empty where the search has a"
+        " parameter of its own."
+    )
+
+
+class SimilarSerializer(serializers.Serializer[Any]):
+    """A passage that is like what was asked about."""
+
+    chunk_id = serializers.IntegerField()
+    ordinal = serializers.IntegerField(help_text="Its place in the document, from 0.")
+    heading_path = serializers.ListField(child=serializers.CharField())
+    page = serializers.IntegerField(allow_null=True)
+    start = serializers.IntegerField()
+    end = serializers.IntegerField()
+    text = serializers.CharField(help_text="How it begins.")
+    language = serializers.CharField()
+    similarity = serializers.FloatField(
+        allow_null=True, help_text="Of the vectors, −1 to 1; null where they cannot be compared."
+    )
+    relevance = serializers.FloatField(help_text="0 to 1: its score over the best one's.")
+    document = HitDocumentSerializer(source="*")
+    collection = HitCollectionSerializer(source="*")
+
+
+class SimilarAnswerSerializer(serializers.Serializer[Any]):
+    """What is alike, best first."""
+
+    hits = SimilarSerializer(many=True)
+
+
+class FacetAnswerSerializer(serializers.Serializer[Any]):
+    """Values of a facet."""
+
+    facet = serializers.CharField()
+    values = FacetSerializer(many=True, help_text="Those of most hits first, then others with 0.")
+
+
+@extend_schema_field(
+    {"oneOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}], "example": "knuth"}
+)
+class ScalarField(serializers.ReadOnlyField):
+    """Text, a number, or true or false."""
+
+
+class FilterableFieldSerializer(serializers.Serializer[Any]):
+    """A field that a search can be filtered by."""
+
+    name = serializers.CharField(help_text="How a filter calls it.")
+    description = serializers.CharField()
+    kinds = serializers.ListField(
+        child=serializers.ChoiceField(choices=["text", "number", "boolean", "time", "language"]),
+        help_text="What its values are.",
+    )
+    is_list = serializers.BooleanField(help_text="Whether it may have several values.")
+    is_facet = serializers.BooleanField(help_text="Whether its values can be counted.")
+    operators = serializers.ListField(
+        child=serializers.CharField(), help_text="What it can be compared by, in the JSON form."
+    )
+    examples = serializers.ListField(
+        child=serializers.CharField(), help_text="Conditions, in the text form."
+    )
+    values = serializers.ListField(child=ScalarField(), help_text="Frequent ones, of metadata.")
+    share = serializers.FloatField(
+        help_text="0 to 1: how many of the newest passages have it; 1 for fields of every passage."
+    )
+
+
+class FieldsAnswerSerializer(serializers.Serializer[Any]):
+    """What a search can be filtered by."""
+
+    filters = FilterableFieldSerializer(
+        many=True, help_text="Fields of every search, then the metadata that there are here."
+    )
+
+
 class ArmSerializer(serializers.Serializer[Any]):
     """How one retriever worked."""
 
@@ -159,24 +249,12 @@ class ArmSerializer(serializers.Serializer[Any]):
     weight = serializers.FloatField(help_text="Its share in the fusion.")
 
 
-class FacetSerializer(serializers.Serializer[Any]):
-    """A value that hits have."""
-
-    value = serializers.CharField(help_text="What to filter by.")
-    label = serializers.CharField(help_text="What to show.")  # type: ignore[assignment]
-    count = serializers.IntegerField(help_text="How many of the found passages have it.")
-    selected = serializers.BooleanField(help_text="Whether the search asked for it.")
-    filter = serializers.CharField(
-        help_text="The filter, as text, that keeps only these; empty where the search has a"
-        " parameter of its own."
-    )
-
-
 class SearchAnswerSerializer(serializers.Serializer[Any]):
     """A page of hits and how it came about."""
 
     query = serializers.CharField()
     mode = serializers.ChoiceField(choices=MODES)
+    sort = serializers.ChoiceField(choices=SORTS)
     total = serializers.IntegerField(
         help_text="How much was ranked: passages, or documents with `group`. Bounded."
     )
@@ -189,7 +267,7 @@ class SearchAnswerSerializer(serializers.Serializer[Any]):
     facets = serializers.DictField(
         child=FacetSerializer(many=True),
         help_text="Values by name (`collection`, `media_type` and each `facet` asked for), most"
-        " frequent first.",
+        " frequent first; years newest first.",
     )
     filter = serializers.SerializerMethodField(
         help_text="The filter that held, in JSON form; `type` is part of it. Empty: none."
@@ -198,6 +276,7 @@ class SearchAnswerSerializer(serializers.Serializer[Any]):
     timings = serializers.DictField(
         child=serializers.FloatField(), help_text="Milliseconds by stage, and their `total`."
     )
+    can_rerank = serializers.BooleanField(help_text="Whether a reranker is set up here.")
     reranker = serializers.CharField(help_text="The reranker that worked; empty without one.")
     reranked = serializers.IntegerField(help_text="How many hits it read.")
     suggestion = serializers.CharField(
@@ -218,3 +297,41 @@ class SearchAnswerSerializer(serializers.Serializer[Any]):
     def get_next_offset(self, result: Any) -> int | None:
         behind: int = result.offset + len(result.hits)
         return behind if result.hits and behind < result.total else None
+
+
+class ExportedSerializer(serializers.Serializer[Any]):
+    """A hit in a list to take along."""
+
+    rank = serializers.IntegerField()
+    title = serializers.CharField()
+    headings = serializers.CharField(help_text="From the outermost on, with ` > ` between.")
+    page = serializers.IntegerField(allow_null=True)
+    text = serializers.CharField()
+    collection = serializers.CharField()
+    media_type = serializers.CharField()
+    language = serializers.CharField()
+    dated = serializers.CharField()
+    source = serializers.CharField()  # type: ignore[assignment]
+    source_url = serializers.CharField()
+    link = serializers.CharField(help_text="Its document's address in the API.")
+    relevance = serializers.FloatField()
+    similarity = serializers.FloatField(allow_null=True)
+    lexical = serializers.FloatField(allow_null=True)
+    fused = serializers.FloatField()
+    rerank = serializers.FloatField(allow_null=True)
+    document_id = serializers.IntegerField()
+    document_key = serializers.CharField()
+    chunk_id = serializers.IntegerField()
+    metadata = serializers.DictField()
+
+
+class ExportSerializer(serializers.Serializer[Any]):
+    """A list of hits to take along."""
+
+    query = serializers.CharField()
+    mode = serializers.ChoiceField(choices=MODES)
+    sort = serializers.ChoiceField(choices=SORTS)
+    filter = serializers.DictField(help_text="The filter that held, in JSON form.")
+    total = serializers.IntegerField(help_text="How many hits are in it, 1,000 at most.")
+    exported_at = serializers.DateTimeField()
+    hits = ExportedSerializer(many=True)

@@ -2,33 +2,38 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.reverse import reverse
 
 from accounts.api import WorkspaceView
 from common.api import ErrorSerializer
-from common.errors import InvalidInput
 from search.api import examples
-from search.api.inputs import SearchInput, SearchParameters
-from search.api.serializers import SearchAnswerSerializer
+from search.api.inputs import ExportParameters, SearchInput, SearchParameters
+from search.api.scoping import asked_scope, called_q
+from search.api.serializers import ExportSerializer, SearchAnswerSerializer
+from search.asked import SearchQuery
+from search.export import MOST_HITS, download, export_hits
 from search.log import record_search
-from search.services import scope_for, search
+from search.results import Hit
+from search.services import search
 
-#: What is handed on to the service as it is.
-OPTIONS = (
+#: What a question is asked by, handed on to the services as it is.
+QUESTION = (
     "mode",
-    "k",
-    "offset",
+    "sort",
     "fusion",
     "weights",
     "rerank",
     "min_similarity",
     "min_rerank",
     "diversify",
-    "expand",
     "group",
 )
+OPTIONS = (*QUESTION, "k", "offset", "expand")
 
 
 @extend_schema(tags=["search"], responses={200: SearchAnswerSerializer, 503: ErrorSerializer})
@@ -36,6 +41,7 @@ class SearchView(WorkspaceView):
     """Passages that answer a question, best first."""
 
     action_parameters = {"get": SearchParameters}
+    required_scope = "read"
 
     @extend_schema(operation_id="search", summary="Search", examples=[examples.ANSWER])
     def get(self, request: Request) -> Response:
@@ -54,21 +60,49 @@ class SearchView(WorkspaceView):
         return self._answer(body.validated_data)
 
     def _answer(self, asked: dict[str, Any]) -> Response:
-        scope = scope_for(
-            user=self.request.user,
-            workspace=self.workspace,
-            collections=tuple(asked.get("collection", ())),
-            filter=asked.get("filter"),
-            media_types=tuple(asked.get("type", ())),
-            versions=asked["versions"],
-        )
+        scope = asked_scope(self.request.user, self.workspace, asked)
         options = {name: asked[name] for name in OPTIONS if name in asked}
-        try:
+        with called_q():
             result = search(asked["q"], scope=scope, facets=asked.get("facet", ()), **options)
-        except InvalidInput as error:
-            # The service calls the question `query`, the request calls it `q`.
-            field = "q" if error.field == "query" else error.field
-            raise InvalidInput(str(error), field=field) from error
         record_search(result=result, scope=scope, user=self.request.user, source="api")
         context = {"request": self.request, "explain": asked["explain"]}
         return Response(SearchAnswerSerializer(result, context=context).data)
+
+
+class ExportView(WorkspaceView):
+    """Hits to take along."""
+
+    action_parameters = {"get": ExportParameters}
+    required_scope = "read"
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        """`as` says what is sent, whatever the header Accept; errors are JSON."""
+        return super().perform_content_negotiation(request, force=True)
+
+    @extend_schema(
+        tags=["search"],
+        operation_id="search_export",
+        summary="Export hits as CSV or JSON",
+        description=f"The first {MOST_HITS:,} hits of one ranking, in the order that `sort` asks"
+        " for. In CSV, text that a spreadsheet would take for a formula has an apostrophe before"
+        " it.",
+        responses={
+            (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR, description="A line a hit."),
+            (200, "application/json"): ExportSerializer,
+            503: ErrorSerializer,
+        },
+    )
+    def get(self, request: Request) -> StreamingHttpResponse:
+        asked = self.parameters
+        scope = asked_scope(request.user, self.workspace, asked)
+        options = {name: asked[name] for name in QUESTION if name in asked}
+        with called_q():
+            export = export_hits(
+                SearchQuery(asked["q"], expand="none", **options), scope=scope, link=self._link
+            )
+        return download(export, kind=asked["as"])
+
+    def _link(self, hit: Hit) -> str:
+        return str(
+            reverse("api:document-detail", kwargs={"pk": hit.document_id}, request=self.request)
+        )

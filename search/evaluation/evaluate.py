@@ -90,24 +90,17 @@ def evaluate_collection(
     """
     results: dict[str, dict[str, float]] = {}
     for mode in modes:
-        rankings: dict[str, list[str]] = {}
-        times: list[float] = []
-        for number, query in enumerate(dataset.queries, start=1):
-            scope = scope_of(collection, query, scope_field)
-            result = search(
-                query.text,
-                scope=scope,
-                mode=mode,
-                k=MAX_K,
-                fusion=fusion,
-                rerank=rerank,
-                group=True,
-                snippets=False,
-            )
-            rankings[query.id] = [hit.document_key for hit in result.hits]
-            times.append(result.milliseconds)
-            on_progress(mode, number, len(dataset.queries))
-        results[mode] = {**measure(rankings, dataset.judgements, k=k), **latencies(times)}
+        answers = ask_all(
+            collection,
+            dataset,
+            mode=mode,
+            fusion=fusion,
+            rerank=rerank,
+            scope_field=scope_field,
+            on_progress=on_progress,
+        )
+        measured = measure(answers.rankings, dataset.judgements, k=k)
+        results[mode] = {**measured, **latencies(answers.milliseconds)}
     return Report(
         dataset=dataset.name,
         documents=Document.objects.filter(collection=collection).current().count(),
@@ -116,6 +109,49 @@ def evaluate_collection(
         seconds_to_ingest=seconds_to_ingest,
         modes=results,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What each question found: documents' keys, best first, by query id; how long each took, and
+    what did not work."""
+
+    rankings: dict[str, list[str]]
+    milliseconds: list[float]
+    degraded: tuple[str, ...]
+
+
+def ask_all(
+    collection: Collection,
+    dataset: Dataset,
+    *,
+    mode: Mode,
+    fusion: Method = "score",
+    rerank: bool | None = None,
+    scope_field: str = "",
+    on_progress: Progress = nobody_watches,
+) -> Answers:
+    """Ask every question of `dataset` of `collection`, one after the other."""
+    rankings: dict[str, list[str]] = {}
+    times: list[float] = []
+    degraded: set[str] = set()
+    for number, query in enumerate(dataset.queries, start=1):
+        scope = scope_of(collection, query, scope_field)
+        result = search(
+            query.text,
+            scope=scope,
+            mode=mode,
+            k=MAX_K,
+            fusion=fusion,
+            rerank=rerank,
+            group=True,
+            snippets=False,
+        )
+        rankings[query.id] = [hit.document_key for hit in result.hits]
+        times.append(result.milliseconds)
+        degraded.update(result.degraded)
+        on_progress(mode, number, len(dataset.queries))
+    return Answers(rankings, times, tuple(sorted(degraded)))
 
 
 def scope_of(collection: Collection, query: Entry, scope_field: str = "") -> Scope:

@@ -1,6 +1,7 @@
 """Measures of ranked lists, by ir-measures (trec_eval's definitions)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import log2
 
 import ir_measures
@@ -23,21 +24,71 @@ def measure(
         "recall@100": R @ 100,
         "mrr": RR,
     }
-    qrels = [
+    values = ir_measures.calc_aggregate(
+        list(measures.values()), _qrels(rankings, judgements), _run(rankings)
+    )
+    measured = {name: round(float(values[value]), 4) for name, value in measures.items()}
+    return {**measured, "all@10": round(_all_found(rankings, judgements, 10), 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One question: nDCG@k and recall@k, 0..1, at which place the first good document came (None:
+    nowhere), how many good ones there are and how many of them were among the first k."""
+
+    ndcg: float
+    recall: float
+    first_rank: int | None
+    good: int
+    found: int
+
+    @property
+    def reciprocal_rank(self) -> float:
+        """One divided by the place of the first good document, 0 without."""
+        return 1 / self.first_rank if self.first_rank else 0.0
+
+
+def measure_each(
+    rankings: Mapping[str, Sequence[str]], judgements: Mapping[str, Mapping[str, int]], *, k: int
+) -> dict[str, Measured]:
+    """The same question by question, by query id."""
+    gains = {
+        each.query_id: float(each.value)
+        for each in ir_measures.iter_calc([nDCG @ k], _qrels(rankings, judgements), _run(rankings))
+    }
+    measured = {}
+    for query_id, ranking in rankings.items():
+        good = {key for key, grade in judgements[query_id].items() if grade > 0}
+        places = [place for place, key in enumerate(ranking, start=1) if key in good]
+        found = sum(place <= k for place in places)
+        measured[query_id] = Measured(
+            ndcg=gains.get(query_id, 0.0),
+            recall=found / len(good) if good else 0.0,
+            first_rank=places[0] if places else None,
+            good=len(good),
+            found=found,
+        )
+    return measured
+
+
+def _qrels(
+    rankings: Mapping[str, Sequence[str]], judgements: Mapping[str, Mapping[str, int]]
+) -> list[ir_measures.Qrel]:
+    return [
         ir_measures.Qrel(query_id, document_id, grade)
         for query_id, grades in judgements.items()
         if query_id in rankings
         for document_id, grade in grades.items()
     ]
+
+
+def _run(rankings: Mapping[str, Sequence[str]]) -> list[ir_measures.ScoredDoc]:
     # The order is all that counts; scores that fall by one keep ties from being broken anew.
-    run = [
+    return [
         ir_measures.ScoredDoc(query_id, document_id, float(-place))
         for query_id, ranking in rankings.items()
         for place, document_id in enumerate(ranking)
     ]
-    values = ir_measures.calc_aggregate(list(measures.values()), qrels, run)
-    measured = {name: round(float(values[value]), 4) for name, value in measures.items()}
-    return {**measured, "all@10": round(_all_found(rankings, judgements, 10), 4)}
 
 
 def _all_found(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from search.filters.derived import DATED, ORIGIN
 from search.filters.fields import Kind
 from search.filters.jsonpath import elements_of, predicate
 from search.filters.patterns import pattern
@@ -32,6 +33,8 @@ COLUMNS = {
     "title": "document.title",
     "source": "document.source",
     "url": "document.url",
+    "origin": ORIGIN,
+    "dated": DATED,
     "created": "document.created_at",
     "updated": "document.updated_at",
     "collection": "collection.slug",
@@ -75,7 +78,7 @@ class _Compiler:
         if node.field.kind is Kind.LANGUAGE:
             return self._language(node)
         column = COLUMNS[node.field.name]
-        owner = OWNERS.get(column.partition(".")[0])
+        owner = next((rows for name, rows in OWNERS.items() if f"{name}." in column), None)
         condition = self._column(column, node)
         return f"EXISTS (SELECT FROM {owner} AND {condition})" if owner else condition
 

@@ -30,6 +30,11 @@ def check_operator(field: Field, operator: Operator, *, at: str) -> None:
         )
 
 
+def operators_of(field: Field) -> list[Operator]:
+    """Those that have a meaning for `field`."""
+    return [operator for operator in Operator if operator not in _REFUSED.get(field.kind, ())]
+
+
 def _usable(kind: Kind) -> str:
     usable = [operator.value for operator in Operator if operator not in _REFUSED[kind]]
     return ", ".join([*usable[:1], "$ne", *usable[1:2], "$nin", *usable[2:]])

@@ -20,6 +20,7 @@ class SearchLog(models.Model):
         WEB = "web"
         API = "api", "API"
         COMMAND = "command"
+        CHAT = "chat"
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     user = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="+")
@@ -35,6 +36,12 @@ class SearchLog(models.Model):
     total = models.PositiveIntegerField(help_text="Hits that were ranked.")
     lexical_total = models.PositiveIntegerField(
         null=True, blank=True, help_text="Passages found by words. Empty: words did not count."
+    )
+    similarity = models.FloatField(
+        null=True, blank=True, help_text="Of the nearest hit, −1 to 1. Empty: not known."
+    )
+    refused = models.BooleanField(
+        default=False, help_text="Asked in a chat, and answered that the sources do not say."
     )
     degraded = ArrayField(
         models.CharField(max_length=20), default=list, help_text="What should have worked."
@@ -54,7 +61,7 @@ class SearchLog(models.Model):
             models.Index(fields=["workspace", "created_at"], name="searchlog_workspace_index"),
             models.Index(
                 fields=["workspace", "created_at"],
-                condition=models.Q(total=0),
+                condition=models.Q(total=0) | models.Q(refused=True),
                 name="searchlog_found_nothing_index",
             ),
             GinIndex(fields=["documents"], name="searchlog_documents_index"),

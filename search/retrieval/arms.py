@@ -1,6 +1,6 @@
 """Running the arms: what each listed, and how it worked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -112,10 +112,12 @@ def retrieve(
     mode: Mode,
     depth: int,
     vector: NDArray[np.float32] | None = None,
+    vectors: Mapping[int, NDArray[np.float32]] | None = None,
 ) -> Retrieved:
     """Run the arms of `mode`, each listing its best `depth` chunks in scope.
 
-    `vector` is asked instead of an embedding of the query. An embedder that does not work takes
+    `vector` is asked instead of an embedding of the query, or `vectors` by id of their space; other
+    spaces are then not asked. An embedder that does not work takes
     its space out of the vector arm and leaves the lexical one; the answer says so. With mode
     `vector` and no working space there is nothing left, and the InferenceError is raised.
     """
@@ -128,7 +130,7 @@ def retrieve(
         started = perf_counter()
         spaces = SpaceQueries()
         if mode != "lexical":
-            spaces = space_queries(query, scope, facts, depth=depth, vector=vector)
+            spaces = space_queries(query, scope, facts, depth=depth, vector=vector, vectors=vectors)
         timings["embed"] += _milliseconds(started)
         if spaces.error and not lexical and not spaces.queries:
             raise spaces.error

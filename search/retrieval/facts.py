@@ -22,6 +22,7 @@ class CollectionFacts:
     reranker: str
     rerank_instruction: str
     tuning: Mapping[str, Any] | None
+    facets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class ScopeFacts:
 _SQL = """
     SELECT collection.id, collection.slug, collection.name, collection.space_id,
            collection.former_spaces, collection.statistics_stale, collection.reranker,
-           collection.rerank_instruction, collection.tuning,
+           collection.rerank_instruction, collection.tuning, collection.facets,
            (SELECT coalesce(sum(chunk_count), 0)::bigint
             FROM documents_lexicalstatistics WHERE collection_id = collection.id),
            EXISTS (SELECT FROM documents_chunk
@@ -65,8 +66,8 @@ def scope_facts(scope: Scope) -> ScopeFacts:
     with connection.cursor() as cursor:
         cursor.execute(_SQL, [list(scope.collection_ids)])
         for row in cursor.fetchall():
-            pk, slug, name, space_id, former, stale, reranker, instruction, tuning = row[:-2]
-            chunks, restricted = row[-2:]
+            pk, slug, name, space_id, former, stale, reranker, instruction = row[:8]
+            tuning, facets, chunks, restricted = row[8:]
             collections[pk] = CollectionFacts(
                 slug=slug,
                 name=name,
@@ -75,6 +76,7 @@ def scope_facts(scope: Scope) -> ScopeFacts:
                 reranker=reranker,
                 rerank_instruction=instruction,
                 tuning=json.loads(tuning) if isinstance(tuning, str) else tuning,
+                facets=tuple(facets),
             )
             wanted |= {space_id, *former}
             is_stale = is_stale or stale

@@ -30,6 +30,9 @@ def scope_conditions(scope: Scope, query: Query | None = None) -> tuple[str, Par
     if scope.principals is not None:
         conditions.append("(chunk.access IS NULL OR chunk.access && %(principals)s::varchar[])")
         parameters["principals"] = list(scope.principals)
+    if scope.but:
+        conditions.append("chunk.document_id <> ALL(%(but)s)")
+        parameters["but"] = list(scope.but)
     if scope.is_filtered:
         condition, values = compile_filter(scope.filter, configuration=configuration)
         conditions.append(f"({condition})")

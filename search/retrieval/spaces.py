@@ -1,6 +1,6 @@
 """Which spaces a search looks in, with the query's vector for each, and how it looks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,8 +55,10 @@ def space_queries(
     *,
     depth: int,
     vector: NDArray[np.float32] | None = None,
+    vectors: Mapping[int, NDArray[np.float32]] | None = None,
 ) -> SpaceQueries:
     """The query in every space of the scope: embedded, or `vector` where the caller brings it.
+    With `vectors` by id of the space, those spaces alone are asked.
 
     Raises InvalidInput for a vector of another length than the space's, or where the scope has
     chunks of several models.
@@ -67,8 +69,13 @@ def space_queries(
     error: InferenceError | None = None
     indexes = {} if _scans_exactly(scope, facts) else usable_indexes(facts.spaces)
     for space in facts.spaces:
+        if vectors is not None and space.pk not in vectors:
+            continue
         try:
-            asked = vector if vector is not None else embed_question(space, query.text)
+            if vectors is not None:
+                asked = vectors[space.pk]
+            else:
+                asked = vector if vector is not None else embed_question(space, query.text)
         except InferenceError as failed:
             error = failed
             continue

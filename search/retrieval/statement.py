@@ -156,6 +156,8 @@ def _listed(*, lexical: bool, vector: bool) -> str:
         lists.append("(SELECT id FROM bm25 ORDER BY score DESC, id LIMIT %(depth)s)")
     if vector:
         lists.append("SELECT id FROM nearest")
+    if not lists:  # by vectors, of collections that there are none of
+        lists.append("SELECT NULL::bigint AS id WHERE false")
     return "listed AS (" + " UNION ".join(lists) + ")"
 
 

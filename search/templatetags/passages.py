@@ -12,10 +12,12 @@ register = template.Library()
 
 #: Around a highlight, until the text is escaped.
 _START, _END = "\ue000", "\ue001"
-#: Marks that a reader of one line does not need: link targets, code and emphasis, headings. Each is
+#: Where a link leads.
+_TARGET = re.compile(r"\]\([^)\s]*\)")
+#: Marks that a reader of one line does not need: code, emphasis, headings, ends of links. Each is
 #: found without what a highlight may have cut off.
 _MARKS = re.compile(
-    rf"\]\([^)\s{_START}{_END}]*\)|!?\[|\]|`+|\*{{1,3}}(?=\S)|(?<=\S)\*{{1,3}}|^\s*#{{1,6}}\s",
+    r"!?\[|\]|`+|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|^\s*#{1,6}\s",
     re.MULTILINE,
 )
 #: The line between the head of a table and its rows, and the ends of a row.
@@ -48,6 +50,11 @@ def _with_highlights(snippet: Snippet) -> str:
 
 def _without_marks(text: str) -> str:
     """One line of words. Cells of a table are parted by dots, its rows by semicolons."""
-    text = _RULE.sub("", _MARKS.sub("", text))
+    text = _RULE.sub("", _MARKS.sub("", _TARGET.sub(_without_target, text)))
     text = _ROW_END.sub(";", _LAST_ROW_END.sub("", _ROW_START.sub("", text)))
     return re.sub(r"\s*\|\s*", " · ", text)
+
+
+def _without_target(link: re.Match[str]) -> str:
+    """A highlight that begins or ends in an address is not torn apart; whole ones go with it."""
+    return "" if link[0].count(_START) == link[0].count(_END) else link[0]

@@ -1,11 +1,13 @@
 """What a filter in JSON form means, said a second time in plain Python, to hold the SQL against."""
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 from documents.languages import CONFIGURATIONS
 
@@ -38,6 +40,29 @@ class Row:
     configuration: str = "english"
     created: datetime = datetime(2024, 5, 31, 12, tzinfo=UTC)
     collection: str = "notes"
+    url: str = ""
+    said: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> str:
+        """The site of its address, or the folder of its source."""
+        if self.url:
+            return (urlsplit(self.url).hostname or "").removeprefix("www.")
+        return self.source.rpartition("/")[0]
+
+    @property
+    def dated(self) -> datetime:
+        """What the first of its document's dates says, or when it was brought."""
+        for key in DATE_KEYS:
+            found = DAY.search(str(self.said.get(key, "")))
+            if found:
+                year, month, day = (int(part or 1) for part in found.groups())
+                return datetime(year, month, 1, tzinfo=UTC) + timedelta(days=day - 1)
+        return self.created
+
+
+DATE_KEYS = ["date", "published", "published_at", "issued", "year", "created", "created_at"]
+DAY = re.compile(r"\b([12][0-9]{3})(?:-(0[1-9]|1[0-2])(?:-(0[1-9]|[12][0-9]|3[01]))?)?(?![0-9])")
 
 
 def holds(asked: Mapping[str, Any], row: Row) -> bool:
@@ -74,8 +99,8 @@ def _passes(path: str, name: str, wanted: Any, row: Row) -> bool:
         return _exists(path, row) is (wanted is True)
     if path in {"language", "lang"}:
         return _speaks(row, wanted)
-    if path == "created":
-        return _at(row.created, name, wanted)
+    if path in {"created", "dated"}:
+        return _at(getattr(row, path), name, wanted)
     return any(_compares(value, name, wanted) for value in _values(path, row))
 
 
@@ -108,6 +133,8 @@ COLUMNS: dict[str, Callable[[Row], Any]] = {
     "page": lambda row: row.page,
     "collection": lambda row: row.collection,
     "created": lambda row: row.created,
+    "dated": lambda row: row.dated,
+    "origin": lambda row: row.origin,
 }
 
 

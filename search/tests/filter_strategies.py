@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from search.tests.filter_oracle import Row
+from search.tests.filter_oracle import DATE_KEYS, Row
 
 #: What has a meaning to SQL, to jsonpath, to regular expressions, to psycopg or to ourselves.
 AWKWARD = [
@@ -41,6 +41,22 @@ TIMES = ["2023", "2024", "2024-01", "2024-05", "2024-05-31", "2024-06-01", "9998
 TIMES += ["2024-05-31T12:00:00.000001+00:00", "2024-06-01T02:00:00+02:00"]
 CODES = ["en", "de", "DE", "de-CH", "zh", "xx"]
 
+FOLDERS = ["", "a", "a/b", "A/b", "/", "x/y/z"]
+URLS = ["https://www.Example.org:8080/a/b?x=1#y", "http://user:word@docs.example.org", "ftp://a/b"]
+DATES = ["2024-05-31", "2024-05", "2024", 2024, 2023, "31 May 2023", "2024-02-31T08:00:00Z"]
+DATES += [
+    "20240531",
+    "soon",
+    "",
+    None,
+    True,
+    12024,
+    ["2024-01-01"],
+    "0999-01-01",
+    "v2024",
+    "2024-13",
+]
+
 texts = st.sampled_from(AWKWARD) | st.text(LETTERS, max_size=5)
 numbers = st.sampled_from(NUMBERS) | st.integers(-3, 3)
 scalars = numbers | st.booleans() | texts
@@ -65,7 +81,7 @@ rows = st.builds(
     Row,
     metadata=metadata,
     title=texts,
-    source=texts,
+    source=texts | st.sampled_from(FOLDERS).map(lambda folder: f"{folder}/file.txt"),
     media_type=st.sampled_from(["text/plain", "application/pdf"]),
     chunk=texts,
     heading=st.lists(texts, max_size=3).map(tuple),
@@ -73,6 +89,8 @@ rows = st.builds(
     language=st.sampled_from(["en", "de", "zh", ""]),
     configuration=st.sampled_from(["english", "german", "simple"]),
     created=st.sampled_from(MOMENTS),
+    url=st.sampled_from(["", "", *URLS]),
+    said=st.dictionaries(st.sampled_from(DATE_KEYS), st.sampled_from(DATES), max_size=2),
 )
 
 
@@ -130,7 +148,8 @@ conditions = evenly(
     about(st.sampled_from(["heading", "chapter", "section"]), texts, TEXT),
     about(st.just("collection"), st.sampled_from(["notes", "other"]), TEXT),
     about(st.just("page"), st.integers(0, 3) | st.sampled_from([1.5, 10**40]), ORDER),
-    about(st.just("created"), st.sampled_from(TIMES), ORDER),
+    about(st.sampled_from(["created", "dated"]), st.sampled_from(TIMES), ORDER),
+    about(st.just("origin"), st.sampled_from([*FOLDERS, "example.org", "a"]), TEXT),
     about(st.sampled_from(["lang", "language"]), st.sampled_from(CODES), EQUALITY),
 )
 filters = st.recursive(

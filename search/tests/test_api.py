@@ -178,7 +178,7 @@ def test_documents_with_an_access_list_are_found_by_those_it_names(
 def test_strangers_are_asked_to_log_in() -> None:
     answer = APIClient().get(URL, {"q": "nausea"})
     assert answer.status_code == 401
-    assert answer.headers["WWW-Authenticate"] == 'Basic realm="ragsite"'
+    assert answer.headers["WWW-Authenticate"] == 'Basic realm="ragsite", Bearer realm="ragsite"'
 
 
 @pytest.mark.parametrize(

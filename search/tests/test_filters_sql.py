@@ -78,10 +78,13 @@ def fill(chunks: list[Chunk], drawn: list[Row]) -> None:
             ],
         )
         cursor.executemany(
-            "UPDATE documents_document SET title = %s, source = %s, language = %s, created_at = %s"
-            " WHERE id = %s",
+            "UPDATE documents_document SET title = %s, source = %s, language = %s, created_at = %s,"
+            " url = %s, metadata = %s WHERE id = %s",
             [
-                (row.title, row.source, row.language, row.created, chunk.document_id)
+                (
+                    *(row.title, row.source, row.language, row.created, row.url, Jsonb(row.said)),
+                    chunk.document_id,
+                )
                 for chunk, row in pairs
             ],
         )

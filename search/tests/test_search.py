@@ -205,6 +205,13 @@ def test_an_unknown_collection_is_named_with_those_there_are(collection: Collect
         site_scope(workspace=collection.workspace, collections=["nowhere"])
 
 
+@pytest.mark.parametrize("mode", ["hybrid", "lexical", "vector", "graph"])
+def test_where_there_is_no_collection_nothing_is_found(mode: Any) -> None:
+    member = MembershipFactory()
+    scope = scope_for(user=member.user, workspace=member.workspace)
+    assert search("frog", scope=scope, mode=mode).hits == ()
+
+
 def test_nothing_leaks_to_an_outsider_or_past_an_access_list(collection: Collection) -> None:
     alice = MembershipFactory(workspace=collection.workspace).user
     bob = MembershipFactory(workspace=collection.workspace).user

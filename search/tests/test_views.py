@@ -160,16 +160,27 @@ def test_documents_come_once_with_the_number_of_their_other_passages(
     grouped = page(client, q="nausea tablets")
 
     assert titles(grouped) == ["Aripiprazole"]
-    assert link(grouped, "1 more passage") == {"q": ["nausea tablets"], "group": ["0"]}
+    assert link(grouped, "1 more passage") == {
+        "q": ["nausea tablets"],
+        "group": ["0"],
+        "collection": ["leaflets"],
+        "filter": [f"document={leaflet.key}"],
+    }
+    assert link(grouped, "Passage by passage") == {"q": ["nausea tablets"], "group": ["0"]}
     assert titles(page(client, q="nausea tablets", group="0")) == ["Aripiprazole", "Aripiprazole"]
 
 
 def test_scores_are_folded_away_until_asked_for(client: Client, leaflet: Document) -> None:
     folded, open_ = page(client, q="nausea"), page(client, q="nausea", explain="1")
 
-    assert [found.get("open") for found in folded.iterfind(".//details[summary='Why?']")] == [None]
-    assert open_.find(".//details[@open]") is not None
-    rows = [" ".join(row.text_content().split()) for row in open_.iterfind(".//tbody/tr")]
+    assert folded.find(".//details[summary='Why?']") is None
+    chunk = hits(folded)[0].get("id")
+    assert folded.find(".//a[@data-why]").get("href") == f"/?q=nausea&explain=1#{chunk}"
+    assert open_.find(".//details[summary='Why?']").get("open") is not None
+    rows = [
+        " ".join(cell.text_content().strip() for cell in row)
+        for row in open_.iterfind(".//tbody/tr")
+    ]
     assert re.match(r"Words 1 BM25 [\d.]+ [\d.]+$", rows[0])
     assert re.match(r"Meaning 1 cosine [\d.]+ [\d.]+$", rows[1])
     assert link(folded, "Explain scores") == {"q": ["nausea"], "explain": ["1"]}

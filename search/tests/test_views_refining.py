@@ -72,10 +72,10 @@ def test_a_value_of_the_metadata_narrows_and_is_taken_back(
 ) -> None:
     tree = page(client, q="otters", filter="note~otter | kind=map")
     narrower = link(tree, "2021")
-    assert narrower["filter"] == ["note~otter | kind=map; year=2021"]
+    assert narrower["filter"] == ["note~otter | kind=map; dated=2021"]
     narrowed = page(client, q="otters", filter=narrower["filter"][0])
     assert sorted(titles(narrowed)) == ["Note 3", "Note 5"]
-    assert link(narrowed, "Filter year=2021")["filter"] == ["note~otter | kind=map"]
+    assert link(narrowed, "Date 2021")["filter"] == ["note~otter | kind=map"]
 
 
 def test_explaining_says_what_each_arm_did_and_where_the_time_went(

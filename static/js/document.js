@@ -1,3 +1,24 @@
+// Fetches the parts beside the text when they come into sight; without it their links lead there.
+(() => {
+  if (!("IntersectionObserver" in window)) return;
+  const fill = async (part) => {
+    try {
+      const answer = await fetch(part.dataset.part, { headers: { "HX-Request": "true" } });
+      if (answer.ok && !answer.headers.get("HX-Redirect")) part.innerHTML = await answer.text();
+    } catch {
+      // The site is away: the link stays.
+    }
+  };
+  const watcher = new IntersectionObserver((seen) => {
+    for (const { target, isIntersecting } of seen) {
+      if (!isIntersecting) continue;
+      watcher.unobserve(target);
+      fill(target);
+    }
+  });
+  for (const part of document.querySelectorAll("[data-part]")) watcher.observe(part);
+})();
+
 // Lights the words that the search found inside the marked passage, and scrolls to the first of
 // them where the passage is longer than the window.
 (() => {

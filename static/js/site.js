@@ -1,9 +1,16 @@
-// What every page has: the theme button, "/" for the search box, copying a link, closing a menu.
+// What every page has: the theme button, copying, menus that close, the list of keys.
 (() => {
   const root = document.documentElement;
   const box = document.getElementById("q");
+  const shortcuts = document.getElementById("shortcuts");
 
   for (const element of document.querySelectorAll("[data-js]")) element.hidden = false;
+
+  const keep = (name, value) => {
+    try {
+      localStorage.setItem(name, value);
+    } catch { /* it holds for this page, then */ }
+  };
 
   const isDark = () =>
     root.dataset.theme
@@ -12,14 +19,13 @@
 
   const toggleTheme = () => {
     root.dataset.theme = isDark() ? "light" : "dark";
-    try {
-      localStorage.setItem("theme", root.dataset.theme);
-    } catch { /* it holds for this page, then */ }
+    keep("theme", root.dataset.theme);
   };
 
-  const copyLink = async (button) => {
+  const copyFrom = async (button) => {
+    const text = button.dataset.copyText ?? new URL(button.dataset.copy, location.href).href;
     try {
-      await navigator.clipboard.writeText(new URL(button.dataset.copy, location.href).href);
+      await navigator.clipboard.writeText(text);
       button.querySelector("[data-label]").textContent = "Copied";
     } catch {
       button.querySelector("[data-label]").textContent = "Copying is not allowed here";
@@ -27,21 +33,37 @@
   };
 
   document.addEventListener("click", (event) => {
-    const copy = event.target.closest("[data-copy]");
-    if (copy) copyLink(copy);
+    const copy = event.target.closest("[data-copy], [data-copy-text]");
+    if (copy) copyFrom(copy);
     if (event.target.closest("[data-toggle-theme]")) toggleTheme();
+    const opener = event.target.closest("[data-opens]");
+    if (opener) document.getElementById(opener.dataset.opens).showModal();
+    // A click beside an open dialog is one on its backdrop.
+    if (event.target === shortcuts) shortcuts.close();
     for (const menu of document.querySelectorAll("details.menu[open]")) {
-      if (!menu.contains(event.target)) menu.open = false;
+      if (!menu.contains(event.target) || opener) menu.open = false;
     }
   });
 
+  const single = document.querySelector("[data-single-keys]");
+  if (single) {
+    single.checked = root.dataset.keys !== "off";
+    single.addEventListener("change", () => {
+      root.dataset.keys = single.checked ? "on" : "off";
+      keep("keys", root.dataset.keys);
+    });
+  }
+
   document.addEventListener("keydown", (event) => {
-    const typing = event.target.closest("input, textarea, select, [contenteditable]");
-    if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey && box) {
+    const typing = event.target.closest("input, textarea, select, [contenteditable], dialog[open]");
+    const isSingle =
+      !typing && !event.ctrlKey && !event.metaKey && !event.altKey && root.dataset.keys !== "off";
+    if (event.key === "/" && isSingle && box) {
       event.preventDefault();
       box.focus();
       box.select();
     }
+    if (event.key === "?" && isSingle && shortcuts) shortcuts.showModal();
     if (event.key === "Escape") {
       for (const menu of document.querySelectorAll("details.menu[open]")) {
         menu.open = false;

@@ -4,5 +4,6 @@
   try {
     const theme = localStorage.getItem("theme");
     if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+    if (localStorage.getItem("keys") === "off") document.documentElement.dataset.keys = "off";
   } catch { /* storage is switched off: the system's theme it is */ }
 })();

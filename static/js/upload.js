@@ -7,6 +7,7 @@
   const maxBytes = Number(form.dataset.maxBytes);
   const maxFiles = Number(form.dataset.maxFiles);
   const chosen = new Map(); // path → File
+  const bars = new Map(); // path → its bar and its words, of the rows that are shown
   let request = null;
 
   const size = (bytes) =>
@@ -28,6 +29,14 @@
     detail.textContent = file.size > maxBytes
       ? `${size(file.size)}: too large, ${size(maxBytes)} a file are allowed. It is left out.`
       : size(file.size);
+    if (file.size <= maxBytes) {
+      const bar = item.appendChild(document.createElement("progress"));
+      bar.max = 1;
+      bar.value = 0;
+      bar.hidden = true;
+      bar.setAttribute("aria-label", `How much of ${path} is sent`);
+      bars.set(path, { bar, detail, file });
+    }
     const remove = item.appendChild(document.createElement("button"));
     remove.type = "button";
     remove.className = "plain";
@@ -43,6 +52,7 @@
     const summary = `${files.length} file${files.length === 1 ? "" : "s"}, ${size(bytes)}`;
     find("[data-chosen]").hidden = chosen.size === 0;
     find("[data-count]").textContent = summary;
+    bars.clear();
     find("[data-files]").replaceChildren(...[...chosen].slice(0, 200).map(([path, file]) => row(path, file)));
     if (chosen.size > 200) {
       const rest = document.createElement("li");
@@ -125,12 +135,34 @@
   const sending = (yes) => {
     find("[data-sending]").hidden = !yes;
     find("[data-send]").disabled = yes;
+    for (const remove of form.querySelectorAll("[data-files] button")) remove.hidden = yes;
+    for (const { bar, detail, file } of bars.values()) {
+      bar.hidden = !yes;
+      bar.value = 0;
+      detail.textContent = yes ? "waiting" : size(file.size);
+    }
+  };
+
+  // Files go out one after the other, in the order of their rows.
+  const showEach = (sent, seconds) => {
+    let before = 0;
+    for (const [path, file] of sendable()) {
+      const row = bars.get(path);
+      const share = Math.min(Math.max((sent - before) / Math.max(file.size, 1), 0), 1);
+      before += file.size;
+      if (!row || row.bar.value === 1) continue;
+      row.bar.value = share;
+      const left = ((1 - share) * file.size) / Math.max(sent / seconds, 1);
+      row.detail.textContent = share >= 1 ? "sent" : share > 0 ? `${Math.floor(share * 100)} % of ${size(file.size)} · ${duration(left)} left` : "waiting";
+    }
   };
 
   const progress = (event, began) => {
     if (!event.lengthComputable) return;
     const rate = event.loaded / Math.max((performance.now() - began) / 1000, 0.1);
     const left = (event.total - event.loaded) / rate;
+    const bytes = sendable().reduce((sum, [, file]) => sum + file.size, 0);
+    showEach(event.loaded - (event.total - bytes), Math.max((performance.now() - began) / 1000, 0.1));
     find("#sent").value = event.loaded / event.total;
     find("[data-sent-label]").textContent = event.loaded < event.total
       ? `Sending ${size(event.loaded)} of ${size(event.total)} · ${size(rate)} a second · ${duration(left)} left`

@@ -34,15 +34,16 @@ def test_a_superseded_version_says_so_and_leads_to_the_current_one(
 ) -> None:
     tree = parse(client.get(f"/documents/notes/{versions[1].pk}/"))
     said = words(tree)
-    assert "Version 2 of 3 · superseded, not searched" in said
+    assert "version 2 of 3" in said
+    assert "Version 2 is superseded: it is read here, and not searched." in said
     assert "The second text." in said
-    assert href(tree, "version 3, current") == f"/documents/notes/{versions[2].pk}/"
-    assert href(tree, "version 1") == f"/documents/notes/{versions[0].pk}/"
+    assert href(tree, "Read the current version 3") == f"/documents/notes/{versions[2].pk}/"
+    assert href(tree, "Version 1") == f"/documents/notes/{versions[0].pk}/"
 
 
 def test_the_current_version_leads_to_the_others(client: Client, versions: list[Document]) -> None:
     said = words(parse(client.get(f"/documents/notes/{versions[2].pk}/")))
-    assert "Version 3 of 3:" in said
+    assert "version 3 of 3" in said
     assert "superseded" not in said
 
 

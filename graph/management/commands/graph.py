@@ -37,7 +37,8 @@ class Command(BaseCommand):
 
     help = (
         "The knowledge graph of a workspace: count it, look around in it, merge nodes, bring it"
-        " from a file and write it to one, and have documents read for it."
+        " from a file and write it to one, and have documents read for it. Exit code: 0 done, 1"
+        " some documents still wait, 2 nothing was done."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -42,7 +42,8 @@ class Command(BaseCommand):
 
     help = (
         "What is remembered of a user: search it, look at its facts, change, export and erase it."
-        " And of all users: prune, embed what waits, try again what extraction gave up."
+        " And of all users: prune, embed what waits, try again what extraction gave up. Exit code:"
+        " 0 done, 1 some could not be embedded, 2 nothing was done."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -92,6 +92,21 @@ def test_a_question_that_is_too_long_says_so(client: Client, scope: UserScope) -
     assert "Ask with the part that matters" in shown(answer)
 
 
+def test_what_an_answer_was_given_with_is_forgotten_by_its_words(
+    client: Client, scope: UserScope
+) -> None:
+    said = "My sister Clara plays the cello in an orchestra, and has done so for years."
+    pk = remember(scope, said)
+
+    for words_of_it in (said, said[:40]):
+        answer = client.get("/memory/said/", {"said": words_of_it})
+        assert answer.url == f"/memory/contexts/{pk}/forget/"
+    for nothing in ("", "My sister Berta", "cello"):
+        answer = client.get("/memory/said/", {"said": nothing})
+        assert answer.status_code == 404
+        assert "not remembered any more" in answer.text
+
+
 def test_one_turn_or_all_with_its_question_are_forgotten(
     client: Client, scope: UserScope, home: Fact
 ) -> None:

@@ -17,7 +17,10 @@ _REPLACED_BY = {"postgresql": "DATABASE_URL", "valkey": "REDIS_URL"}
 class Command(BaseCommand):
     """Exit codes: 0 all is as asked, 1 a service in use is down, 2 an error."""
 
-    help = "Start, stop or describe the embedded PostgreSQL and Valkey under VAR_DIR."
+    help = (
+        "Start, stop or describe the embedded PostgreSQL and Valkey under VAR_DIR. Exit code: 0"
+        " done, 1 a service in use is down, 2 not done."
+    )
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -22,7 +22,7 @@ _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to name a reachabl
 class Command(BaseCommand):
     """Web server, scheduler, ingestion worker and embedding worker, under one roof."""
 
-    help = "Run the web server and the workers until Ctrl-C."
+    help = "Run the web server and the workers until Ctrl-C. Exit code: 0 stopped, 2 not begun."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8000)
@@ -45,6 +45,7 @@ class Command(BaseCommand):
         if wait_until(lambda: _answers(host, port), _WEB_SECONDS):
             self._say(f"\n  ragsite is ready at http://{_bracketed(host)}:{port}/")
             self._say("  Log in as `manage.py demo` printed, or after `manage.py createsuperuser`.")
+            self._say(f"  The documentation is at http://{_bracketed(host)}:{port}/docs/")
             self._say("  Ctrl-C stops it.\n")
 
     def _revive_services(self) -> None:

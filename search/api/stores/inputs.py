@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
-from common.serializers import MetadataField, StrictSerializer
+from common.serializers import MetadataField, StrictSerializer, TextField
 from documents.models import EmbeddingSpace
 from documents.services import MAX_BATCH
 from search.api.inputs import FilterField
@@ -48,7 +48,7 @@ class ItemsReading(ItemReading):
     """Which items."""
 
     id = serializers.ListField(
-        child=serializers.CharField(max_length=1024, trim_whitespace=False),
+        child=TextField(max_length=1024),
         min_length=1,
         max_length=100,
         help_text="Id of an item; may be repeated.",
@@ -116,7 +116,7 @@ class IdsInput(StrictSerializer):
     """Items by id."""
 
     ids = serializers.ListField(
-        child=serializers.CharField(max_length=1024, trim_whitespace=False),
+        child=TextField(max_length=1024),
         min_length=1,
         max_length=MAX_BATCH,
         help_text="Ids that are not there are passed over.",

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -11,6 +12,7 @@ from rest_framework.response import Response
 from accounts.api import WorkspaceView, once
 from common.api import ErrorSerializer
 from common.errors import NotFound
+from documents.models import Document
 from documents.services import get_collection
 from search.api.stores import examples, inputs, serializers
 from search.api.stores.parsers import VectorsJSONParser
@@ -60,6 +62,8 @@ def _as_validation_error(error: InvalidItems, *, at: str) -> exceptions.Validati
 class StoreDetailView(StoreView):
     """A collection as a store of items with ids of your own."""
 
+    is_thing = True
+
     @extend_schema(operation_id="store", summary="Read what a store expects and holds")
     def get(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
@@ -79,6 +83,11 @@ class StoreItemsView(StoreView):
     """Many items at a time."""
 
     action_parameters = {"get": inputs.ItemsReading}
+
+    @property
+    def asks_model(self) -> bool:  # type: ignore[override]  # known with the request
+        """Texts that come without a vector are embedded."""
+        return self.request.method == "POST"
 
     @extend_schema(
         operation_id="store_items",
@@ -129,6 +138,13 @@ class StoreItemView(StoreView):
     """One item."""
 
     action_parameters = {"get": inputs.ItemReading}
+    is_thing = True
+    # Read or not, it changes with `updated_at`.
+    unguarded_fields = frozenset({"vector"})
+
+    def locked_rows(self) -> QuerySet[Document]:
+        collection = self.store(self.kwargs["slug"]).collection
+        return Document.objects.filter(collection=collection, key=self.kwargs["item_id"])
 
     @extend_schema(
         operation_id="store_item", summary="Read an item", responses=serializers.StoreItemSerializer
@@ -189,6 +205,8 @@ class StoreDeleteView(StoreView):
 @extend_schema(tags=["store"])
 class StoreSearchView(StoreView):
     """Items that answer a question, best first."""
+
+    required_scope = "read"
 
     @extend_schema(
         operation_id="store_search",

@@ -12,21 +12,26 @@ from common.checks import SETTINGS
 from common.errors import RagsiteError
 from common.fusion import METHODS
 from inference.base import InferenceError
+from search.asked import SearchQuery
+from search.export import MOST_HITS, csv_pieces, export_hits
 from search.filters import to_json
 from search.log import record_search
-from search.results import EXPANSIONS, MODES, VERSIONS, Hit, SearchResult
+from search.results import EXPANSIONS, MODES, SORTS, VERSIONS, Hit, Scope, SearchResult
 from search.services import search, site_scope
 
 FATAL = 2
+#: Values of a facet on a line; `--json` tells all.
+MOST_SHOWN = 10
 #: What is handed on to the service as it is.
-OPTIONS = (
+QUESTION = (
+    "mode",
+    "sort",
     "fusion",
     "group",
     "rerank",
     "min_similarity",
     "min_rerank",
     "diversify",
-    "expand",
 )
 
 
@@ -34,7 +39,10 @@ class Command(BaseCommand):
     # Checks of pages and URLs would take longer than many a run of this.
     requires_system_checks = [SETTINGS]
 
-    help = "Search collections and print the best passages."
+    help = (
+        "Search collections and print the best passages. Exit code: 0 searched, also where nothing"
+        " was found; 2 not."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("query")
@@ -53,6 +61,19 @@ class Command(BaseCommand):
         )
         parser.add_argument("-k", type=int, default=10, help="how many passages (default: 10)")
         parser.add_argument("--mode", choices=MODES, default="hybrid")
+        parser.add_argument(
+            "--sort",
+            choices=SORTS,
+            default="relevance",
+            help="other orders are of hits at least half as relevant as the best",
+        )
+        parser.add_argument(
+            "--facet",
+            action="append",
+            default=[],
+            help="count the values of a field: language, origin, dated, author, …; may be repeated;"
+            " *: the usual ones",
+        )
         parser.add_argument("--fusion", choices=METHODS, default="score")
         parser.add_argument("--group", action="store_true", help="one passage a document")
         parser.add_argument(
@@ -74,6 +95,11 @@ class Command(BaseCommand):
             help="print what stands around, too (default: the passage that a hit is a part of)",
         )
         parser.add_argument("--json", action="store_true")
+        parser.add_argument(
+            "--csv",
+            action="store_true",
+            help=f"all hits, {MOST_HITS:,} at most, as a table; without -k, --facet, --expand",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -84,12 +110,16 @@ class Command(BaseCommand):
                 filter=options["filter"],
                 versions=options["versions"],
             )
+            if options["csv"]:
+                self._export(scope, options)
+                return
             result = search(
                 options["query"],
                 scope=scope,
-                mode=options["mode"],
                 k=options["k"],
-                **{name: options[name] for name in OPTIONS},
+                expand=options["expand"],
+                facets=options["facet"],
+                **{name: options[name] for name in QUESTION},
             )
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
@@ -99,15 +129,25 @@ class Command(BaseCommand):
                 json.dumps(result_json(result), ensure_ascii=False, indent=2, default=str)
             )
         else:
-            self._print(result)
+            self._print(result, options)
 
-    def _print(self, result: SearchResult) -> None:
+    def _export(self, scope: Scope, options: dict[str, Any]) -> None:
+        asked = SearchQuery(
+            options["query"], expand="none", **{name: options[name] for name in QUESTION}
+        )
+        for piece in csv_pieces(export_hits(asked, scope=scope, link=lambda hit: hit.url)):
+            self.stdout.write(piece.decode(), ending="")
+
+    def _print(self, result: SearchResult, options: dict[str, Any]) -> None:
         for note in result.notes:
             self.stderr.write(note)
         if result.suggestion and not result.is_corrected:
             self.stderr.write(f"Did you mean: {result.suggestion}")
         for hit in result.hits:
             self._print_hit(hit)
+        for name, values in result.facets.items() if options["facet"] else ():
+            told = ", ".join(f"{value.label} {value.count}" for value in values[:MOST_SHOWN])
+            self.stdout.write(f"{name}: {told or 'no value'}")
         methods = ", ".join(f"{arm.name} {arm.method}" for arm in result.arms)
         self.stdout.write(f"{result.total} found · {result.milliseconds:.0f} ms · {methods}")
 

@@ -23,6 +23,7 @@ export function listenToKeys(element, does) {
   const finder = document.querySelector("[data-finder]");
   document.addEventListener("keydown", (event) => {
     const isTyping = event.target.closest("input, textarea, select");
+    if (document.documentElement.dataset.keys === "off") return;
     if (event.key !== "f" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     finder?.focus();

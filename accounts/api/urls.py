@@ -1,0 +1,12 @@
+"""Addresses of the API of the keys and the history."""
+
+from rest_framework.routers import SimpleRouter
+
+from accounts.api.changes import ChangeViewSet
+from accounts.api.keys import ApiKeyViewSet
+
+router = SimpleRouter(use_regex_path=False)
+router.register("keys", ApiKeyViewSet, basename="key")
+router.register("changes", ChangeViewSet, basename="change")
+
+urlpatterns = router.urls

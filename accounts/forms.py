@@ -1,0 +1,39 @@
+"""The form of a new API key."""
+
+from datetime import datetime, timedelta
+
+from django import forms
+from django.utils import timezone
+
+from accounts.keys import MAX_NAME_CHARACTERS
+from accounts.models import Scope
+
+MEANINGS = {
+    Scope.READ: "read documents, search, see the graph",
+    Scope.WRITE: "add, change and delete documents and the graph",
+    Scope.MEMORY: "read and change what is remembered of you",
+    Scope.CHAT: "ask chat models, run pipelines and tools",
+    Scope.ADMIN: "make and revoke API keys",
+}
+LIFETIMES = {"30": "30 days", "90": "90 days", "365": "a year", "": "until it is revoked"}
+
+
+class NewKeyForm(forms.Form):
+    """What uses the key, for what, and for how long."""
+
+    name = forms.CharField(
+        max_length=MAX_NAME_CHARACTERS, help_text="What will use it, such as “nightly import”."
+    )
+    scopes = forms.MultipleChoiceField(
+        label="What it may do",
+        choices=[(scope.value, f"{scope.value}: {text}") for scope, text in MEANINGS.items()],
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Never more than you may yourself.",
+        error_messages={"required": "Choose at least one."},
+    )
+    days = forms.ChoiceField(label="Works for", choices=list(LIFETIMES.items()), required=False)
+
+    def expires_at(self) -> datetime | None:
+        """Of the valid form; None for never."""
+        days = self.cleaned_data["days"]
+        return timezone.now() + timedelta(days=int(days)) if days else None

@@ -1,0 +1,137 @@
+"""`manage.py apikeys …`: make, list and revoke API keys."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from accounts.keys import create_key, revoke_key
+from accounts.models import ApiKey, Scope, User, Workspace
+from accounts.services import DEFAULT_WORKSPACE
+from common.checks import SETTINGS
+from common.errors import NotFound, RagsiteError
+from common.showing import Shown, show, table_of
+
+FATAL = 2
+MAX_DAYS = 36_500
+HEADINGS = ("id", "name", "secret", "user", "workspace", "scopes", "last used", "state")
+
+
+class Command(BaseCommand):
+    requires_system_checks = [SETTINGS]
+
+    help = (
+        "API keys: make one, whose secret is printed this once; list them; revoke one. Exit code: 0"
+        " done, 2 not."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        printed = ArgumentParser(add_help=False)
+        printed.add_argument("--json", action="store_true", help="print JSON")
+        actions = parser.add_subparsers(dest="action", required=True)
+        making = actions.add_parser("create", parents=[printed], help="make a key")
+        making.add_argument("--user", required=True, help="whose rights it has")
+        making.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        making.add_argument("--name", required=True, help="what will use it")
+        making.add_argument(
+            "--scope",
+            action="append",
+            required=True,
+            choices=Scope.values,
+            help="what it may be used for; repeat it for several",
+        )
+        making.add_argument("--expires-days", type=_days, help="default: it never expires")
+        listing = actions.add_parser("list", parents=[printed], help="all keys, newest first")
+        listing.add_argument("--user", help="of this user only")
+        listing.add_argument("--workspace", help="slug (default: all)")
+        revoking = actions.add_parser("revoke", parents=[printed], help="end a key")
+        revoking.add_argument("id", type=int)
+
+    def handle(self, *args: Any, action: str, **options: Any) -> None:
+        act = {"create": _create, "list": _list, "revoke": _revoke}[action]
+        try:
+            shown = act(options)
+        except RagsiteError as error:
+            raise CommandError(str(error), returncode=FATAL) from error
+        show(shown, to=self.stdout, as_json=options["json"])
+
+
+def _days(text: str) -> int:
+    days = int(text) if text.isascii() and text.isdigit() else 0
+    if not 1 <= days <= MAX_DAYS:
+        raise ArgumentTypeError(f"name a number of days from 1 to {MAX_DAYS:,}")
+    return days
+
+
+def _create(options: dict[str, Any]) -> Shown:
+    days = options["expires_days"]
+    key, secret = create_key(
+        user=_user(options["user"]),
+        workspace=_workspace(options["workspace"]),
+        name=options["name"],
+        scopes=options["scope"],
+        expires_at=timezone.now() + timedelta(days=days) if days is not None else None,
+    )
+    told = f"Key {key.pk}. The secret is shown this once and stored nowhere:"
+    return Shown({**_data(key), "secret": secret}, lines=(told, secret))
+
+
+def _list(options: dict[str, Any]) -> Shown:
+    rows = ApiKey.objects.select_related("user", "workspace")
+    if options["user"]:
+        rows = rows.filter(user=_user(options["user"]))
+    if options["workspace"]:
+        rows = rows.filter(workspace=_workspace(options["workspace"]))
+    keys = [_data(key) for key in rows]
+    table = table_of(HEADINGS, [_cells(key) for key in keys]) if keys else None
+    return Shown(keys, lines=() if keys else ("There are no API keys.",), table=table)
+
+
+def _revoke(options: dict[str, Any]) -> Shown:
+    key = ApiKey.objects.select_related("user", "workspace").filter(pk=options["id"]).first()
+    if key is None:
+        raise NotFound(f"There is no key {options['id']}. `manage.py apikeys list` shows them.")
+    revoke_key(key=key)
+    return Shown(_data(key), lines=(f"Key {key.pk}, “{key.name}”, opens nothing any more.",))
+
+
+def _data(key: ApiKey) -> dict[str, Any]:
+    names = ("id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at")
+    return {
+        **{name: getattr(key, name) for name in names},
+        "user": key.user.username,
+        "workspace": key.workspace.slug,
+        "revoked_at": key.revoked_at,
+        "is_live": key.is_live,
+    }
+
+
+def _cells(key: dict[str, Any]) -> tuple[Any, ...]:
+    state = "live" if key["is_live"] else "revoked" if key["revoked_at"] else "expired"
+    return (
+        str(key["id"]),
+        key["name"],
+        f"{key['prefix']}…",
+        key["user"],
+        key["workspace"],
+        ", ".join(key["scopes"]),
+        key["last_used_at"] or "never",
+        state,
+    )
+
+
+def _user(username: str) -> User:
+    user = User.objects.filter(username=username).first()
+    if user is None:
+        raise NotFound(f"There is no user “{username}”.")
+    return user
+
+
+def _workspace(slug: str) -> Workspace:
+    workspace = Workspace.objects.filter(slug=slug).first()
+    if workspace is None:
+        there = ", ".join(Workspace.objects.order_by("slug").values_list("slug", flat=True))
+        raise NotFound(f"There is no workspace “{slug}”. There are: {there or 'none'}.")
+    return workspace

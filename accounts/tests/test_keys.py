@@ -1,0 +1,235 @@
+"""API keys: what makes one, what it opens, and what ends it."""
+
+from datetime import timedelta
+from hashlib import sha256
+
+import pytest
+from django.db import IntegrityError
+from django.utils import timezone
+
+from accounts import keys
+from accounts.models import ApiKey, Membership, Role, Scope, User
+from accounts.tests.keys import make_key
+from common.errors import Conflict, Forbidden, InvalidInput, NotFound
+from documents.tests.factories import MembershipFactory, UserFactory, WorkspaceFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_secret_opens_the_key_that_it_was_made_with() -> None:
+    alice, bob = MembershipFactory(), MembershipFactory()
+    mine, secret = make_key(alice, "read")
+    make_key(bob, "read")
+
+    found = keys.authenticate_key(secret)
+
+    assert found == mine
+    assert (found.user, found.workspace, found.scopes) == (alice.user, alice.workspace, ["read"])
+
+
+def test_no_table_holds_the_secret_and_two_keys_have_two() -> None:
+    member = MembershipFactory()
+    key, secret = make_key(member)
+    _, other = make_key(member)
+
+    row = ApiKey.objects.filter(pk=key.pk).values().get()
+
+    assert secret != other
+    assert secret.startswith("rs_")
+    assert len(secret) == len("rs_") + 43  # 32 bytes in base64
+    assert secret not in str(row)
+    assert row["digest"] == sha256(secret.encode()).hexdigest()
+    assert secret.startswith(row["prefix"])
+    assert len(row["prefix"]) < len(secret) / 2
+
+
+@pytest.mark.parametrize("change", [lambda s: s[:-1], lambda s: s + "x", lambda s: s.upper()])
+def test_what_is_nearly_the_secret_opens_nothing(change: object) -> None:
+    _, secret = make_key(MembershipFactory())
+    assert keys.authenticate_key(change(secret)) is None  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("secret", ["", "rs_", "rs_" + "\x00" * 43, "rs_" + "é" * 43, "x" * 10_000])
+def test_what_is_no_secret_opens_nothing(secret: str) -> None:
+    make_key(MembershipFactory())
+    assert keys.authenticate_key(secret) is None
+
+
+def test_a_key_that_begins_as_another_is_told_from_it() -> None:
+    member = MembershipFactory()
+    mine, secret = make_key(member)
+    other, _ = make_key(member)
+    ApiKey.objects.filter(pk=other.pk).update(prefix=mine.prefix)
+
+    assert keys.authenticate_key(secret) == mine
+
+
+def test_a_revoked_key_opens_nothing_and_stays_revoked_since_the_first_time() -> None:
+    key, secret = make_key(MembershipFactory())
+    first = keys.revoke_key(key=key).revoked_at
+
+    assert first is not None
+    assert keys.authenticate_key(secret) is None
+    assert keys.revoke_key(key=key).revoked_at == first
+    assert not key.is_live
+
+
+def test_an_expired_key_opens_nothing() -> None:
+    soon = timezone.now() + timedelta(hours=1)
+    key, secret = make_key(MembershipFactory(), expires_at=soon)
+    assert keys.authenticate_key(secret) == key
+
+    ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+
+    assert keys.authenticate_key(secret) is None
+    key.refresh_from_db()
+    assert not key.is_live
+
+
+def test_a_key_goes_with_the_membership_and_does_not_come_back_with_it() -> None:
+    member = MembershipFactory()
+    _, secret = make_key(member)
+
+    Membership.objects.filter(pk=member.pk).delete()
+    assert keys.authenticate_key(secret) is None
+
+    MembershipFactory(user=member.user, workspace=member.workspace)
+    assert keys.authenticate_key(secret) is None
+
+
+def test_a_membership_that_is_given_to_somebody_else_takes_no_key_along() -> None:
+    member = MembershipFactory()
+    _, secret = make_key(member)
+
+    Membership.objects.filter(pk=member.pk).update(user=UserFactory())
+
+    assert keys.authenticate_key(secret) is None
+
+
+def test_a_key_of_an_inactive_user_opens_nothing() -> None:
+    member = MembershipFactory()
+    _, secret = make_key(member)
+
+    User.objects.filter(pk=member.user.pk).update(is_active=False)
+
+    assert keys.authenticate_key(secret) is None
+
+
+def test_use_is_noted_at_most_once_a_minute(django_assert_num_queries: object) -> None:
+    key, secret = make_key(MembershipFactory())
+    assert key.last_used_at is None
+
+    keys.authenticate_key(secret)
+    key.refresh_from_db()
+    noted = key.last_used_at
+    assert noted is not None
+    with django_assert_num_queries(1):  # type: ignore[operator]
+        keys.authenticate_key(secret)
+    key.refresh_from_db()
+    assert key.last_used_at == noted
+
+    ApiKey.objects.update(last_used_at=noted - timedelta(minutes=2))
+    keys.authenticate_key(secret)
+    key.refresh_from_db()
+    assert key.last_used_at >= noted
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"name": " "}, "name"),
+        ({"name": "a\nb"}, "name"),
+        ({"name": "a" * 101}, "name"),
+        ({"scopes": []}, "scopes"),
+        ({"scopes": ["read", "everything"]}, "scopes"),
+        ({"expires_at": timezone.now() - timedelta(days=1)}, "expires_at"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_field(wrong: dict[str, object], field: str) -> None:
+    member = MembershipFactory()
+    asked = {"name": "n", "scopes": ["read"], **wrong}
+
+    with pytest.raises(InvalidInput) as refused:
+        keys.create_key(user=member.user, workspace=member.workspace, **asked)  # type: ignore[arg-type]
+
+    assert refused.value.field == field
+    assert not ApiKey.objects.exists()
+
+
+def test_nobody_gets_a_key_to_a_workspace_of_others() -> None:
+    with pytest.raises(NotFound, match="does not belong"):
+        keys.create_key(user=UserFactory(), workspace=WorkspaceFactory(), name="n", scopes=["read"])
+
+
+def test_a_key_gives_another_no_more_than_it_has() -> None:
+    member = MembershipFactory()
+    until = timezone.now() + timedelta(days=1)
+    maker, _ = make_key(member, "admin", "read", expires_at=until)
+    asked = {"user": member.user, "workspace": member.workspace, "name": "n", "maker": maker}
+
+    with pytest.raises(Forbidden, match="write"):
+        keys.create_key(scopes=["read", "write"], expires_at=until, **asked)
+    for later in (None, until + timedelta(seconds=1)):
+        with pytest.raises(Forbidden, match="outlives"):
+            keys.create_key(scopes=["read"], expires_at=later, **asked)
+    key, _ = keys.create_key(scopes=["read"], expires_at=until, **asked)
+    assert key.scopes == ["read"]
+
+
+def test_there_is_an_end_to_the_keys_of_one_user() -> None:
+    member = MembershipFactory()
+    key, _ = make_key(member)
+    ApiKey.objects.bulk_create(
+        ApiKey(
+            workspace=key.workspace,
+            user=key.user,
+            membership=member,
+            name="n",
+            prefix="rs_",
+            digest=str(number),
+            scopes=["read"],
+        )
+        for number in range(keys.MAX_KEYS - 1)
+    )
+
+    with pytest.raises(Conflict, match="Revoke"):
+        make_key(member)
+    keys.revoke_key(key=key)
+    assert make_key(member)
+    assert make_key(MembershipFactory(workspace=member.workspace))
+
+
+def test_the_database_takes_no_key_without_a_scope_or_with_one_that_is_not_there() -> None:
+    key, _ = make_key(MembershipFactory(), "read")
+    for scopes in ([], ["read", "root"]):
+        with pytest.raises(IntegrityError, match="apikey_scopes_check"):
+            _set_scopes(key, scopes)
+
+
+def _set_scopes(key: ApiKey, scopes: list[str]) -> None:
+    from django.db import transaction
+
+    with transaction.atomic():
+        ApiKey.objects.filter(pk=key.pk).update(scopes=scopes)
+
+
+def test_members_see_their_own_keys_and_owners_those_of_their_workspaces() -> None:
+    owner = MembershipFactory(role=Role.OWNER)
+    editor = MembershipFactory(workspace=owner.workspace, role=Role.EDITOR)
+    outsider = MembershipFactory()
+    MembershipFactory(workspace=outsider.workspace, user=owner.user, role=Role.VIEWER)
+    of_owner, of_editor, of_outsider = (make_key(each)[0] for each in (owner, editor, outsider))
+
+    def seen(member: Membership) -> set[ApiKey]:
+        return set(ApiKey.objects.visible_to(member.user))
+
+    assert seen(owner) == {of_owner, of_editor}
+    assert seen(editor) == {of_editor}
+    assert seen(outsider) == {of_outsider}
+
+
+def test_scopes_are_shown_in_one_order() -> None:
+    key, _ = make_key(MembershipFactory(), "chat", "read", "admin", "read")
+    assert key.scopes == [Scope.READ, Scope.CHAT, Scope.ADMIN]
+    assert keys.scopes_of(key) == {"read", "chat", "admin"}
+    assert keys.scopes_of(None) is None

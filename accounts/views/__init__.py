@@ -1,0 +1,1 @@
+"""Pages: logging in and out, API keys."""

@@ -1,0 +1,1 @@
+"""Django's PostgreSQL with connections that threads take turns with."""

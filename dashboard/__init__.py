@@ -1,0 +1,1 @@
+"""Figures of a workspace over time, and how good its answers are."""

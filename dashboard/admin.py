@@ -1,0 +1,18 @@
+"""Samples: what the curves of the dashboard are drawn from."""
+
+from django.contrib import admin
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from common.admin import ReadOnlyAdmin
+from dashboard.models import Sample
+
+
+@admin.register(Sample)
+class SampleAdmin(ReadOnlyAdmin):
+    """Taken by the scheduler."""
+
+    list_display = ["at", "workspace", "documents", "chunks", "waiting", "failed"]
+    list_filter = [("workspace", AutocompleteSelectFilter), "is_estimated", "at"]
+    list_select_related = ["workspace"]
+    search_fields = ["workspace__name", "workspace__slug"]
+    ordering = ["-id"]

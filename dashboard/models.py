@@ -1,0 +1,32 @@
+"""What cannot be counted afterwards: how much there was, and how much waited."""
+
+from django.db import models
+
+from accounts.models import Workspace
+from accounts.querysets import WorkspaceOwnedQuerySet
+
+
+class Sample(models.Model):
+    """A workspace at one moment. Taken every few minutes; older ones are thinned to one an hour."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    at = models.DateTimeField()
+    documents = models.PositiveIntegerField(default=0, help_text="Current ones that are ready.")
+    chunks = models.PositiveBigIntegerField(default=0)
+    waiting = models.PositiveIntegerField(default=0, help_text="Documents queued or in work.")
+    failed = models.PositiveIntegerField(default=0, help_text="Documents that failed.")
+    is_estimated = models.BooleanField(
+        default=False, help_text="Counted later, from what was still there."
+    )
+
+    objects = WorkspaceOwnedQuerySet["Sample"].as_manager()
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "at"], name="sample_workspace_at_unique")
+        ]
+        indexes = [models.Index(fields=["at"], name="sample_at_index")]
+
+    def __str__(self) -> str:
+        return f"Sample {self.pk}"

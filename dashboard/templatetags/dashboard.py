@@ -1,0 +1,21 @@
+"""Figures in words: measures and their changes."""
+
+from django import template
+
+from dashboard.charts.scale import score as as_score
+
+register = template.Library()
+
+
+@register.filter
+def score(value: float | None) -> str:
+    """A measure of 0 to 1 with two digits."""
+    return "–" if value is None else as_score(value)
+
+
+@register.filter
+def signed(change: float) -> str:
+    """A change with its sign, as people write it."""
+    if abs(change) < 0.005:
+        return "±0"
+    return f"{'+' if change > 0 else '−'}{abs(change):.2f}"

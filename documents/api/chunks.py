@@ -1,0 +1,155 @@
+"""Single passages: read, changed, and what was changed in them."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from accounts.api import WorkspaceViewSet
+from common.api import ErrorSerializer
+from common.serializers import StrictSerializer, TextField
+from documents import services
+from documents.api import examples
+from documents.api.serializers import ChunkSerializer
+from documents.ingestion.locks import share_collections
+from documents.models import Chunk, ChunkEdit, Document
+from documents.services.editing import MAX_CHARACTERS
+
+
+class OneChunkSerializer(ChunkSerializer):
+    """A passage by itself."""
+
+    document = serializers.PrimaryKeyRelatedField[Document](read_only=True)
+
+    class Meta(ChunkSerializer.Meta):
+        fields = [*ChunkSerializer.Meta.fields, "document", "content_sha256"]
+        read_only_fields = fields
+        extra_kwargs = {
+            **ChunkSerializer.Meta.extra_kwargs,
+            "content_sha256": {"help_text": "Of its context and text: changes with them."},
+        }
+
+
+class ChunkInput(StrictSerializer):
+    """What a passage is to say."""
+
+    text = TextField(
+        max_length=MAX_CHARACTERS,
+        help_text="White space at its ends stays as it is. With title and headings it may have as"
+        " many tokens as the model reads at once.",
+    )
+
+
+class EditSerializer(serializers.ModelSerializer[ChunkEdit]):
+    """One change of one passage by a person."""
+
+    user = serializers.CharField(
+        source="user.username", default=None, read_only=True, allow_null=True, help_text="Who."
+    )
+    chunk = serializers.IntegerField(help_text="Id of the passage; it may be gone since.")
+
+    class Meta:
+        model = ChunkEdit
+        fields = ["id", "document", "chunk", "state", "before", "after", "user", "created_at"]
+        read_only_fields = fields
+        extra_kwargs = {
+            "state": {
+                "help_text": "`applied`: it holds. `conflict`: the source was ingested again and"
+                " says something else there. `undone` by a person. `closed`: dismissed, or the"
+                " source says so itself by now."
+            }
+        }
+
+
+@extend_schema(tags=["documents"])
+class ChunkViewSet(WorkspaceViewSet):
+    """Passages by their ids."""
+
+    serializer_class = OneChunkSerializer
+    lookup_value_converter = "int"
+
+    @property
+    def asks_model(self) -> bool:  # type: ignore[override]  # known with the request
+        """What is changed is embedded."""
+        return self.request.method == "PATCH"
+
+    def get_queryset(self) -> QuerySet[Chunk]:
+        rows = Chunk.objects.visible_to(self.request.user).defer("embedding", "search_vector")
+        return self.in_workspace(rows)
+
+    def locked_rows(self) -> QuerySet[Document]:
+        """The document's, which every change of one of its passages writes."""
+        ids = list(
+            self.get_queryset().filter(pk=self.kwargs["pk"]).values_list("document", "collection")
+        )
+        share_collections([collection for _, collection in ids])  # before any row, as everywhere
+        return Document.objects.filter(pk__in=[document for document, _ in ids])
+
+    @extend_schema(summary="Read a passage")
+    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        return self.answer(self.get_object())
+
+    @extend_schema(
+        summary="Change a passage",
+        description="Only what changes is embedded anew: this passage, and neighbours that share"
+        " the changed words with it. The change is kept when the document is ingested again, unless"
+        " its source says something else there by then.",
+        request=ChunkInput,
+        responses={200: OneChunkSerializer, 409: ErrorSerializer, 503: ErrorSerializer},
+        examples=[examples.PASSAGE],
+    )
+    def partial_update(self, *args: Any, **kwargs: Any) -> Response:
+        chunk = self.get_object()
+        self.require_editor(chunk.workspace)
+        values = self.validated(ChunkInput)
+        edited = services.edit_chunk(chunk=chunk, text=values["text"], user=self.request.user)
+        return self.answer(self.get_queryset().get(pk=edited.chunk.pk))
+
+
+@extend_schema(tags=["documents"])
+class EditViewSet(WorkspaceViewSet):
+    """What people changed in passages."""
+
+    serializer_class = EditSerializer
+    lookup_value_converter = "int"
+
+    def get_queryset(self) -> QuerySet[ChunkEdit]:
+        return self.in_workspace(edits_seen_by(self.request.user))
+
+    @extend_schema(summary="Read a change of a passage")
+    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        return self.answer(self.get_object())
+
+    @extend_schema(
+        summary="Undo a change of a passage",
+        request=None,
+        responses={200: EditSerializer, 409: ErrorSerializer, 503: ErrorSerializer},
+    )
+    @action(detail=True, methods=["post"])
+    def undo(self, *args: Any, **kwargs: Any) -> Response:
+        edit = self.get_object()
+        self.require_editor(edit.workspace)
+        services.undo_edit(edit=edit, user=self.request.user)
+        return self.answer(self.get_object())
+
+    @extend_schema(
+        summary="Dismiss a change that could not be kept",
+        request=None,
+        responses={200: EditSerializer, 409: ErrorSerializer},
+    )
+    @action(detail=True, methods=["post"])
+    def dismiss(self, *args: Any, **kwargs: Any) -> Response:
+        edit = self.get_object()
+        self.require_editor(edit.workspace)
+        services.dismiss_edit(edit=edit, user=self.request.user)
+        return self.answer(self.get_object())
+
+
+def edits_seen_by(user: Any) -> QuerySet[ChunkEdit]:
+    """Of documents that the user may see: an edit holds their text."""
+    documents = Document.objects.visible_to(user)
+    rows = ChunkEdit.objects.visible_to(user).filter(document__in=documents.values("pk"))
+    return rows.select_related("user", "workspace")

@@ -1,0 +1,134 @@
+"""Embedding spaces over HTTP: which model's vectors there are, and which move is under way."""
+
+from typing import Any
+
+from django.db.models import Prefetch, Q, QuerySet
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from accounts.api import WorkspaceParameters, WorkspaceViewSet
+from common.serializers import PageParameters
+from documents.models import Collection, EmbeddingSpace, Reembedding
+
+SPACE = OpenApiExample(
+    "A space",
+    value={
+        "name": "minilm-384",
+        "url": "http://127.0.0.1:8000/api/v1/spaces/minilm-384/",
+        "model": "all-MiniLM-L6-v2",
+        "embedder": "default",
+        "dimensions": 384,
+        "metric": "cosine",
+        "query_instruction": "",
+        "index_type": "hnsw",
+        "index_options": {"m": 16, "ef_construction": 64},
+        "precision": "full",
+        "state": "live",
+        "is_default": True,
+        "collections": ["notes"],
+        "moves": [
+            {
+                "id": 3,
+                "collection": None,
+                "state": "running",
+                "share": 0.41,
+                "started_at": "2026-11-22T08:30:00Z",
+            }
+        ],
+        "created_at": "2026-11-02T08:30:00Z",
+    },
+    response_only=True,
+)
+
+
+class SpaceFilter(PageParameters, WorkspaceParameters):
+    """Which spaces."""
+
+
+@extend_schema_serializer(component_name="EmbeddingSpaceMove")
+class MoveSerializer(serializers.ModelSerializer[Reembedding]):
+    """A move of passages to a space that has not ended."""
+
+    collection = serializers.SlugRelatedField[Collection](
+        slug_field="slug", read_only=True, allow_null=True, help_text="Null: all of them."
+    )
+
+    share = serializers.FloatField(help_text="How much of it is done, 0 to 1.")
+
+    class Meta:
+        model = Reembedding
+        fields = ["id", "collection", "state", "share", "started_at"]
+        read_only_fields = fields
+
+
+@extend_schema_serializer(component_name="EmbeddingSpaceDetail")
+class SpaceDetailSerializer(serializers.ModelSerializer[EmbeddingSpace]):
+    """One model's vectors. Spaces belong to the site; what is in them, to workspaces."""
+
+    url = serializers.HyperlinkedIdentityField(
+        view_name="api:space-detail", lookup_field="name", help_text="Its address in the API."
+    )
+    model = serializers.CharField(source="model_name")
+    index_options = serializers.DictField(help_text="Those given; the others have their defaults.")
+    collections = serializers.SerializerMethodField(
+        help_text="Slugs of the workspace's collections whose passages are embedded so."
+    )
+    moves = MoveSerializer(
+        many=True, source="open_moves", help_text="Of the workspace's collections, to this space."
+    )
+
+    class Meta:
+        model = EmbeddingSpace
+        fields = [
+            "name",
+            "url",
+            "model",
+            "embedder",
+            "dimensions",
+            "metric",
+            "query_instruction",
+            "index_type",
+            "index_options",
+            "precision",
+            "state",
+            "is_default",
+            "collections",
+            "moves",
+            "created_at",
+        ]
+        read_only_fields = fields
+        extra_kwargs = {"query_instruction": {"help_text": "What is put before a question."}}
+
+    def get_collections(self, row: EmbeddingSpace) -> list[str]:
+        return [collection.slug for collection in row.own_collections]  # type: ignore[attr-defined]
+
+
+@extend_schema(tags=["spaces"])
+class SpaceViewSet(WorkspaceViewSet):
+    """Embedding spaces of the site. `manage.py spaces` makes, indexes and removes them, and
+    `manage.py reembed` moves collections to them."""
+
+    serializer_class = SpaceDetailSerializer
+    lookup_field = "name"
+    lookup_value_converter = "slug"
+    action_parameters = {"list": SpaceFilter}
+    unguarded_fields = frozenset({"collections", "moves"})
+
+    def get_queryset(self) -> QuerySet[EmbeddingSpace]:
+        own = Collection.objects.visible_to(self.request.user).filter(workspace=self.workspace)
+        moves = Reembedding.objects.exclude(state=Reembedding.State.DONE).filter(
+            Q(collection=None) | Q(collection__in=own)
+        )
+        return EmbeddingSpace.objects.prefetch_related(
+            Prefetch("collections", own.order_by("slug"), to_attr="own_collections"),
+            Prefetch("reembeddings", moves.select_related("collection"), to_attr="open_moves"),
+        )
+
+    @extend_schema(summary="List embedding spaces, newest first")
+    def list(self, *args: Any, **kwargs: Any) -> Response:
+        return self.page(self.get_queryset())
+
+    @extend_schema(summary="Read an embedding space", examples=[SPACE])
+    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        return self.answer(self.get_object())

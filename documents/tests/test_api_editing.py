@@ -1,0 +1,136 @@
+"""Passages and documents changed over the API, and originals downloaded."""
+
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.test import Client
+
+from accounts.models import Membership, Role
+from documents.models import Chunk, ChunkEdit, Collection, Document
+from documents.services import Upload, ingest_uploads
+from documents.tests.factories import CollectionFactory, MembershipFactory
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+
+NOTE = b"We move to the new building in March."
+
+
+@pytest.fixture(autouse=True)
+def _embedder(settings: Any) -> None:
+    name = "inference.backends.hashing.HashingEmbedder"
+    settings.INFERENCE = {"embedder": {"default": {"BACKEND": name}}, "reranker": {}}
+
+
+@pytest.fixture
+def alice() -> Membership:
+    return MembershipFactory()
+
+
+def client_of(member: Membership) -> Client:
+    client = Client()
+    client.force_login(member.user)
+    return client
+
+
+@pytest.fixture
+def notes(alice: Membership) -> Collection:
+    return CollectionFactory(workspace=alice.workspace, slug="notes", default_language="en")
+
+
+@pytest.fixture
+def note(notes: Collection, alice: Membership) -> Document:
+    from documents.ingestion import stages
+
+    name = "folder/Umzug \r\n“März”.txt"
+    upload = Upload(name=name, file=ContentFile(NOTE, name="note.txt"))
+    run = ingest_uploads(collection=notes, uploads=[upload], user=alice.user)
+    document = run.items.get().document
+    assert document is not None
+    stages.embed_documents(stages.parse_documents([document.pk]))
+    return document
+
+
+def patch(client: Client, address: str, body: Any, **headers: str) -> Any:
+    return client.patch(address, body, content_type="application/json", headers=headers)
+
+
+def address_of(document: Document) -> str:
+    return f"/api/v1/chunks/{Chunk.objects.get(document=document).pk}/"
+
+
+def test_a_passage_is_read_changed_and_given_back(alice: Membership, note: Document) -> None:
+    client = client_of(alice)
+    address = address_of(note)
+    read = client.get(address)
+    assert read.json()["text"] == NOTE.decode()
+    tag = read.headers["ETag"]
+    assert client.get(address, headers={"If-None-Match": tag}).status_code == 304
+    changed = patch(client, address, {"text": "We move in April."}, **{"If-Match": tag})
+    assert changed.status_code == 200
+    assert (changed.json()["text"], changed.json()["end"]) == ("We move in April.", 17)
+    late = patch(client, address, {"text": "We move in May."}, **{"If-Match": tag})
+    assert (late.status_code, late.json()["code"]) == (412, "precondition_failed")
+    [edit] = client.get(f"/api/v1/documents/{note.pk}/edits/").json()["results"]
+    assert (edit["before"], edit["after"]) == (NOTE.decode(), "We move in April.")
+    assert edit["user"] == alice.user.username
+    undone = client.post(f"/api/v1/edits/{edit['id']}/undo/")
+    assert undone.json()["state"] == "undone"
+    assert client.get(address).json()["text"] == NOTE.decode()
+    again = client.post(f"/api/v1/edits/{edit['id']}/undo/")
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+
+
+@pytest.mark.parametrize("body", [{}, {"text": ""}, {"text": 7}, {"text": "a", "more": 1}])
+def test_a_passage_is_given_a_text_and_nothing_else(
+    alice: Membership, note: Document, body: Any
+) -> None:
+    answer = patch(client_of(alice), address_of(note), body)
+    assert (answer.status_code, answer.json()["type"]) == (400, "validation_error")
+    assert Chunk.objects.get(document=note).text == NOTE.decode()
+
+
+def test_viewers_read_and_do_not_change_and_outsiders_see_nothing(
+    alice: Membership, note: Document
+) -> None:
+    patch(client_of(alice), address_of(note), {"text": "We move in April."})
+    edit = f"/api/v1/edits/{ChunkEdit.objects.get().pk}/"
+    document = f"/api/v1/documents/{note.pk}/"
+    bob = client_of(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
+    charlie = client_of(MembershipFactory())
+    for address in (address_of(note), edit, f"{document}edits/", f"{document}file/"):
+        assert bob.get(address).status_code == 200
+        assert charlie.get(address).status_code == 404
+    for address, body in ((address_of(note), {"text": "x"}), (document, {"title": "x"})):
+        assert patch(bob, address, body).status_code == 403
+        assert patch(charlie, address, body).status_code == 404
+    for act in ("undo", "dismiss"):
+        assert bob.post(f"{edit}{act}/").status_code == 403
+        assert charlie.post(f"{edit}{act}/").status_code == 404
+
+
+def test_title_metadata_and_access_are_set(alice: Membership, note: Document) -> None:
+    client = client_of(alice)
+    body = {"title": "Moving", "metadata": {"year": 2026}, "access": [f"user:{alice.user.pk}"]}
+    answer = patch(client, f"/api/v1/documents/{note.pk}/", body)
+    assert answer.status_code == 200
+    assert (answer.json()["title"], answer.json()["metadata"]) == ("Moving", {"year": 2026})
+    assert Chunk.objects.get(document=note).access == [f"user:{alice.user.pk}"]
+    bob = client_of(MembershipFactory(workspace=alice.workspace))
+    assert bob.get(address_of(note)).status_code == 404
+    wrong = patch(client, f"/api/v1/documents/{note.pk}/", {"access": ["nobody"]})
+    assert (wrong.status_code, wrong.json()["errors"][0]["attr"]) == (400, "access")
+
+
+def test_the_original_comes_as_it_was_brought_under_a_safe_name(
+    alice: Membership, note: Document
+) -> None:
+    answer = client_of(alice).get(f"/api/v1/documents/{note.pk}/file/")
+    assert b"".join(answer.streaming_content) == NOTE
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    disposition = answer.headers["Content-Disposition"]
+    assert disposition.startswith("attachment; filename*=utf-8''Umzug")
+    assert "folder" not in disposition
+    Document.objects.filter(pk=note.pk).update(file="")
+    gone = client_of(alice).get(f"/api/v1/documents/{note.pk}/file/")
+    assert (gone.status_code, gone.json()["code"]) == (404, "not_found")

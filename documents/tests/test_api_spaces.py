@@ -1,0 +1,58 @@
+"""Embedding spaces over the API."""
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.models import Membership
+from documents.models import EmbeddingSpace, Reembedding
+from documents.tests.factories import CollectionFactory, MembershipFactory
+
+pytestmark = pytest.mark.django_db
+SPACES = "/api/v1/spaces/"
+
+
+@pytest.fixture
+def alice() -> Membership:
+    return MembershipFactory()
+
+
+@pytest.fixture
+def client(alice: Membership) -> APIClient:
+    client = APIClient()
+    client.force_login(alice.user)
+    return client
+
+
+def test_a_member_sees_the_spaces_and_what_of_theirs_is_in_them(
+    client: APIClient, alice: Membership
+) -> None:
+    space = EmbeddingSpace.objects.get(is_default=True)
+    CollectionFactory(workspace=alice.workspace, slug="notes", space=space)
+    CollectionFactory(slug="of-others", space=space)
+
+    (shown,) = client.get(SPACES).json()["results"]
+    assert shown["name"] == space.name
+    assert (shown["dimensions"], shown["metric"], shown["is_default"]) == (384, "cosine", True)
+    assert shown["collections"] == ["notes"]
+    assert client.get(shown["url"]).json() == shown
+
+
+def test_moves_of_others_are_not_shown(client: APIClient, alice: Membership) -> None:
+    space = EmbeddingSpace.objects.get(is_default=True)
+    notes = CollectionFactory(workspace=alice.workspace, slug="notes")
+    moves = {"target": space, "total": 10, "done": 4}
+    Reembedding.objects.create(collection=notes, **moves)
+    Reembedding.objects.create(collection=CollectionFactory(slug="of-others"), **moves)
+    Reembedding.objects.create(collection=None, **moves)
+
+    shown = client.get(f"{SPACES}{space.name}/").json()["moves"]
+    assert [(each["collection"], each["share"], each["state"]) for each in shown] == [
+        (None, 0.4, "running"),
+        ("notes", 0.4, "running"),
+    ]
+
+
+def test_spaces_are_read_only_and_for_members(client: APIClient) -> None:
+    assert client.post(SPACES, {"name": "mine"}).status_code == 405
+    assert client.get(f"{SPACES}none/").status_code == 404
+    assert APIClient().get(SPACES).status_code == 401

@@ -1,0 +1,164 @@
+"""Title, metadata and access that people set: passages follow, and a source does not undo it."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+
+from accounts.models import Change, Membership
+from common.errors import InvalidInput
+from documents.ingestion import statistics
+from documents.ingestion.sources import text_source
+from documents.models import Chunk, Collection, Document, LexemeFrequency
+from documents.services import ingest_inline, update_document
+from documents.tests.factories import CollectionFactory, MembershipFactory
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root", "embedder")]
+
+TEXT = "# Leave\n\nThirty days a year.\n\n# Travel\n\nTrains are booked by everybody alone."
+
+
+@pytest.fixture
+def embedder(settings: Any) -> None:
+    name = "inference.backends.hashing.HashingEmbedder"
+    settings.INFERENCE = {"embedder": {"default": {"BACKEND": name}}, "reranker": {}}
+
+
+@pytest.fixture
+def alice() -> Membership:
+    return MembershipFactory()
+
+
+@pytest.fixture
+def collection(alice: Membership) -> Collection:
+    return CollectionFactory(workspace=alice.workspace, default_language="en")
+
+
+def ingest(
+    collection: Collection, text: str = TEXT, key: str = "guide", **options: Any
+) -> Document:
+    declared = {"title": "Guide", "metadata": {"year": 2025, "area": "staff"}}
+    source = text_source(key, text, media_type="text/markdown", **declared)
+    ingest_inline(collection=collection, sources=[source], **options)
+    return Document.objects.get(collection=collection, key=key)
+
+
+def passages(document: Document) -> list[Chunk]:
+    return list(Chunk.objects.filter(document=document).order_by("ordinal"))
+
+
+def test_a_title_goes_into_every_passage_and_is_found(collection: Collection) -> None:
+    document = ingest(collection)
+    before = {chunk.pk: tuple(chunk.embedding) for chunk in passages(document)}
+    update_document(document=document, title="  Handbook of   everything ")
+    assert document.title == "Handbook of everything"
+    chunks = passages(document)
+    assert [chunk.pk for chunk in chunks] == list(before)
+    assert all(chunk.context.startswith("Handbook of everything") for chunk in chunks)
+    assert all(tuple(chunk.embedding) != before[chunk.pk] for chunk in chunks)
+    words = LexemeFrequency.objects.filter(collection=collection)
+    at_once = dict(words.values_list("lexeme", "chunk_count"))
+    assert at_once["handbook"] == len(chunks)
+    statistics.refresh(collection)
+    assert dict(words.values_list("lexeme", "chunk_count")) == at_once
+
+
+def test_a_title_and_metadata_outlive_a_changed_source(collection: Collection) -> None:
+    document = ingest(collection)
+    update_document(
+        document=document, title="Handbook", metadata={"area": "everybody", "owner": "Ada"}
+    )
+    ingest(collection, TEXT.replace("Thirty", "Thirty-one"))
+    document.refresh_from_db()
+    assert document.title == "Handbook"
+    # the year was taken away, the area changed, the owner is new
+    assert document.metadata == {"area": "everybody", "owner": "Ada"}
+    for chunk in passages(document):
+        assert chunk.metadata == document.metadata
+        assert chunk.context.startswith("Handbook")
+
+
+def test_passages_keep_metadata_of_their_own(collection: Collection) -> None:
+    document = ingest(collection)
+    first = passages(document)[0]
+    Chunk.objects.filter(pk=first.pk).update(metadata={**first.metadata, "slide": 3})
+    update_document(document=document, metadata={"year": 2026})
+    assert passages(document)[0].metadata == {"year": 2026, "slide": 3}
+    assert all(chunk.metadata == {"year": 2026} for chunk in passages(document)[1:])
+
+
+def test_who_may_see_it_holds_for_its_passages_and_its_versions(
+    collection: Collection, alice: Membership
+) -> None:
+    bob = MembershipFactory(workspace=alice.workspace)
+    old = ingest(collection)
+    ingest_inline(
+        collection=collection, sources=[text_source("guide", "New.")], policy="new_version"
+    )
+    document = Document.objects.get(key="guide", is_current=True)
+    update_document(document=document, access=[f"user:{alice.user.pk}"], user=alice.user)
+    for row in (old, document):
+        assert Document.objects.visible_to(alice.user).filter(pk=row.pk).exists()
+        assert not Document.objects.visible_to(bob.user).filter(pk=row.pk).exists()
+        assert not Chunk.objects.visible_to(bob.user).filter(document=row).exists()
+    update_document(document=document, access=None, user=alice.user)
+    assert Chunk.objects.visible_to(bob.user).filter(document=document).exists()
+
+
+def test_what_was_stored_with_it_is_still_seen(collection: Collection, alice: Membership) -> None:
+    bob = MembershipFactory(workspace=alice.workspace)
+    document = ingest(collection)
+    copy = ingest(collection, key="copy", store_once=True)
+    assert copy.is_link
+    update_document(document=document, access=[f"user:{alice.user.pk}"], user=alice.user)
+    copy.refresh_from_db()
+    assert Chunk.objects.visible_to(bob.user).filter(document=copy.text_id).exists()
+    assert not Chunk.objects.visible_to(bob.user).filter(document=document).exists()
+
+
+def test_what_is_stored_with_another_is_kept_from_others_alone(
+    collection: Collection, alice: Membership
+) -> None:
+    bob = MembershipFactory(workspace=alice.workspace)
+    document = ingest(collection)
+    copy = ingest(collection, key="copy", store_once=True)
+    update_document(document=copy, access=[f"user:{alice.user.pk}"], user=alice.user)
+    assert not copy.is_link
+    assert Chunk.objects.visible_to(alice.user).filter(document=copy).exists()
+    assert not Chunk.objects.visible_to(bob.user).filter(document=copy).exists()
+    assert Chunk.objects.visible_to(bob.user).filter(document=document).exists()
+
+
+def test_nobody_is_named_who_is_not_there_and_nobody_locks_himself_out(
+    collection: Collection, alice: Membership
+) -> None:
+    document = ingest(collection)
+    outsider = MembershipFactory()
+    group = Group.objects.create(name="Editors")
+    for access, problem in (
+        ([], "hide it from everybody"),
+        ([f"user:{outsider.user.pk}"], "nobody here"),
+        (["everybody"], "nobody here"),
+        (["group:999999"], "nobody here"),
+        ([f"group:{group.pk}"], "not see the document any more yourself"),
+    ):
+        with pytest.raises(InvalidInput, match=problem):
+            update_document(document=document, access=access, user=alice.user)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"title": " "}, {"title": "x" * 501}, {"metadata": {"a": float("nan")}}],
+)
+def test_what_cannot_be_is_refused(collection: Collection, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        update_document(document=ingest(collection), **given)
+
+
+def test_the_history_names_the_fields_and_no_text(collection: Collection) -> None:
+    document = ingest(collection)
+    update_document(document=document, title="Handbook", metadata={})
+    change = Change.objects.get(kind="document", thing=document.pk, action="changed")
+    assert change.details == {"fields": ["metadata", "title"]}
+    update_document(document=document, title="Handbook")
+    assert Change.objects.filter(kind="document", thing=document.pk, action="changed").count() == 1

@@ -1,0 +1,123 @@
+"""Conversations to and messages from Ollama's protocol, and what servers make of it."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.base import (
+    BackendUnavailable,
+    ChatMessage,
+    EmptyAnswer,
+    MalformedAnswer,
+    ToolCall,
+    Usage,
+)
+from inference.remote.wire_ollama import sent, streamed_message, whole_message
+from inference.tests.chatting import read
+from inference.tests.stub_answers import ollama_line
+
+CALLED = {"function": {"name": "f", "arguments": {"a": 1}}}
+
+
+def streamed(*lines):
+    return read(streamed_message(json.dumps(line) for line in lines))
+
+
+def test_calls_are_sent_back_as_objects_and_their_results_with_the_tools_name():
+    call = ToolCall("c1", "f", '{"a": 1}')
+    messages = [
+        ChatMessage("user", "half \ud800"),
+        ChatMessage("assistant", "", tool_calls=(call,)),
+        ChatMessage("tool", "42", tool_call_id="c1"),
+        ChatMessage("tool", "?", tool_call_id="another"),
+    ]
+    assert sent(messages) == [
+        {"role": "user", "content": "half ?"},
+        {"role": "assistant", "content": "", "tool_calls": [CALLED]},
+        {"role": "tool", "content": "42", "tool_name": "f"},
+        {"role": "tool", "content": "?"},
+    ]
+
+
+def test_an_answer_becomes_a_message():
+    answer = whole_message(ollama_line("Paris.", done="stop", thinking="Hm"))
+    assert answer == ChatMessage("assistant", "Paris.", usage=Usage(7, 3))
+
+
+def test_an_answer_cut_short_says_so():
+    assert whole_message(ollama_line("Once", done="length")).truncated
+    assert streamed(ollama_line("Once"), ollama_line(done="length"))[1].truncated
+
+
+def test_calls_get_ids_of_their_own():
+    whole = whole_message(ollama_line(done="stop", tool_calls=[CALLED, CALLED]))
+    _, stream = streamed(
+        ollama_line(tool_calls=[CALLED]), ollama_line(tool_calls=[CALLED]), ollama_line(done="stop")
+    )
+    for message in (whole, stream):
+        assert [call.name for call in message.tool_calls] == ["f", "f"]
+        assert [json.loads(call.arguments) for call in message.tool_calls] == [{"a": 1}] * 2
+        assert len({call.id for call in message.tool_calls}) == 2
+        assert message.finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"), [(None, "{}"), ({}, "{}"), ('{"a": ', '{"a": '), ([1], "[1]")]
+)
+def test_arguments_are_kept_as_they_were_written(written, kept):
+    call = {"id": "own", "function": {"name": "f", "arguments": written}}
+    whole = whole_message(ollama_line(done="stop", tool_calls=[call]))
+    assert whole.tool_calls == (ToolCall("own", "f", kept),)
+
+
+@pytest.mark.parametrize("calls", [7, "f", ["f"], [{}], [{"function": {"name": ""}}]])
+def test_calls_that_name_no_function_are_malformed(calls):
+    with pytest.raises(MalformedAnswer, match="no functions with a name"):
+        streamed(ollama_line(tool_calls=calls))
+
+
+def test_what_was_cached_as_a_whole_is_not_counted():
+    line = ollama_line("Yes.", done="stop")
+    del line["prompt_eval_count"]
+    assert whole_message(line).usage == Usage(0, 3)
+    del line["eval_count"]
+    assert whole_message(line).usage is None
+
+
+@given(st.lists(st.text(min_size=1)).filter(lambda pieces: "".join(pieces).strip()))
+def test_pieces_are_handed_out_as_they_are_and_make_the_whole(texts):
+    pieces, whole = streamed(*map(ollama_line, texts), ollama_line(done="stop"))
+    assert pieces == texts
+    assert whole == ChatMessage("assistant", "".join(texts), usage=Usage(7, 3))
+
+
+def test_what_a_model_thinks_is_no_piece():
+    lines = [ollama_line(thinking="Hm"), ollama_line("Yes."), ollama_line(done="stop")]
+    assert streamed(*lines)[0] == ["Yes."]
+    with pytest.raises(EmptyAnswer, match="raise max_tokens"):
+        streamed(ollama_line(thinking="Hm"), ollama_line(done="length"))
+
+
+def test_a_stream_without_its_end_is_no_answer():
+    with pytest.raises(BackendUnavailable, match="ended before the answer did"):
+        streamed(ollama_line("Yes"))
+
+
+def test_an_error_midway_is_told_in_the_servers_words():
+    with pytest.raises(BackendUnavailable, match="breaks off: out of memory"):
+        streamed(ollama_line("Yes"), {"error": "out of memory"})
+    with pytest.raises(BackendUnavailable, match="breaks off: out of memory"):
+        whole_message({"error": "out of memory"})
+
+
+@pytest.mark.parametrize("line", [None, 7, {}, {"message": "x"}, {"choices": []}])
+def test_a_line_of_another_protocol_is_malformed(line):
+    with pytest.raises(MalformedAnswer, match="base_url that of Ollama"):
+        streamed(line)
+
+
+def test_content_that_is_no_text_is_malformed():
+    with pytest.raises(MalformedAnswer, match="'content' is no text"):
+        streamed(ollama_line(["x"]))

@@ -1,0 +1,135 @@
+"""Pipelines and how their runs went. What was asked and answered is the asker's alone."""
+
+from django.contrib import admin
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.decorators import display
+
+from common.admin import ReadOnlyAdmin
+from rag.models import Conversation, Message, Pipeline, Span, Trace
+
+
+@admin.register(Conversation)
+class ConversationAdmin(ReadOnlyAdmin):
+    """That there is one, and whose: not even its title, which is what was asked first."""
+
+    list_display = ["number", "user", "workspace", "pipeline", "created_at", "updated_at"]
+    list_filter = [("workspace", AutocompleteSelectFilter), "updated_at"]
+    list_select_related = ["workspace", "user"]
+    search_fields = ["user__username"]
+    ordering = ["-id"]
+    sortable_by = ["created_at"]
+    fields = list_display
+
+    @display(description="conversation")
+    def number(self, row: Conversation) -> str:
+        return str(row)
+
+
+@admin.register(Message)
+class MessageAdmin(ReadOnlyAdmin):
+    """How answering went: no text of anybody's."""
+
+    list_display = [
+        "conversation",
+        "workspace",
+        "role",
+        "state",
+        "model",
+        "finish_reason",
+        "input_tokens",
+        "output_tokens",
+        "elapsed_ms",
+        "error_code",
+        "created_at",
+    ]
+    list_filter = [("workspace", AutocompleteSelectFilter), "role", "state", "created_at"]
+    list_select_related = ["workspace", "conversation"]
+    search_fields = ["model"]
+    ordering = ["-id"]
+    sortable_by = ["created_at"]
+    fields = [*list_display, "generator", "pipeline", "degraded", "first_token_ms"]
+
+
+@admin.register(Span)
+class SpanAdmin(ReadOnlyAdmin):
+    """Which steps take their time, and which fail."""
+
+    list_display = [
+        "trace",
+        "workspace",
+        "kind",
+        "type",
+        "state",
+        "started_at",
+        "taken",
+        "input_tokens",
+        "output_tokens",
+    ]
+    list_filter = [("workspace", AutocompleteSelectFilter), "kind", "state", "started_at"]
+    list_select_related = ["workspace", "trace"]
+    search_fields = ["type"]
+    ordering = ["-id"]
+    sortable_by = ["started_at"]
+    fields = [*list_display, "iteration"]
+
+    @display(description="milliseconds")
+    def taken(self, row: Span) -> str:
+        return f"{row.milliseconds:.0f}"
+
+
+@admin.register(Pipeline)
+class PipelineAdmin(ReadOnlyAdmin):
+    """They are edited on their own page, which checks them."""
+
+    list_display = ["name", "slug", "workspace", "version", "changed_by", "updated_at"]
+    list_filter = [("workspace", AutocompleteSelectFilter)]
+    list_select_related = ["workspace", "changed_by"]
+    search_fields = ["name", "slug"]
+    fields = [
+        "name",
+        "slug",
+        "workspace",
+        "description",
+        "definition",
+        "version",
+        "changed_by",
+        "created_at",
+        "updated_at",
+        "page",
+    ]
+
+    @display(description="its page")
+    def page(self, row: Pipeline) -> SafeString:
+        return format_html('<a href="{}">{}</a>', reverse("pipeline", args=[row.slug]), row.slug)
+
+
+@admin.register(Trace)
+class TraceAdmin(ReadOnlyAdmin):
+    """Figures only: no question, no answer, no text of a document."""
+
+    list_display = [
+        "pipeline",
+        "workspace",
+        "user",
+        "state",
+        "started_at",
+        "seconds",
+        "input_tokens",
+        "output_tokens",
+        "error_code",
+    ]
+    list_filter = [("workspace", AutocompleteSelectFilter), "state", "started_at"]
+    list_select_related = ["workspace", "user"]
+    search_fields = ["pipeline"]
+    ordering = ["-id"]
+    sortable_by = ["started_at"]
+    fields = ["version", *list_display, "removed_at"]
+
+    @display(description="seconds")
+    def seconds(self, row: Trace) -> str:
+        if row.ended_at is None:
+            return "–"
+        return f"{(row.ended_at - row.started_at).total_seconds():.1f}"

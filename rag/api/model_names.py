@@ -1,0 +1,79 @@
+"""The models that may be asked for."""
+
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api import WorkspaceView
+from documents.models import EmbeddingSpace
+from inference.routing import chat_models
+from rag.api import chat_examples as examples
+
+_NONE = "inference.backends.rerank_basic.NoReranker"
+
+
+@extend_schema_serializer(component_name="ChatModelName")
+class ChatModelSerializer(serializers.Serializer[Any]):
+    """A chat model."""
+
+    name = serializers.CharField(help_text="What `model` of a question may say.")
+    owner = serializers.CharField(help_text="Its maker, or `ragsite`.")
+    is_default = serializers.BooleanField()
+
+
+@extend_schema_serializer(component_name="EmbedderName")
+class EmbedderSerializer(serializers.Serializer[Any]):
+    """An embedding model and the space of its vectors."""
+
+    name = serializers.CharField(source="embedder", help_text="Its alias in the settings.")
+    model = serializers.CharField(source="model_name")
+    space = serializers.CharField(source="name")
+    dimensions = serializers.IntegerField()
+    is_default = serializers.BooleanField()
+
+
+@extend_schema_serializer(component_name="RerankerName")
+class RerankerSerializer(serializers.Serializer[Any]):
+    """A reranker."""
+
+    name = serializers.CharField(help_text="Its alias in the settings.")
+    is_default = serializers.BooleanField()
+
+
+@extend_schema_serializer(component_name="Models")
+class ModelsSerializer(serializers.Serializer[Any]):
+    """By what they do."""
+
+    chat = ChatModelSerializer(many=True)
+    embedders = EmbedderSerializer(many=True)
+    rerankers = RerankerSerializer(many=True)
+
+
+@extend_schema(tags=["models"])
+class ModelsView(WorkspaceView):
+    """The registry."""
+
+    required_scope = "read"
+
+    @extend_schema(
+        operation_id="models_list",
+        summary="List chat models, embedders and rerankers",
+        responses=ModelsSerializer,
+        examples=[examples.MODELS],
+    )
+    def get(self, request: Request) -> Response:
+        rerankers = settings.INFERENCE.get("reranker", {})
+        listed = {
+            "chat": chat_models(),
+            "embedders": EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE),
+            "rerankers": [
+                {"name": alias, "is_default": alias == "default"}
+                for alias, entry in rerankers.items()
+                if entry["BACKEND"] != _NONE
+            ],
+        }
+        return Response(ModelsSerializer(listed).data)

@@ -1,0 +1,232 @@
+"""Traces over HTTP: what one's own runs did."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_serializer as named
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from accounts.api import WorkspaceViewSet
+from common.api import ErrorSerializer
+from common.pagination import CursorPagination, is_moment
+from rag.api import pipeline_examples as examples
+from rag.api.pipeline_inputs import StatisticsParameters, TraceParameters
+from rag.api.pipeline_serializers import DefinitionSerializer
+from rag.asking import context_of
+from rag.models import Span, Trace
+from rag.services import traces as services
+from rag.services.trace_statistics import trace_statistics
+
+WITHHELD = "It holds text of a document that you may not read any more, and is empty here."
+
+
+class TracePagination(CursorPagination):
+    """The last one first."""
+
+    ordering = ("-started_at", "-id")
+    offset_cutoff = 1_000_000
+    is_position = staticmethod(is_moment)
+
+
+@named(component_name="TraceListed")
+class TraceSerializer(serializers.ModelSerializer[Trace]):
+    """A run without its steps."""
+
+    elapsed_ms = serializers.SerializerMethodField(help_text="Null while it runs.")
+    is_withheld = serializers.SerializerMethodField(help_text=WITHHELD)
+    texts = ("question", "answer", "error")
+
+    class Meta:
+        model = Trace
+        fields = [
+            "id",
+            "pipeline",
+            "version",
+            "state",
+            "question",
+            "started_at",
+            "ended_at",
+            "elapsed_ms",
+            "input_tokens",
+            "output_tokens",
+            "error_code",
+            "error",
+            "removed_at",
+            "is_withheld",
+        ]
+        read_only_fields = fields
+
+    def get_elapsed_ms(self, row: Trace) -> float | None:
+        return _milliseconds(row) if row.ended_at else None
+
+    def get_is_withheld(self, row: Trace) -> bool:
+        return row.pk in self.context.get("withheld", ())
+
+    def to_representation(self, instance: Trace) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(instance)
+        if shown["is_withheld"]:
+            shown |= {name: "" for name in self.texts if name in shown}
+        return shown
+
+
+@named(component_name="TraceSpan")
+class SpanSerializer(serializers.ModelSerializer[Span]):
+    """A step, or what it called: the model, a tool, a sub-task (`node` with a `parent`)."""
+
+    elapsed_ms = serializers.SerializerMethodField()
+    texts = ("input", "output", "error")
+
+    class Meta:
+        model = Span
+        fields = [
+            "id",
+            "parent",
+            "ordinal",
+            "kind",
+            "node",
+            "type",
+            "iteration",
+            "state",
+            "started_at",
+            "ended_at",
+            "elapsed_ms",
+            "input",
+            "output",
+            "is_cut",
+            "input_tokens",
+            "output_tokens",
+            "error",
+        ]
+        read_only_fields = fields
+        extra_kwargs = {"is_cut": {"help_text": "Whether the texts were longer than is kept."}}
+
+    def get_elapsed_ms(self, row: Span) -> float:
+        return _milliseconds(row)
+
+    def to_representation(self, instance: Span) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(instance)
+        if instance.trace_id in self.context.get("withheld", ()):
+            shown |= dict.fromkeys(self.texts, "")
+        return shown
+
+
+@named(component_name="Trace")
+class TraceDetailSerializer(TraceSerializer):
+    """A run with its steps, in the order in which they began."""
+
+    definition = extend_schema_field(DefinitionSerializer)(serializers.JSONField)()
+    spans = SpanSerializer(many=True)
+
+    class Meta(TraceSerializer.Meta):
+        fields = [*TraceSerializer.Meta.fields, "answer", "definition", "spans"]
+        read_only_fields = fields
+
+
+@named(component_name="TraceFigures")
+class FiguresSerializer(serializers.Serializer[Any]):
+    """How often, how long, how many tokens."""
+
+    name = serializers.CharField()
+    runs = serializers.IntegerField(help_text="Of a step: how often its turn came.")
+    failed = serializers.IntegerField()
+    p50_ms = serializers.FloatField(allow_null=True)
+    p95_ms = serializers.FloatField(allow_null=True)
+    p99_ms = serializers.FloatField(allow_null=True)
+    input_tokens = serializers.IntegerField()
+    output_tokens = serializers.IntegerField()
+
+
+@named(component_name="TracePipelineFigures")
+class PipelineFiguresSerializer(FiguresSerializer):
+    """Those of a pipeline and of its steps."""
+
+    nodes = FiguresSerializer(many=True)
+
+
+@named(component_name="TraceStatistics")
+class StatisticsSerializer(serializers.Serializer[Any]):
+    """By pipeline."""
+
+    days = serializers.IntegerField()
+    results = PipelineFiguresSerializer(many=True)
+
+
+@extend_schema(tags=["pipelines"])
+class TraceViewSet(WorkspaceViewSet):
+    """What your runs of pipelines did. Nobody else sees them."""
+
+    serializer_class = TraceSerializer
+    pagination_class = TracePagination
+    lookup_value_converter = "int"
+    required_scope = "chat"
+    action_parameters = {"list": TraceParameters, "statistics": StatisticsParameters}
+
+    def get_queryset(self) -> QuerySet[Trace]:
+        return self.in_workspace(Trace.objects.visible_to(self.request.user))
+
+    @extend_schema(
+        operation_id="traces_list", summary="List your runs of pipelines, the last one first"
+    )
+    def list(self, *args: Any, **kwargs: Any) -> Response:
+        asked = {name: self.parameters.get(name) for name in ("pipeline", "state")}
+        rows = self.get_queryset().filter(**{name: each for name, each in asked.items() if each})
+        page = self.paginate_queryset(rows.defer("definition", "answer")) or []
+        shown = TraceSerializer(page, many=True, context=self._withheld(page))
+        return self.get_paginated_response(shown.data)
+
+    @extend_schema(
+        operation_id="traces_read",
+        summary="Read a run with its steps",
+        responses=TraceDetailSerializer,
+        examples=[examples.TRACE],
+    )
+    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        row = self.get_object()
+        return Response(TraceDetailSerializer(row, context=self._withheld([row])).data)
+
+    @extend_schema(operation_id="traces_delete", summary="Delete a run that has ended")
+    def destroy(self, *args: Any, **kwargs: Any) -> Response:
+        services.delete_trace(context=context_of(self), id=self.get_object().pk)
+        return Response(status=204)
+
+    @extend_schema(
+        operation_id="traces_cancel",
+        summary="Cancel a run",
+        description="It ends within a second, wherever it runs. 409 where it has ended already.",
+        request=None,
+        responses={202: TraceSerializer, 409: ErrorSerializer},
+    )
+    @action(detail=True, methods=["post"])
+    def cancel(self, *args: Any, **kwargs: Any) -> Response:
+        row = services.cancel_run(context=context_of(self), id=self.get_object().pk)
+        return Response(TraceSerializer(row, context=self._withheld([row])).data, status=202)
+
+    @extend_schema(
+        operation_id="traces_statistics",
+        summary="How long your runs and their steps take",
+        responses=StatisticsSerializer,
+        examples=[examples.STATISTICS],
+    )
+    @action(detail=False, pagination_class=None)
+    def statistics(self, *args: Any, **kwargs: Any) -> Response:
+        days = self.parameters["days"]
+        found = trace_statistics(
+            context=context_of(self), days=days, pipeline=self.parameters.get("pipeline", "")
+        )
+        results = [
+            {**asdict(each.total), "nodes": [asdict(node) for node in each.nodes]} for each in found
+        ]
+        return Response(StatisticsSerializer({"days": days, "results": results}).data)
+
+    def _withheld(self, rows: Sequence[Trace]) -> dict[str, Any]:
+        return {"withheld": services.withheld(rows, context=context_of(self))}
+
+
+def _milliseconds(row: Any) -> float:
+    seconds: float = (row.ended_at - row.started_at).total_seconds()
+    return round(seconds * 1000, 1)

@@ -1,0 +1,32 @@
+"""The API of answers, pipelines and tools."""
+
+from django.urls import path
+from rest_framework.routers import SimpleRouter
+
+from rag.api.chat import ChatView
+from rag.api.conversations import ConversationViewSet
+from rag.api.model_names import ModelsView
+from rag.api.pipelines import (
+    PipelineCheckView,
+    PipelineDetailView,
+    PipelineRunView,
+    PipelinesView,
+)
+from rag.api.tools import ToolCallView, ToolsView
+from rag.api.traces import TraceViewSet
+
+router = SimpleRouter(use_regex_path=False)
+router.register("conversations", ConversationViewSet, basename="conversation")
+router.register("traces", TraceViewSet, basename="trace")
+
+urlpatterns = [
+    *router.urls,
+    path("chat/", ChatView.as_view(), name="chat"),
+    path("models/", ModelsView.as_view(), name="models"),
+    path("pipelines/", PipelinesView.as_view(), name="pipelines"),
+    path("pipelines/check/", PipelineCheckView.as_view(), name="pipeline-check"),
+    path("pipelines/<str:id>/", PipelineDetailView.as_view(), name="pipeline"),
+    path("pipelines/<str:id>/run/", PipelineRunView.as_view(), name="pipeline-run"),
+    path("tools/", ToolsView.as_view(), name="tools"),
+    path("tools/<str:name>/", ToolCallView.as_view(), name="tool-call"),
+]

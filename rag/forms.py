@@ -1,0 +1,50 @@
+"""What people type on the pages of chat and pipelines."""
+
+import json
+from typing import Any
+
+from django import forms
+
+MAX_QUESTION = 8_000
+MAX_DEFINITION = 200_000
+
+
+class TitleForm(forms.Form):
+    """A conversation's title."""
+
+    title = forms.CharField(label="Title", max_length=80)
+
+
+class QuestionForm(forms.Form):
+    """A question, and how it is to be answered."""
+
+    question = forms.CharField(max_length=MAX_QUESTION, widget=forms.Textarea)
+    model = forms.CharField(required=False, max_length=200)
+    pipeline = forms.CharField(required=False, max_length=63)
+    memory = forms.BooleanField(required=False)
+
+
+class DefinitionForm(forms.Form):
+    """A pipeline as its editor writes it. What it says is checked where pipelines are."""
+
+    definition = forms.CharField(
+        label="Definition",
+        max_length=MAX_DEFINITION,
+        help_text="JSON. It is checked as a whole when you save it: every fault is told at once.",
+        widget=forms.Textarea(
+            attrs={"rows": 28, "spellcheck": "false", "autocapitalize": "off", "wrap": "off"}
+        ),
+    )
+    version = forms.IntegerField(required=False, widget=forms.HiddenInput)
+
+    def clean_definition(self) -> Any:
+        """The JSON, read."""
+        text = self.cleaned_data["definition"].replace("\0", "")
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise forms.ValidationError(
+                f"This is no JSON: line {error.lineno}, column {error.colno}: {error.msg}."
+            ) from error
+        except RecursionError as error:
+            raise forms.ValidationError("This is nested too deeply.") from error

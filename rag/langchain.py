@@ -1,0 +1,244 @@
+"""The site for LangChain: a retriever, and a vector store. Needs the package langchain-core."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
+try:
+    from langchain_core.callbacks import (
+        AsyncCallbackManagerForRetrieverRun,
+        CallbackManagerForRetrieverRun,
+    )
+    from langchain_core.documents import Document as LangChainDocument
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.vectorstores import VectorStore
+except ImportError as error:
+    raise ImportError(
+        "rag.langchain needs LangChain, which the site itself does without:"
+        " .venv/bin/pip install langchain-core"
+    ) from error
+from pydantic import ConfigDict, Field, SkipValidation
+
+from rag.document import Document, Filter, Source
+
+
+class RagsiteRetriever(BaseRetriever):
+    """Passages that answer a question, best first, found as `retriever` finds them: one of
+    `rag.retriever`, or of `rag.remote_retriever` elsewhere.
+
+    Beside the document's own metadata stand, where it has no such names itself, `title`,
+    `collection`, `url`, `score`, `similarity`, `chunk`, `heading_path`, `page`, `start` and `end`.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    retriever: SkipValidation[Source]
+    k: int = Field(default=5, ge=1)
+    filter: Any = None
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **asked: Any
+    ) -> list[LangChainDocument]:
+        found = self.retriever.search_sync(query, *self._asked(**asked))
+        return [_found(document) for document in found]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **asked: Any
+    ) -> list[LangChainDocument]:
+        found = await self.retriever.search(query, *self._asked(**asked))
+        return [_found(document) for document in found]
+
+    def _asked(self, k: int | None = None, filter: Filter = None) -> tuple[int, Filter]:
+        return k or self.k, self.filter if filter is None else filter
+
+
+class RagsiteVectorStore(VectorStore):
+    """One collection as LangChain's vector store: whole documents by their ids, nearest first.
+
+    `retriever` says whose collection it is. The collection's own model embeds, unless `embedding`
+    does; its vectors must be as long as the collection's. Scores are similarities.
+    """
+
+    def __init__(self, retriever: Source, *, embedding: Embeddings | None = None) -> None:
+        self._retriever = retriever
+        self._embedding = embedding
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings | None = None,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """A store that holds these; `retriever` must be among the arguments."""
+        store = cls(kwargs.pop("retriever"), embedding=embedding)
+        store.add_texts(texts, metadatas, ids=ids)
+        return store
+
+    @classmethod
+    async def afrom_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings | None = None,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """As `from_texts`."""
+        store = cls(kwargs.pop("retriever"), embedding=embedding)
+        await store.aadd_texts(texts, metadatas, ids=ids)
+        return store
+
+    @property
+    def embeddings(self) -> Embeddings | None:
+        """What embeds in place of the collection's model."""
+        return self._embedding
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Store texts, in place of what had their ids; returns the ids."""
+        documents = _documents(list(texts), metadatas, ids)
+        vectors = None
+        if self._embedding is not None:
+            vectors = self._embedding.embed_documents([one.content for one in documents])
+        return self._retriever.add_documents_sync(documents, vectors)
+
+    async def aadd_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """As `add_texts`."""
+        documents = _documents(list(texts), metadatas, ids)
+        vectors = None
+        if self._embedding is not None:
+            vectors = await self._embedding.aembed_documents([one.content for one in documents])
+        return await self._retriever.add_documents(documents, vectors)
+
+    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
+        """Remove documents; ids that are not there are passed over."""
+        self._retriever.delete_sync(_named(ids))
+        return True
+
+    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
+        """As `delete`."""
+        await self._retriever.delete(_named(ids))
+        return True
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[LangChainDocument]:
+        """Those that there are, in this order."""
+        return [_stored(document) for document in self._retriever.get_sync(ids)]
+
+    async def aget_by_ids(self, ids: Sequence[str], /) -> list[LangChainDocument]:
+        """As `get_by_ids`."""
+        return [_stored(document) for document in await self._retriever.get(ids)]
+
+    def similarity_search(
+        self, query: str, k: int = 4, filter: Filter = None, **kwargs: Any
+    ) -> list[LangChainDocument]:
+        """The documents nearest in meaning."""
+        scored = self.similarity_search_with_score(query, k, filter)
+        return [document for document, _ in scored]
+
+    async def asimilarity_search(
+        self, query: str, k: int = 4, filter: Filter = None, **kwargs: Any
+    ) -> list[LangChainDocument]:
+        """As `similarity_search`."""
+        scored = await self.asimilarity_search_with_score(query, k, filter)
+        return [document for document, _ in scored]
+
+    def similarity_search_with_score(
+        self, query: str, k: int = 4, filter: Filter = None, **kwargs: Any
+    ) -> list[tuple[LangChainDocument, float]]:
+        """The same with their similarities: −1 to 1 for cosine, and higher is nearer."""
+        asked: Any = query if self._embedding is None else self._embedding.embed_query(query)
+        return _scored(self._retriever.similar_sync(asked, k, filter))
+
+    async def asimilarity_search_with_score(
+        self, query: str, k: int = 4, filter: Filter = None, **kwargs: Any
+    ) -> list[tuple[LangChainDocument, float]]:
+        """As `similarity_search_with_score`."""
+        asked: Any = query if self._embedding is None else await self._embedding.aembed_query(query)
+        return _scored(await self._retriever.similar(asked, k, filter))
+
+    def similarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, filter: Filter = None, **kwargs: Any
+    ) -> list[LangChainDocument]:
+        """The documents nearest to a vector."""
+        return [_stored(found) for found in self._retriever.similar_sync(embedding, k, filter)]
+
+    async def asimilarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, filter: Filter = None, **kwargs: Any
+    ) -> list[LangChainDocument]:
+        """As `similarity_search_by_vector`."""
+        return [_stored(found) for found in await self._retriever.similar(embedding, k, filter)]
+
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        """For thresholds LangChain wants 0 to 1: what is unlike is 0."""
+        return lambda similarity: min(1.0, max(0.0, similarity))
+
+
+def _documents(
+    texts: list[str], metadatas: list[dict[str, Any]] | None, ids: Sequence[str | None] | None
+) -> list[Document]:
+    for name, values in (("metadatas", metadatas), ("ids", ids)):
+        if values is not None and len(values) != len(texts):
+            raise ValueError(f"There are {len(texts)} texts and {len(values)} {name}.")
+    return [
+        Document(text, metadata or {}, id=key or None)
+        for text, metadata, key in zip(
+            texts, metadatas or [{}] * len(texts), ids or [None] * len(texts), strict=True
+        )
+    ]
+
+
+def _named(ids: list[str] | None) -> list[str]:
+    if ids is None:
+        raise ValueError("Name the documents to delete: the site deletes no whole collection here.")
+    return ids
+
+
+def _found(document: Document) -> LangChainDocument:
+    """A passage, with where it stands among its metadata."""
+    about = {
+        "title": document.title,
+        "collection": document.collection,
+        "url": document.url,
+        "score": document.score,
+        "similarity": document.similarity,
+        "chunk": document.chunk,
+        "heading_path": list(document.heading_path),
+        "page": document.page,
+        "start": document.start,
+        "end": document.end,
+    }
+    metadata = {**about, **document.metadata}
+    return LangChainDocument(page_content=document.content, metadata=metadata, id=document.id)
+
+
+def _stored(document: Document) -> LangChainDocument:
+    """A document as it was stored."""
+    return LangChainDocument(
+        page_content=document.content, metadata=dict(document.metadata), id=document.id
+    )
+
+
+def _scored(found: Iterable[Document]) -> list[tuple[LangChainDocument, float]]:
+    return [(_stored(document), document.score or 0.0) for document in found]

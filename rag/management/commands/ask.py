@@ -1,0 +1,98 @@
+"""`manage.py ask "…" --collection C`: an answer with its sources, on a terminal or as JSON."""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
+from common.checks import SETTINGS
+from common.errors import RagsiteError
+from rag.context import RagContext
+from rag.events import Cited, Done, Event, Failed, Metadata, Retrieved, Token, passage_data
+from rag.services.answering import answer
+from search.results import MODES
+
+FATAL = 2
+
+
+class Command(BaseCommand):
+    # Checks of pages and URLs would take longer than many a run of this.
+    requires_system_checks = [SETTINGS]
+
+    help = (
+        "Answer a question from documents, with citations. Exit code: 0 answered, also where the"
+        " documents do not say; 2 not."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("question")
+        parser.add_argument(
+            "--collection", action="append", default=[], help="slug; may be repeated; default: all"
+        )
+        parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        parser.add_argument("--filter", help='such as "year>=2020; lang=de", or JSON')
+        parser.add_argument("--model", default="", help="a chat model; `extractive` quotes")
+        parser.add_argument("--mode", choices=MODES, default="hybrid", help="of the search")
+        parser.add_argument("--json", action="store_true")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        context = RagContext(
+            user=None,
+            workspace=get_or_create_workspace(slug=options["workspace"]),
+            collections=tuple(options["collection"]),
+            filter=options["filter"],
+        )
+        try:
+            events = answer(
+                options["question"], context=context, model=options["model"], mode=options["mode"]
+            )
+        except RagsiteError as error:
+            raise CommandError(str(error), returncode=FATAL) from error
+        shown = self._as_json(events) if options["json"] else self._printed(events)
+        if isinstance(shown, Failed):
+            raise CommandError(shown.detail, returncode=FATAL)
+
+    def _printed(self, events: Iterator[Event]) -> Event | None:
+        cited: dict[int, Cited] = {}
+        event: Event | None = None
+        for event in events:
+            match event:
+                case Retrieved(degraded=degraded) if degraded:
+                    self.stderr.write(f"Not all of the search worked: {', '.join(degraded)}.")
+                case Token(text=text):
+                    self.stdout.write(text, ending="")
+                    self.stdout.flush()
+                case Cited():
+                    cited.setdefault(event.passage.number, event)
+                case Done():
+                    self.stdout.write("\n")
+        for number, citation in sorted(cited.items()):
+            passage = citation.passage
+            page = f", page {passage.page}" if passage.page else ""
+            self.stdout.write(f"[{number}] {passage.heading} ({passage.collection_slug}{page})")
+        return event
+
+    def _as_json(self, events: Iterator[Event]) -> Event | None:
+        told = list(events)
+        found = {
+            passage.number: passage_data(passage)
+            for event in told
+            if isinstance(event, Retrieved)
+            for passage in event.passages
+        }
+        metadata = next((event.data() for event in told if isinstance(event, Metadata)), {})
+        done = next((event.data() for event in told if isinstance(event, Done)), {})
+        if done:
+            whole = {
+                "question": metadata["question"],
+                "model": metadata["model"],
+                "answer": "".join(event.text for event in told if isinstance(event, Token)),
+                "citations": [event.data() for event in told if isinstance(event, Cited)],
+                "passages": list(found.values()),
+                **done,
+            }
+            self.stdout.write(json.dumps(whole, ensure_ascii=False, indent=2))
+        return told[-1]

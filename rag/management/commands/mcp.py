@@ -1,0 +1,67 @@
+"""`manage.py mcp`: the site for the client of the Model Context Protocol that started this."""
+
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+
+from common.checks import SETTINGS
+from common.connections import give_back
+from common.errors import RagsiteError
+
+FATAL = 2
+VARIABLE = "RAGSITE_API_KEY"
+
+
+class Command(BaseCommand):
+    requires_system_checks = [SETTINGS]
+
+    help = (
+        "Serve tools and documents over standard input and output to the client of the Model"
+        " Context Protocol that started this, until it ends. The API key that says on whose behalf"
+        f" stands in {VARIABLE}, or in a file. Exit code: 0 ended by the client, 2 not begun."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--key-file",
+            type=Path,
+            metavar="FILE",
+            help=f"holds the API key (default: the variable {VARIABLE})",
+        )
+
+    def handle(self, *args: Any, key_file: Path | None, **options: Any) -> None:
+        from rag.mcp.stdio import caller_of, serve  # noqa: PLC0415 (loading it takes a second)
+
+        secret = _secret(key_file)
+        try:
+            caller_of(secret, Event())
+        except RagsiteError as error:
+            raise CommandError(str(error), returncode=FATAL) from error
+        except DatabaseError as error:
+            raise CommandError(
+                f"The database cannot be reached: {str(error).splitlines()[0]}. Is the site up?",
+                returncode=FATAL,
+            ) from error
+        finally:
+            give_back()
+        serve(secret)
+
+
+def _secret(key_file: Path | None) -> str:
+    """The key, from where it does not show in a list of processes."""
+    try:
+        secret = os.environ.get(VARIABLE, "") if key_file is None else key_file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{key_file} cannot be read: {error}", returncode=FATAL) from error
+    if not secret.strip():
+        raise CommandError(
+            f"There is no API key. Make one on the site under API keys, and put it into {VARIABLE}"
+            " or into the file that --key-file names.",
+            returncode=FATAL,
+        )
+    return secret.strip()

@@ -1,0 +1,1 @@
+"""Endpoints that programs written for OpenAI's API, Cohere's or Jina's find at the root."""

@@ -1,0 +1,1 @@
+"""Pipelines: graphs of steps that answer a question, checked before they run."""

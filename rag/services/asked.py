@@ -1,0 +1,99 @@
+"""A question on its way to its answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic, perf_counter
+
+from django.conf import settings
+
+from common.errors import InvalidInput
+from inference.base import ChatMessage, ChatModel, Usage
+from rag.answering.citations import Piece
+from rag.context import RagContext
+from rag.events import Done, Event, Finish, Token, Verdict
+from search.results import Mode, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationOptions:
+    """How a chat model is to answer; None leaves each to its configuration. `instructions` go
+    behind the rules of the prompt: they are the caller's, never a document's."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    instructions: str = ""
+
+
+@dataclass(slots=True)
+class Asked:
+    """A question with all that its answer needs, and how far it is."""
+
+    question: str
+    context: RagContext
+    scope: Scope
+    history: Sequence[ChatMessage]
+    chat: ChatModel | None
+    memory: bool | None
+    options: GenerationOptions
+    mode: Mode
+    conversation: str
+    began: float = field(default_factory=perf_counter)
+    deadline: float = field(default_factory=lambda: monotonic() + settings.RAG_ANSWER_SECONDS)
+    text: list[str] = field(default_factory=list)
+    first_token_ms: float | None = None
+    logged: int | None = None
+
+    @property
+    def uses_memory(self) -> bool:
+        """Whether the user's memory is put before the model, and added to."""
+        if self.memory is None:
+            return settings.MEMORY_INJECTION and self.context.allows("memory")
+        return self.memory
+
+    @property
+    def elapsed_ms(self) -> float:
+        """Since it was asked."""
+        return round((perf_counter() - self.began) * 1000, 1)
+
+    def told(self, piece: Piece) -> Event:
+        """A piece of the answer as an event."""
+        if not isinstance(piece, str):
+            return piece
+        if self.first_token_ms is None:
+            self.first_token_ms = self.elapsed_ms
+        self.text.append(piece)
+        return Token(piece)
+
+    def done(
+        self,
+        *,
+        finish: Finish = "stop",
+        verdict: Verdict | None = None,
+        usage: Usage | None = None,
+    ) -> Done:
+        """The last event, where nothing went wrong."""
+        return Done(
+            elapsed_ms=self.elapsed_ms,
+            first_token_ms=self.first_token_ms,
+            input_tokens=usage.input_tokens if usage else 0,
+            output_tokens=usage.output_tokens if usage else 0,
+            finish_reason=finish,
+            verdict=verdict or Verdict(),
+        )
+
+
+def checked_question(question: str, *, most: int, field: str) -> str:
+    """The question without what a database cannot keep. Raises InvalidInput, which names `field`,
+    for an empty one and for one of more than `most` characters."""
+    plain = question.replace("\0", " ").strip()
+    if not plain:
+        raise InvalidInput("There is no question. Write one.", field=field)
+    if len(plain) > most:
+        raise InvalidInput(
+            f"A question has at most {most:,} characters, this one has {len(plain):,}. Put long"
+            " texts into a document.",
+            field=field,
+        )
+    return plain

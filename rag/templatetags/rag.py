@@ -1,0 +1,42 @@
+"""Template tags of chat, pipelines and traces."""
+
+from django import template
+
+from rag.models import Trace
+
+register = template.Library()
+
+_TONES = {
+    Trace.State.RUNNING: "busy",
+    Trace.State.DONE: "good",
+    Trace.State.FAILED: "bad",
+    Trace.State.TIMED_OUT: "bad",
+    Trace.State.CANCELLED: "warn",
+}
+
+
+@register.filter
+def run_tone(state: str) -> str:
+    """The colour of a run's state."""
+    return _TONES.get(Trace.State(state), "")
+
+
+@register.filter
+def took(milliseconds: float | None) -> str:
+    """A time as people read it: 8 ms, 240 ms, 3.4 s, 2 min 5 s."""
+    if milliseconds is None:
+        return "–"
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1000:.1f} s"
+    minutes, seconds = divmod(round(milliseconds / 1000), 60)
+    return f"{minutes} min {seconds} s"
+
+
+@register.filter
+def ran(trace: Trace) -> str:
+    """How long a run took; a dash while it runs."""
+    if trace.ended_at is None:
+        return "–"
+    return took((trace.ended_at - trace.started_at).total_seconds() * 1000)

@@ -1,0 +1,46 @@
+"""What tests of answers share: a reader with documents, and a chat model on a socket."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from accounts.models import Membership, Role
+from documents.ingestion.sources import text_source
+from documents.models import Collection, Document
+from documents.services import ingest_inline
+from documents.tests.factories import CollectionFactory, MembershipFactory
+from inference.tests.stub_server import StubServer, stub_server
+from rag.context import RagContext
+
+OFFICE = (
+    "# The move\n\nThe firm leaves Mill Street on 14 March. Movers come at seven in the morning."
+    " Everybody packs the own desk.\n"
+)
+TRAVEL = "# Travel\n\nReceipts are paid back within ten days. Train tickets need no approval.\n"
+
+
+def reader(*, role: Role = Role.OWNER) -> tuple[RagContext, Collection]:
+    """A member, and a collection of two documents."""
+    membership: Membership = MembershipFactory(role=role)
+    collection = CollectionFactory(workspace=membership.workspace, slug="office")
+    document(collection, "move.md", OFFICE)
+    document(collection, "travel.md", TRAVEL)
+    return RagContext(user=membership.user, workspace=membership.workspace), collection
+
+
+def document(collection: Collection, key: str, text: str, **declared: Any) -> Document:
+    """A searchable document."""
+    source = text_source(key, text, file_name=key, **declared)
+    ingest_inline(collection=collection, sources=[source])
+    return Document.objects.get(collection=collection, key=key, is_current=True)
+
+
+@contextmanager
+def chat_server(settings: Any) -> Iterator[StubServer]:
+    """A model server that the site's chat model asks."""
+    with stub_server() as server:
+        backend = "inference.backends.chat_openai.OpenAIChat"
+        options = {"model": "stub", "base_url": server.url, "api_key": "", "attempts": 1}
+        chat = {"default": {"BACKEND": backend, "OPTIONS": options}}
+        settings.INFERENCE = {**settings.INFERENCE, "chat": chat}
+        yield server

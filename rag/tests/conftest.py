@@ -1,0 +1,124 @@
+"""A site in a process of its own, for tests that come to it as other software does."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from ragsite.testing import wait_until
+
+T = TypeVar("T")
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """langchain-tests marks tests of chat models, which are imported with those that are run."""
+    config.addinivalue_line("markers", "benchmark: unused")
+    config.addinivalue_line("markers", "vcr: unused")
+
+
+class SiteProcess:
+    """gunicorn as `manage.py up` starts it, on the tests' database."""
+
+    def __init__(self, environment: dict[str, str], log: Path) -> None:
+        self.environment = environment
+        self.log = log
+        with socket.socket() as trial:
+            trial.bind(("127.0.0.1", 0))
+            self.url = f"http://127.0.0.1:{trial.getsockname()[1]}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Return when it answers."""
+        command = [sys.executable, "-m", "gunicorn", "ragsite.wsgi:application", "--workers=1"]
+        command += [
+            "--config=python:ragsite.gunicorn",
+            f"--bind={self.url.removeprefix('http://')}",
+        ]
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, env=self.environment, stdout=log, stderr=subprocess.STDOUT
+            )
+        wait_until(self._answers, what=f"the site answers; see {self.log}")
+
+    def stop(self) -> None:
+        """As an operator does; returns when it has ended."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(timeout=30)
+
+    def _answers(self) -> bool:
+        try:
+            with urlopen(f"{self.url}/login/", timeout=5):
+                return True
+        except HTTPError:
+            return True
+        except OSError:
+            return False
+
+
+def commit(write: Callable[[], T]) -> T:
+    """Do it in a thread, whose connection is in no transaction of a test: others see what it
+    wrote."""
+    from django.db import connection
+
+    def run() -> T:
+        try:
+            return write()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(run).result()
+
+
+@pytest.fixture(scope="module")
+def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """What fixtures of a module write, and `commit`, is there for other processes until the module
+    ends. Its tests are marked `django_db`."""
+    from django.core.management import call_command
+    from django.db import connection
+
+    with django_db_blocker.unblock():
+        yield
+        call_command("flush", interactive=False, verbosity=0, reset_sequences=False)
+        connection.close()
+
+
+@pytest.fixture(scope="session")
+def site_environment(
+    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    """Environment of a process that works on the tests' database."""
+    from django.conf import settings
+    from django.db import connection
+
+    base, _, query = settings.DATABASE_URL.partition("?")
+    base = f"{base.rsplit('/', 1)[0]}/{connection.settings_dict['NAME']}"
+    return {
+        **os.environ,
+        "DATABASE_URL": base + (f"?{query}" if query else ""),
+        "MEDIA_ROOT": str(tmp_path_factory.mktemp("media")),
+    }
+
+
+@pytest.fixture(scope="session")
+def site(
+    site_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SiteProcess]:
+    """A site that answers, with what is `committed`; one for all modules, because it takes seconds
+    to start."""
+    process = SiteProcess(site_environment, tmp_path_factory.mktemp("site") / "log")
+    process.start()
+    try:
+        yield process
+    finally:
+        process.stop()

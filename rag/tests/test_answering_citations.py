@@ -1,0 +1,131 @@
+"""Citations are found in a stream wherever it is cut; what is no citation stays as it is."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag.answering.citations import CitationScanner, Piece, scan
+from rag.events import Cited
+from rag.tests.answering import passage
+
+KNOWN = {number: passage(f"The text of {number}.", number) for number in range(1, 6)}
+
+
+def numbers(pieces: Sequence[Piece]) -> list[int]:
+    return [piece.passage.number for piece in pieces if isinstance(piece, Cited)]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "cited"),
+    [
+        ("It is iron [1].", "It is iron [1].", [1]),
+        ("It is iron [1, 2] and tall [3;4]", "It is iron [1][2] and tall [3][4]", [1, 2, 3, 4]),
+        ("It is iron [1][2].", "It is iron [1][2].", [1, 2]),
+        ("It is iron [1-3].", "It is iron [1][2][3].", [1, 2, 3]),
+        ("Built in 1889[1].", "Built in 1889[1].", [1]),
+        ("鉄です［１］。", "鉄です[1]。", [1]),
+        ("Iron 【2†source】 tower", "Iron [2] tower", [2]),
+        ("Iron [Source 1, Source 2] tower", "Iron [1][2] tower", [1, 2]),
+        ("Iron [^3]", "Iron [3]", [3]),
+        ("Iron [1 and 2]", "Iron [1][2]", [1, 2]),
+    ],
+)
+def test_citations_are_told_in_one_form(said: str, shown: str, cited: list[int]) -> None:
+    scanned = scan(said, KNOWN)
+    assert scanned.text == shown
+    assert [each.passage.number for each in scanned.cited] == cited
+    assert scanned.dropped == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "`a[1]` and ``b `[2]` ``",
+        "```python\na[1] = b [2]\n```\n",
+        "~~~\nx [1]\n~~~",
+        "[1](https://example.org/) and ![2](picture.png)",
+        "[1]: https://example.org/",
+        "take x[1] and my_list[2]",
+        "in [2024] and [12345]",
+        "\\[1\\]",
+        "- [x] done, - [ ] not done",
+        "[a note] and [",
+        "an unfinished [1",
+        "[1-300]",
+    ],
+)
+def test_what_is_no_citation_stays_as_it_is(said: str) -> None:
+    assert scan(said, KNOWN) == (type(scan("", KNOWN)))(text=said, cited=(), dropped=0)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "dropped"),
+    [
+        ("It is iron [9].", "It is iron.", 1),
+        ("It is iron [9] and tall", "It is iron and tall", 1),
+        ("It is iron [1, 9].", "It is iron [1].", 1),
+        ("It is iron [8][9] [1].", "It is iron [1].", 2),
+        ("It is iron [4-7].", "It is iron [4][5].", 2),
+        ("It is iron [0]", "It is iron", 1),
+    ],
+)
+def test_numbers_that_nothing_is_known_by_are_taken_out(
+    said: str, shown: str, dropped: int
+) -> None:
+    scanned = scan(said, KNOWN)
+    assert (scanned.text, scanned.dropped) == (shown, dropped)
+
+
+def test_behind_code_citations_count_again() -> None:
+    scanned = scan("```\na [1]\n```\nSo says [2]. Use `a[3]` [4].", KNOWN)
+    assert [each.passage.number for each in scanned.cited] == [2, 4]
+
+
+def test_an_unfinished_citation_is_held_back_and_other_text_is_not() -> None:
+    scanner = CitationScanner(KNOWN)
+    assert scanner.feed("It is iron ") == ["It is iron"]
+    assert scanner.feed("[") == []
+    assert scanner.feed("1") == []
+    assert numbers(scanner.feed("] and tall")) == [1]
+    assert scanner.finish() == []
+
+
+def test_a_citation_names_its_passage_and_place() -> None:
+    (cited,) = scan("Iron [2].", KNOWN).cited
+    assert (cited.at, cited.start, cited.end) == (5, KNOWN[2].start, KNOWN[2].end)
+    assert cited.quote == KNOWN[2].text
+
+
+SNIPPETS = st.lists(
+    st.sampled_from(
+        [
+            "[", "]", "［", "】", "(", ")", "1", "2", "9", "12", "-", ",", " ", "\n", "`", "```",
+            "~~~", "\\", "x", "a_b", "word", "Source ", ".", ":", "^", "†", "\u00a0", "\n\n",
+        ]
+    ),
+    max_size=24,
+).map("".join)  # fmt: skip
+
+
+@given(said=st.one_of(SNIPPETS, st.text(max_size=60)), cuts=st.lists(st.integers(1, 7)))
+def test_cuts_change_neither_text_nor_citations(said: str, cuts: list[int]) -> None:
+    whole = scan(said, KNOWN)
+    scanner = CitationScanner(KNOWN)
+    pieces: list[Piece] = []
+    at = 0
+    for size in [*cuts, len(said) + 1]:
+        pieces += scanner.feed(said[at : at + size])
+        at += size
+    pieces += scanner.finish()
+    text = "".join(piece for piece in pieces if isinstance(piece, str))
+    cited = tuple(piece for piece in pieces if isinstance(piece, Cited))
+    assert (text, cited, scanner.dropped) == (whole.text, whole.cited, whole.dropped)
+    assert all(text.startswith(f"[{each.passage.number}]", each.at) for each in cited)
+
+
+@given(said=st.text(max_size=80))
+def test_without_brackets_nothing_is_changed(said: str) -> None:
+    plain = said.translate(dict.fromkeys(map(ord, "[［【]］】")))
+    assert scan(plain, KNOWN).text == plain

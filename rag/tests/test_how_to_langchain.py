@@ -1,0 +1,51 @@
+"""The examples of the page on LangChain, LangGraph and agents, run as they stand there."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from documents.ingestion.items import Item
+from documents.services import store_items
+from documents.tests.factories import CollectionFactory, MembershipFactory
+from rag.tests.conftest import ROOT, SiteProcess
+from rag.tests.mcp_world import secret_of
+
+pytestmark = pytest.mark.django_db
+
+PAGE = ROOT / "docs" / "how-to" / "use-with-langchain.md"
+MOVING = "In March we move to the new house."
+
+
+@pytest.fixture(scope="module")
+def secret(committed: None) -> str:
+    member = MembershipFactory(user__username="demo")
+    collection = CollectionFactory(workspace=member.workspace, slug="notes")
+    store_items(collection=collection, items=[Item("house", MOVING, title="The house")])
+    return secret_of(member)
+
+
+def test_every_program_on_the_page_runs(
+    site: SiteProcess, site_environment: dict[str, str], secret: str
+) -> None:
+    programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    said = []
+    for shown in programs:
+        program = shown.replace("http://localhost:8000", site.url).replace("rs_…", secret)
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**site_environment, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert ended.returncode == 0, ended.stderr
+        said.append(ended.stdout)
+    on_the_server, elsewhere, langchain, langgraph = said
+    assert "moving We move in March." in on_the_server
+    assert elsewhere.strip() == MOVING
+    assert f"The house {MOVING}" in langchain
+    assert "id='canteen'" in langchain
+    assert langgraph.strip() == MOVING

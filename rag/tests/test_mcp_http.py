@@ -1,0 +1,419 @@
+"""The Model Context Protocol over HTTP: the SDK's own client against a running site."""
+
+import json
+import shlex
+import sys
+import traceback
+from base64 import b64encode
+from datetime import timedelta
+from subprocess import run
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import anyio
+import pytest
+from django.utils import timezone
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, METHOD_NOT_FOUND, ResourceTemplateReference
+from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
+
+from accounts.keys import revoke_key
+from accounts.models import ApiKey, Membership
+from accounts.tests.keys import make_key
+from documents.ingestion.items import Item
+from documents.models import Document
+from documents.services import store_items
+from documents.tests.factories import PASSWORD, CollectionFactory, MembershipFactory
+from rag.mcp.addresses import Address
+from rag.mcp.resources import PAGE
+from rag.tests.conftest import SiteProcess, commit
+from rag.tests.mcp_world import (
+    GOOD,
+    LONG,
+    ODD_KEY,
+    VACATION,
+    World,
+    blocks_of_how_to,
+    make_world,
+    over_http,
+    secret_of,
+    text_of,
+    with_client,
+)
+from rag.tools import TOOLS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="module")
+def world(committed: None) -> World:
+    return make_world()
+
+
+@pytest.fixture(scope="module")
+def secret(world: World) -> str:
+    return secret_of(world.alice)
+
+
+def test_every_tool_is_listed_with_its_schema_and_whether_it_writes(
+    site: SiteProcess, secret: str
+) -> None:
+    async def use(client: Client) -> Any:
+        return await client.list_tools()
+
+    listed = with_client(site.url, secret, use)
+    assert [tool.name for tool in listed.tools] == list(TOOLS)
+    for tool in listed.tools:
+        assert tool.input_schema == dict(TOOLS[tool.name].parameters)
+        assert tool.annotations.read_only_hint is not TOOLS[tool.name].writes
+
+
+def test_every_tool_answers_and_says_what_is_wrong_with_bad_arguments(
+    site: SiteProcess, secret: str
+) -> None:
+    assert set(GOOD) == set(TOOLS)
+
+    async def use(client: Client) -> None:
+        for name, (arguments, expected) in GOOD.items():
+            good = await client.call_tool(name, arguments)
+            assert not good.is_error, (name, text_of(good))
+            assert expected in text_of(good), (name, text_of(good))
+            bad = await client.call_tool(name, {**arguments, "nonsense": 1})
+            assert bad.is_error, name
+            assert text_of(bad).startswith("Error: "), name
+
+    with_client(site.url, secret, use)
+
+
+@pytest.mark.parametrize("mode", ["legacy", LATEST_MODERN_VERSION])
+def test_clients_of_before_and_after_the_handshake_are_served(
+    site: SiteProcess, secret: str, mode: str
+) -> None:
+    async def use(client: Client) -> str:
+        return text_of(await client.call_tool("get_document", {"id": "vacation.md"}))
+
+    assert VACATION in with_client(site.url, secret, use, mode=mode)
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
+def test_each_version_of_the_handshake_is_agreed_upon(
+    site: SiteProcess, secret: str, version: str
+) -> None:
+    status, answer = post(
+        site,
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": version,
+                "capabilities": {},
+                "clientInfo": {"name": "old", "version": "0"},
+            },
+        },
+        secret,
+    )
+    assert status == 200
+    assert answer["result"]["protocolVersion"] == version
+    assert answer["result"]["serverInfo"]["name"] == "ragsite"
+    assert "hybrid_query" in answer["result"]["instructions"]
+    assert set(answer["result"]["capabilities"]) == {"tools", "resources", "completions"}
+
+
+def test_what_is_no_tool_and_no_method_is_an_error_of_the_protocol(
+    site: SiteProcess, secret: str
+) -> None:
+    async def use(client: Client) -> None:
+        with pytest.raises(MCPError, match="no tool “no_such_tool”") as unknown:
+            await client.call_tool("no_such_tool", {})
+        assert unknown.value.code == INVALID_PARAMS
+        with pytest.raises(MCPError) as prompts:
+            await client.list_prompts()
+        assert prompts.value.code == METHOD_NOT_FOUND
+
+    with_client(site.url, secret, use)
+
+
+def test_resources_are_collections_and_documents_read_by_their_addresses(
+    site: SiteProcess, secret: str
+) -> None:
+    async def use(client: Client) -> None:
+        listed = {entry.name: entry for entry in (await client.list_resources()).resources}
+        assert {"handbook", "vacation.md", ODD_KEY, "long.txt"} <= set(listed)
+        for key, text in (("vacation.md", VACATION), (ODD_KEY, "Odd keys"), ("long.txt", LONG)):
+            (content,) = (await client.read_resource(listed[key].uri)).contents
+            assert content.text.startswith(text)
+            assert content.meta["key"] == key
+        (handbook,) = (await client.read_resource(listed["handbook"].uri)).contents
+        assert json.loads(handbook.text)["collection"] == "handbook"
+        with pytest.raises(MCPError, match="that you may see"):
+            await client.read_resource("ragsite://handbook/missing.md")
+        with pytest.raises(MCPError, match="no resource of this site"):
+            await client.read_resource("file:///etc/passwd")
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [template.name for template in templates] == ["document", "collection"]
+
+    with_client(site.url, secret, use)
+
+
+def test_a_superseded_version_is_read_by_its_number(
+    site: SiteProcess, world: World, secret: str
+) -> None:
+    current = Document.objects.get(collection=world.handbook, key="vacation.md", is_current=True)
+
+    async def use(client: Client) -> None:
+        address = Address("handbook", "vacation.md", current.version)
+        (content,) = (await client.read_resource(address.uri)).contents
+        assert content.meta["version"] == current.version
+        assert content.meta["metadata"] == {"year": 2026}
+        missing = Address("handbook", "vacation.md", current.version + 1)
+        with pytest.raises(MCPError, match="that you may see"):
+            await client.read_resource(missing.uri)
+
+    with_client(site.url, secret, use)
+
+
+def test_templates_are_completed(site: SiteProcess, secret: str) -> None:
+    async def use(client: Client) -> None:
+        template = (await client.list_resource_templates()).resource_templates[0]
+        reference = ResourceTemplateReference(uri=template.uri_template)
+        found = await client.complete(reference, {"name": "collection", "value": "hand"})
+        assert found.completion.values == ["handbook"]
+        found = await client.complete(
+            reference, {"name": "key", "value": "vac"}, {"collection": "handbook"}
+        )
+        assert found.completion.values == ["vacation.md"]
+
+    with_client(site.url, secret, use)
+
+
+def test_a_viewer_writes_nothing(site: SiteProcess, world: World) -> None:
+    async def use(client: Client) -> None:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert "hybrid_query" in names
+        assert not names & {"index_document", "graph_upsert"}
+        refused = await client.call_tool(
+            "index_document", {"id": "mine.md", "content": "Mine.", "collection": "handbook"}
+        )
+        assert refused.is_error
+        assert "editor" in text_of(refused)
+
+    with_client(site.url, secret_of(world.bob), use)
+    assert not Document.objects.filter(key="mine.md").exists()
+
+
+def test_a_key_lists_and_does_only_what_its_scopes_allow(site: SiteProcess, world: World) -> None:
+    async def use(client: Client) -> None:
+        names = {tool.name for tool in (await client.list_tools()).tools}
+        assert "similarity_search" in names
+        assert not names & {"index_document", "set_fact", "get_fact", "graph_upsert"}
+        for name in ("index_document", "set_fact", "get_fact"):
+            refused = await client.call_tool(name, GOOD[name][0])
+            assert refused.is_error
+            assert "scope" in text_of(refused), name
+
+    with_client(site.url, secret_of(world.alice, "read"), use)
+
+
+def test_a_key_without_read_is_told_so(site: SiteProcess, world: World) -> None:
+    status, answer = post(site, PING, secret_of(world.alice, "chat", "memory"))
+    assert status == 403
+    assert "“read”" in answer["detail"]
+
+
+def test_clients_are_told_why_they_may_not_ask(site: SiteProcess, world: World) -> None:
+    async def use(client: Client) -> None:
+        await client.list_tools()
+
+    for secret, cure in (
+        ("rs_nonsense", "no API key of this site"),
+        (secret_of(world.alice, "chat"), "lacks the scope “read”"),
+    ):
+        for mode in ("legacy", LATEST_MODERN_VERSION):
+            with pytest.raises(ExceptionGroup) as refused:
+                with_client(site.url, secret, use, mode=mode)
+            told = refused.value.split(MCPError)[0]
+            assert told is not None
+            assert cure in "".join(traceback.format_exception(told))
+
+
+def test_a_missing_wrong_revoked_or_expired_key_opens_nothing(
+    site: SiteProcess, world: World
+) -> None:
+    soon = timezone.now() + timedelta(days=1)
+    key, revoked = commit(lambda: make_key(world.alice))
+    expiring, expired = commit(lambda: make_key(world.alice, expires_at=soon))
+    assert post(site, PING, revoked)[0] == post(site, PING, expired)[0] == 200
+    commit(lambda: revoke_key(key=key))
+    past = ApiKey.objects.filter(pk=expiring.pk)
+    commit(lambda: past.update(expires_at=timezone.now()))
+    for wrong in ("", "rs_nonsense", revoked, expired):
+        with pytest.raises(HTTPError) as refused:
+            request(site, PING, wrong)
+        assert refused.value.status == 401
+        assert "Bearer" in refused.value.headers["WWW-Authenticate"]
+
+
+def test_what_belongs_to_another_workspace_is_not_there(site: SiteProcess, world: World) -> None:
+    async def use(client: Client) -> None:
+        names = {entry.name for entry in (await client.list_resources()).resources}
+        assert names == {"secrets", "plan.md"}
+        for uri in ("ragsite://handbook", "ragsite://handbook/vacation.md"):
+            with pytest.raises(MCPError, match="that you may see"):
+                await client.read_resource(uri)
+        found = await client.call_tool("hybrid_query", {"query": "carry over vacation days"})
+        assert VACATION not in text_of(found)
+
+    with_client(site.url, secret_of(world.charlie), use)
+
+
+def test_concurrent_calls_are_not_mixed_up(site: SiteProcess, world: World, secret: str) -> None:
+    others = secret_of(world.charlie)
+    answers: dict[int, str] = {}
+
+    async def ask(client: Client, number: int, name: str, key: str) -> None:
+        answers[number] = text_of(await client.call_tool(name, {"id": key}))
+
+    async def ask_all() -> None:
+        async with (
+            over_http(site.url, secret) as mine,
+            over_http(site.url, others) as theirs,
+            anyio.create_task_group() as group,
+        ):
+            for number in range(0, 20, 2):
+                group.start_soon(ask, mine, number, "get_document", "vacation.md")
+                group.start_soon(ask, theirs, number + 1, "get_document", "plan.md")
+
+    anyio.run(ask_all)
+    assert len(answers) == 20
+    for number, answer in answers.items():
+        expected, other = (VACATION, "secret") if number % 2 == 0 else ("secret", VACATION)
+        assert expected in answer
+        assert other not in answer
+
+
+def test_lists_of_documents_come_in_pages_that_hold_each_once(site: SiteProcess) -> None:
+    keys = {f"{number}.txt" for number in range(2 * PAGE + 5)}
+
+    def many() -> Membership:
+        member = MembershipFactory()
+        collection = CollectionFactory(workspace=member.workspace, slug="many")
+        store_items(collection=collection, items=[Item(key, f"File {key}.") for key in keys])
+        return member
+
+    async def use(client: Client) -> None:
+        pages = [await client.list_resources()]
+        while pages[-1].next_cursor:
+            pages.append(await client.list_resources(cursor=pages[-1].next_cursor))
+        assert [len(page.resources) for page in pages] == [PAGE + 1, PAGE, 5]
+        listed = [entry.name for page in pages for entry in page.resources]
+        assert sorted(listed) == sorted({*keys, "many"})
+        with pytest.raises(MCPError, match="no cursor"):
+            await client.list_resources(cursor="nonsense")
+
+    with_client(site.url, secret_of(commit(many)), use)
+
+
+def test_the_examples_of_the_how_to_work(
+    site: SiteProcess, secret: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = blocks_of_how_to("sh")
+    command = shlex.split(line)
+    assert command[:5] == ["claude", "mcp", "add", "--transport", "http"]
+    (told,) = [block for block in blocks_of_how_to("json") if '"url"' in block]
+    entry = json.loads(told)["mcpServers"]["ragsite"]
+    assert entry["url"] == command[6] == "http://localhost:8000/mcp"
+    assert entry["type"] == "http"
+    assert command[7:] == ["--header", f"Authorization: {entry['headers']['Authorization']}"]
+    assert entry["headers"] == {"Authorization": "Bearer rs_…"}
+
+    (program,) = blocks_of_how_to("python")
+    program = program.replace("http://localhost:8000", site.url).replace("rs_…", secret)
+    run([sys.executable, "-c", program], check=True, timeout=60)
+    assert VACATION in capfd.readouterr().out
+
+
+# --- HTTP itself ----------------------------------------------------------------------------------
+
+PING = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+
+
+def request(
+    site: SiteProcess, body: Any, secret: str = "", *, method: str = "POST", **headers: str
+) -> Any:
+    """A bare request; raises HTTPError."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    sent = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        **({"Authorization": f"Bearer {secret}"} if secret else {}),
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    asked = Request(f"{site.url}/mcp", data=data, headers=sent, method=method)
+    return urlopen(asked, timeout=30)
+
+
+def post(site: SiteProcess, body: Any, secret: str, **headers: str) -> tuple[int, Any]:
+    """Status and JSON of the answer to a bare request."""
+    try:
+        with request(site, body, secret, **headers) as answer:
+            status, text = answer.status, answer.read()
+    except HTTPError as error:
+        status, text = error.status, error.read()
+    return status, json.loads(text) if text else None
+
+
+def test_a_request_without_a_session_is_answered(site: SiteProcess, secret: str) -> None:
+    assert post(site, PING, secret) == (200, {"jsonrpc": "2.0", "id": 7, "result": {}})
+
+
+def test_a_notification_is_accepted_and_not_answered(site: SiteProcess, secret: str) -> None:
+    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert post(site, note, secret) == (202, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [(b"{", -32700), (b"[]", -32600), (b'{"id": 1}', -32602), (b"", -32700)],
+    ids=["torn", "batch", "no-message", "nothing"],
+)
+def test_what_is_no_message_is_refused_as_the_protocol_says(
+    site: SiteProcess, secret: str, body: bytes, code: int
+) -> None:
+    status, answer = post(site, body, secret)
+    assert status == 400
+    assert answer["error"]["code"] == code
+    assert answer["id"] is None
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_there_is_neither_a_stream_nor_a_session(
+    site: SiteProcess, secret: str, method: str
+) -> None:
+    with pytest.raises(HTTPError) as refused:
+        request(site, b"", secret, method=method)
+    assert refused.value.status == 405
+    assert refused.value.headers["Allow"] == "POST"
+
+
+def test_pages_of_other_sites_may_not_ask(site: SiteProcess, secret: str) -> None:
+    assert post(site, PING, secret, Origin="https://evil.example")[0] == 403
+    assert post(site, PING, secret, Origin="null")[0] == 403
+    assert post(site, PING, secret, Origin=site.url)[0] == 200
+    with pytest.raises(HTTPError) as refused:
+        request(site, PING, secret, Host="evil.example")
+    assert refused.value.status == 400
+
+
+def test_more_than_fits_is_refused(site: SiteProcess, secret: str) -> None:
+    status, answer = post(site, b" " * (4 * 1024 * 1024 + 1), secret)
+    assert status == 413
+    assert answer["code"] == "too_large"
+
+
+def test_a_password_does_as_well(site: SiteProcess, world: World) -> None:
+    login = b64encode(f"{world.bob.user.username}:{PASSWORD}".encode()).decode()
+    status, answer = post(site, PING, "", Authorization=f"Basic {login}")
+    assert (status, answer["result"]) == (200, {})

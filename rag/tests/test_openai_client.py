@@ -1,0 +1,749 @@
+"""OpenAI's own client, and clients of ours, against a running site with stub models behind it."""
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import numpy as np
+import openai
+import pytest
+from openai import AsyncOpenAI, OpenAI
+
+from accounts.models import Role
+from documents.tests.factories import MembershipFactory
+from inference.backends.chat_openai import OpenAIChat
+from inference.backends.hashing import HashingEmbedder
+from inference.backends.openai_compatible import OpenAIEmbedder
+from inference.backends.rerank_http import HttpReranker
+from inference.base import ChatMessage
+from inference.tests.stub_server import Reply, Stream, StubServer, delta, event, stub_server
+from rag.models import Conversation, Pipeline
+from rag.tests.conftest import ROOT, SiteProcess, commit
+from rag.tests.mcp_world import VACATION, World, make_world, secret_of
+
+pytestmark = pytest.mark.django_db
+
+QUESTION = "How many days of unused vacation may employees carry over?"
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "The weather of a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    },
+}
+
+
+def said_last(payload: Any) -> str:
+    return str(payload["messages"][-1]["content"])
+
+
+def answered(payload: Any) -> Any:
+    """A model that calls a tool when it has one, cites the first source when it has any, and else
+    says how much it was told."""
+    if "query" in payload:
+        scores = [float(len(text)) / 1000 for text in payload["documents"]]
+        results = [{"index": at, "relevance_score": score} for at, score in enumerate(scores)]
+        return Reply({"results": results})
+    text = said_last(payload)
+    if payload.get("tools") and payload["messages"][-1]["role"] == "user":
+        call = {"index": 0, "id": "call_1", "function": {"name": "get_weather", "arguments": ""}}
+        more = {"index": 0, "function": {"arguments": '{"city": "Kiel"}'}}
+        deltas = [delta(tool_calls=[call]), delta(tool_calls=[more]), delta(finish="tool_calls")]
+        return Stream(*map(event, [*deltas, "[DONE]"]))
+    if "break off" in text:
+        return Stream(event(delta("Half an ")), after="cut")
+    pieces = ["Ten days", " [1]", "."] if "[1]" in text else ["I read ", str(len(text)), "."]
+    usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+    return Stream(*map(event, [*map(delta, pieces), delta(finish="stop"), usage, "[DONE]"]))
+
+
+@pytest.fixture(scope="module")
+def world(committed: None) -> World:
+    return make_world()
+
+
+@pytest.fixture(scope="module")
+def model_server() -> Iterator[StubServer]:
+    with stub_server() as server:
+        yield server
+
+
+@pytest.fixture
+def stub(model_server: StubServer) -> StubServer:
+    """The server behind the site's model “stub”."""
+    model_server.requests.clear()
+    model_server.always(answered)
+    return model_server
+
+
+@pytest.fixture(scope="module")
+def site(
+    site_environment: dict[str, str],
+    model_server: StubServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[SiteProcess]:
+    """Its default is to quote; “stub” and “down” are to be named."""
+
+    def chat(url: str) -> dict[str, Any]:
+        options = {"model": "any", "base_url": url, "api_key": "", "attempts": 1}
+        return {"BACKEND": "inference.backends.chat_openai.OpenAIChat", "OPTIONS": options}
+
+    reranker = {
+        "BACKEND": "inference.backends.rerank_http.HttpReranker",
+        "OPTIONS": {"model": "any", "base_url": model_server.url},
+    }
+    environment = {
+        **site_environment,
+        "CHATS": json.dumps({"stub": chat(model_server.url), "down": chat("http://127.0.0.1:9")}),
+        "RERANKERS": json.dumps({"by-length": reranker}),
+    }
+    process = SiteProcess(environment, tmp_path_factory.mktemp("site") / "log")
+    process.start()
+    try:
+        yield process
+    finally:
+        process.stop()
+
+
+@pytest.fixture(scope="module")
+def secret(world: World) -> str:
+    return secret_of(world.alice)
+
+
+@pytest.fixture
+def client(site: SiteProcess, secret: str) -> Iterator[OpenAI]:
+    with client_with(site, secret) as made:
+        yield made
+
+
+def client_with(site: SiteProcess, secret: str) -> OpenAI:
+    return OpenAI(base_url=f"{site.url}/v1", api_key=secret, max_retries=0, timeout=60)
+
+
+def ask(text: str) -> list[Any]:
+    return [{"role": "user", "content": text}]
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+def test_models_are_listed_by_what_they_do(client: OpenAI) -> None:
+    listed = {model.id: model for model in client.models.list()}
+
+    kinds = {id: model.kind for id, model in listed.items()}  # type: ignore[attr-defined]
+    assert kinds["extractive"] == kinds["stub"] == "chat"
+    assert kinds["pipeline/rag"] == "pipeline"
+    assert kinds["hashing-384"] == "embedding"
+    assert kinds["by-length"] == kinds["embedding-similarity"] == "rerank"
+    for id, model in listed.items():
+        assert client.models.retrieve(id) == model
+    with pytest.raises(openai.NotFoundError) as missing:
+        client.models.retrieve("gpt-99")
+    assert missing.value.code == "model_not_found"
+
+
+# --- embeddings -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [None, "float", "base64"])
+def test_embeddings_are_those_of_the_embedder(client: OpenAI, form: Any) -> None:
+    texts = ["Lost key cards", "Opening hours", VACATION]
+    how = {} if form is None else {"encoding_format": form}
+
+    answer = client.embeddings.create(model="hashing-384", input=texts, **how)
+
+    vectors = [each.embedding for each in answer.data]
+    if form == "base64":  # asked for by name, it is handed on as it came
+        from base64 import b64decode
+
+        vectors = [np.frombuffer(b64decode(each), "<f4") for each in vectors]  # type: ignore[arg-type]
+    expected = HashingEmbedder().embed_documents(texts)
+    np.testing.assert_array_equal(np.array(vectors, dtype=np.float32), expected)
+    assert [each.index for each in answer.data] == [0, 1, 2]
+    assert answer.model == "hashing-384"
+    counter = HashingEmbedder().token_counter()
+    assert answer.usage.prompt_tokens == sum(map(counter.count, texts)) > 0
+
+
+def test_one_text_and_a_query_and_a_long_text_are_embedded(client: OpenAI) -> None:
+    long = "Paragraphs tell of the archive. " * 3200
+    assert len(long) > 100_000
+    for text, how in ((VACATION, {}), (long, {}), (QUESTION, {"input_type": "query"})):
+        answer = client.embeddings.create(model="default", input=text, extra_body=how)
+        (row,) = answer.data
+        assert np.allclose(row.embedding, HashingEmbedder().embed_documents([text])[0])
+
+
+@pytest.mark.parametrize(
+    ("asked", "param"),
+    [
+        ({"input": [1, 2, 3]}, "input"),
+        ({"input": [[1, 2], [3]]}, "input"),
+        ({"input": []}, "input"),
+        ({"input": ""}, "input"),
+        ({"input": ["good", "  "]}, "input"),
+        ({"input": ["a"] * 2049}, "input"),
+        ({"input": "a b " * 250_001}, "input"),
+        ({"input": "a", "dimensions": 64}, "dimensions"),
+        ({"input": "a", "dimensions": 4096}, "dimensions"),
+    ],
+)
+def test_what_cannot_be_embedded_is_a_bad_request(
+    client: OpenAI, asked: dict[str, Any], param: str
+) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.embeddings.create(model="hashing-384", **asked)
+    assert refused.value.param == param
+    assert refused.value.type == "invalid_request_error"
+
+
+def test_a_length_that_is_the_models_own_may_be_named(client: OpenAI) -> None:
+    answer = client.embeddings.create(model="hashing-384", input="a", dimensions=384)
+    assert len(answer.data[0].embedding) == 384
+
+
+# --- chats with a model as it is ------------------------------------------------------------------
+
+
+def test_a_chat_goes_to_the_model_with_everything_that_was_asked(
+    client: OpenAI, stub: StubServer
+) -> None:
+    answer = client.chat.completions.create(
+        model="stub",
+        messages=[
+            {"role": "developer", "content": "Be short."},
+            {"role": "user", "content": "Hello"},
+            {"role": "assistant", "content": "Hi"},
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "Good"}, {"type": "text", "text": "day"}],
+            },
+        ],
+        temperature=0.5,
+        top_p=0.9,
+        max_completion_tokens=50,
+        stop=["END"],
+        user="somebody",
+        seed=7,
+        logit_bias={"5": 1},
+        metadata={"any": "thing"},
+    )
+
+    (choice,) = answer.choices
+    assert (choice.message.content, choice.finish_reason) == ("I read 8.", "stop")
+    assert choice.message.role == "assistant"
+    assert "citations" not in choice.message.model_extra
+    assert (answer.object, answer.model) == ("chat.completion", "any")
+    assert answer.usage is not None
+    assert (answer.usage.prompt_tokens, answer.usage.total_tokens) == (7, 10)
+    sent = stub.requests[-1].json
+    assert [each["role"] for each in sent["messages"]] == ["system", "user", "assistant", "user"]
+    assert said_last(sent) == "Good\nday"
+    assert (sent["temperature"], sent["top_p"], sent["stop"]) == (0.5, 0.9, ["END"])
+    assert sent["max_tokens"] == 50
+
+
+def test_a_stream_tells_role_pieces_reason_and_usage(client: OpenAI, stub: StubServer) -> None:
+    chunks = list(
+        client.chat.completions.create(
+            model="stub",
+            messages=ask("Hello"),
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+    )
+
+    *told, last = chunks
+    assert "".join(each.choices[0].delta.content or "" for each in told) == "I read 5."
+    assert told[0].choices[0].delta.role == "assistant"
+    assert [each.choices[0].finish_reason for each in told] == [None] * (len(told) - 1) + ["stop"]
+    assert (last.choices, last.usage.total_tokens) == ([], 10)  # type: ignore[union-attr]
+    assert len({each.id for each in chunks}) == 1
+    without = client.chat.completions.create(model="stub", messages=ask("Hello"), stream=True)
+    assert all(each.usage is None and each.choices for each in without)
+
+
+def test_what_the_client_offers_to_gather_a_stream_works(client: OpenAI, stub: StubServer) -> None:
+    with client.chat.completions.stream(model="stub", messages=ask("Hello")) as events:
+        final = events.get_final_completion()
+    assert final.choices[0].message.content == "I read 5."
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_tools_are_called_and_their_answers_read(
+    client: OpenAI, stub: StubServer, streamed: bool
+) -> None:
+    messages = ask("How is the weather in Kiel?")
+    asked: Any = {"model": "stub", "tools": [WEATHER], "tool_choice": "auto"}
+    if streamed:
+        with client.chat.completions.stream(messages=messages, **asked) as events:
+            answer: Any = events.get_final_completion()
+    else:
+        answer = client.chat.completions.create(messages=messages, **asked)
+
+    (choice,) = answer.choices
+    (call,) = choice.message.tool_calls
+    assert choice.finish_reason == "tool_calls"
+    assert (call.id, call.function.name) == ("call_1", "get_weather")
+    assert json.loads(call.function.arguments) == {"city": "Kiel"}
+    assert stub.requests[-1].json["tools"][0]["function"]["name"] == "get_weather"
+
+    messages.append(
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.function.name, "arguments": call.function.arguments},
+                }
+            ],
+        }
+    )
+    messages.append({"role": "tool", "tool_call_id": call.id, "content": "Rain."})
+    told = client.chat.completions.create(messages=messages, **asked)
+    assert told.choices[0].message.content == "I read 5."
+    sent = stub.requests[-1].json["messages"]
+    assert sent[1]["tool_calls"][0]["id"] == sent[2]["tool_call_id"] == "call_1"
+
+
+def test_a_tool_may_be_demanded_by_name(client: OpenAI, stub: StubServer) -> None:
+    choice: Any = {"type": "function", "function": {"name": "get_weather"}}
+    client.chat.completions.create(
+        model="stub",
+        messages=ask("Kiel"),
+        tools=[WEATHER],
+        tool_choice=choice,  # type: ignore[list-item]
+    )
+    assert stub.requests[-1].json["tool_choice"]["function"]["name"] == "get_weather"
+
+
+def test_a_hundred_kilobytes_reach_the_model(client: OpenAI, stub: StubServer) -> None:
+    answer = client.chat.completions.create(model="stub", messages=ask("ä" * 100_000))
+    assert answer.choices[0].message.content == "I read 100000."
+
+
+def test_two_streams_at_once_are_not_mixed(
+    site: SiteProcess, secret: str, stub: StubServer
+) -> None:
+    both = threading.Barrier(2, timeout=30)
+    begun = {name: threading.Event() for name in ("one", "two")}
+
+    def told(payload: Any) -> Stream:
+        name = said_last(payload)
+        other = "two" if name == "one" else "one"
+        both.wait()  # so that neither answer is over before the other begins
+        begun[name].set()
+        pieces = [event(delta(f"{name}{number} ")) for number in range(20)]
+        end = [event(delta(finish="stop")), event("[DONE]")]
+        return Stream(*pieces[:10], begun[other], *pieces[10:], *end)
+
+    stub.always(told)
+
+    def read(name: str) -> str:
+        with client_with(site, secret) as client:
+            stream = client.chat.completions.create(model="stub", messages=ask(name), stream=True)
+            return "".join(each.choices[0].delta.content or "" for each in stream)
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = dict(zip(("one", "two"), pool.map(read, ("one", "two")), strict=True))
+    assert answers == {
+        name: "".join(f"{name}{number} " for number in range(20)) for name in ("one", "two")
+    }
+
+
+def test_a_client_that_goes_ends_the_work_of_the_model(client: OpenAI, stub: StubServer) -> None:
+    endless = Stream(event(delta("Once upon")), after="pings")
+    stub.first(endless)
+
+    stream = client.chat.completions.create(model="stub", messages=ask("Tell"), stream=True)
+    assert any(each.choices[0].delta.content for each in stream)
+    stream.close()
+
+    assert endless.gone.wait(30)
+
+
+def test_the_asynchronous_client_works_as_well(
+    site: SiteProcess, secret: str, stub: StubServer
+) -> None:
+    async def use() -> tuple[str, str, int]:
+        url = f"{site.url}/v1"
+        async with AsyncOpenAI(base_url=url, api_key=secret, max_retries=0) as client:
+            stream = await client.chat.completions.create(
+                model="stub", messages=ask("Hello"), stream=True
+            )
+            streamed = "".join([each.choices[0].delta.content or "" async for each in stream])
+            whole = await client.chat.completions.create(model="stub", messages=ask("Hello"))
+            embedded = await client.embeddings.create(model="default", input=["a", "b"])
+            return streamed, str(whole.choices[0].message.content), len(embedded.data)
+
+    assert asyncio.run(use()) == ("I read 5.", "I read 5.", 2)
+
+
+# --- answers out of documents ---------------------------------------------------------------------
+
+
+def assert_cited(citations: Any, world: World) -> None:
+    (cited, *_) = citations
+    assert (cited["number"], cited["collection"]) == (1, "handbook")
+    assert cited["document_key"] == "vacation.md"
+    assert VACATION[cited["start"] : cited["end"]] == cited["quote"]
+    assert "ten days" in cited["quote"]
+
+
+@pytest.mark.parametrize("how", [{"model": "extractive"}, {"model": ""}, {"model": "default"}])
+def test_without_a_model_documents_are_quoted(
+    client: OpenAI, world: World, how: dict[str, str]
+) -> None:
+    answer = client.chat.completions.create(messages=ask(QUESTION), **how)
+
+    message: Any = answer.choices[0].message
+    assert "ten days" in message.content
+    assert "[1]" in message.content
+    assert_cited(message.citations, world)
+    assert (answer.model, answer.ragsite["generator"]) == ("extractive", "extractive")  # type: ignore[attr-defined]
+
+
+def test_a_model_is_shown_the_collections_and_cites_them(
+    client: OpenAI, world: World, stub: StubServer
+) -> None:
+    asked: Any = {"model": "stub", "extra_body": {"collections": ["handbook"]}}
+    messages: Any = [{"role": "system", "content": "Answer as a pirate."}, *ask(QUESTION)]
+
+    whole: Any = client.chat.completions.create(messages=messages, **asked)
+    chunks: Any = list(client.chat.completions.create(messages=messages, stream=True, **asked))
+
+    assert whole.choices[0].message.content == "Ten days [1]."
+    assert_cited(whole.choices[0].message.citations, world)
+    assert whole.choices[0].message.citations[0]["at"] == len("Ten days ")
+    assert "".join(each.choices[0].delta.content or "" for each in chunks) == "Ten days [1]."
+    assert_cited(chunks[-1].choices[0].delta.citations, world)
+    sent = stub.requests[-1].json["messages"]
+    assert VACATION in said_last({"messages": sent}) or any(VACATION in m["content"] for m in sent)
+    assert any("Answer as a pirate." in each["content"] for each in sent)
+
+
+def test_the_question_out_of_documents_is_not_kept(client: OpenAI, world: World) -> None:
+    client.chat.completions.create(model="extractive", messages=ask(QUESTION))
+    assert not commit(Conversation.objects.exists)
+
+
+def test_what_documents_do_not_hold_is_refused(client: OpenAI, world: World) -> None:
+    answer: Any = client.chat.completions.create(
+        model="extractive",
+        messages=ask("Which enzyme folds the ribosome of archaea?"),
+        extra_body={"ragsite": {"collections": ["handbook"]}},
+    )
+    assert answer.ragsite["verdict"]["refused"]
+    assert answer.choices[0].message.citations == []
+    assert answer.choices[0].finish_reason == "stop"
+
+
+def test_nobody_is_answered_out_of_what_others_own(
+    site: SiteProcess, world: World, stub: StubServer
+) -> None:
+    with client_with(site, secret_of(world.charlie)) as charlie:
+        with pytest.raises(openai.NotFoundError):
+            charlie.chat.completions.create(
+                model="stub", messages=ask(QUESTION), extra_body={"collections": ["handbook"]}
+            )
+        answer: Any = charlie.chat.completions.create(model="extractive", messages=ask(QUESTION))
+    assert "ten days" not in answer.choices[0].message.content
+
+
+def test_memory_is_put_before_the_model_when_it_is_asked_for(
+    site: SiteProcess, world: World, stub: StubServer
+) -> None:
+    bob = secret_of(world.bob)
+    with client_with(site, bob) as client:
+        asked: Any = {"model": "stub", "extra_body": {"ragsite": {"memory": True}}}
+        client.chat.completions.create(messages=ask("My sister Clara plays the cello."), **asked)
+        answer: Any = client.chat.completions.create(
+            messages=ask("Which instrument does my sister Clara play?"), **asked
+        )
+        assert "cello" in said_last(stub.requests[-1].json)
+        assert "cello" in str(answer.ragsite["memory"])
+        client.chat.completions.create(
+            model="stub", messages=ask("Which instrument does my sister Clara play?")
+        )
+        assert "cello" not in said_last(stub.requests[-1].json)
+
+
+def test_a_key_without_the_scopes_gets_neither_memory_nor_documents(
+    site: SiteProcess, world: World, stub: StubServer
+) -> None:
+    with client_with(site, secret_of(world.alice, "chat")) as client:
+        assert client.chat.completions.create(model="stub", messages=ask("Hello"))
+        for extra in ({"collections": ["handbook"]}, {"ragsite": {"memory": True}}):
+            with pytest.raises(openai.PermissionDeniedError):
+                client.chat.completions.create(
+                    model="stub", messages=ask("Hello"), extra_body=extra
+                )
+
+
+# --- pipelines ------------------------------------------------------------------------------------
+
+
+SPEAK = {
+    "id": "speak",
+    "name": "Speak",
+    "nodes": [{"id": "speaker", "type": "llm", "prompt": "Speak.", "model": {"name": "stub"}}],
+    "edges": [],
+    "entry_node": "speaker",
+}
+
+
+@pytest.mark.parametrize("how", [{"model": "pipeline/speak"}, {"ragsite": {"pipeline": "speak"}}])
+def test_a_pipeline_is_a_model(
+    client: OpenAI, speaking: None, stub: StubServer, how: dict[str, Any]
+) -> None:
+    asked = {"model": how.get("model", ""), "messages": ask("Hello"), "extra_body": how}
+    whole: Any = client.chat.completions.create(**asked)
+    chunks = list(client.chat.completions.create(stream=True, **asked))
+
+    assert whole.choices[0].message.content.startswith("I read ")
+    assert whole.model == "pipeline/speak"
+    assert whole.ragsite["pipeline"] == "speak"
+    said = "".join(each.choices[0].delta.content or "" for each in chunks)
+    assert said == whole.choices[0].message.content
+    assert "Speak." in str(stub.requests[-1].json["messages"])
+
+
+@pytest.fixture(scope="module")
+def speaking(world: World) -> None:
+    """Alice's workspace has a pipeline of its own."""
+    Pipeline.objects.create(
+        workspace=world.alice.workspace, slug="speak", name="Speak", definition=SPEAK
+    )
+
+
+def test_a_pipeline_that_is_not_there_is_named(client: OpenAI, speaking: None) -> None:
+    assert "pipeline/speak" in {model.id for model in client.models.list()}
+    with pytest.raises(openai.NotFoundError) as missing:
+        client.chat.completions.create(model="pipeline/none", messages=ask("Hello"))
+    assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
+    assert "pipeline/rag" in missing.value.message
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", ["rs_" + "x" * 43, "sk-somebody"])
+def test_a_wrong_key_is_an_authentication_error(site: SiteProcess, wrong: str) -> None:
+    with client_with(site, wrong) as client, pytest.raises(openai.AuthenticationError) as refused:
+        client.models.list()
+    assert refused.value.code == "invalid_api_key"
+
+
+def test_a_key_without_the_scope_is_denied(site: SiteProcess, world: World) -> None:
+    with client_with(site, secret_of(world.alice, "read", "write", "memory", "admin")) as client:
+        for use in (
+            client.models.list,
+            lambda: client.embeddings.create(model="default", input="a"),
+            lambda: client.chat.completions.create(model="extractive", messages=ask("Hello")),
+        ):
+            with pytest.raises(openai.PermissionDeniedError) as refused:
+                use()
+            assert refused.value.code == "insufficient_scope"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("documents", [False, True])
+def test_a_model_that_is_down_is_an_error_before_any_word(
+    client: OpenAI, world: World, streamed: bool, documents: bool
+) -> None:
+    extra = {"collections": ["handbook"]} if documents else {}
+    with pytest.raises(openai.InternalServerError) as failed:
+        client.chat.completions.create(
+            model="down", messages=ask(QUESTION), stream=streamed, extra_body=extra
+        )
+    assert failed.value.status_code == 503
+    assert failed.value.code == "model_unavailable"
+
+
+def test_an_answer_that_breaks_off_raises_behind_its_words(
+    client: OpenAI, stub: StubServer
+) -> None:
+    stream = client.chat.completions.create(
+        model="stub", messages=ask("Please break off"), stream=True
+    )
+    said: list[str] = []
+    with pytest.raises(openai.APIError) as broken:
+        said.extend(chunk.choices[0].delta.content or "" for chunk in stream)
+    assert "".join(said) == "Half an "
+    assert broken.value.code == "model_unavailable"
+    with pytest.raises(openai.InternalServerError):
+        client.chat.completions.create(model="stub", messages=ask("Please break off"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "param"),
+    [
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "judge", "content": "x"}]}, "messages.0"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages.0.content"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+            "messages.0.content.0",
+        ),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.tool_call_id"),
+        ({"n": 2}, "n"),
+        ({"temperature": 3}, "temperature"),
+        ({"stop": [1]}, "stop"),
+        ({"tools": [{"type": "function"}]}, "tools.0"),
+        ({"tools": [WEATHER], "tool_choice": "sometimes"}, "tool_choice"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"functions": [{"name": "f"}]}, "functions"),
+        ({"model": "extractive", "tools": [WEATHER]}, "tools"),
+        ({"model": "extractive", "messages": [{"role": "system", "content": "x"}]}, "messages"),
+        ({"collections": ["not a slug"]}, "collections.0"),
+    ],
+)
+def test_a_wrong_request_is_told_where(
+    client: OpenAI, stub: StubServer, wrong: dict[str, Any], param: str
+) -> None:
+    body = {"model": "stub", "messages": ask("Hello"), **wrong}
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.chat.completions.create(
+            model=body.pop("model"), messages=body.pop("messages"), extra_body=body
+        )
+    assert refused.value.param == param
+    assert not stub.requests
+
+
+def test_an_unknown_model_is_named_with_those_that_there_are(client: OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError) as missing:
+        client.chat.completions.create(model="gpt-99", messages=ask("Hello"))
+    assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
+    assert "extractive" in missing.value.message
+    with pytest.raises(openai.NotFoundError) as missing:
+        client.embeddings.create(model="text-embedding-3-small", input="a")
+    assert "hashing-384" in missing.value.message
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/models/", "/v2/models", "/v1/files"])
+def test_other_addresses_answer_in_the_same_shape(site: SiteProcess, path: str) -> None:
+    with pytest.raises(HTTPError) as missing:
+        urlopen(f"{site.url}{path}", timeout=30)
+    assert missing.value.code in (401, 404)
+    assert json.load(missing.value)["error"]["message"]
+
+
+# --- rerankers, and another site as the client ----------------------------------------------------
+
+
+def rerank(site: SiteProcess, secret: str, version: str = "v1", **asked: Any) -> Any:
+    request = Request(
+        f"{site.url}/{version}/rerank",
+        json.dumps(asked).encode(),
+        {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"},
+    )
+    with urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+DOCUMENTS = ["The archive opens at eight.", {"text": VACATION}, ""]
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_documents_are_reranked_by_a_model_that_is_named(
+    site: SiteProcess, secret: str, stub: StubServer, version: str
+) -> None:
+    asked = {"model": "by-length", "query": QUESTION, "documents": DOCUMENTS}
+
+    answer = rerank(site, secret, version, **asked, top_n=2, return_documents=True)
+
+    best, second = answer["results"]
+    assert (answer["model"], best["index"], second["index"]) == ("by-length", 1, 0)
+    assert best["document"] == {"text": VACATION}
+    assert best["relevance_score"] == pytest.approx(len(VACATION) / 1000)
+    assert answer["meta"]["api_version"]["version"] == version[1]
+
+
+def test_without_a_reranker_likeness_of_vectors_decides_and_says_so(
+    site: SiteProcess, secret: str
+) -> None:
+    answer = rerank(site, secret, query=QUESTION, documents=DOCUMENTS)
+
+    assert answer["model"] == "embedding-similarity"
+    assert [each["index"] for each in answer["results"]] == [1, 0, 2]
+    embedder = HashingEmbedder()
+    cosine = float(embedder.embed_documents([VACATION])[0] @ embedder.embed_query(QUESTION))
+    assert answer["results"][0]["relevance_score"] == pytest.approx(cosine, abs=1e-6)
+    assert answer["results"][2]["relevance_score"] == 0.0
+    assert "document" not in answer["results"][0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status", "param"),
+    [
+        ({"model": "rerank-english-v3.0"}, 404, "model"),
+        ({"documents": []}, 400, "documents"),
+        ({"documents": [{"title": "no text"}]}, 400, "documents"),
+        ({"query": " "}, 400, "query"),
+        ({"top_n": 0}, 400, "top_n"),
+    ],
+)
+def test_a_wrong_wish_to_rerank_is_told_where(
+    site: SiteProcess, secret: str, wrong: dict[str, Any], status: int, param: str
+) -> None:
+    with pytest.raises(HTTPError) as refused:
+        rerank(site, secret, **{"query": "a", "documents": ["b"], **wrong})
+    assert refused.value.code == status
+    assert json.load(refused.value)["error"]["param"] == param
+
+
+def test_another_site_of_ours_can_use_all_of_it(
+    site: SiteProcess, secret: str, stub: StubServer
+) -> None:
+    url = {"base_url": site.url, "api_key": secret}
+    embedder = OpenAIEmbedder("hashing-384", dimensions=384, send_dimensions=False, **url)
+    reranker = HttpReranker("embedding-similarity", **url, logits=False)
+    chat = OpenAIChat("stub", **url)
+
+    vectors = embedder.embed_documents(["a b", "c"])
+    assert np.allclose(vectors, HashingEmbedder().embed_documents(["a b", "c"]))
+    scores = reranker.score(QUESTION, ["The archive opens at eight.", VACATION])
+    assert scores[1] > scores[0]
+    answer = chat.complete([ChatMessage("user", "Hello")])
+    assert (answer.content, answer.usage and answer.usage.output_tokens) == ("I read 5.", 3)
+
+
+def test_the_examples_of_the_how_to_work(
+    site: SiteProcess,
+    speaking: None,
+    secret: str,
+    stub: StubServer,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (ROOT / "docs" / "how-to" / "call-with-the-openai-client.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(blocks) == 6
+    code = "\n".join(blocks)
+    for shown, here in {
+        "http://127.0.0.1:8000": site.url,
+        "rs_…": secret,
+        "my-model": "stub",
+        "pipeline/rag": "pipeline/speak",
+    }.items():
+        assert shown in code
+        code = code.replace(shown, here)
+    exec(code, {})
+    told = capsys.readouterr().out
+    for part in ("extractive chat", "ten days", "#passage", "Ten days [1].", "2 384"):
+        assert part in told, part
+    assert 'get_weather {"city": "Kiel"}' in told
+
+
+def test_viewers_may_ask(site: SiteProcess, world: World) -> None:
+    viewer = commit(lambda: MembershipFactory(workspace=world.alice.workspace, role=Role.VIEWER))
+    with client_with(site, secret_of(viewer)) as client:
+        answer = client.chat.completions.create(model="extractive", messages=ask(QUESTION))
+    assert "ten days" in str(answer.choices[0].message.content)

@@ -1,0 +1,185 @@
+"""Each type of node, with a chat model on a socket."""
+
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from inference.base import ChatMessage
+from inference.tests.stub_server import chat_reply, chat_stream
+from rag.events import Cited, Failed, Step, text_of
+from rag.models import Trace
+from rag.pipelines.builder import Pipeline
+from rag.pipelines.definition import Definition
+from rag.tests.asking import chat_server, reader
+from rag.tests.piped import told, wish
+
+# Nodes run in threads, which see what is committed.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_bad_arguments_go_back_to_the_model_as_text(settings: Any) -> None:
+    context, _ = reader()
+    with chat_server(settings) as server:
+        server.first(
+            wish("similarity_search", query="x", top_k="many"),
+            wish("no_such_tool"),
+            chat_reply("I know enough."),
+            chat_stream("It is so."),
+        )
+        events = told("rag", context)
+    assert text_of(events) == "It is so."
+    first, second = (server.requests[at].json["messages"][-1]["content"] for at in (1, 2))
+    assert "Error: top_k" in first
+    assert "There is no tool “no_such_tool”. There are: similarity_search." in second
+
+
+def test_a_worker_whose_turns_are_used_up_answers_in_a_last_one_without_tools(
+    settings: Any,
+) -> None:
+    context, _ = reader()
+    definition = (
+        Pipeline("busy").node("w", "worker").tools("list_collections").max_iter(2).done().build()
+    )
+    with chat_server(settings) as server:
+        server.first(wish("list_collections"), wish("list_collections"), chat_reply("Enough."))
+        events = told(definition, context)
+    assert text_of(events) == "Enough."
+    assert server.requests[-1].json["tool_choice"] == "none"
+    assert len(server.requests) == 3
+
+
+def test_a_router_takes_the_way_that_its_model_names(settings: Any) -> None:
+    context, _ = reader()
+    with chat_server(settings) as server:
+        server.first(chat_reply("I choose **chat**."), chat_stream("Good ", "day."))
+        events = told("router", context)
+    assert text_of(events) == "Good day."
+    assert {each.id for each in events if isinstance(each, Step)} == {"route", "chat"}
+
+
+def test_codegen_goes_round_until_its_validator_is_content(settings: Any) -> None:
+    context, _ = reader()
+    with chat_server(settings) as server:
+        server.first(
+            chat_reply("No conventions."),
+            chat_reply("print(1)"),
+            chat_reply('{"score": 0.3, "reason": "It must print 2."}'),
+            chat_reply("print(2)"),
+            chat_reply('```json\n{"score": 0.9, "reason": ""}\n```'),
+        )
+        events = told("codegen", context)
+    assert text_of(events) == "print(2)"
+    assert "It must print 2." in server.requests[3].json["messages"][-1]["content"]
+    turns = [(each.id, each.iteration) for each in events if isinstance(each, Step)]
+    assert ("generator", 2) in turns
+
+
+def test_when_its_rounds_are_used_up_an_evaluator_lets_the_best_pass_or_fails(
+    settings: Any,
+) -> None:
+    context, _ = reader()
+
+    def definition(on_exhausted: str) -> Definition:
+        return (
+            Pipeline("judged")
+            .node("write")
+            .done()
+            .node("judge", "evaluator")
+            .max_iter(2)
+            .set(on_exhausted=on_exhausted)
+            .done()
+            .edge("write", "judge")
+            .edge("judge", "write", "loop")
+            .build()
+        )
+
+    replies = ["good", '{"score": 0.6, "reason": "a"}', "bad", "Score: 0.1"]
+    with chat_server(settings) as server:
+        server.first(*map(chat_reply, replies))
+        assert text_of(told(definition("best"), context)) == "good"
+        server.first(*map(chat_reply, replies))
+        failed = told(definition("fail"), context)[-1]
+    assert isinstance(failed, Failed)
+    assert (failed.code, failed.status) == ("evaluation_failed", 422)
+
+
+def test_an_orchestrator_has_its_sub_tasks_done_at_the_same_time(settings: Any) -> None:
+    context, _ = reader()
+    both = threading.Barrier(2, timeout=10)
+
+    def reply(payload: Any) -> Any:
+        asked = payload["messages"][-1]["content"]
+        for task in ("first thing", "second thing"):
+            if f"question: {task}" in asked:
+                both.wait()
+                return chat_reply(f"Result of the {task}.")
+        return chat_reply('Here: ["first thing", "second thing"]')
+
+    definition = Pipeline("o").node("plan", "orchestrator").done().build()
+    with chat_server(settings) as server:
+        server.always(reply)
+        events = told(definition, context)
+    assert text_of(events) == (
+        "1. first thing\nResult of the first thing.\n\n2. second thing\nResult of the second thing."
+    )
+    spans = Trace.objects.get().spans
+    assert spans.filter(type="plan", parent__type="orchestrator").count() == 2
+    assert spans.filter(kind="model", parent__type="plan").count() == 2
+
+
+def test_a_coordinator_has_steps_done_in_order_each_knowing_those_before(settings: Any) -> None:
+    context, _ = reader()
+    workers = [{"name": "finder", "tools": ["list_collections"]}, {"name": "writer"}]
+    definition = Pipeline("c").node("lead", "coordinator").set(workers=workers).done().build()
+    plan = [{"worker": "nobody", "task": "x"}]
+    better = [{"worker": "finder", "task": "find"}, {"worker": "Writer", "task": "write"}]
+    with chat_server(settings) as server:
+        server.first(
+            chat_reply(json.dumps(plan)),
+            chat_reply(json.dumps(better)),
+            chat_reply("found it"),
+            chat_reply("written"),
+        )
+        events = told(definition, context)
+    assert "one of finder, writer" in server.requests[1].json["messages"][-1]["content"]
+    assert "found it" in server.requests[3].json["messages"][-1]["content"]
+    assert text_of(events) == "1. find (finder)\nfound it\n\n2. write (writer)\nwritten"
+
+
+def test_the_history_is_put_before_the_question(settings: Any) -> None:
+    context, _ = reader()
+    history = [ChatMessage("user", "Hello"), ChatMessage("assistant", "Hi")]
+    with chat_server(settings) as server:
+        server.first(chat_stream("Yes."))
+        told("simple-chat", context, history=history)
+    said = [message["content"] for message in server.requests[0].json["messages"]]
+    assert said[1:3] == ["Hello", "Hi"]
+
+
+def test_research_divides_looks_up_fills_gaps_and_reports_with_citations(settings: Any) -> None:
+    context, _ = reader()
+
+    def reply(payload: Any) -> Any:
+        system, last = (payload["messages"][at]["content"] for at in (0, -1))
+        if "Answer with one JSON list of texts" in system:
+            return chat_reply('["When do they leave?", "What is paid back?"]')
+        if payload.get("stream"):
+            return chat_stream("They leave on 14 March [1]", ". Receipts are paid back [2].")
+        if "Result of the tool" in last:
+            return chat_reply("Found.")
+        return wish("hybrid_query", query="leave" if "When do" in last else "receipts")
+
+    with chat_server(settings) as server:
+        server.always(reply)
+        events = told("research", context)
+    cited = [each for each in events if isinstance(each, Cited)]
+    assert {each.passage.document_key for each in cited} == {"move.md", "travel.md"}
+    asked = next(each.json for each in server.requests if each.json.get("stream"))
+    report = asked["messages"][-1]["content"]
+    assert "2. What is paid back?\nFound." in report
+    assert "[1] " in report
+    assert "[2] " in report
+    steps = [each.id for each in events if isinstance(each, Step) and each.state == "ended"]
+    assert steps == ["plan", "gaps", "report"]

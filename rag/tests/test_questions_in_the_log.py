@@ -1,0 +1,46 @@
+"""Questions of chats are in the search log, and those that got no answer say so."""
+
+from typing import Any
+
+import pytest
+
+from inference.tests.stub_server import chat_stream
+from rag.answering.wording import not_found_text
+from rag.services.answering import answer
+from rag.tests.asking import chat_server, reader
+from search.models import SearchLog
+
+pytestmark = pytest.mark.django_db
+
+QUESTION = "When does the firm leave Mill Street?"
+
+
+def test_an_answered_question_is_noted_with_what_it_found() -> None:
+    context, collection = reader()
+    list(answer(QUESTION, context=context))
+    row = SearchLog.objects.get()
+    assert (row.query, row.source, row.user) == (QUESTION, "chat", context.user)
+    assert (row.refused, row.collections) == (False, [collection.pk])
+    assert row.total > 0
+    assert row.similarity is not None
+    assert not SearchLog.objects.found_nothing().exists()
+
+
+def test_a_refused_question_found_nothing() -> None:
+    context, _ = reader()
+    list(answer("Which enzyme breaks down lactose in cats?", context=context))
+    assert SearchLog.objects.found_nothing().get().refused
+
+
+def test_a_model_that_refuses_is_noted_afterwards(settings: Any) -> None:
+    context, _ = reader()
+    with chat_server(settings) as server:
+        server.first(chat_stream(not_found_text("en")))
+        list(answer(QUESTION, context=context))
+    assert SearchLog.objects.get().refused is True
+
+
+def test_small_talk_is_no_question() -> None:
+    context, _ = reader()
+    list(answer("Hello!", context=context))
+    assert not SearchLog.objects.exists()

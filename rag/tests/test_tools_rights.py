@@ -1,0 +1,271 @@
+"""What a tool does for whom: by membership, role, key, access list and what a request leaves."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import Membership, Role, Scope
+from common.errors import NotFound
+from documents.models import Document
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    MembershipFactory,
+)
+from graph.models import Node
+from graph.tests.factories import make_extracted, make_mention, make_node
+from memory.models import Fact
+from rag.context import RagContext
+from rag.tests.test_tools import OF_ALL, OF_GRAPH, OF_MEMORY, READING, run, text_of
+from rag.tools import TOOLS, scope_of, tools_for
+
+pytestmark = pytest.mark.django_db
+
+NOTHING = "No similar documents found."
+WRITING = {
+    "index_document": {"id": "new", "content": "A new note.", "collection": "notes"},
+    "graph_upsert": {"nodes": [{"id": "src:new"}]},
+}
+
+
+@pytest.fixture
+def alice() -> Membership:
+    """An owner. Notes for all, a plan for her alone, and another collection."""
+    alice = MembershipFactory()
+    notes = CollectionFactory(workspace=alice.workspace, slug="notes")
+    ChunkFactory(document=DocumentFactory(collection=notes, key="log.md"), text="Lamp oil.")
+    plan = DocumentFactory(
+        collection=notes, key="plan.md", title="Plan", access=[f"user:{alice.user.pk}"],
+        metadata={"kind": "table", "database": "secret"},
+    )  # fmt: skip
+    ChunkFactory(document=plan, text="The secret lamp.")
+    other = CollectionFactory(workspace=alice.workspace, slug="other")
+    table = DocumentFactory(
+        collection=other, key="lamps", metadata={"kind": "table", "database": "shop"}
+    )
+    ChunkFactory(document=table, text="Table of lamps.", metadata={"kind": "table"})
+    return alice
+
+
+def context_of(member: Membership, **narrowed: Any) -> RagContext:
+    return RagContext(user=member.user, workspace=member.workspace, **narrowed)
+
+
+def colleague(alice: Membership, role: Role) -> RagContext:
+    return context_of(MembershipFactory(workspace=alice.workspace, role=role))
+
+
+def stranger_in(alice: Membership) -> RagContext:
+    """Somebody else, who asks of her workspace."""
+    return RagContext(user=MembershipFactory().user, workspace=alice.workspace)
+
+
+# --- members and others ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", Role.values)
+def test_every_member_reads(alice: Membership, role: Role) -> None:
+    context = colleague(alice, role)
+    assert "Lamp oil." in text_of("hybrid_query", context, query="lamp")
+    assert "Lamp oil." in text_of("similarity_search", context, query="lamp")
+    assert "Lamp oil." in text_of("get_document", context, id="log.md")
+    assert '"notes"' in text_of("list_collections", context)
+    assert '"lamps"' in text_of("list_tables", context)
+
+
+@pytest.mark.parametrize("role", Role.values)
+@pytest.mark.parametrize("name", WRITING)
+def test_only_editors_and_owners_write(alice: Membership, role: Role, name: str) -> None:
+    context = colleague(alice, role)
+    answer = run(name, context, **WRITING[name])
+    may = role in (Role.OWNER, Role.EDITOR)
+    assert answer.is_error is not may
+    assert may or "editor role" in answer.text
+    assert Document.objects.filter(key="new").exists() == (may and name == "index_document")
+    assert Node.objects.filter(key="src:new").exists() == (may and name == "graph_upsert")
+    assert (name in {tool.name for tool in tools_for(context)}) == may
+
+
+def test_outsiders_hear_of_nothing(alice: Membership) -> None:
+    stranger = stranger_in(alice)
+    for name in ("similarity_search", "hybrid_query"):
+        assert text_of(name, stranger, query="lamp") == NOTHING
+    assert text_of("get_document", stranger, id="log.md").startswith("Document not found")
+    assert text_of("list_collections", stranger) == "Found 0 collection(s)."
+    assert text_of("list_tables", stranger) == "Found 0 table(s)."
+    named = run("hybrid_query", stranger, query="lamp", collection="notes")
+    assert named.is_error
+    assert "notes" not in named.text.replace("“notes”", "")
+    for name, arguments in WRITING.items():
+        assert run(name, stranger, **arguments).is_error
+    for name in OF_GRAPH:
+        assert run(name, stranger).is_error
+    assert not Document.objects.filter(key="new").exists()
+
+
+def test_another_workspace_of_ones_own_is_another_world(alice: Membership) -> None:
+    elsewhere = context_of(MembershipFactory(user=alice.user))
+    assert text_of("hybrid_query", elsewhere, query="lamp") == NOTHING
+    assert text_of("get_document", elsewhere, id="log.md").startswith("Document not found")
+    assert run("index_document", elsewhere, **WRITING["index_document"]).is_error
+    text_of("set_fact", context_of(alice), key="city", value="Bergen")
+    assert "not found" in text_of("get_fact", elsewhere, key="city")
+
+
+def test_users_who_may_log_in_no_more_read_nothing(alice: Membership) -> None:
+    gone = colleague(alice, Role.OWNER)
+    gone.user.is_active = False
+    gone.user.save()
+    assert text_of("hybrid_query", gone, query="lamp") == NOTHING
+    assert text_of("get_document", gone, id="log.md").startswith("Document not found")
+
+
+# --- access lists ---------------------------------------------------------------------------------
+
+
+def test_access_lists_hold_in_every_tool_that_reads(alice: Membership) -> None:
+    bob = colleague(alice, Role.EDITOR)
+    for name in ("similarity_search", "hybrid_query"):
+        assert "secret" in text_of(name, context_of(alice), query="secret lamp")
+        assert "secret" not in text_of(name, bob, query="secret lamp", top_k=50)
+    assert "secret lamp" in text_of("get_document", context_of(alice), id="plan.md")
+    assert text_of("get_document", bob, id="plan.md").startswith("Document not found")
+    assert "plan.md" in text_of("list_tables", context_of(alice))
+    assert "plan.md" not in text_of("list_tables", bob)
+    assert '"notes" ("Notes"), 2 document(s)' in text_of("list_collections", context_of(alice))
+    assert '"notes" ("Notes"), 1 document(s)' in text_of("list_collections", bob)
+
+
+def test_what_one_may_not_see_one_cannot_overwrite(alice: Membership) -> None:
+    bob = colleague(alice, Role.EDITOR)
+    answer = run("index_document", bob, id="plan.md", content="Mine.", collection="notes")
+    assert answer.is_error
+    assert "secret lamp" in text_of("get_document", context_of(alice), id="plan.md")
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", Scope.values)
+@pytest.mark.parametrize("name", sorted(TOOLS))
+def test_a_key_does_what_its_scope_says_and_nothing_else(
+    alice: Membership, name: str, scope: str
+) -> None:
+    context = context_of(alice, scopes=frozenset({scope}))
+    answer = run(name, context, **WRITING.get(name, {}))
+    may = scope_of(TOOLS[name]) == scope
+    assert answer.is_error is not may, answer.text
+    assert may or f"lacks the scope “{scope_of(TOOLS[name])}”" in answer.text
+    assert (name in {tool.name for tool in tools_for(context)}) == may
+    assert may or not Fact.objects.exists()
+    assert may or not Document.objects.filter(key="new").exists()
+    assert may or not Node.objects.filter(key="src:new").exists()
+
+
+def test_a_key_without_scopes_does_nothing(alice: Membership) -> None:
+    context = context_of(alice, scopes=frozenset())
+    assert tools_for(context) == []
+    assert all(run(name, context, **WRITING.get(name, {})).is_error for name in TOOLS)
+
+
+def test_scopes_belong_to_tools() -> None:
+    by_scope = {name: scope_of(tool) for name, tool in TOOLS.items()}
+    assert {name for name, scope in by_scope.items() if scope == "memory"} == set(OF_MEMORY)
+    assert {name for name, scope in by_scope.items() if scope == "write"} == set(OF_ALL)
+    assert {name for name, scope in by_scope.items() if scope == "read"} == {*READING, *OF_GRAPH}
+
+
+# --- what a request leaves ------------------------------------------------------------------------
+
+
+def test_collections_of_a_request_narrow_every_tool(alice: Membership) -> None:
+    context = context_of(alice, collections=("other",))
+    assert "oil" not in text_of("hybrid_query", context, query="lamp oil", top_k=50)
+    assert "oil" not in text_of("similarity_search", context, query="lamp oil", top_k=50)
+    assert text_of("get_document", context, id="log.md").startswith("Document not found")
+    assert text_of("list_collections", context).count("\n") == 1
+    assert "plan.md" not in text_of("list_tables", context)
+    for name in ("hybrid_query", "similarity_search", "get_document", "list_tables"):
+        answer = run(name, context, collection="notes")
+        assert answer.is_error, name
+        assert "other" in answer.text
+    written = run("index_document", context, **WRITING["index_document"])
+    assert written.is_error
+    assert "There are: other." in written.text
+
+
+def test_they_narrow_what_the_graph_shows(alice: Membership) -> None:
+    [log] = Document.objects.filter(key="log.md")
+    [lamps] = Document.objects.filter(key="lamps")
+    spy = make_extracted("ent:name:spy", log.chunks.get(), name="Spy")
+    given = make_node("src:lamp", workspace=alice.workspace, name="Lamp")
+    make_mention(log.chunks.get(), given)
+    make_mention(lamps.chunks.get(), given)
+    whole, narrowed = context_of(alice), context_of(alice, collections=("other",))
+
+    assert "Found 1" in text_of("graph_find", whole, text="spy")
+    assert "Found 0" in text_of("graph_find", narrowed, text="spy")
+    assert "not found" in text_of("graph_neighbors", narrowed, id=spy.key)
+    assert "log.md" in text_of("graph_neighbors", whole, id="src:lamp")
+    beside = text_of("graph_neighbors", narrowed, id="src:lamp")
+    assert "lamps" in beside
+    assert "log.md" not in beside
+    path = {"source": "doc:notes:log.md", "target": "doc:other:lamps"}
+    assert "Found a way" in text_of("graph_path", whole, **path)
+    assert "not found" in text_of("graph_path", narrowed, **path)
+
+
+def test_a_filter_of_a_request_holds_in_every_tool(alice: Membership) -> None:
+    context = context_of(alice, filter={"kind": "table"})
+    assert "oil" not in text_of("hybrid_query", context, query="lamp oil", top_k=50)
+    assert "lamps" in text_of("hybrid_query", context, query="lamp oil", filter={"kind": "table"})
+    assert text_of("get_document", context, id="log.md").startswith("Document not found")
+    assert "Table of lamps." in text_of("get_document", context, id="lamps")
+    assert text_of("list_tables", context).startswith("Found 1 table(s)")
+    for name in OF_GRAPH:
+        answer = run(name, context)
+        assert answer.is_error
+        assert "hybrid_query" in answer.text
+    offered = {tool.name for tool in tools_for(context)}
+    assert offered == {*READING, *OF_MEMORY, *OF_ALL}
+
+
+def test_a_filter_of_the_model_cannot_widen_that_of_the_request(alice: Membership) -> None:
+    context = context_of(alice, filter={"kind": "table"})
+    wider = {"$or": [{"kind": "table"}, {"language": "en"}, {"kind": None}]}
+    for name in ("hybrid_query", "similarity_search"):
+        assert "oil" not in text_of(name, context, query="lamp oil", filter=wider, top_k=50)
+
+
+def test_collections_that_are_gone_are_named(alice: Membership) -> None:
+    context = context_of(alice, collections=("gone",))
+    answer = run("hybrid_query", context, query="lamp")
+    assert answer.is_error
+    assert "“gone”" in answer.text
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def test_a_program_remembers_for_its_own_users(alice: Membership) -> None:
+    for_kim = context_of(alice, memory_user="kim")
+    text_of("set_fact", for_kim, key="city", value="Oslo")
+    assert Fact.objects.get().user_id == "kim"
+    assert "Oslo" in text_of("get_fact", for_kim, key="city")
+    assert "not found" in text_of("get_fact", context_of(alice), key="city")
+    viewer = MembershipFactory(workspace=alice.workspace, role=Role.VIEWER)
+    answer = run("get_fact", context_of(viewer, memory_user="kim"), key="city")
+    assert answer.is_error
+
+
+def test_members_share_no_memory(alice: Membership) -> None:
+    text_of("archive_turn", context_of(alice), user_message="My cat is called Tiger.")
+    bob = colleague(alice, Role.OWNER)
+    assert "Tiger" in text_of("memory_search", context_of(alice), query="cat")
+    assert "Tiger" not in text_of("memory_search", bob, query="cat")
+
+
+def test_names_of_tools_are_checked_whoever_asks(alice: Membership) -> None:
+    with pytest.raises(NotFound):
+        tools_for(stranger_in(alice), ["nothing"])

@@ -1,0 +1,66 @@
+"""Tools that search: passages, each under the number by which an answer cites it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rag.context import RagContext
+from rag.tools.wording import told_passages
+from search.results import Hit, Mode, SearchResult
+from search.services import EmbedderUnavailable, search
+
+MAX_RESULTS = 50
+
+Filter = Mapping[str, Any] | str | None
+
+BY_WORDS_ONLY = "Search by meaning does not work just now: these hold the words of the query."
+
+
+def similarity_search(
+    *,
+    scope: RagContext,
+    query: str,
+    top_k: int = 5,
+    filter: Filter = None,
+    collection: str = "",
+) -> str:
+    """Passages that mean what `query` means; those with its words where no model can tell."""
+    where = scope.search_scope(_named(collection), filter=filter)
+    try:
+        result = search(query, scope=where, mode="vector", k=int(top_k), snippets=False)
+    except EmbedderUnavailable:
+        result = search(query, scope=where, mode="lexical", k=int(top_k), snippets=False)
+        return f"{_told(scope, result)}\n\n{BY_WORDS_ONLY}"
+    return _told(scope, result)
+
+
+def hybrid_query(
+    *,
+    scope: RagContext,
+    query: str,
+    top_k: int = 5,
+    filter: Filter = None,
+    collection: str = "",
+    mode: Mode = "hybrid",
+) -> str:
+    """Passages that fit by words and by meaning, as the site's own search has them."""
+    where = scope.search_scope(_named(collection), filter=filter)
+    result = search(query, scope=where, mode=mode, k=int(top_k), snippets=False)
+    told = _told(scope, result)
+    return f"{told}\n\n{BY_WORDS_ONLY}" if result.by_words_only else told
+
+
+def _named(collection: str) -> tuple[str, ...]:
+    return (collection,) if collection else ()
+
+
+def _told(scope: RagContext, result: SearchResult) -> str:
+    passages = scope.collect(result.hits)
+    return told_passages(passages, [_score(hit, result.mode) for hit in result.hits])
+
+
+def _score(hit: Hit, mode: Mode) -> float:
+    """What ordered the list."""
+    if hit.rerank is not None:
+        return hit.rerank
+    own = {"vector": hit.similarity, "lexical": hit.lexical}.get(mode)
+    return hit.fused if own is None else own

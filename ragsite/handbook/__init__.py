@@ -1,0 +1,1 @@
+"""The documentation in docs/, served by the site under /docs/."""

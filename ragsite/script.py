@@ -1,0 +1,20 @@
+"""For scripts: the site's code without its commands."""
+
+import os
+
+
+def setup() -> None:
+    """Make the site ready for what a script imports next: settings, apps, embedded servers.
+
+    The settings come from the environment, as for `manage.py`. Raises UnusableDatabaseError for a
+    DATABASE_URL that is none.
+    """
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
+    import django  # noqa: PLC0415 (after the settings are named)
+
+    from ragsite import bootstrap  # noqa: PLC0415
+    from ragsite.database import check_url  # noqa: PLC0415
+
+    check_url(os.environ.get("DATABASE_URL", ""))
+    bootstrap.ensure_services()
+    django.setup()

@@ -1,0 +1,184 @@
+"""Which fields a search could be filtered by: those of every search, and the metadata there are."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection
+
+from search.facet_fields import LONGEST_VALUE, USUAL, Value
+from search.filters import Comparison, to_text
+from search.filters.fields import FIELDS, METADATA, Field, Kind
+from search.filters.limits import MAX_PATH_CHARACTERS
+from search.filters.tree import Operator
+from search.filters.values import operators_of
+from search.results import Scope
+from search.retrieval.scope import scope_conditions
+
+#: So many of the newest documents tell which metadata there are, by so many passages of each.
+DOCUMENTS = 500
+PASSAGES = 2
+#: Deeper values are reached by filters too, but nobody would look for them in a list.
+MOST_KEYS = 3
+MOST_FIELDS = 100
+MOST_VALUES = 5
+
+#: What each field is, and a condition on it.
+TOLD: Mapping[str, tuple[str, str]] = {
+    "collection": ("Slug of the collection.", "collection=notes"),
+    "document": ("The document's key: its path, or your own id.", "document$=.pdf"),
+    "title": ("The document's title.", "title~guide"),
+    "source": ("The path or address that it came from.", 'source^="handbook/"'),
+    "url": ("Its address on the web.", "url^=https://example.org/"),
+    "origin": ("The site of its address, or the folder that it came from.", "origin=handbook"),
+    "media_type": ("What kind of file it is.", "media_type=application/pdf"),
+    "language": ("ISO code of the passage's language.", "language=de,fr"),
+    "dated": ("Its own date in its metadata, or else when it was brought.", "dated>=2024-05"),
+    "created": ("When it was brought.", "created>=2026-11-20"),
+    "updated": ("When it was changed last.", "updated>=2026-11-20"),
+    "chunk": ("The passage's own key, where it was brought with one.", "chunk=note-7"),
+    "chapter": ("The first heading above the passage.", "chapter=Installation"),
+    "section": ("The second heading above the passage.", "section=Linux"),
+    "heading": ("Any heading above the passage.", "heading~install"),
+    "page": ("Page of the document, from 1.", "page<=3"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FilterableField:
+    """A field, what it can be compared with, and how that is written.
+
+    `kinds` are of its values: text, number, boolean, time, language. `operators` are those of the
+    JSON form, without negations. `values` are frequent ones, of metadata only. `share` of the
+    passages that were looked at have it; 1 for fields that every passage can have.
+    """
+
+    name: str
+    description: str
+    kinds: tuple[str, ...]
+    is_list: bool
+    is_facet: bool
+    operators: tuple[str, ...]
+    examples: tuple[str, ...]
+    values: tuple[Value, ...] = ()
+    share: float = 1.0
+
+
+def fields_here(scope: Scope) -> tuple[FilterableField, ...]:
+    """The fields of every search, then the metadata of what is in scope, most frequent first."""
+    return (*map(_usual, FIELDS), *_metadata(_samples(scope)))
+
+
+def _usual(name: str) -> FilterableField:
+    which = Field(name)
+    description, example = TOLD[name]
+    return FilterableField(
+        name=name,
+        description=description,
+        kinds=(_KINDS[which.kind],),
+        is_list=which.kind is Kind.TEXTS,
+        is_facet=which in USUAL,
+        operators=_operators(which),
+        examples=(example,),
+    )
+
+
+_KINDS = {
+    Kind.TEXT: "text",
+    Kind.TEXTS: "text",
+    Kind.NUMBER: "number",
+    Kind.TIME: "time",
+    Kind.LANGUAGE: "language",
+}
+_TYPES = {str: "text", bool: "boolean", int: "number", float: "number"}
+
+
+def _operators(which: Field) -> tuple[str, ...]:
+    return tuple(operator.value for operator in operators_of(which))
+
+
+def _samples(scope: Scope) -> list[Mapping[str, Any]]:
+    conditions, parameters = scope_conditions(scope)
+    sql = f"""
+        SELECT chunk.metadata FROM (
+            SELECT id FROM documents_document
+            WHERE collection_id = ANY(%(collections)s) AND workspace_id = %(workspace)s
+            ORDER BY id DESC LIMIT %(documents)s
+        ) AS newest, LATERAL (
+            SELECT chunk.metadata FROM documents_chunk AS chunk
+            WHERE chunk.document_id = newest.id AND {conditions} LIMIT %(passages)s
+        ) AS chunk
+    """  # noqa: S608  # of constants and parameters
+    parameters |= {"documents": DOCUMENTS, "passages": PASSAGES}
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return [json.loads(metadata) for (metadata,) in cursor.fetchall()]
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was seen at one path."""
+
+    passages: int = 0
+    is_list: bool = False
+    kinds: Counter[str] = field(default_factory=Counter)
+    values: Counter[tuple[type, Value]] = field(default_factory=Counter)
+
+
+def _metadata(samples: Sequence[Mapping[str, Any]]) -> Iterator[FilterableField]:
+    seen: dict[tuple[str, ...], _Seen] = {}
+    for sample in samples:
+        for keys, value in _leaves(sample, ()):
+            _note(seen.setdefault(keys, _Seen()), value)
+    order = sorted(seen.items(), key=lambda item: (-item[1].passages, item[0]))
+    for keys, what in order[:MOST_FIELDS]:
+        which = Field(METADATA, keys)
+        if not what.passages or len(str(which)) > MAX_PATH_CHARACTERS:
+            continue
+        values = tuple(value for (_, value), _ in what.values.most_common(MOST_VALUES))
+        yield FilterableField(
+            name=str(which),
+            description="Metadata of what was brought here.",
+            kinds=tuple(sorted(what.kinds)),
+            is_list=what.is_list,
+            is_facet=True,
+            operators=_operators(which),
+            examples=tuple(_examples(which, values)),
+            values=values,
+            share=round(what.passages / len(samples), 4),
+        )
+
+
+def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, Mapping) and len(keys) < MOST_KEYS:
+        for key, inner in value.items():
+            if key:
+                yield from _leaves(inner, (*keys, key))
+    elif keys and not isinstance(value, Mapping):
+        yield keys, value
+
+
+def _note(seen: _Seen, value: Any) -> None:
+    elements = value if isinstance(value, list) else [value]
+    scalars = [each for each in elements if type(each) in _TYPES]
+    seen.passages += bool(scalars)
+    seen.is_list = seen.is_list or isinstance(value, list)
+    for each in scalars:
+        seen.kinds[_TYPES[type(each)]] += 1
+        if not isinstance(each, str) or 0 < len(each) <= LONGEST_VALUE:
+            seen.values[type(each), each] += 1
+
+
+def _examples(which: Field, values: Sequence[Value]) -> Iterator[str]:
+    if not values:
+        return
+    first = values[0]
+    yield to_text(Comparison(which, Operator.EQ, first))
+    if isinstance(first, str):
+        yield to_text(
+            Comparison(which, Operator.CONTAINS, first.split()[0] if first.split() else first)
+        )
+    elif not isinstance(first, bool):
+        yield to_text(Comparison(which, Operator.GTE, first))

@@ -1,0 +1,1 @@
+"""The search page and its parts: start, results, saved searches, similar, judging."""

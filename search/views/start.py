@@ -1,0 +1,31 @@
+"""What the search page shows before anything is asked."""
+
+from typing import Any
+
+from django.db.models import Count, Q
+from django.http import HttpRequest
+
+from accounts.models import Workspace
+from documents.models import Collection, Document
+from search.examples import examples_for
+
+RECENT = 5
+
+
+def start(request: HttpRequest, workspace: Workspace) -> dict[str, Any]:
+    """Collections, newest documents, and questions that find something in them."""
+    documents = (
+        Document.objects.visible_to(request.user)
+        .filter(workspace=workspace, status=Document.Status.READY)
+        .current()
+        .select_related("collection")
+        .defer("metadata", "declared")
+    )
+    recent = list(documents.order_by("-id")[:RECENT])
+    return {
+        "collections": Collection.objects.visible_to(request.user)
+        .filter(workspace=workspace)
+        .annotate(document_count=Count("documents", filter=Q(documents__is_current=True))),
+        "recent": recent,
+        "examples": examples_for(documents),
+    }

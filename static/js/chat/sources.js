@@ -1,0 +1,134 @@
+// Sources beside an answer: made of a template, lit from the answer and back, opened in place.
+
+const slot = (card, name) => card.querySelector(`[data-slot="${name}"]`);
+
+// Offsets count characters as the server does, not UTF-16 units.
+const slice = (points, start, end) => points.slice(start, end).join("");
+
+export class Sources {
+  #template;
+  #names;
+  #passages = new Map();
+  #cited = new Map();
+
+  // `names`: collections by slug.
+  constructor(turn, template, names) {
+    this.turn = turn;
+    this.list = turn.querySelector(".sources ol");
+    this.#template = template;
+    this.#names = names;
+  }
+
+  get size() {
+    return this.#passages.size;
+  }
+
+  get cited() {
+    return this.#cited.size;
+  }
+
+  add(passages) {
+    for (const passage of passages) {
+      if (this.#passages.has(passage.number)) continue;
+      this.#passages.set(passage.number, passage);
+      this.list.append(this.#card(passage));
+    }
+  }
+
+  cite(citation) {
+    const passage = this.#passages.get(citation.number);
+    if (!passage) return;
+    const quotes = this.#cited.get(citation.number) ?? [];
+    quotes.push([citation.start, citation.end]);
+    this.#cited.set(citation.number, quotes);
+    const card = cardOf(this.turn, citation.number);
+    card.classList.add("cited");
+    slot(card, "teaser").textContent = slice([...passage.text], 0, 240);
+    slot(card, "text").replaceChildren(...parts(passage, quotes));
+  }
+
+  // The element for [number] in the answer.
+  citation = (number) => {
+    const passage = this.#passages.get(number);
+    if (!passage) return null;
+    const link = document.createElement("a");
+    link.className = "cite";
+    link.href = `#source-live-${number}`;
+    link.dataset.cite = number;
+    link.textContent = number;
+    link.setAttribute("aria-label", `Source ${number}: ${passage.title || passage.document_key}`);
+    return link;
+  };
+
+  #card(passage) {
+    const card = this.#template.content.firstElementChild.cloneNode(true);
+    card.id = `source-live-${passage.number}`;
+    card.dataset.source = passage.number;
+    card.classList.remove("cited");
+    slot(card, "number").textContent = passage.number;
+    slot(card, "title").textContent = passage.title || passage.document_key;
+    slot(card, "place").textContent = this.#place(passage);
+    slot(card, "text").textContent = passage.text;
+    slot(card, "link").href = passage.url;
+    return card;
+  }
+
+  #place(passage) {
+    const headings = passage.heading_path.slice(-2).join(" › ");
+    const page = passage.page ? `page ${passage.page}` : "";
+    const collection = this.#names[passage.collection] ?? passage.collection;
+    return [collection, headings, page].filter(Boolean).join(" · ");
+  }
+}
+
+function* parts(passage, quotes) {
+  const points = [...passage.text];
+  let at = 0;
+  for (const [from, to] of [...quotes].sort((a, b) => a[0] - b[0])) {
+    const start = Math.max(from - passage.start, at);
+    const end = Math.min(to - passage.start, points.length);
+    if (start >= end || end - start >= passage.text.trim().length) continue;
+    const mark = document.createElement("mark");
+    mark.textContent = slice(points, start, end);
+    yield slice(points, at, start);
+    yield mark;
+    at = end;
+  }
+  yield slice(points, at);
+}
+
+const cardOf = (turn, number) => turn.querySelector(`.source[data-source="${number}"]`);
+const citesOf = (turn, number) => turn.querySelectorAll(`.cite[data-cite="${number}"]`);
+
+function numberAt(target) {
+  return target.closest?.(".cite")?.dataset.cite ?? target.closest?.(".source")?.dataset.source;
+}
+
+// Listens for a whole thread: what is pointed at or focused lights its counterpart.
+export function listen(thread) {
+  const light = (target, lit) => {
+    const turn = target.closest?.(".turn");
+    const number = turn && numberAt(target);
+    if (!number) return;
+    cardOf(turn, number)?.classList.toggle("lit", lit);
+    for (const cite of citesOf(turn, number)) cite.classList.toggle("lit", lit);
+  };
+  for (const [on, off] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
+    thread.addEventListener(on, (event) => light(event.target, true));
+    thread.addEventListener(off, (event) => light(event.target, false));
+  }
+  thread.addEventListener("click", (event) => {
+    const cite = event.target.closest(".cite");
+    if (!cite) return;
+    event.preventDefault();
+    open(cardOf(cite.closest(".turn"), cite.dataset.cite));
+  });
+}
+
+function open(card) {
+  if (!card) return;
+  card.querySelector("details").open = true;
+  card.querySelector("summary").focus({ preventScroll: true });
+  card.scrollIntoView({ block: "nearest" });
+  card.querySelector("mark")?.scrollIntoView({ block: "nearest" });
+}

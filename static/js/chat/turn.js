@@ -1,0 +1,138 @@
+// One question and its answer while it is made, from the first skeleton to the last token.
+
+import { Live } from "./live.js";
+import { Sources } from "./sources.js";
+
+export class Turn {
+  #templates;
+  #words;
+
+  // `words`: names of collections, and what is said of what is degraded and of failures, by code.
+  constructor(templates, question, words) {
+    this.#templates = templates;
+    this.#words = words;
+    this.question = question;
+    this.element = templates.turn.content.firstElementChild.cloneNode(true);
+    this.element.querySelector("[data-question]").textContent = question;
+    this.sources = new Sources(this.element, templates.source, words.names);
+    this.live = new Live(this.#part("said"), this.sources.citation);
+  }
+
+  #part(name) {
+    return this.element.querySelector(`[data-${name}]`);
+  }
+
+  take({ name, data }) {
+    this[`on_${name}`]?.(data);
+  }
+
+  on_metadata({ message, memory, pipeline }) {
+    if (message) this.element.dataset.turn = message;
+    if (pipeline) this.#say("Working through the pipeline");
+    if (memory) this.#recall(memory);
+  }
+
+  on_retrieval({ passages, degraded }) {
+    this.sources.add(passages);
+    for (const skeleton of this.element.querySelectorAll(".sources [data-skeleton]")) skeleton.remove();
+    const count = this.sources.size;
+    this.#say(count ? `Reading ${count} passage${count === 1 ? "" : "s"}` : "No passage was found");
+    if (degraded.length) this.#warn(degraded[0]);
+  }
+
+  on_node({ id, state }) {
+    if (state === "started") this.#say(`Step: ${id}`);
+  }
+
+  on_token({ text }) {
+    if (this.state === "asking") this.#state("streaming");
+    this.live.add(text);
+  }
+
+  on_citation(citation) {
+    this.sources.cite(citation);
+    this.live.draw();
+  }
+
+  on_done() {
+    this.live.draw();
+    this.#state("done");
+  }
+
+  stopped() {
+    this.live.draw();
+    this.#end("stopped", this.live.text ? "Stopped. This is as far as the answer came." : "Stopped. Nothing was answered yet.");
+  }
+
+  failed({ message, code }, { login } = {}) {
+    this.live.draw();
+    const words = this.#words.failures[code];
+    this.#end("failed", words ?? message);
+    const note = this.#part("outcome");
+    note.querySelector("[data-detail]").hidden = !words;
+    note.querySelector("[data-detail]").textContent = words ? message : "";
+    note.classList.add("bad");
+    note.setAttribute("role", "alert");
+    const link = note.querySelector("[data-login]");
+    link.hidden = !login;
+    if (login) link.href = login;
+  }
+
+  // To the trace of the run that answered.
+  lead(address) {
+    const link = this.#part("trace");
+    link.hidden = false;
+    link.firstElementChild.href = address;
+  }
+
+  get state() {
+    return this.element.dataset.state;
+  }
+
+  #state(state) {
+    this.element.dataset.state = state;
+    const skeleton = this.element.querySelector(".exchange > [data-skeleton]");
+    skeleton?.remove();
+    if (state !== "streaming") {
+      this.#part("stage")?.remove();
+      this.element.querySelector(".sources [data-skeleton]")?.remove();
+      if (!this.sources.size) this.element.querySelector(".sources").hidden = true;
+    }
+  }
+
+  #end(state, words) {
+    this.#state(state);
+    this.#part("outcome").hidden = false;
+    this.#part("outcome").querySelector("[data-words]").textContent = words;
+  }
+
+  #say(words) {
+    this.#part("stage").querySelector("[data-words]").textContent = words;
+  }
+
+  #warn(name) {
+    this.#part("degraded").hidden = false;
+    this.#part("degraded").querySelector("p").textContent = this.#words.degraded[name] ?? `Part of the search did not work (${name}), so something may be missing.`;
+  }
+
+  #recall({ facts, context }) {
+    const chips = [
+      ...facts.map(({ key, value }) => [`${key.replaceAll("_", " ")}: ${value}`, `/memory/facts/${encodeURIComponent(key)}/forget/`]),
+      ...context.map(({ user_message: said }) => [`“${said.slice(0, 60)}”`, `/memory/said/?said=${encodeURIComponent([...said].slice(0, 200).join(""))}`]),
+    ];
+    for (const [words, href] of chips) {
+      const chip = this.#templates.chip.content.firstElementChild.cloneNode(true);
+      chip.href = href;
+      chip.querySelector("bdi").textContent = words;
+      this.#part("recalled").append(chip);
+    }
+    this.#part("recalled").hidden = chips.length === 0;
+  }
+}
+
+// What the page says in its attributes: names, and words by code.
+export const wordsOf = ({ dataset }) => ({
+  names: JSON.parse(dataset.names),
+  degraded: JSON.parse(dataset.degraded),
+  failures: JSON.parse(dataset.failures),
+});

@@ -1,0 +1,1 @@
+"""Requests made up from the description of the API, by schemathesis."""

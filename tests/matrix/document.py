@@ -1,0 +1,101 @@
+"""A document: read, marked, in versions, changed, not kept, not there; uploads and runs."""
+
+from documents.ingestion.sources import text_source
+from documents.models import Chunk, ChunkEdit, Document, IngestionItem, IngestionRun
+from documents.services import edit_chunk, ingest_inline
+from documents.tests.factories import DocumentFactory, ItemFactory, RunFactory
+from tests.matrix.states import State, World
+
+POLICY = "# Leave\n\nThirty days a year.\n\n## Travel\n\nTrains are booked by everybody alone."
+
+
+def _policy() -> Document:
+    return Document.objects.get(key="policy", is_current=True)
+
+
+def _versions(world: World) -> None:
+    for days, policy in (("Thirty", "overwrite"), ("Thirty-one", "new_version")):
+        text = POLICY.replace("Thirty", days)
+        source = text_source("policy", text, media_type="text/markdown", metadata={"days": days})
+        ingest_inline(collection=world.office, sources=[source], policy=policy)
+    chunk = Chunk.objects.get(document=_policy())
+    edit_chunk(chunk=chunk, text=chunk.text.replace("Trains", "Ferries"), user=world.alice)
+
+
+def _conflict(world: World) -> None:
+    ChunkEdit.objects.update(state=ChunkEdit.State.CONFLICT)
+
+
+def _failed(world: World) -> None:
+    DocumentFactory(
+        collection=world.empty,
+        key="locked",
+        title="A locked file",
+        status=Document.Status.FAILED,
+        error_code="encrypted",
+        error="The file is encrypted. Remove the password, and bring it again.",
+    )
+
+
+def _running(world: World) -> None:
+    run = RunFactory(collection=world.leaflets, source="7 files", total=4, ready=1, failed=1)
+    states = IngestionItem.State
+    for name, state in (
+        ("a.md", states.READY),
+        ("b.md", states.PARSING),
+        ("c.md", states.EMBEDDING),
+    ):
+        ItemFactory(run=run, name=name, state=state, document=world.leaflet)
+    ItemFactory(
+        run=run,
+        name="torn.pdf",
+        state=states.FAILED,
+        error_code="malformed",
+        error="torn.pdf is cut off. Save it again, and bring it again.",
+    )
+
+
+def _at(rest: str = "") -> str:
+    document = _policy()
+    return f"/documents/{document.collection.slug}/{document.pk}/{rest}"
+
+
+def _passage(world: World) -> str:
+    return _at(f"?chunk={Chunk.objects.get(document=_policy()).pk}")
+
+
+def _form(world: World) -> str:
+    return _at(f"passages/{Chunk.objects.get(document=_policy()).pk}/")
+
+
+def _leaflet(world: World, rest: str = "") -> str:
+    return f"/documents/{world.leaflets.slug}/{world.leaflet.pk}/{rest}"
+
+
+STATES = [
+    State("read", _leaflet, ".text"),
+    State("gone-passage", lambda world: _leaflet(world, "?chunk=1"), ".note.warn"),
+    State("unchanged", lambda world: _leaflet(world, "edits/"), ".blank"),
+    State("versions", lambda world: _at(), "#versions", prepare=_versions),
+    State("passage", _passage, "#passage"),
+    State("edit", _form, "textarea"),
+    State("describe", lambda world: _at("change/"), "#id_title"),
+    State("compare", lambda world: _at("compare/"), "ins"),
+    State("edits", lambda world: _at("edits/"), "del"),
+    State("not-kept", lambda world: _at(), ".note.warn", prepare=_conflict),
+    State(
+        "failed",
+        lambda world: f"/documents/empty/{Document.objects.get(key='locked').pk}/",
+        ".note.bad",
+        prepare=_failed,
+    ),
+    State("missing", lambda world: f"/documents/{world.empty.slug}/999999999/", "h1", status=404),
+    State("upload", lambda world: f"/documents/{world.empty.slug}/upload/", ".drop"),
+    State("runs", lambda world: "/runs/", "h1"),
+    State(
+        "running",
+        lambda world: f"/runs/{IngestionRun.objects.latest('pk').pk}/",
+        ".step",
+        prepare=_running,
+    ),
+]

@@ -1,0 +1,130 @@
+"""Looking at one state of a page: everything that is wrong with it, in words."""
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from django.test import Client
+from playwright.sync_api import Browser, Error, Page, Response
+
+from tests.browser import SCHEMES, SCREENSHOTS, SIZES, Visit
+from tests.matrix.states import State, World
+
+MAX_PAGE_BYTES = 100_000
+#: Each theme once, a layout for the thumb and one for the mouse: all are made of the same colours
+#: and parts, and axe takes longer than everything else. MATRIX_AXE=all has it look at every size.
+AXE_LOOKS = {(390, "dark"), (1440, "light")}
+RUN_AXE = """async () => {
+    const found = await axe.run(document, {resultTypes: ["violations"], elementRef: false});
+    return found.violations
+        .filter((each) => ["serious", "critical"].includes(each.impact))
+        .flatMap((each) => each.nodes.map(
+            (node) => `${each.id}: ${node.target} ${node.failureSummary}`));
+}"""
+
+
+def look_at(browser: Browser, site: str, world: World, area: str, state: State) -> list[str]:
+    """What is wrong with the state: nothing, it is to be hoped. Keeps a screenshot of each look."""
+    visit = Visit(browser, site, viewport={"width": 1440, "height": SIZES[1440]})
+    try:
+        if state.prepare:
+            state.prepare(world)
+        found = list(_problems(visit, world, area, state))
+    except Error as error:
+        visit.page.screenshot(path=_picture(area, state, "failed"))
+        found = [str(error).partition("\nCall log")[0]]
+    finally:
+        visit.context.close()
+        world.next()
+    found += [f"asked {url}" for url in visit.outside]
+    return [f"{area}/{state.name}: {problem}" for problem in found]
+
+
+def _problems(visit: Visit, world: World, area: str, state: State) -> Iterator[str]:
+    if state.strict:
+        visit.under_policy()
+    if state.login:
+        _log_in(visit, world)
+    yield from _opened(visit, world, state)
+    if state.act:
+        state.act(visit.page)
+    visit.page.locator(state.ready).locator("visible=true").first.wait_for()
+    visit.page.wait_for_load_state()  # of the page that `act` led to
+    yield from _looks(visit, area, state)
+    yield from _said(visit, state)
+
+
+def _log_in(visit: Visit, world: World) -> None:
+    """As the form would, which has tests of its own."""
+    client = Client()
+    client.force_login(world.alice)
+    cookie = client.cookies["sessionid"].value
+    visit.context.add_cookies([{"name": "sessionid", "value": cookie, "url": visit.site}])
+
+
+def _opened(visit: Visit, world: World, state: State) -> Iterator[str]:
+    """Load the page with nothing in the cache."""
+    answers: list[Response] = []
+    # A method of a list cannot carry the mark that Playwright puts on a listener.
+    visit.page.on("response", lambda answer: answers.append(answer))  # noqa: PLW0108
+    answer = visit.page.goto(state.path(world), wait_until="load")
+    if answer is None or answer.status != state.status:
+        yield f"answered {answer and answer.status}, not {state.status}"
+    if state.light and (weight := sum(map(_weight, list(answers)))) >= MAX_PAGE_BYTES:
+        yield f"weighs {weight:,} bytes"
+
+
+def _weight(answer: Response) -> int:
+    """Bytes of a body, uncompressed; streams of events have no end, and redirections no body."""
+    streamed = answer.request.resource_type == "eventsource"
+    return 0 if streamed or 300 <= answer.status < 400 else len(answer.body())
+
+
+def _looks(visit: Visit, area: str, state: State) -> Iterator[str]:
+    """At every size in both themes."""
+    page = visit.page
+    for scheme in SCHEMES:
+        # No colour may be on its way from one theme to the other when axe looks at it.
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        for width, height in SIZES.items():
+            page.set_viewport_size({"width": width, "height": height})
+            look = f"{width}-{scheme}"
+            page.screenshot(path=_picture(area, state, look), full_page=True)
+            if visit.scrolls_sideways():
+                yield f"{look}: scrolls sideways"
+            if (width, scheme) in AXE_LOOKS or os.environ.get("MATRIX_AXE") == "all":
+                yield from (f"{look}: {finding}" for finding in serious_findings(page))
+
+
+def serious_findings(page: Page) -> list[str]:
+    """What axe calls serious or critical; it is loaded into the page once."""
+    if not page.evaluate("typeof axe === 'object'"):
+        page.evaluate(_axe())
+    findings: list[str] = page.evaluate(RUN_AXE)
+    return findings
+
+
+@cache
+def _axe() -> str:
+    return str(Axe().axe_script)
+
+
+def _said(visit: Visit, state: State) -> Iterator[str]:
+    """Errors on the console. Chromium calls a page that is answered with an error one, too."""
+    awaited: tuple[Any, ...] = state.expected
+    if state.status >= 400:
+        awaited += (f"status of {state.status}",)
+    for part in awaited:
+        if not any(part in error for error in visit.errors):
+            yield f"did not say “{part}” on the console"
+    for error in visit.errors:
+        if not any(part in error for part in awaited):
+            yield f"console: {error}"
+
+
+def _picture(area: str, state: State, look: str) -> Path:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    return SCREENSHOTS / f"{area}-{state.name}-{look}.png"

@@ -1,0 +1,48 @@
+"""Every page in every state, at every size, light and dark: nothing wrong with any of them.
+
+An area is a module of `tests.matrix` with its `STATES`. What is seen is kept as screenshots.
+One area, or one state of it: `pytest tests/test_browser_matrix.py -k login`, `MATRIX=login/wrong`.
+"""
+
+import os
+import pkgutil
+from importlib import import_module
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests import matrix
+from tests.matrix.looking import look_at
+from tests.matrix.states import State, make_world
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("media_root"),
+]
+MACHINERY = {"states", "looking"}
+AREAS = sorted({each.name for each in pkgutil.iter_modules(matrix.__path__)} - MACHINERY)
+
+
+def states_of(area: str) -> list[State]:
+    """Those of the area that are asked for."""
+    states: list[State] = import_module(f"tests.matrix.{area}").STATES
+    only = os.environ.get("MATRIX", "")
+    return [state for state in states if not only or f"{area}/{state.name}" == only]
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_nothing_is_wrong_with_any_state(browser: Browser, live_server: Any, area: str) -> None:
+    states = states_of(area)
+    names = [state.name for state in states]
+    assert len(set(names)) == len(names), "two states of the same name"
+    world = make_world()
+
+    wrong = [
+        problem
+        for state in states
+        for problem in look_at(browser, live_server.url, world, area, state)
+    ]
+
+    assert wrong == [], "\n".join(wrong)
