@@ -109,7 +109,7 @@ def expected(visit: Visit, error: str) -> None:
 def test_a_question_is_answered_with_sources_that_open_beside_it(visit: Visit) -> None:
     page = visit.page
     visit.under_policy()
-    page.get_by_role("link", name="Chat").click()
+    page.get_by_role("navigation").get_by_role("link", name="Chat").click()
     expect(page.get_by_role("heading", name="Ask your documents")).to_be_visible()
     expect(page.get_by_text("Extractive: quotes from your documents.")).to_be_visible()
     turn = complete(asked(page, MOVE))
@@ -241,7 +241,8 @@ def test_an_answer_is_stopped_and_asked_for_again(visit: Visit, model: StubServe
     page.keyboard.press("Escape")
     expect(turn).to_have_attribute("data-state", "stopped")
     expect(turn).to_contain_text("Stopped. This is as far as the answer came.")
-    assert endless.gone.wait(10)
+    # The tests' own server tells only by writing that a client has gone: within two heartbeats.
+    assert endless.gone.wait(30)
     assert visit.serious_findings() == []
     turn.get_by_role("button", name="Try again").click()
     complete(page.locator(".turn"))

@@ -26,7 +26,10 @@ from rag.tests.asking import reader
 from ragsite.testing import wait_until
 from tests.chat_streams import Listener, Model
 
-pytestmark = pytest.mark.django_db  # so that there is a database; its rows come from `site`
+pytestmark = [
+    pytest.mark.django_db,  # so that there is a database; its rows come from `site`
+    pytest.mark.xdist_group("chat-streams"),  # one server for all of them
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 STREAMS = 100
@@ -57,7 +60,9 @@ class Site:
         """States of the web server's database connections."""
         with psycopg.connect(self.database) as asking:
             asked = asking.execute(
-                "SELECT state FROM pg_stat_activity WHERE application_name = %s", [NAME]
+                "SELECT state FROM pg_stat_activity"
+                " WHERE application_name = %s AND datname = current_database()",
+                [NAME],
             )
             return [row[0] for row in asked]
 

@@ -7,7 +7,7 @@ from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.decorators import action
-from rest_framework.parsers import MultiPartParser
+from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet, once
@@ -121,13 +121,18 @@ class DocumentViewSet(CollectionFiltered):
             "updated_at",
         }
     )
-    parser_classes = [JSONParser, MultiPartParser]
     action_parameters = {
         "list": inputs.DocumentFilter,
         "destroy": inputs.DocumentDeletion,
         "chunks": inputs.ChunkFilter,
         "edits": inputs.EditFilter,
     }
+
+    def get_parsers(self) -> list[BaseParser]:
+        """Files come in forms; all else is JSON."""
+        # Whoever describes the API asks before there is a request.
+        method = self.request.method if self.request else "POST"
+        return [JSONParser(), MultiPartParser()] if method == "POST" else [JSONParser()]
 
     def get_queryset(self) -> QuerySet[Document]:
         """Of any version: a superseded one is read by its id."""

@@ -3,7 +3,12 @@
 from typing import Any
 
 import numpy as np
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import (
+    OpenApiExample,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_serializer,
+)
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -50,15 +55,25 @@ class EmbeddingsInput(serializers.Serializer[Any]):
     )
 
 
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "array", "items": {"type": "number", "format": "double"}},
+            {"type": "string", "format": "byte"},
+        ]
+    }
+)
+class VectorField(serializers.Field[Any, Any, Any, Any]):
+    """Numbers, or base64 of them."""
+
+
 @extend_schema_serializer(component_name="OpenAIEmbedding")
 class EmbeddingSerializer(serializers.Serializer[Any]):
     """The vector of one text."""
 
     object = serializers.CharField(help_text="`embedding`.")
     index = serializers.IntegerField(help_text="Of its text in `input`.")
-    embedding = serializers.ListField(
-        child=serializers.FloatField(), help_text="Numbers; with `base64`, a string."
-    )
+    embedding = VectorField(help_text="Numbers; with `base64`, a string.")
 
 
 @extend_schema_serializer(component_name="OpenAIEmbeddingsUsage")
