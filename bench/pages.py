@@ -7,6 +7,7 @@ network. Documents of Zipf-distributed words, with the hashing embedder's vector
 and removed afterwards, so no figure holds a model's time.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -80,8 +81,10 @@ def site(passages: int) -> Iterator[tuple[Client, Collection]]:
         workspace=workspace, slug="papers", name="Papers", space=space, graph=Collection.Graph.RULES
     )
     try:
-        number = -(-passages // SECTIONS)
-        ingest_inline(collection=collection, sources=sources(number, np.random.default_rng(1)))
+        fill(collection, passages)
+        # As a web worker does once it has loaded everything.
+        gc.collect()
+        gc.freeze()
         client = Client(HTTP_HOST="localhost")
         client.force_login(user)
         yield client, collection
@@ -92,9 +95,18 @@ def site(passages: int) -> Iterator[tuple[Client, Collection]]:
         drop_space(space=space)
 
 
-def sources(number: int, random: np.random.Generator) -> Iterator[Source]:
-    """Documents of twenty passages each, with what facets count."""
-    for each in range(number):
+def fill(collection: Collection, passages: int) -> None:
+    """Short sections share a passage, so documents come until there are enough."""
+    random, made = np.random.default_rng(1), 0
+    while (there := Chunk.objects.filter(collection=collection).count()) < passages:
+        number = -(-(passages - there) // SECTIONS)
+        ingest_inline(collection=collection, sources=sources(made, number, random))
+        made += number
+
+
+def sources(first: int, number: int, random: np.random.Generator) -> Iterator[Source]:
+    """Documents of twenty sections each, with what facets count."""
+    for each in range(first, first + number):
         parts = [
             f"## {sentence(random)}\n\n" + " ".join(sentence(random) for _ in range(4))
             for _ in range(SECTIONS)
@@ -134,8 +146,10 @@ def pages(collection: Collection) -> Iterator[tuple[str, Addresses]]:
     yield "document", opened
     yield "documents", ["/documents/", "/documents/papers/"]
     yield "conversation", [f"/chat/{conversation(collection).pk}/"]
-    for name in ("chat", "runs", "graph", "memory", "pipelines", "dashboard", "keys"):
+    for name in ("chat", "runs", "graph", "memory", "pipelines", "dashboard", "keys", "saved"):
         yield name, [f"/{name}/"]
+    yield "dashboard, of a month", ["/dashboard/?range=30d"]
+    yield "quality", ["/dashboard/quality/", "/dashboard/quality/papers/"]
     for model in ("documents/chunk", "documents/document", "search/searchlog"):
         yield f"admin: {model}", [f"/admin/{model}/"]
 

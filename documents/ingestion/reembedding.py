@@ -68,16 +68,25 @@ def _begin(target: EmbeddingSpace, collection: Collection | None, user: Any) -> 
     hold_starts()
     _refuse_two_ways(target, collection)
     EmbeddingSpace.objects.filter(pk=target.pk).update(state=EmbeddingSpace.State.LIVE)
-    if collection is None:
-        EmbeddingSpace.objects.exclude(pk=target.pk).update(is_default=False)
-        EmbeddingSpace.objects.filter(pk=target.pk).update(is_default=True)
+    left = _make_default(target) if collection is None else set()
     row, _ = Reembedding.objects.exclude(state=State.DONE).get_or_create(
         target=target, collection=collection, defaults={"created_by": user}
     )
+    row.sources = sorted({*row.sources, *left})
     row.state, row.done, row.refused, row.error = State.RUNNING, 0, [], ""
     row.started_at = row.seen_at = timezone.now()
     row.save()
     return row
+
+
+def _make_default(target: EmbeddingSpace) -> set[int]:
+    """Ids of the spaces that are the default no more: at the end they may be in nobody's use, though
+    no collection leaves them, because each was moved by itself before."""
+    others = EmbeddingSpace.objects.exclude(pk=target.pk).filter(is_default=True)
+    left = set(others.values_list("pk", flat=True))
+    EmbeddingSpace.objects.filter(pk__in=left).update(is_default=False)
+    EmbeddingSpace.objects.filter(pk=target.pk).update(is_default=True)
+    return left
 
 
 def take(row: Reembedding) -> UUID:

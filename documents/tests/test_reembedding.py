@@ -229,6 +229,17 @@ def test_one_collection_may_have_a_model_of_its_own(
     assert index_states([old])[old.pk].valid
 
 
+def test_the_default_that_every_collection_left_by_itself_is_retired_with_all(
+    collection: Collection, wide: EmbeddingSpace
+) -> None:
+    services.reembed_here(target=wide, collection=collection)
+    old = EmbeddingSpace.objects.get(name="minilm-384")
+    assert (old.state, old.is_default) == ("live", True)  # new collections would go there
+    services.reembed_here(target=wide)
+    old.refresh_from_db()
+    assert (old.state, old.is_default) == ("retired", False)
+
+
 def test_documents_that_come_meanwhile_go_into_the_new_space(
     collection: Collection, wide: EmbeddingSpace
 ) -> None:
