@@ -21,6 +21,7 @@ from tests.examples.programs import postgres_programs, programs
 from tests.instances import instance_dir
 
 WORLD = Path(__file__).parent / "world"
+DEADLOCKS = 5
 #: Rows that a page finds as the first one did; all others go between two pages.
 _KEPT = ("accounts_user", "accounts_workspace", "accounts_membership", "documents_embeddingspace")
 _SPACE = "documents_embeddingspace"
@@ -82,7 +83,19 @@ class Site:
         return folder
 
     def empty(self) -> None:
-        """Take what earlier pages made: all but the login and the first embedding space."""
+        """Take what earlier pages made: all but the login and the first embedding space.
+
+        Sweeps of the site's own workers lock the tables in another order. Where this gives way to
+        one of them it begins again.
+        """
+        for left in reversed(range(DEADLOCKS)):
+            try:
+                return self._empty()
+            except psycopg.errors.DeadlockDetected:
+                if not left:
+                    raise
+
+    def _empty(self) -> None:
         with psycopg.connect(self.environment["EXAMPLES_DATABASE"], autocommit=True) as connection:
             tables = connection.execute(
                 "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
