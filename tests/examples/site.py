@@ -90,7 +90,8 @@ class Site:
         """
         for left in reversed(range(DEADLOCKS)):
             try:
-                return self._empty()
+                self._empty()
+                break
             except psycopg.errors.DeadlockDetected:
                 if not left:
                     raise
