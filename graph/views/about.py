@@ -8,6 +8,7 @@ from typing import Any
 from django.urls import reverse
 
 from common.errors import NotFound
+from common.plain_words import END, START, without_signs
 from documents.models import Chunk
 from graph import services
 from graph.forms import GraphState
@@ -105,12 +106,16 @@ def _mentions(scope: GraphScope, vertex: Vertex) -> list[Passage]:
 
 def _passage(found: MentionFound) -> Passage:
     start, end = (max(place - found.snippet_start, 0) for place in (found.start, found.end))
+    text = found.snippet
+    marked = without_signs(f"{text[:start]}{START}{text[start:end]}{END}{text[end:]}")
+    before, _, rest = marked.partition(START)
+    words, _, after = rest.partition(END)
     return Passage(
         url=_url(found.document, chunk=found.passage.pk),
         title=found.document.name,
-        before=found.snippet[:start],
-        words=found.snippet[start:end],
-        after=found.snippet[end:],
+        before=before,
+        words=words,
+        after=after,
     )
 
 

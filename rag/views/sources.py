@@ -4,7 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common.plain_words import without_signs
+
 HEADINGS = 2
+TEASER = 240  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,8 @@ class ShownSource:
     @property
     def teaser(self) -> str:
         """What tells a reader of the answer what kind of text it rests on."""
-        return "".join(part.text for part in self.parts)[:240] if self.is_cited else ""
+        text = "".join(part.text for part in self.parts)[:TEASER] if self.is_cited else ""
+        return without_signs(text)
 
 
 def shown_sources(
@@ -53,7 +57,8 @@ def shown_sources(
 
 
 def _place(passage: Mapping[str, Any], collections: Mapping[str, str]) -> str:
-    headings = " › ".join(passage["heading_path"][-HEADINGS:])
+    path = [heading for heading in passage["heading_path"] if heading != passage["title"]]
+    headings = " › ".join(path[-HEADINGS:])
     page = f"page {passage['page']}" if passage["page"] else ""
     name = collections.get(passage["collection"], passage["collection"])
     return " · ".join(part for part in (name, headings, page) if part)

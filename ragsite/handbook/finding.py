@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from django.http import HttpRequest
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from accounts.choosing import workspace_of
@@ -16,7 +15,9 @@ from common.errors import RagsiteError
 from documents.management.commands.demo import COLLECTION
 from ragsite.handbook.contents import Page, contents
 from ragsite.handbook.rendering import anchor_of, render
+from search.results import Snippet
 from search.services import scope_for, search
+from search.templatetags.passages import marked
 
 MOST = 20
 _WORDS = re.compile(r"\w+")
@@ -57,8 +58,7 @@ def _of_hit(hit: Any) -> Found | None:
     if page is None:
         return None
     title = hit.heading_path[-1] if hit.heading_path else page.label
-    ranges = hit.snippet.highlights
-    return Found(page, title, f"{page.url}#{anchor_of(title)}", _marked(hit.snippet.text, ranges))
+    return Found(page, title, f"{page.url}#{anchor_of(title)}", marked(hit.snippet, "markdown"))
 
 
 def _by_words(question: str) -> list[Found]:
@@ -85,16 +85,8 @@ def _around(text: str, words: list[str]) -> SafeString:
     """The surroundings of the first of the words, all of them marked."""
     found = re.search("|".join(map(re.escape, words)), text, re.I)
     middle = found.start() if found else 0
-    start = max(text.find(" ", max(middle - _AROUND, 0)) + 1, 0) if middle > _AROUND else 0
-    cut = text[start : middle + _AROUND]
+    start = text.find(" ", middle - _AROUND) + 1 if middle > _AROUND else 0
+    end = text.find(" ", middle + _AROUND)
+    cut = text[start : end if end > 0 else None]
     ranges = [match.span() for match in re.finditer("|".join(map(re.escape, words)), cut, re.I)]
-    return _marked(cut, ranges)
-
-
-def _marked(text: str, ranges: Any) -> SafeString:
-    pieces, at = [], 0
-    for start, end in ranges:
-        pieces.append((text[at:start], text[start:end]))
-        at = end
-    marked = format_html_join("", "{}<mark>{}</mark>", pieces)
-    return format_html("{}{}", marked, text[at:])
+    return marked(Snippet(cut, start, tuple(ranges), start > 0, end > 0))

@@ -1,17 +1,16 @@
 """Passages and documents that are like another, with their addresses."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
 
+from common.plain_words import without_signs
 from documents.models import Chunk, Document
 from search.similar import Similar
 
 SHOWN_CHARACTERS = 300
 MARKDOWN = "text/markdown"
-_SIGNS = re.compile(r"(?<!\S)(?:#{1,6}|[-*>+]|\|?[-:|]{3,})(?!\S)|[`*|]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def similar_to(document: Document, chunk: Chunk | None) -> Origin:
 
 def in_words(text: str, media_type: str) -> str:
     """One line of words, of Markdown without its signs."""
-    return " ".join((_SIGNS.sub(" ", text) if media_type == MARKDOWN else text).split())
+    return " ".join((without_signs(text) if media_type == MARKDOWN else text).split())
 
 
 def _address(slug: str, document_id: int, chunk_id: int | None) -> str:

@@ -23,7 +23,7 @@ def test_everything_is_escaped_and_highlights_are_marked() -> None:
         ("see [Add workers](how-to/add.md) now", "see Add <mark>workers</mark> now"),
         ("[how to](../add-workers.md): more", "how to: more"),
         ("run `workers` *well*", "run <mark>workers</mark> well"),
-        ("# Heading\nworkers", "Heading\n<mark>workers</mark>"),
+        ("# Heading\nworkers", "<mark>workers</mark>"),
         ("a 2 * 3 and a-b workers", "a 2 * 3 and a-b <mark>workers</mark>"),
     ],
 )

@@ -5,6 +5,22 @@ const slot = (card, name) => card.querySelector(`[data-slot="${name}"]`);
 // Offsets count characters as the server does, not UTF-16 units.
 const slice = (points, start, end) => points.slice(start, end).join("");
 
+// Markdown without its signs, as common/plain_words.py has it: no line changes when the page is read anew.
+const SIGNS = [
+  [/^[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*:?-*:?[ \t]*(?:\n|$(?![^]))/gm, ""],
+  [/^[ \t]*(?:`{3,}|~{3,})[^`\n]*(?:\n|$(?![^]))/gm, ""],
+  [/^\n*[ \t]*#{1,6}[ \t]+[^\n]*[^\s#][ \t#]*\n\s*(?=\S)/, ""],
+  [/^[ \t]*#{1,6}[ \t]+([^\n]*[^\s#.:?!…])[ \t#]*\n\s*(?=\S)/gm, "$1: "],
+  [/^[ \t]*[-*+][ \t]+(?=\S)/gm, "• "],
+  [/\]\([^)\s]*\)/g, ""],
+  [/!?\[|\]|`+|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|^\s*#{1,6}\s/gm, ""],
+  [/^[ \t]*\|[ \t]*/gm, ""],
+  [/[ \t]*\|\s*$(?![^])/gm, ""],
+  [/[ \t]*\|[ \t]*$/gm, ";"],
+  [/\s*\|\s*/g, " · "],
+];
+const teaser = (text) => SIGNS.reduce((shown, [sign, words]) => shown.replace(sign, words), text);
+
 export class Sources {
   #template;
   #names;
@@ -43,7 +59,7 @@ export class Sources {
     this.#cited.set(citation.number, quotes);
     const card = cardOf(this.turn, citation.number);
     card.classList.add("cited");
-    slot(card, "teaser").textContent = slice([...passage.text], 0, 240);
+    slot(card, "teaser").textContent = teaser(slice([...passage.text], 0, 240));
     slot(card, "text").replaceChildren(...parts(passage, quotes));
   }
 
@@ -74,7 +90,8 @@ export class Sources {
   }
 
   #place(passage) {
-    const headings = passage.heading_path.slice(-2).join(" › ");
+    const path = passage.heading_path.filter((heading) => heading !== passage.title);
+    const headings = path.slice(-2).join(" › ");
     const page = passage.page ? `page ${passage.page}` : "";
     const collection = this.#names[passage.collection] ?? passage.collection;
     return [collection, headings, page].filter(Boolean).join(" · ");
