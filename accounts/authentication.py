@@ -7,6 +7,7 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from accounts.attempts import fail_key
 from accounts.keys import UNUSABLE, authenticate_key
 from accounts.models import ApiKey, User
 
@@ -24,6 +25,7 @@ class KeyAuthentication(BaseAuthentication):
             return None
         key = authenticate_key(secret)
         if key is None:
+            fail_key(request)
             raise AuthenticationFailed(UNUSABLE)
         return key.user, key
 

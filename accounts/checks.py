@@ -1,4 +1,4 @@
-"""Checks of the limits of requests."""
+"""Checks of the limits of requests and logins."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from common.checks import SETTINGS
 def check_rates(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Each is a rate, or none."""
     messages: list[CheckMessage] = []
-    for name in ("API_RATE", "API_MODEL_RATE"):
+    for name in ("API_RATE", "API_MODEL_RATE", "LOGIN_RATE", "LOGIN_ADDRESS_RATE"):
         try:
             parse_rate(getattr(settings, name))
         except ValueError as error:

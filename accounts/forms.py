@@ -1,12 +1,15 @@
-"""The form of a new API key."""
+"""The forms of a login and of a new API key."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django import forms
+from django.contrib.auth.forms import AuthenticationForm
 from django.utils import timezone
 
 from accounts.keys import MAX_NAME_CHARACTERS
 from accounts.models import Scope
+from accounts.rates import TooManyRequests
 
 MEANINGS = {
     Scope.READ: "read documents, search, see the graph",
@@ -16,6 +19,19 @@ MEANINGS = {
     Scope.ADMIN: "make and revoke API keys",
 }
 LIFETIMES = {"30": "30 days", "90": "90 days", "365": "a year", "": "until it is revoked"}
+
+
+class LoginForm(AuthenticationForm):
+    """Name and password. `retry_after` says for how many seconds nobody can try."""
+
+    retry_after: int | None = None
+
+    def clean(self) -> dict[str, Any]:
+        try:
+            return super().clean()
+        except TooManyRequests as error:
+            self.retry_after = error.retry_after
+            raise forms.ValidationError(str(error), code=error.code) from error
 
 
 class NewKeyForm(forms.Form):

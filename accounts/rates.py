@@ -36,7 +36,9 @@ local ahead = drained + each - now
 if ahead > window + 0.5 then
   return {0, 0, math.ceil(ahead - window), math.ceil(drained - now)}
 end
-redis.call('SET', KEYS[1], string.format('%.0f', drained + each), 'PX', math.ceil(ahead / 1000))
+if ARGV[3] == '1' then
+  redis.call('SET', KEYS[1], string.format('%.0f', drained + each), 'PX', math.ceil(ahead / 1000))
+end
 return {1, math.floor((window - ahead) / each + 0.5), 0, math.ceil(ahead)}
 """
 
@@ -89,11 +91,25 @@ def parse_rate(text: str) -> Rate | None:
 
 def take(*, caller: str, name: str, rate: Rate) -> Quota | None:
     """Count a request of `caller` towards the quota `name`; None where nobody can count."""
+    return _ask(caller=caller, name=name, rate=rate, counts=True)
+
+
+def look(*, caller: str, name: str, rate: Rate) -> Quota | None:
+    """What `take` would answer, without counting anything."""
+    return _ask(caller=caller, name=name, rate=rate, counts=False)
+
+
+def _ask(*, caller: str, name: str, rate: Rate, counts: bool) -> Quota | None:
     if _Counter.asleep_until > monotonic():
         return None
     try:
         passes, remaining, wait, reset = _server(settings.REDIS_URL).eval(
-            _TAKE, 1, f"ragsite:rate:{name}:{caller}", rate.limit, rate.seconds * 1_000_000
+            _TAKE,
+            1,
+            f"ragsite:rate:{name}:{caller}",
+            rate.limit,
+            rate.seconds * 1_000_000,
+            int(counts),
         )
     except RedisError as error:
         _Counter.asleep_until = monotonic() + PAUSE_SECONDS
@@ -105,6 +121,14 @@ def take(*, caller: str, name: str, rate: Rate) -> Quota | None:
 def forget_outage() -> None:
     """Count again at once."""
     _Counter.asleep_until = 0.0
+
+
+def in_words(seconds: int) -> str:
+    """For people: `40 seconds`, `7 minutes`; never less than it is."""
+    for name, length in (("hour", 3600), ("minute", 60)):
+        if seconds > 2 * length:
+            return f"{ceil(seconds / length)} {name}s"
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
 
 
 class _Counter:

@@ -367,6 +367,10 @@ CHAT_STREAMS = env.int("RAGSITE_CHAT_STREAMS", default=100)
 # --- people ------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["accounts.backends.AccountBackend"]
+# Attempts to log in that may fail, for an account and from an address; 0 is no limit.
+LOGIN_RATE = env.str("RAGSITE_LOGIN_RATE", default="10/minute")
+LOGIN_ADDRESS_RATE = env.str("RAGSITE_LOGIN_ADDRESS_RATE", default="30/minute")
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "search"
 LOGOUT_REDIRECT_URL = "login"

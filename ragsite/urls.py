@@ -3,6 +3,8 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from ragsite import views
+
 admin.autodiscover()
 
 urlpatterns = [
@@ -15,6 +17,7 @@ urlpatterns = [
     path("", include("accounts.urls")),
     path("docs/", include("ragsite.handbook.urls")),
     path("api/", include("ragsite.api")),
+    path("admin/login/", views.admin_login),
     path("admin/", admin.site.urls),
 ]
 

@@ -1,14 +1,33 @@
-"""Pages for what went wrong outside a view of ours."""
+"""Pages for what went wrong outside a view of ours, and the way into the admin."""
 
 import sys
 
 from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import TooManyFilesSent
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
 
 from common.web import error_page
+
+
+@never_cache
+def admin_login(request: HttpRequest) -> HttpResponse:
+    """One login for the pages and the admin: it counts failed attempts."""
+    if admin.site.has_permission(request):
+        return redirect("admin:index")
+    if request.user.is_authenticated:
+        message = (
+            f"You are logged in as {request.user.get_username()}, who may not see the admin. Log"
+            " out and in again as somebody who may."
+        )
+        return error_page(request, status=403, message=message)
+    return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

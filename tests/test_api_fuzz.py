@@ -43,6 +43,7 @@ def described() -> Any:
 def site(live_server: Any, media_root: Path, settings: Any) -> tuple[str, str]:
     """The address of a site with a new world, and the secret of a key that may do anything."""
     settings.API_RATE = settings.API_MODEL_RATE = "0"
+    settings.LOGIN_RATE = settings.LOGIN_ADDRESS_RATE = "0"
     return live_server.url, make_world()
 
 

@@ -1,0 +1,34 @@
+"""Where names and passwords are looked at: for the login page, the admin, and HTTP Basic."""
+
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth.backends import ModelBackend
+
+from accounts.attempts import Attempt
+from accounts.models import User
+
+
+class AccountBackend(ModelBackend):
+    """Django's, which takes the same time for accounts that do not exist, with failures counted.
+
+    `authenticate` raises TooManyRequests.
+    """
+
+    def authenticate(
+        self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
+    ) -> Any:
+        account = kwargs.get(User.USERNAME_FIELD) if username is None else username
+        if account is None or password is None:
+            return None
+        attempt = Attempt(account=account, request=request)
+        attempt.check()
+        user = super().authenticate(request, username=account, password=password)
+        if user is None:
+            attempt.fail()
+        else:
+            attempt.check()
+        return user
+
+    async def aauthenticate(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        return await sync_to_async(self.authenticate)(request, *args, **kwargs)
