@@ -6,6 +6,8 @@ from typing import Any
 from accounts.models import Change
 
 VERBS = {"taken_back": "took back", "reembedded": "re-embedded", "reingested": "re-ingested"}
+#: Kinds that the pages call otherwise than the code.
+NAMES = {"key": "API key", "chunk": "passage"}
 PLURALS = {"memory": "memories", "alias": "aliases"}
 
 
@@ -27,7 +29,7 @@ def in_words(change: Change) -> str:
 
 def thing_in_words(change: Change) -> str:
     """“document 12”, “14 documents”, “a document”."""
-    kind = "API key" if change.kind == "key" else change.kind
+    kind = NAMES.get(change.kind, change.kind)
     if change.thing is not None:
         return f"{kind} {change.thing}"
     if change.count == 1:

@@ -139,6 +139,8 @@ class CollectionForm(CollectionChangeForm):
         help_text="Stands in links. Left empty, it is made from the name.",
     )
     field_order = ("name", "slug")
+    #: What is asked first; the rest may stay as it is.
+    first = ("name", "description")
 
 
 class MultipleFileInput(forms.ClearableFileInput):

@@ -39,7 +39,7 @@ def _documents(board: Board, may_edit: bool) -> Chart:
         kind="lines",
         series=[Series("Documents", board.stock.documents)],
         headline=intcomma(board.now.documents),
-        about=f"now, {_number(failed, 'more')} failed" if failed else "now",
+        about=f"now, {intcomma(failed)} more failed" if failed else "now",
         empty="Upload some documents, and how their number grows is drawn here.",
         link=reverse("collections") if may_edit else "",
         link_text="Add documents",

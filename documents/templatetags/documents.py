@@ -3,12 +3,14 @@
 import re
 
 from django import template
+from django.conf.locale import LANG_INFO
 
 from documents.parsers.code_languages import LANGUAGES
 
 register = template.Library()
 
 GIST = 64
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")
 _SIGNS = re.compile(r"(?<!\S)(?:#{1,6}|[-*>|+]|\|?[-:|]{3,})(?!\S)|[`*|]+")
 
 MEDIA_TYPES = {
@@ -83,7 +85,13 @@ def rate(per_second: float, thing: str) -> str:
 
 
 @register.filter
+def language_name(code: str) -> str:
+    """“German” for de; the code itself where it has no name here."""
+    return str(LANG_INFO.get(code, {}).get("name", code))
+
+
+@register.filter
 def gist(text: str) -> str:
     """The beginning of a passage in one line, without Markdown's signs."""
-    line = " ".join(_SIGNS.sub(" ", text[:300]).split())
+    line = " ".join(_SIGNS.sub(" ", _LINK.sub(r"\1", text[:300])).split())
     return line if len(line) <= GIST else line[: GIST - 1].rstrip() + "…"

@@ -51,6 +51,12 @@ def test_links_and_images_are_words() -> None:
     assert "pixel" in html
 
 
+@pytest.mark.parametrize("address", ["how-to/add.md", "#set-up", "../add.md"])
+def test_an_address_within_the_documents_is_left_out(address: str) -> None:
+    html = render_answer(f"See [how to]({address}) first.", turn=7, sources={})
+    assert "See how to first." in html
+
+
 @pytest.mark.parametrize(
     "sentence", ["It rains.", "- It rains.", "## It rains.", "1. It rains.", "**It** rains."]
 )

@@ -36,11 +36,15 @@ _ATTRIBUTES = {
     "mark": {"title"},
     "ol": {"start"},
 }
+_ELSEWHERE = re.compile(r"[a-z][a-z\d+.-]*:|//", re.IGNORECASE)
 _OWN_LINK = re.compile(r"#source-\d+-\d+")
 
 
 class AnswerRenderer(SafeRenderer):
-    """Documents' renderer, but for links, which become their words and the address."""
+    """Documents' renderer, but for links, which become their words and the address.
+
+    An address within the documents is left out: it says nothing, and leads nowhere from here.
+    """
 
     def link_open(self, *_: Any) -> str:
         """Nothing: the words follow."""
@@ -49,7 +53,9 @@ class AnswerRenderer(SafeRenderer):
     def link_close(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         """The address, where the words are not the address already."""
         opening = next(token for token in tokens[idx::-1] if token.type == "link_open")
-        return "" if opening.info == "auto" else f" ({escape(opening.attrGet('href'))})"
+        address = str(opening.attrGet("href"))
+        is_shown = opening.info != "auto" and _ELSEWHERE.match(address)
+        return f" ({escape(address)})" if is_shown else ""
 
     def citation(self, tokens: Sequence[Token], idx: int, _: Any, env: Any) -> str:
         """A link to the source beside the answer."""

@@ -62,6 +62,8 @@ async function run(question) {
 function ended(turn, { trace }) {
   spoken.textContent = turn.live.text.trim().slice(0, 1500);
   if (trace) turn.lead(`${here.dataset.trace}${trace}/`);
+  const none = document.querySelector("[data-none]");
+  if (none) none.textContent = "This was the first: see above.";
 }
 
 listen(thread);
