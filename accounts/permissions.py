@@ -1,5 +1,6 @@
 """What an API key may be used for."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from rest_framework.permissions import SAFE_METHODS, BasePermission
@@ -13,6 +14,12 @@ class ScopeMissing(Forbidden):
     """The key may do other things than this."""
 
     code = "insufficient_scope"
+
+    def __init__(self, scope: str, *, has: Iterable[str]) -> None:
+        super().__init__(
+            f"This API key lacks the scope “{scope}”; it has: {', '.join(has)}. Make one that has"
+            " it, under API keys."
+        )
 
 
 class KeyHasScope(BasePermission):
@@ -38,7 +45,4 @@ def needed_scope(view: Any, method: str) -> str:
 def require_scope(key: ApiKey, scope: str) -> None:
     """Raise ScopeMissing for a key without `scope`."""
     if scope not in key.scopes:
-        raise ScopeMissing(
-            f"This API key lacks the scope “{scope}”; it has: {', '.join(key.scopes)}. Make one"
-            " that has it, under API keys."
-        )
+        raise ScopeMissing(scope, has=key.scopes)

@@ -7,6 +7,7 @@ from drf_standardized_errors.formatter import ExceptionFormatter
 from drf_standardized_errors.handler import ExceptionHandler
 from drf_standardized_errors.types import ErrorResponse
 from rest_framework import exceptions, serializers, status
+from rest_framework.exceptions import ErrorDetail
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
@@ -75,12 +76,26 @@ class ErrorHandler(ExceptionHandler):
             )
         if isinstance(exc, SuspiciousOperation):
             return exceptions.ParseError(str(exc))
+        if isinstance(exc, exceptions.MethodNotAllowed | exceptions.UnsupportedMediaType):
+            exc.detail = _detail_of_refusal(exc, self.context["view"])
         known: Exception = super().convert_known_exceptions(exc)
         return known
 
     def format_exception(self, exc: exceptions.APIException) -> dict[str, Any]:
         shaped: dict[str, Any] = ErrorFormatter(exc, self.context, self.exc).run()
         return shaped
+
+
+def _detail_of_refusal(error: exceptions.APIException, view: Any) -> ErrorDetail:
+    """What the view takes in place of a method or a type of body that it does not."""
+    if isinstance(error, exceptions.MethodNotAllowed):
+        methods = ", ".join(view.allowed_methods)
+        return ErrorDetail(f"This address takes {methods}.", code=error.default_code)
+    types = " or ".join(each.media_type for each in view.parser_classes)
+    said = view.request.content_type
+    fault = f"A body of type “{said}” is not read here." if said else "The body's type is missing."
+    cure = f"Send {types}, and say so in the header Content-Type."
+    return ErrorDetail(f"{fault} {cure}", code=error.default_code)
 
 
 def _with_status(detail: str, *, code: str, http_status: int) -> exceptions.APIException:

@@ -102,7 +102,8 @@ ERRORS = {
         "UnsupportedMediaType",
         "The body is in another format than those listed.",
         "unsupported_media_type",
-        "Unsupported media type “text/csv” in request.",
+        "A body of type “text/csv” is not read here. Send application/json, and say so in the"
+        " header Content-Type.",
     ),
     "422": ErrorStatus(
         "KeyReused",

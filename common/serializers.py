@@ -10,7 +10,25 @@ from common import bounded_json
 from common.errors import InvalidInput
 
 
-class StrictSerializer(serializers.Serializer[Any]):
+class HelpfulSerializer(serializers.Serializer[Any]):
+    """Input whose choices are named to whoever sends another value."""
+
+    def get_fields(self) -> dict[str, Any]:
+        fields = super().get_fields()
+        for field in fields.values():
+            _name_choices(getattr(field, "child", field))
+        return fields
+
+
+def _name_choices(field: Any) -> None:
+    if isinstance(field, serializers.ChoiceField):
+        there = ", ".join(map(str, field.choices)).replace("{", "{{").replace("}", "}}")
+        field.error_messages["invalid_choice"] = (
+            f"There is no “{{input}}” here. There are: {there}."
+        )
+
+
+class StrictSerializer(HelpfulSerializer):
     """Input in which a name that is not known is an error: a misspelt filter never widens a
     question, and a misspelt field is never lost."""
 
@@ -70,7 +88,8 @@ class MetadataField(serializers.DictField):
     """A JSON object of the caller's own; in a form, its text."""
 
     def get_value(self, dictionary: Any) -> Any:
-        return dictionary.get(self.field_name) or serializers.empty
+        value = dictionary.get(self.field_name)
+        return serializers.empty if value is None or value == "" else value
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, str):

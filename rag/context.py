@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from accounts.models import Workspace
-from common.errors import Forbidden, NotFound
+from accounts.permissions import ScopeMissing
+from common.errors import NotFound
 from graph.scopes import GraphScope, graph_scope
 from inference.cancelling import Cancelled
 from memory.scopes import UserScope, scope_of
@@ -78,11 +79,9 @@ class RagContext:
         return self.scopes is None or scope in self.scopes
 
     def require(self, scope: str) -> None:
-        """Raise Forbidden for a key that lacks `scope`."""
-        if not self.allows(scope):
-            raise Forbidden(
-                f"This API key lacks the scope “{scope}”. Make one that has it, under API keys."
-            )
+        """Raise ScopeMissing for a key that lacks `scope`."""
+        if self.scopes is not None and scope not in self.scopes:
+            raise ScopeMissing(scope, has=sorted(self.scopes))
 
     def check(self) -> None:
         """Raise Cancelled where nobody waits for an answer any more."""

@@ -56,6 +56,39 @@ def test_every_fault_of_a_request_is_told_at_once(client: APIClient) -> None:
     assert {fault["attr"] for fault in body["errors"]} == {"q", "k", "mode"}
 
 
+def test_a_wrong_choice_is_told_those_that_there_are(client: APIClient) -> None:
+    body = assert_shaped(client.get(SEARCH, {"q": "key", "mode": "{magic}"}), 400)
+    assert (body["code"], body["errors"][0]["attr"]) == ("invalid_choice", "mode")
+    assert "“{magic}”" in body["detail"]
+    assert "hybrid, lexical, vector, graph" in body["detail"]
+
+
+def test_a_method_that_is_not_taken_is_told_those_that_are(client: APIClient) -> None:
+    for method in ("PUT", "OPTIONS"):
+        answer = client.generic(method, f"{COLLECTIONS}notes/")
+        body = assert_shaped(answer, 405)
+        assert body["detail"] == f"This address takes {answer.headers['Allow']}."
+        assert method not in answer.headers["Allow"]
+
+
+@pytest.mark.parametrize("said", ["application/x-www-form-urlencoded", ""])
+def test_a_body_of_another_type_is_told_which_to_send(client: APIClient, said: str) -> None:
+    body = assert_shaped(post(client, COLLECTIONS, b'{"name": "x"}', said), 415)
+    assert said in body["detail"]
+    assert "Send application/json" in body["detail"]
+    assert "Content-Type" in body["detail"]
+
+
+def test_what_is_not_there_is_named(client: APIClient) -> None:
+    for address, name in (
+        (f"{COLLECTIONS}nope/", "collection “nope”"),
+        (f"{DOCUMENTS}7777/", "document “7777”"),
+        ("/api/v1/runs/7777/items/", "ingestion run “7777”"),
+    ):
+        body = assert_shaped(client.get(address), 404)
+        assert body["detail"] == f"There is no {name}, or you may not see it."
+
+
 def test_errors_of_the_whole_request_name_no_field(client: APIClient) -> None:
     body = assert_shaped(client.get("/api/v1/documents/1/"), 404)
     assert body["type"] == "client_error"

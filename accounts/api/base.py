@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
+from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.exceptions import MethodNotAllowed
@@ -94,6 +95,8 @@ class WorkspaceView(APIView):
     likewise what an API key needs; by default `read` for safe methods and `write` for others.
     """
 
+    #: OPTIONS has nothing to tell: /api/schema/ describes all addresses.
+    http_method_names = [name for name in APIView.http_method_names if name != "options"]
     parameters_class: ClassVar[type[QuerySerializer]] = WorkspaceParameters
     action_parameters: ClassVar[dict[str, type[QuerySerializer]]] = {}
     required_scope: ClassVar[str] = ""
@@ -212,6 +215,14 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
             return self.retrieve(self.request, *self.args, **self.kwargs).data  # type: ignore[attr-defined]
         finally:
             self.action = asked
+
+    def get_object(self) -> Any:
+        try:
+            return super().get_object()
+        except Http404 as error:
+            kind = self.get_queryset().model._meta.verbose_name
+            name = self.kwargs[self.lookup_field]
+            raise NotFound(f"There is no {kind} “{name}”, or you may not see it.") from error
 
     def locked_rows(self) -> QuerySet[Any] | None:
         rows = self.get_queryset()

@@ -116,6 +116,11 @@ def test_title_metadata_and_access_are_set(alice: Membership, note: Document) ->
     assert answer.status_code == 200
     assert (answer.json()["title"], answer.json()["metadata"]) == ("Moving", {"year": 2026})
     assert Chunk.objects.get(document=note).access == [f"user:{alice.user.pk}"]
+    for wrong_metadata in ([], 0, False):
+        refused = patch(client, f"/api/v1/documents/{note.pk}/", {"metadata": wrong_metadata})
+        assert (refused.status_code, refused.json()["errors"][0]["attr"]) == (400, "metadata")
+    emptied = patch(client, f"/api/v1/documents/{note.pk}/", {"metadata": {}})
+    assert (emptied.status_code, emptied.json()["metadata"]) == (200, {})
     bob = client_of(MembershipFactory(workspace=alice.workspace))
     assert bob.get(address_of(note)).status_code == 404
     wrong = patch(client, f"/api/v1/documents/{note.pk}/", {"access": ["nobody"]})
@@ -128,6 +133,7 @@ def test_the_original_comes_as_it_was_brought_under_a_safe_name(
     answer = client_of(alice).get(f"/api/v1/documents/{note.pk}/file/")
     assert b"".join(answer.streaming_content) == NOTE
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Security-Policy"].endswith("sandbox")
     disposition = answer.headers["Content-Disposition"]
     assert disposition.startswith("attachment; filename*=utf-8''Umzug")
     assert "folder" not in disposition

@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
+from common.serializers import StrictSerializer
 from rag.openai.texts import AnyField
 from rag.services.asked import GenerationOptions
 from search.api.inputs import FilterField
@@ -51,8 +52,8 @@ def _optional(**options: Any) -> dict[str, Any]:
 
 
 @extend_schema_serializer(component_name="OpenAIExtras")
-class ExtrasInput(serializers.Serializer[Any]):
-    """What OpenAI's API has no word for."""
+class ExtrasInput(StrictSerializer):
+    """What OpenAI's API has no word for, so that no client of theirs sends more of it."""
 
     collections = serializers.ListField(
         child=serializers.SlugField(max_length=63),

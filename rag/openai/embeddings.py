@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from common.connections import give_back
 from common.errors import InvalidInput
+from common.serializers import HelpfulSerializer
 from inference.base import Embedder, EmptyText, InferenceError
 from rag.failures import ModelFailed
 from rag.openai.base import OpenAIView
@@ -30,7 +31,7 @@ QUESTION = OpenApiExample(
 
 
 @extend_schema_serializer(component_name="OpenAIEmbeddingsRequest")
-class EmbeddingsInput(serializers.Serializer[Any]):
+class EmbeddingsInput(HelpfulSerializer):
     """Texts to be embedded."""
 
     model = serializers.CharField(

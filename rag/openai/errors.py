@@ -12,6 +12,13 @@ from rag.events import Failed
 
 SHOWN_MODELS = 20
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+#: Where the request has what our services call otherwise.
+_PARAMS = {
+    api_settings.NON_FIELD_ERRORS_KEY: None,
+    f"ragsite.{api_settings.NON_FIELD_ERRORS_KEY}": "ragsite",
+    "message": "messages",
+    "filter": "ragsite.filter",
+}
 _CODES = {"authentication_failed": "invalid_api_key", "invalid": "invalid_value"}
 
 
@@ -46,7 +53,7 @@ def failure(event: Failed) -> dict[str, Any]:
 
 def _shaped(data: Mapping[str, Any], status: int, field: str) -> dict[str, Any]:
     where = data["errors"][0]["attr"]
-    param = None if where == api_settings.NON_FIELD_ERRORS_KEY else where
+    param = _PARAMS.get(where, where)
     return _error(data["detail"], data["code"], status, param or field or None)
 
 

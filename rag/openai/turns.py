@@ -65,7 +65,8 @@ def conversation_of(messages: list[ChatMessage]) -> Conversation:
     turns = [each for each in messages if each.role in ("user", "assistant") and each.content]
     if not messages or messages[-1].role != "user" or not messages[-1].content.strip():
         raise InvalidInput(
-            "Out of documents the last message is answered, which must be the user's.",
+            "Out of documents the last message is answered, which must be the user's and hold"
+            " text.",
             field="messages",
         )
     return Conversation(turns[-1].content, tuple(turns[:-1]), instructions)

@@ -482,10 +482,11 @@ def test_a_key_without_the_scopes_gets_neither_memory_nor_documents(
     with client_with(site, secret_of(world.alice, "chat")) as client:
         assert client.chat.completions.create(model="stub", messages=ask("Hello"))
         for extra in ({"collections": ["handbook"]}, {"ragsite": {"memory": True}}):
-            with pytest.raises(openai.PermissionDeniedError):
+            with pytest.raises(openai.PermissionDeniedError) as refused:
                 client.chat.completions.create(
                     model="stub", messages=ask("Hello"), extra_body=extra
                 )
+            assert refused.value.code == "insufficient_scope"
 
 
 # --- pipelines ------------------------------------------------------------------------------------
@@ -604,6 +605,13 @@ def test_an_answer_that_breaks_off_raises_behind_its_words(
         ({"model": "extractive", "tools": [WEATHER]}, "tools"),
         ({"model": "extractive", "messages": [{"role": "system", "content": "x"}]}, "messages"),
         ({"collections": ["not a slug"]}, "collections.0"),
+        ({"ragsite": {"collection": ["handbook"]}}, "ragsite.collection"),
+        ({"ragsite": ["handbook"]}, "ragsite"),
+        ({"ragsite": {"filter": "year>>1"}}, "ragsite.filter"),
+        (
+            {"model": "extractive", "messages": [{"role": "user", "content": "x" * 9_000}]},
+            "messages",
+        ),
     ],
 )
 def test_a_wrong_request_is_told_where(

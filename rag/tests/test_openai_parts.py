@@ -134,7 +134,7 @@ def test_out_of_documents_the_last_message_is_the_question() -> None:
 
 @pytest.mark.parametrize("last", [{"role": "assistant", "content": "x"}, {"role": "user"}])
 def test_nothing_else_is_answered(last: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput, match="must be the user's and hold text"):
         conversation_of(read_messages([{"role": "user", "content": "a"}, last]))
 
 
