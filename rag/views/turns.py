@@ -20,7 +20,7 @@ DEGRADED = {
     "rerank": "Not reranked. The model that reads the best passages again does not answer, so"
     " they stand in the order of words and meaning.",
 }
-#: By the code of an error; its own words, which are for whoever runs the site, stand below these.
+#: By the code of an error; for some its own words stand below these.
 FAILURES = {
     "model_unavailable": "The language model does not answer just now. Try again in a moment, or"
     " choose another model.",
@@ -31,6 +31,8 @@ FAILURES = {
     "model_error": "The language model could not answer. Try again; if it happens again, tell"
     " whoever runs the site.",
 }
+#: Codes of errors whose own words tell more than these.
+OWN_WORDS = {"model_refused", "model_empty"}
 DEGRADED_OTHERWISE = (
     "Part of the search did not work ({name}), so something may be missing. Ask again in a minute,"
     " or tell whoever runs the site."
@@ -124,7 +126,7 @@ def _turn(
         state=state,
         html=_html(shown, sources, doubts) if _has_words(state, answer) else "",
         error=(told := FAILURES.get(answer.error_code, "")) or answer.error,
-        error_detail=answer.error if told else "",
+        error_detail=answer.error if told and answer.error_code in OWN_WORDS else "",
         sources=sources,
         doubts=len(doubts),
         remembered=None if shown.is_withheld else _remembered(answer),

@@ -50,7 +50,10 @@ def _by_search(request: HttpRequest, question: str) -> list[Found]:
         hits = search(question, scope=scope, k=MOST).hits
     except RagsiteError:
         return []
-    return [found for hit in hits if (found := _of_hit(hit))]
+    places: dict[str, Found] = {}
+    for found in filter(None, map(_of_hit, hits)):
+        places.setdefault(found.url, found)  # a section of several passages, by its best one
+    return list(places.values())
 
 
 def _of_hit(hit: Any) -> Found | None:

@@ -3,6 +3,9 @@
 import { Live } from "./live.js";
 import { Sources } from "./sources.js";
 
+// Codes of failures whose own words tell more than the site's: as rag/views/turns.py has it.
+const OWN_WORDS = new Set(["model_refused", "model_empty"]);
+
 export class Turn {
   #templates;
   #words;
@@ -69,8 +72,9 @@ export class Turn {
     const words = this.#words.failures[code];
     this.#end("failed", words ?? message);
     const note = this.#part("outcome");
-    note.querySelector("[data-detail]").hidden = !words;
-    note.querySelector("[data-detail]").textContent = words ? message : "";
+    const detail = words && OWN_WORDS.has(code) ? message : "";
+    note.querySelector("[data-detail]").hidden = !detail;
+    note.querySelector("[data-detail]").textContent = detail;
     note.classList.add("bad");
     note.setAttribute("role", "alert");
     const link = note.querySelector("[data-login]");
