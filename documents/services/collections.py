@@ -21,6 +21,7 @@ from documents.services.spaces import default_space
 from inference.handler import rerankers
 
 #: What `update_collection` writes.
+MAX_SLUG = 63
 CHANGEABLE = (
     "name",
     "description",
@@ -60,13 +61,19 @@ def create_collection(
 ) -> Collection:
     """A new, empty collection in the site's default embedding space."""
     name = name.strip()
-    slug = slug or slugify(name)
+    slug = slug or slugify(name.casefold())[:MAX_SLUG].strip("-_")
     if not name:
         raise InvalidInput("A collection needs a name.", field="name")
-    if not slug or slug != slugify(slug) or len(slug) > 63:
+    if not slug:
+        raise InvalidInput(
+            "Nothing of this name can stand in an address. Name a slug beside it: lower-case"
+            f" letters from a to z, digits and hyphens, at most {MAX_SLUG}.",
+            field="slug",
+        )
+    if slug != slugify(slug) or len(slug) > MAX_SLUG:
         raise InvalidInput(
             "The slug is what stands in the address: lower-case letters, digits and hyphens,"
-            " at most 63.",
+            f" at most {MAX_SLUG}.",
             field="slug",
         )
     _check_language(language)

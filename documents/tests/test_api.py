@@ -229,6 +229,25 @@ def test_a_collection_is_made_changed_and_deleted(client: APIClient) -> None:
     assert not Collection.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("Größe & Maße", "grosse-masse"),
+        ("x" * 62 + " y" * 60, "x" * 62),
+    ],
+)
+def test_a_slug_is_made_of_any_name_with_letters(client: APIClient, name: str, slug: str) -> None:
+    answer = client.post(COLLECTIONS, {"name": name})
+    assert (answer.status_code, answer.json()["slug"]) == (201, slug)
+
+
+def test_a_name_of_which_no_slug_is_made_asks_for_one(client: APIClient) -> None:
+    refused = client.post(COLLECTIONS, {"name": "日本"})
+    assert refused.status_code == 400
+    assert "Name a slug beside it" in refused.json()["detail"]
+    assert client.post(COLLECTIONS, {"name": "日本", "slug": "japan"}).status_code == 201
+
+
 def test_a_slug_that_is_taken_is_a_conflict(client: APIClient, notes: Collection) -> None:
     answer = client.post(COLLECTIONS, {"name": "Notes"})
     assert answer.status_code == 409

@@ -32,6 +32,11 @@ class MessageField(AnyField):
     """`role`, `content` and what else OpenAI has for a message."""
 
 
+@extend_schema_field({"type": "object", "additionalProperties": {}})
+class ToolField(AnyField):
+    """A `function` with its `name`, `description` and `parameters`."""
+
+
 class StopField(AnyField):
     """One text before which the answer ends, or several."""
 
@@ -106,7 +111,7 @@ class CompletionInput(serializers.Serializer[Any]):
         **_optional(min_value=1, max_value=1, help_text="One answer is given.")
     )
     tools = serializers.ListField(
-        child=AnyField(),
+        child=ToolField(),
         **_optional(
             max_length=MAX_TOOLS,
             help_text="Functions of your program that the model may want called.",
