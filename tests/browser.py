@@ -1,6 +1,5 @@
 """Driving a real Chromium: what it said, what it asked for, what it weighs, what axe finds."""
 
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,6 @@ from playwright.sync_api import (
     BrowserContext,
     Page,
     Response,
-    Route,
     expect,
     sync_playwright,
 )
@@ -28,8 +26,6 @@ ARGUMENTS = [
 SCREENSHOTS = settings.VAR_DIR / "screenshots"
 SIZES = {390: 844, 820: 1180, 1440: 900}
 SCHEMES = ("light", "dark")
-#: What a page may do without inline code, inline style or another site.
-POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 # The default of five seconds is too short where all cores are busy.
 expect.set_options(timeout=30_000)
@@ -78,20 +74,6 @@ class Visit:
         self.page.get_by_label("Password").fill(password)
         self.page.get_by_role("button", name="Log in").click()
         self.page.wait_for_url(lambda url: "/login/" not in url)
-
-    def under_policy(self) -> None:
-        """Add a content security policy without exceptions to every page that is loaded now."""
-
-        def with_policy(route: Route) -> None:
-            if route.request.resource_type != "document":
-                route.continue_()
-                return
-            response = route.fetch(max_redirects=0)
-            headers = {**response.headers, "content-security-policy": POLICY}
-            route.fulfill(response=response, headers=headers)
-
-        # Only addresses of pages, which end in a slash: what they load is not slowed down.
-        self.context.route(re.compile(r"^[^?#]*/(\?[^#]*)?(#.*)?$"), with_policy)
 
     def serious_findings(self) -> list[str]:
         """What axe calls serious or critical on the page that is shown."""

@@ -237,3 +237,12 @@ def test_a_refusal_of_the_site_is_shown_without_losing_the_choice(
     expect(page.get_by_role("alert")).to_contain_text("Ask an owner for the editor role")
     expect(page.locator("[data-files] li")).to_have_count(1)
     visit.errors = [error for error in visit.errors if "403" not in error]
+
+
+def test_the_page_to_try_the_api_works_under_its_policy(visit: Visit) -> None:
+    visit.page.goto("/api/docs/")
+    operation = visit.page.locator("#operations-collections-collections_list")
+    operation.click()
+    operation.get_by_role("button", name="Try it out").click()
+    operation.get_by_role("button", name="Execute").click()
+    expect(operation.locator(".live-responses-table")).to_contain_text("200")

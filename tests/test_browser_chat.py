@@ -108,7 +108,6 @@ def expected(visit: Visit, error: str) -> None:
 
 def test_a_question_is_answered_with_sources_that_open_beside_it(visit: Visit) -> None:
     page = visit.page
-    visit.under_policy()
     page.get_by_role("navigation").get_by_role("link", name="Chat").click()
     expect(page.get_by_role("heading", name="Ask your documents")).to_be_visible()
     expect(page.get_by_text("Extractive: quotes from your documents.")).to_be_visible()
@@ -417,7 +416,6 @@ def test_without_javascript_a_question_is_answered_with_the_whole_page(
 
 def test_a_pipeline_is_tried_and_its_steps_are_looked_at(visit: Visit) -> None:
     page = visit.page
-    visit.under_policy()
     page.get_by_role("link", name="Pipelines").click()
     page.get_by_role("link", name="Answer from documents").click()
     ready(page)

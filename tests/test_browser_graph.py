@@ -102,7 +102,6 @@ def drawn(page: Page, nodes: int) -> Locator:
 
 def test_a_node_is_found_by_its_name_and_drawn(visit: Visit, harbour: str) -> None:
     page = visit.page
-    visit.under_policy()
     page.goto("/graph/")
     expect(page.get_by_role("combobox")).to_be_focused()
     page.keyboard.type("tobi")
@@ -202,7 +201,6 @@ def test_the_address_holds_the_drawing_and_the_way_back(visit: Visit, harbour: s
 
 def test_names_are_text_and_nothing_else(visit: Visit, harbour: str) -> None:
     page = visit.page
-    visit.under_policy()
     page.goto(f"{harbour}&open=ent:place:lighthouse&at=lamp \"'/?%23%26<b>")
     drawn(page, 4)
     expect(page.locator("#about h2")).to_have_text(HOSTILE)

@@ -86,7 +86,6 @@ def loads(page: Page) -> list[str]:
 
 def test_results_change_in_their_place_and_the_back_button_goes_back(visit: Visit) -> None:
     page = visit.page
-    visit.under_policy()
     page.goto("/")
     loaded = loads(page)
     asked(page)

@@ -4,6 +4,7 @@ from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import render as respond
 from django.views.decorators.http import require_safe
 
+from common.policies import CSP, PICTURES
 from ragsite.handbook.contents import DOCS, contents
 from ragsite.handbook.finding import find
 from ragsite.handbook.rendering import render
@@ -53,4 +54,5 @@ def image(request: HttpRequest, name: str) -> FileResponse:
     files = {file.name: file for file in (DOCS / "images").iterdir() if file.suffix == ".svg"}
     if name not in files:
         raise Http404
-    return FileResponse(files[name].open("rb"), content_type="image/svg+xml")
+    headers = {CSP: PICTURES}
+    return FileResponse(files[name].open("rb"), content_type="image/svg+xml", headers=headers)

@@ -1,5 +1,5 @@
 """The admin: what curators and whoever runs the site see. Its looks are django-unfold's, which does
-not promise little weight and a strict policy."""
+not promise little weight."""
 
 from functools import partial
 
@@ -8,7 +8,7 @@ from documents.tests.factories import RunFactory
 from search.models import SearchLog
 from tests.matrix.states import State, World
 
-AdminState = partial(State, light=False, strict=False)
+AdminState = partial(State, light=False)
 MAIN = "#main"
 
 

@@ -126,7 +126,6 @@ class State:
     act: Callable[[Page], None] | None = None
     status: int = 200  # what the server answers the page with
     light: bool = True  # weighs less than 100 kB with all it loads; False only where a drawing is
-    strict: bool = True  # works without inline code and style; False for pages that are not ours
     expected: tuple[str, ...] = ()  # parts of console errors that this state must provoke
 
 

@@ -138,6 +138,7 @@ def test_the_original_and_the_text_are_downloaded(client: Client, note: Document
     original = client.get(address(note, "download/"))
     assert b"".join(original.streaming_content) == b"\x00<script>"
     assert original.headers["X-Content-Type-Options"] == "nosniff"
+    assert original.headers["Content-Security-Policy"].endswith("sandbox")
     assert original.headers["Content-Type"] == "application/octet-stream"
 
 
