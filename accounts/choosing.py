@@ -1,9 +1,11 @@
 """Which of a person's workspaces the pages show: the one chosen last, in the session."""
 
+from collections.abc import Sequence
+
 from django.http import HttpRequest
 
-from accounts.models import Workspace
-from accounts.services import current_workspace
+from accounts.models import Membership, Workspace
+from accounts.services import EDITING_ROLES, current_workspace
 
 SESSION_KEY = "workspace"
 
@@ -16,7 +18,10 @@ def workspace_of(request: HttpRequest) -> Workspace:
     """
     found: Workspace | None = getattr(request, "_workspace", None)
     if found is None:
-        found = _chosen(request) or current_workspace(user=request.user)
+        own = {each.workspace.slug: each.workspace for each in memberships_of(request)}
+        found = own.get(request.session.get(SESSION_KEY, ""))
+        found = found or min(own.values(), key=lambda each: each.pk, default=None)
+        found = found or current_workspace(user=request.user)
         request._workspace = found  # type: ignore[attr-defined]
     return found
 
@@ -29,6 +34,20 @@ def choose_workspace(request: HttpRequest, *, slug: str) -> Workspace:
     return chosen
 
 
-def _chosen(request: HttpRequest) -> Workspace | None:
-    slug = request.session.get(SESSION_KEY)
-    return Workspace.objects.visible_to(request.user).filter(slug=slug).first() if slug else None
+def may_edit(request: HttpRequest, workspace: Workspace) -> bool:
+    """`accounts.services.can_edit` of the request's user, for what a page shows."""
+    return any(
+        each.workspace_id == workspace.pk and each.role in EDITING_ROLES
+        for each in memberships_of(request)
+    )
+
+
+def memberships_of(request: HttpRequest) -> Sequence[Membership]:
+    """The user's memberships with their workspaces, by name: every page asks several things of
+    them, and they are read once a request."""
+    found: list[Membership] | None = getattr(request, "_memberships", None)
+    if found is None:
+        own = Membership.objects.visible_to(request.user).filter(user=request.user.pk)
+        found = list(own.select_related("workspace").order_by("workspace__name"))
+        request._memberships = found  # type: ignore[attr-defined]
+    return found

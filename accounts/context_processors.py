@@ -4,9 +4,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from accounts.choosing import workspace_of
-from accounts.models import Workspace
-from accounts.services import can_edit
+from accounts.choosing import may_edit, memberships_of, workspace_of
 from common.errors import NotFound
 
 
@@ -21,6 +19,6 @@ def workspace(request: HttpRequest) -> dict[str, Any]:
         return {"workspace": None, "may_edit": False, "workspaces": []}
     return {
         "workspace": current,
-        "may_edit": can_edit(user=user, workspace=current),
-        "workspaces": list(Workspace.objects.visible_to(user)),
+        "may_edit": may_edit(request, current),
+        "workspaces": [each.workspace for each in memberships_of(request)],
     }

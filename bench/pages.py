@@ -164,9 +164,16 @@ def questions(collection: Collection) -> list[str]:
     )
     every = max(1, texts.count() // QUESTIONS)
     return [
-        " ".join(sorted({*text.lower().replace(".", "").split()} - {everywhere}, key=len)[-WORDS:])
+        " ".join(
+            sorted({*text.lower().replace(".", "").split()} - {everywhere}, key=_length)[-WORDS:]
+        )
         for text in texts[::every][:QUESTIONS]
     ]
+
+
+def _length(term: str) -> tuple[int, str]:
+    """Words of one length by letters, so that every run asks the same."""
+    return len(term), term
 
 
 def conversation(collection: Collection) -> Conversation:

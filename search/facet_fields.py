@@ -1,7 +1,7 @@
 """Facets: which fields can be counted, and what values a passage has in them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,11 @@ from documents.languages import CONFIGURATIONS, FALLBACK
 from search.filters import Comparison, to_text
 from search.filters.fields import METADATA, Field, parse_field
 from search.filters.tree import Operator
+from search.listing import Listing
 from search.results import Facet
 from search.retrieval.arms import Candidate
 from search.retrieval.facts import ScopeFacts
-from search.told import Told, told
+from search.told import Told
 
 COLLECTION = Field("collection")
 MEDIA_TYPE = Field("media_type")
@@ -60,44 +61,50 @@ class Material:
     metadata: Mapping[int, Mapping[str, Any]]
 
     @classmethod
-    def of(cls, found: Sequence[Candidate], facts: ScopeFacts) -> "Material":
-        """Read it: two queries."""
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT id, language::text, metadata FROM documents_chunk WHERE id = ANY(%s)",
-                [[each.chunk_id for each in found]],
-            )
-            rows = cursor.fetchall()
+    def of(cls, listing: Listing, fields: Iterable[Field]) -> "Material":
+        """Read what these fields are counted by: two queries at most."""
+        found, names = listing.found, {field.name for field in fields}
+        rows = []
+        if names & {LANGUAGE.name, METADATA}:
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT id, language::text, metadata FROM documents_chunk WHERE id = ANY(%s)",
+                    [[each.chunk_id for each in found]],
+                )
+                rows = cursor.fetchall()
+        of_documents = names & {LANGUAGE.name, ORIGIN.name, DATED.name}
         return cls(
-            facts=facts,
-            documents=told(each.document_id for each in found),
+            facts=listing.retrieved.facts,
+            documents=listing.told(each.document_id for each in found) if of_documents else {},
             languages={pk: language for pk, language, _ in rows},
             metadata={pk: json.loads(metadata) for pk, _, metadata in rows},
         )
 
-    @classmethod
-    def bare(cls, facts: ScopeFacts) -> "Material":
-        """Enough for the facets of `WITH_PARAMETER`."""
-        return cls(facts, {}, {}, {})
+    def values(self, field: Field, found: Iterable[Candidate]) -> Iterable[Sequence[Value]]:
+        """Each candidate's values in `field`; a list stands for each of its elements."""
+        if field.name == METADATA:
+            return (scalars_at(self.metadata.get(each.chunk_id), field.keys) for each in found)
+        return ([value] if value else [] for value in self._texts(field, found))
 
-    def values(self, field: Field, candidate: Candidate) -> list[Value]:
-        """The candidate's values in `field`; a list stands for each of its elements."""
+    def _texts(self, field: Field, found: Iterable[Candidate]) -> Iterable[str]:
+        """Of a field that is none of the metadata: one each, '' where it is not known."""
+        collections, documents = self.facts.collections, self.documents
+        match field.name:
+            case "collection":
+                return (collections[each.collection_id].slug for each in found)
+            case "media_type":
+                return (each.media_type for each in found)
+            case "language":
+                return (self._language(each) for each in found)
+        known = (documents.get(each.document_id) for each in found)
+        if field == ORIGIN:
+            return (document.origin if document else "" for document in known)
+        return (document.dated[:4] if document else "" for document in known)
+
+    def _language(self, candidate: Candidate) -> str:
         document = self.documents.get(candidate.document_id)
-        match field:
-            case Field(name="collection"):
-                value = self.facts.collections[candidate.collection_id].slug
-            case Field(name="media_type"):
-                value = candidate.media_type
-            case Field(name="language"):
-                configuration = self.languages.get(candidate.chunk_id, FALLBACK)
-                value = language_code(configuration, document.language if document else "")
-            case Field(name="origin"):
-                value = document.origin if document else ""
-            case Field(name="dated"):
-                value = document.dated[:4] if document else ""
-            case _:
-                return list(scalars_at(self.metadata.get(candidate.chunk_id), field.keys))
-        return [value] if value else []
+        configuration = self.languages.get(candidate.chunk_id, FALLBACK)
+        return language_code(configuration, document.language if document else "")
 
 
 def language_code(configuration: str, code: str) -> str:
@@ -106,17 +113,18 @@ def language_code(configuration: str, code: str) -> str:
     return code if configuration == FALLBACK else _CODES.get(configuration, code)
 
 
-def scalars_at(said: Any, keys: Sequence[str]) -> Iterator[Value]:
+def scalars_at(said: Any, keys: Sequence[str]) -> list[Value]:
     """The scalars at a path; a list stands for each of its elements, as in filters."""
     for key in keys:
-        if not isinstance(said, Mapping):
-            return
+        if not isinstance(said, dict):
+            return []
         said = said.get(key)
-    for value in said if isinstance(said, list) else [said]:
-        if isinstance(value, (bool, int, float)) or (
-            isinstance(value, str) and 0 < len(value) <= LONGEST_VALUE
-        ):
-            yield value
+    return [
+        value
+        for value in (said if isinstance(said, list) else [said])
+        if (isinstance(value, str) and 0 < len(value) <= LONGEST_VALUE)
+        or isinstance(value, (bool, int, float))
+    ]
 
 
 def as_facet(field: Field, value: Value, *, count: int, selected: bool, facts: ScopeFacts) -> Facet:

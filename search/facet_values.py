@@ -24,7 +24,7 @@ from search.facet_fields import (
     language_code,
     shown,
 )
-from search.facets import Counts, count_values, found, in_scope, without_choice
+from search.facets import Counts, count_values, in_scope, without_choice
 from search.filters import derived
 from search.filters.fields import Field
 from search.filters.jsonpath import elements_of
@@ -61,12 +61,14 @@ def facet_values(
     field = facet_field(facet)
     wider = without_choice(scope, field) or scope
     counts: Counts = Counter()
-    material = Material.bare(scope_facts(wider))
+    facts = scope_facts(wider)
     if query.strip():
         asked = SearchQuery(query, mode=mode, group=group)
-        listing = make_listing(to_count(asked), scope=wider, last=1, k=1, in_order=False)
-        material = Material.of(found(listing), listing.retrieved.facts)
-        counts = count_values(field, listing, material)
+        listing = make_listing(
+            to_count(asked), scope=wider, last=1, k=1, in_order=False, facts=facts
+        )
+        facts = listing.retrieved.facts
+        counts = count_values(field, listing, Material.of(listing, [field]))
     begins = _beginning(prefix)
 
     def matching(counts: Counts) -> list[Facet]:
@@ -76,8 +78,8 @@ def facet_values(
                 field,
                 value,
                 count=count,
-                selected=in_scope(scope, field, value, material),
-                facts=material.facts,
+                selected=in_scope(scope, field, value, facts),
+                facts=facts,
             )
             for (_, value), count in order
         )
@@ -85,7 +87,7 @@ def facet_values(
 
     listed = matching(counts)
     if len(listed) < limit:
-        others = _of_scope(field, wider, material.facts)
+        others = _of_scope(field, wider, facts)
         unseen = Counter(
             {key: 0 if counts else n for key, n in others.items() if key not in counts}
         )

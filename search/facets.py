@@ -23,7 +23,7 @@ from search.filters.derived import DATE_KEYS
 from search.filters.fields import METADATA, Field, parse_field
 from search.listing import Listing, make_listing, to_count
 from search.results import Facet, Scope
-from search.retrieval.arms import Candidate
+from search.retrieval.facts import ScopeFacts
 
 MOST_FACETS = 10
 MOST_VALUES = 50
@@ -49,20 +49,15 @@ def count_facets(listing: Listing, *, fields: Sequence[str]) -> dict[str, tuple[
         raise InvalidInput(f"At most {MOST_FACETS} facets can be asked for.", field="facet")
     named = [facet_field(name) for name in fields if name != TELLING]
     if not fields:
-        material = Material.bare(listing.retrieved.facts)
+        material = Material.of(listing, WITH_PARAMETER)
         return {str(field): _counted(field, listing, material) for field in WITH_PARAMETER}
-    material = _material(listing)
+    material = Material.of(listing, [*USUAL, Field(METADATA)] if TELLING in fields else named)
     if TELLING in fields:
         named = [*USUAL, *named, *_of_metadata(listing, material)]
     return {
         str(field): _counted(field, *_aside(field, listing, material))
         for field in dict.fromkeys([*WITH_PARAMETER, *named])
     }
-
-
-def found(listing: Listing) -> list[Candidate]:
-    """What is counted: the hits that can be shown."""
-    return [hit.candidate for hit, _ in listing.hits]
 
 
 def without_choice(scope: Scope, field: Field) -> Scope | None:
@@ -76,23 +71,20 @@ def without_choice(scope: Scope, field: Field) -> Scope | None:
 
 def count_values(field: Field, listing: Listing, material: Material) -> Counts:
     """How many hits of the listing have each value."""
-    counts: Counts = Counter()
-    for candidate in found(listing):
-        counts.update({(type(value), value) for value in material.values(field, candidate)})
-    return counts
+    return Counter(
+        key
+        for values in material.values(field, listing.found)
+        for key in {(type(value), value) for value in values}
+    )
 
 
-def in_scope(scope: Scope, field: Field, value: Value, material: Material) -> bool:
+def in_scope(scope: Scope, field: Field, value: Value, facts: ScopeFacts) -> bool:
     """Whether `value` is among those that were chosen of `field`."""
     if field != COLLECTION:
         return is_chosen(scope.filter, field, value)
-    slugs = {each.slug: pk for pk, each in material.facts.collections.items()}
+    slugs = {each.slug: pk for pk, each in facts.collections.items()}
     is_narrowed = not set(scope.visible_ids) <= set(scope.collection_ids)
     return is_narrowed and slugs.get(str(value)) in scope.collection_ids
-
-
-def _material(listing: Listing) -> Material:
-    return Material.of(found(listing), listing.retrieved.facts)
 
 
 def _aside(field: Field, listing: Listing, material: Material) -> tuple[Listing, Material, Scope]:
@@ -100,8 +92,16 @@ def _aside(field: Field, listing: Listing, material: Material) -> tuple[Listing,
     scope = without_choice(listing.scope, field)
     if scope is None:
         return listing, material, listing.scope
-    wider = make_listing(to_count(listing.query), scope=scope, last=1, k=1, in_order=False)
-    return wider, _material(wider), listing.scope
+    is_same = scope.collection_ids == listing.scope.collection_ids
+    wider = make_listing(
+        to_count(listing.query),
+        scope=scope,
+        last=1,
+        k=1,
+        in_order=False,
+        facts=listing.retrieved.facts if is_same else None,
+    )
+    return wider, Material.of(wider, [field]), listing.scope
 
 
 def _counted(
@@ -118,7 +118,7 @@ def _counted(
             field,
             value,
             count=count,
-            selected=in_scope(scope, field, value, material),
+            selected=in_scope(scope, field, value, material.facts),
             facts=material.facts,
         )
         for (_, value), count in order

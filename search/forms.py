@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from django.core.exceptions import TooManyFieldsSent
 from django.http import QueryDict
-from django.urls import reverse
 
+from common.addresses import address
 from common.errors import InvalidInput
 from search.filters import And, FilterError, Node, read_filter, to_text
 from search.results import MODES, SORTS, Mode, Sort
@@ -88,7 +88,7 @@ class SearchState:
     def url(self, **changes: Any) -> str:
         """The address of this state with `changes`; unless the page is named, the first page."""
         state = replace(self, **{"page": 1, **changes})
-        return f"{reverse('search')}?{state.query_string()}".removesuffix("?")
+        return f"{address('search')}?{state.query_string()}".removesuffix("?")
 
     def toggled(self, name: str, value: str) -> str:
         """The address with `value` added to, or taken from, `collections` or `types`."""

@@ -1,7 +1,7 @@
 """From ranked candidates to hits: what a page shows of its passages, and only of those."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from documents.models import Chunk
 from graph.retrieval import Named, RankedGraph
@@ -14,7 +14,7 @@ from search.results import Expansion, Hit, RelatedPassage, Scope, Surroundings
 from search.retrieval.facts import ScopeFacts
 from search.sentences import focuses
 from search.snippets import Span, make_snippet
-from search.told import told
+from search.told import Told
 
 
 def grouped(hits: Sequence[Ranked]) -> list[tuple[Ranked, int]]:
@@ -51,6 +51,7 @@ def make_hits(
     by_meaning: bool,
     expand: Expansion,
     scope: Scope,
+    told: Callable[[Iterable[int]], Mapping[int, Told]],
     graph: RankedGraph | None = None,
 ) -> tuple[Hit, ...]:
     """The page's hits, with their texts and snippets; those of hits that hold no word of the query

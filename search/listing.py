@@ -1,7 +1,8 @@
 """From a question to the list of its hits: all of a search but the page that is shown of it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from common.errors import InvalidInput, RagsiteError
 from common.fusion import Method, adapted_weights
@@ -12,8 +13,10 @@ from search.hits import grouped, make_hits, one_of_each_parent
 from search.query import Query, parse_query
 from search.ranking import NoRerankerConfigured, Ranked, Ranking, RankingOptions, rank
 from search.results import ArmReport, Hit, Scope
-from search.retrieval.arms import Retrieved, retrieve
+from search.retrieval.arms import Candidate, Retrieved, retrieve
+from search.retrieval.facts import ScopeFacts
 from search.retrieval.spelling import suggest
+from search.told import Told, told
 from search.weights import current_tuning, tuned_weights
 
 #: Every arm lists at least this many, and no more hits than this are offered: so all pages of an
@@ -52,6 +55,19 @@ class Listing:
     ranking: Ranking
     hits: tuple[Listed, ...]
     suggestion: str
+    _told: dict[int, Told] = field(default_factory=dict, repr=False)
+
+    @property
+    def found(self) -> list[Candidate]:
+        """What is counted: the hits that can be shown."""
+        return [hit.candidate for hit, _ in self.hits]
+
+    def told(self, document_ids: Iterable[int]) -> Mapping[int, Told]:
+        """What documents say of themselves, these among them: order, facets and page ask for much
+        the same ones, and each is read once."""
+        if missing := {*document_ids} - self._told.keys():
+            self._told.update(told(missing))
+        return self._told
 
     @property
     def arms(self) -> tuple[ArmReport, ...]:
@@ -62,12 +78,18 @@ class Listing:
 
 
 def make_listing(
-    query: SearchQuery, *, scope: Scope, last: int, k: int, in_order: bool = True
+    query: SearchQuery,
+    *,
+    scope: Scope,
+    last: int,
+    k: int,
+    in_order: bool = True,
+    facts: ScopeFacts | None = None,
 ) -> Listing:
     """Rank what is in `scope`, so that the `last` hits of it are there, for pages of `k`.
 
     Where they need not be `in_order`, because they are only counted, the best are not compared by
-    their letters.
+    their letters. `facts` are the scope's where they have just been read.
 
     Raises InvalidInput for what cannot be, and EmbedderUnavailable.
     """
@@ -75,7 +97,7 @@ def make_listing(
     arms = [*WEIGHTS[query.fusion], *(["graph"] if query.mode == "graph" else [])]
     given = None if query.weights is None else checked_weights(query.weights, arms=arms)
     depth = _depth(last)
-    parsed, retrieved, suggestion = _retrieved(query, scope=scope, depth=depth)
+    parsed, retrieved, suggestion = _retrieved(query, scope=scope, depth=depth, facts=facts)
     weights = given or _weights(query.fusion, retrieved)
     options = RankingOptions(
         method=query.fusion,
@@ -103,17 +125,24 @@ def _depth(last: int) -> int:
     return depth
 
 
-def _retrieved(query: SearchQuery, *, scope: Scope, depth: int) -> tuple[Query, Retrieved, str]:
+def _retrieved(
+    query: SearchQuery, *, scope: Scope, depth: int, facts: ScopeFacts | None
+) -> tuple[Query, Retrieved, str]:
     """What the arms found, for the question or, where no word of it stands anywhere, for the one
     that is suggested."""
     parsed = parsed_query(query.text, mode=query.mode, vector=query.vector)
-    vector = checked_vector(query.vector)
+    asked: dict[str, Any] = {
+        "scope": scope,
+        "mode": query.mode,
+        "depth": depth,
+        "vector": checked_vector(query.vector),
+    }
     try:
-        retrieved = retrieve(parsed, scope=scope, mode=query.mode, depth=depth, vector=vector)
+        retrieved = retrieve(parsed, **asked, known=facts)
         suggestion = suggest(query.text, parsed, scope) if retrieved.strange else ""
         if suggestion and not retrieved.listed("lexical"):
             parsed = parse_query(suggestion)
-            retrieved = retrieve(parsed, scope=scope, mode=query.mode, depth=depth, vector=vector)
+            retrieved = retrieve(parsed, **asked, known=retrieved.facts)
             retrieved = retrieved.with_method("lexical", "trigram")
     except InferenceError as error:
         raise EmbedderUnavailable(
@@ -170,6 +199,7 @@ def page_of(
         by_meaning=by_meaning and not retrieved.degraded,
         expand=query.expand,
         scope=listing.scope,
+        told=listing.told,
         graph=retrieved.graph,
     )
 

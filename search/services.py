@@ -93,13 +93,13 @@ def search(
     check_page(k=k, offset=offset)
     listing = make_listing(asked, scope=scope, last=offset + k, k=k)
     order = in_order(listing, sort)
+    counted = count_facets(listing, fields=facets)
     hits = page_of(
         listing,
         order[offset : offset + k],
         first_rank=offset + 1,
         snippets=snippets,
     )
-    counted = count_facets(listing, fields=facets)
     total = round((perf_counter() - started) * 1000, 3)
     retrieved, ranking = listing.retrieved, listing.ranking
     return SearchResult(

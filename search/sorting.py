@@ -5,7 +5,7 @@ from typing import Any
 
 from search.listing import Listed, Listing
 from search.results import Sort
-from search.told import Told, told
+from search.told import Told
 
 #: By meaning every passage is found somehow. Those that fit less than this share as well as the
 #: best one would only stand in the way of what was looked for.
@@ -24,6 +24,6 @@ def in_order(listing: Listing, sort: Sort) -> tuple[Listed, ...]:
         return listing.hits
     relevance = listing.ranking.relevance()
     kept = [each for each in listing.hits if relevance(each[0]) >= LEAST_RELEVANCE]
-    of = told(hit.candidate.document_id for hit, _ in kept)
+    of = listing.told(hit.candidate.document_id for hit, _ in kept)
     present = [each for each in kept if each[0].candidate.document_id in of]
     return tuple(sorted(present, key=lambda each: _KEYS[sort](of[each[0].candidate.document_id])))

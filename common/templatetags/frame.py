@@ -4,10 +4,10 @@ from typing import Any
 
 from django import template
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from common.addresses import address
 from common.templatetags.interface import icon
 
 register = template.Library()
@@ -34,7 +34,7 @@ PLACES = {
 @register.simple_tag(takes_context=True)
 def way(context: dict[str, Any], place: str, label: str, url_name: str = "") -> SafeString:
     """A link to a place, with its picture; marked where the page is that place or within it."""
-    url = reverse(url_name or place)
+    url = address(url_name or place)
     return format_html(
         '<a href="{}"{}>{}<span>{}</span></a>',
         url,
@@ -57,7 +57,7 @@ def _current(request: HttpRequest, place: str, url: str) -> SafeString | str:
 @register.simple_tag(takes_context=True)
 def tab(context: dict[str, Any], url_name: str, label: str) -> SafeString:
     """A link between pages of one place, marked where the page is this one."""
-    url = reverse(url_name)
+    url = address(url_name)
     current = SafeString(' aria-current="page"') if context["request"].path == url else ""
     return format_html('<a href="{}"{}>{}</a>', url, current, label)
 

@@ -1,6 +1,7 @@
 """Template tags of the frame: icons, times, bars."""
 
 from datetime import datetime
+from functools import cache
 
 from django import template
 from django.contrib.humanize.templatetags.humanize import naturaltime
@@ -14,6 +15,7 @@ register = template.Library()
 
 
 @register.simple_tag
+@cache
 def icon(name: str) -> SafeString:
     """A picture beside a word that says the same; for a picture alone, label its button."""
     return format_html(

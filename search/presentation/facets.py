@@ -1,10 +1,13 @@
 """Facets: the values that hits have, each to be clicked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import not_
 
-from search.filters import Comparison, read_filter, to_text
+from search.filters import ALL, Comparison, chosen, read_filter, to_text
 from search.filters.choosing import toggled
+from search.filters.fields import parse_field
 from search.filters.tree import Operator
 from search.forms import SearchState
 from search.presentation.choices import Choice, heading
@@ -20,26 +23,15 @@ LONG_FACET = 8
 
 @dataclass(frozen=True, slots=True)
 class FacetGroup:
-    """The values of one facet. `number` tells it from the others on the page."""
+    """The values of one facet: `first` are shown at once, the most frequent and all that are
+    chosen, the `others` are folded away. `number` tells it from the others on the page."""
 
     name: str
     number: int
     title: str
     choices: tuple[Choice, ...]
-
-    @property
-    def first(self) -> tuple[Choice, ...]:
-        """What is shown at once: the most frequent, and all that are chosen."""
-        return tuple(
-            choice
-            for place, choice in enumerate(self.choices)
-            if place < SHOWN_VALUES or choice.selected
-        )
-
-    @property
-    def others(self) -> tuple[Choice, ...]:
-        """What is folded away."""
-        return tuple(choice for choice in self.choices if choice not in self.first)
+    first: tuple[Choice, ...]
+    others: tuple[Choice, ...]
 
     @property
     def is_long(self) -> bool:
@@ -64,30 +56,39 @@ def facet_group(
     state: SearchState, name: str, values: Sequence[Facet], *, number: int = 0
 ) -> FacetGroup:
     """One facet."""
+    choice = _own_choice if name in OWN else _condition_choice
+    choices = tuple(map(choice(state, name), values))
+    shown = [place < SHOWN_VALUES or each.selected for place, each in enumerate(choices)]
     return FacetGroup(
         name=name,
         number=number,
         title=heading(name),
-        choices=tuple(_choice(state, name, facet) for facet in values),
+        choices=choices,
+        first=tuple(compress(choices, shown)),
+        others=tuple(compress(choices, map(not_, shown))),
     )
 
 
-def _choice(state: SearchState, name: str, facet: Facet) -> Choice:
-    if name in OWN:
-        selected = facet.value in getattr(state, OWN[name])
-        return Choice(facet.label, state.toggled(OWN[name], facet.value), selected, facet.count)
-    return Choice(
-        facet.label, state.url(filter=_changed(state, facet)), facet.selected, facet.count
+def _own_choice(state: SearchState, name: str) -> Callable[[Facet], Choice]:
+    chosen = getattr(state, OWN[name])
+    return lambda facet: Choice(
+        facet.label, state.toggled(OWN[name], facet.value), facet.value in chosen, facet.count
     )
 
 
-def _changed(state: SearchState, facet: Facet) -> str:
-    """The filter with the value chosen besides the others of its field, or taken back."""
-    condition, tree = read_filter(facet.filter), state.tree
-    match condition:
-        case Comparison(field, Operator.EQ, str() | int() | float() as value) if tree is not None:
-            return to_text(toggled(tree, field, value))
-        case _ if facet.selected:
-            return state.without_condition(facet.filter)
-        case _:
-            return "; ".join([*state.conditions, facet.filter])
+def _condition_choice(state: SearchState, name: str) -> Callable[[Facet], Choice]:
+    """Chosen, a value stands in the filter besides the others of its field."""
+    tree = state.tree or ALL
+    before, is_first = to_text(tree), not chosen(tree, parse_field(name, at="facet"))
+
+    def changed(facet: Facet) -> str:
+        if is_first:
+            return f"{before}; {facet.filter}" if before else facet.filter
+        match read_filter(facet.filter):
+            case Comparison(field, Operator.EQ, str() | int() | float() as value):
+                return to_text(toggled(tree, field, value))
+        return before
+
+    return lambda facet: Choice(
+        facet.label, state.url(filter=changed(facet)), facet.selected, facet.count
+    )

@@ -30,14 +30,14 @@ PASSED_WORDS = 10
 
 @dataclass(frozen=True, slots=True)
 class ArmLine:
-    """How one arm, or a piece of evidence, judged a hit; `share` 0..1 is the part of the fused
-    score that came from it."""
+    """How one arm, or a piece of evidence, judged a hit; `share` "0.00" to "1.00" is the
+    part of the fused score that came from it."""
 
     label: str
     place: str
     score: str
-    contribution: float | None
-    share: float
+    contribution: str
+    share: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,21 @@ class ShownHit:
     arms: tuple[ArmLine, ...]
     more_url: str
     grades: tuple[GradeButton, ...]
+
+    @property
+    def percent(self) -> int:
+        """Its relevance, of 100."""
+        return round(100 * self.hit.relevance)
+
+    @property
+    def relevance(self) -> str:
+        """The same for a bar."""
+        return f"{self.hit.relevance:.2f}"
+
+    @property
+    def fused(self) -> str:
+        """The score of all arms together."""
+        return f"{self.hit.fused:.3f}"
 
     @property
     def move(self) -> str:
@@ -141,15 +156,15 @@ def _arm_line(arm: ArmReport, hit: Hit) -> ArmLine:
         label=ARM_LABELS.get(arm.name, arm.name.capitalize()),
         place=str(hit.ranks.get(arm.name, "not listed")),
         score="" if score is None else f"{unit} {score:.3g}",
-        contribution=contribution,
+        contribution="" if contribution is None else f"{contribution:.3f}",
         share=_share(contribution, hit),
     )
 
 
 def _evidence_line(name: str, hit: Hit) -> ArmLine:
     contribution = hit.contributions[name]
-    return ArmLine(EVIDENCE_LABELS[name], "", "", contribution, _share(contribution, hit))
+    return ArmLine(EVIDENCE_LABELS[name], "", "", f"{contribution:.3f}", _share(contribution, hit))
 
 
-def _share(contribution: float | None, hit: Hit) -> float:
-    return contribution / hit.fused if contribution and hit.fused > 0 else 0.0
+def _share(contribution: float | None, hit: Hit) -> str:
+    return f"{contribution / hit.fused if contribution and hit.fused > 0 else 0.0:.2f}"

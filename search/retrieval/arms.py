@@ -113,19 +113,21 @@ def retrieve(
     depth: int,
     vector: NDArray[np.float32] | None = None,
     vectors: Mapping[int, NDArray[np.float32]] | None = None,
+    known: ScopeFacts | None = None,
 ) -> Retrieved:
     """Run the arms of `mode`, each listing its best `depth` chunks in scope.
 
     `vector` is asked instead of an embedding of the query, or `vectors` by id of their space; other
     spaces are then not asked. An embedder that does not work takes
     its space out of the vector arm and leaves the lexical one; the answer says so. With mode
-    `vector` and no working space there is nothing left, and the InferenceError is raised.
+    `vector` and no working space there is nothing left, and the InferenceError is raised. `known`
+    are the scope's facts where they have just been read.
     """
     timings = {"plan": 0.0, "embed": 0.0, "database": 0.0}
     lexical = mode != "vector"
     for _ in range(TRIES):
         started = perf_counter()
-        facts = scope_facts(scope)
+        facts, known = known or scope_facts(scope), None
         timings["plan"] += _milliseconds(started)
         started = perf_counter()
         spaces = SpaceQueries()

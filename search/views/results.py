@@ -6,9 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from accounts.choosing import workspace_of
+from accounts.choosing import may_edit, workspace_of
 from accounts.models import Workspace
-from accounts.services import can_edit
 from common.errors import RagsiteError
 from common.web import page
 from documents.models import Collection
@@ -32,14 +31,12 @@ def search_page(request: HttpRequest) -> HttpResponse:
     """Results of `?q=`; without a question, where one could look."""
     workspace = workspace_of(request)
     state = SearchState.read(request.GET)
-    collections = Collection.objects.visible_to(request.user).filter(workspace=workspace)
-    names = dict(collections.values_list("slug", "name"))
     context: dict[str, Any] = {
         "state": state,
         "parameters": state.kept_parameters,
         "modes": presentation.modes(state),
         "sorts": presentation.sorts(state),
-        "chips": presentation.chips(state, names),
+        "chips": presentation.chips(state, _names(request, workspace, state)),
         "loosened_url": state.url(collections=(), types=(), filter=""),
         "kept": _kept(request, workspace, state),
     }
@@ -72,7 +69,7 @@ def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> 
     # The further passages of a hit, fetched into its place, are no other question.
     if not request.htmx:  # type: ignore[attr-defined]  # django_htmx's middleware sets it
         record_search(result=result, scope=scope, user=request.user, source="web")
-    may_judge = can_edit(user=request.user, workspace=workspace)
+    may_judge = may_edit(request, workspace)
     grades = grades_of(state.q, result.hits) if may_judge else {}
     return {
         "result": result,
@@ -92,6 +89,14 @@ def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> 
         "suggestion_url": state.url(q=result.suggestion) if result.suggestion else "",
         "other_modes": [mode for mode in presentation.modes(state) if not mode.selected],
     }
+
+
+def _names(request: HttpRequest, workspace: Workspace, state: SearchState) -> dict[str, str]:
+    """Of the collections that narrow the search, by slug."""
+    if not state.collections:
+        return {}
+    rows = Collection.objects.visible_to(request.user).filter(workspace=workspace)
+    return dict(rows.filter(slug__in=state.collections).values_list("slug", "name"))
 
 
 def _kept(request: HttpRequest, workspace: Workspace, state: SearchState) -> dict[str, Any]:
