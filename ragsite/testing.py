@@ -15,6 +15,8 @@ import pytest
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 _ROOT = Path(__file__).resolve().parent.parent
+#: Modules whose tests share a whole site, which is started in one process only. They come first.
+_TOGETHER = ("tests/test_docs_examples.py", "tests/test_chat_streams.py")
 
 # Before settings are read: servers beside the user's own ones, a quick embedder, and a Valkey
 # number that no other test process has.
@@ -30,6 +32,20 @@ def pytest_configure(config: pytest.Config) -> None:
         from ragsite import embedded
 
         embedded.start(Path(os.environ["RAGSITE_VAR_DIR"]), durable=False)
+
+
+@pytest.hookimpl(optionalhook=True)  # xdist's
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out tests one by one, but those of `_TOGETHER` by module: xdist's own groups need what
+    pytest has no longer."""
+    from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
+
+    class ByModule(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            module = nodeid.partition("::")[0]
+            return module if module in _TOGETHER else nodeid
+
+    return ByModule(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(autouse=True)

@@ -26,10 +26,7 @@ from rag.tests.asking import reader
 from ragsite.testing import wait_until
 from tests.chat_streams import Listener, Model
 
-pytestmark = [
-    pytest.mark.django_db,  # so that there is a database; its rows come from `site`
-    pytest.mark.xdist_group("chat-streams"),  # one server for all of them
-]
+pytestmark = pytest.mark.django_db  # so that there is a database; its rows come from `site`
 
 ROOT = Path(__file__).resolve().parent.parent
 STREAMS = 100

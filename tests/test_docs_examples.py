@@ -42,7 +42,6 @@ def site() -> Iterator[Site]:
         yield running
 
 
-@pytest.mark.xdist_group("examples")
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_shows_what_happens(site: Site, page: Path) -> None:
     site.empty()

@@ -80,8 +80,8 @@ def _begin(target: EmbeddingSpace, collection: Collection | None, user: Any) -> 
 
 
 def _make_default(target: EmbeddingSpace) -> set[int]:
-    """Ids of the spaces that are the default no more: at the end they may be in nobody's use, though
-    no collection leaves them, because each was moved by itself before."""
+    """Ids of the spaces that are the default no more: at the end nobody may use them, though no
+    collection leaves them, because each was moved by itself before."""
     others = EmbeddingSpace.objects.exclude(pk=target.pk).filter(is_default=True)
     left = set(others.values_list("pk", flat=True))
     EmbeddingSpace.objects.filter(pk__in=left).update(is_default=False)

@@ -66,7 +66,7 @@ def create_collection(
         raise InvalidInput("A collection needs a name.", field="name")
     if not slug:
         raise InvalidInput(
-            "Nothing of this name can stand in an address. Name a slug beside it: lower-case"
+            "Nothing of this name can stand in an address. Give one beside it (the slug): lower-case"
             f" letters from a to z, digits and hyphens, at most {MAX_SLUG}.",
             field="slug",
         )

@@ -41,7 +41,7 @@ def test_a_new_collection_leads_to_its_upload(client: Client, alice: Membership)
         ({"name": "Notes"}, "There is a collection “notes” already."),
         ({"name": "Other", "language": "xx"}, "no language code"),
         ({"name": "Other", "slug": "Not A Slug"}, "letters, numbers"),
-        ({"name": "!!!"}, "stands in the address"),
+        ({"name": "!!!"}, "can stand in an address"),
         ({"name": "Other", "chunker": "clever"}, "clever is not one of the available choices"),
         ({"name": "Other", "chunker_options": "large"}, "such as max_tokens=200 overlap=20"),
         ({"name": "Other", "chunker_options": "size=3"}, "has no option “size”"),
