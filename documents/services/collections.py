@@ -66,8 +66,8 @@ def create_collection(
         raise InvalidInput("A collection needs a name.", field="name")
     if not slug:
         raise InvalidInput(
-            "Nothing of this name can stand in an address. Give one beside it (the slug): lower-case"
-            f" letters from a to z, digits and hyphens, at most {MAX_SLUG}.",
+            "Nothing of this name can stand in an address. Give one beside it (the slug):"
+            f" lower-case letters from a to z, digits and hyphens, at most {MAX_SLUG}.",
             field="slug",
         )
     if slug != slugify(slug) or len(slug) > MAX_SLUG:

@@ -244,7 +244,7 @@ def test_a_slug_is_made_of_any_name_with_letters(client: APIClient, name: str, s
 def test_a_name_of_which_no_slug_is_made_asks_for_one(client: APIClient) -> None:
     refused = client.post(COLLECTIONS, {"name": "日本"})
     assert refused.status_code == 400
-    assert "Name a slug beside it" in refused.json()["detail"]
+    assert "Give one beside it (the slug)" in refused.json()["detail"]
     assert client.post(COLLECTIONS, {"name": "日本", "slug": "japan"}).status_code == 201
 
 
