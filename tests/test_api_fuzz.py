@@ -22,7 +22,7 @@ from tests.fuzzing.world import make_world
 CONFIG = Path(__file__).parent / "fuzzing" / "schemathesis.toml"
 DESCRIPTION = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
 #: Random requests to each operation, besides its examples.
-REQUESTS = 8
+REQUESTS = 4
 #: Tags that are asked together, in a world of their own. None: all others.
 GROUPS: dict[str, tuple[str, ...] | None] = {
     "documents": ("collections", "documents", "runs", "store"),

@@ -104,9 +104,10 @@ class ChunkViewSet(WorkspaceViewSet):
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         chunk = self.get_object()
         self.require_editor(chunk.workspace)
-        values = self.validated(ChunkInput)
-        edited = services.edit_chunk(chunk=chunk, text=values["text"], user=self.request.user)
-        return self.answer(self.get_queryset().get(pk=edited.chunk.pk))
+        values = self.validated(ChunkInput, partial=True)
+        if "text" in values:
+            services.edit_chunk(chunk=chunk, text=values["text"], user=self.request.user)
+        return self.answer(self.get_object())
 
 
 @extend_schema(tags=["documents"])

@@ -59,6 +59,14 @@ def address_of(document: Document) -> str:
     return f"/api/v1/chunks/{Chunk.objects.get(document=document).pk}/"
 
 
+def test_a_change_of_nothing_changes_nothing(alice: Membership, note: Document) -> None:
+    client, address = client_of(alice), address_of(note)
+    before = client.get(address).json()
+    answer = patch(client, address, {})
+    assert (answer.status_code, answer.json()) == (200, before)
+    assert not ChunkEdit.objects.exists()
+
+
 def test_a_passage_is_read_changed_and_given_back(alice: Membership, note: Document) -> None:
     client = client_of(alice)
     address = address_of(note)
@@ -81,7 +89,7 @@ def test_a_passage_is_read_changed_and_given_back(alice: Membership, note: Docum
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
 
 
-@pytest.mark.parametrize("body", [{}, {"text": ""}, {"text": 7}, {"text": "a", "more": 1}])
+@pytest.mark.parametrize("body", [{"text": ""}, {"text": 7}, {"text": "a", "more": 1}])
 def test_a_passage_is_given_a_text_and_nothing_else(
     alice: Membership, note: Document, body: Any
 ) -> None:
