@@ -9,9 +9,10 @@ from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from accounts.models import IdempotencyRecord, Workspace
+from common.clock import database_now
 from common.errors import Conflict, InvalidInput, RagsiteError
 from common.heartbeat import heartbeat
 
@@ -82,7 +83,7 @@ def begin(*, user: Any, workspace: Workspace, key: str, fingerprint: str) -> Ans
 
 
 def _new_turn(fingerprint: str) -> dict[str, Any]:
-    now = timezone.now()
+    now = database_now()
     return {
         "fingerprint": fingerprint,
         "token": uuid4(),
@@ -95,7 +96,7 @@ def _new_turn(fingerprint: str) -> dict[str, Any]:
 
 
 def _is_over(record: IdempotencyRecord) -> bool:
-    now = timezone.now()
+    now = database_now()
     return record.leased_until < now if record.status is None else record.created_at < now - KEPT
 
 
@@ -123,7 +124,7 @@ def kept(turn: Turn) -> Iterator[None]:
     """Keep the turn while the block works."""
     mine = _mine(turn)
     seconds = LEASE.total_seconds() / 3
-    with heartbeat(lambda: mine.update(leased_until=timezone.now() + LEASE), seconds=seconds):
+    with heartbeat(lambda: mine.update(leased_until=Now() + LEASE), seconds=seconds):
         yield
 
 
@@ -143,7 +144,7 @@ def _mine(turn: Turn) -> Any:
 
 def prune() -> int:
     """Delete what was kept long enough; returns how many records."""
-    now = timezone.now()
+    now = database_now()
     is_old = Q(created_at__lt=now - KEPT)
     is_dead = Q(status=None, leased_until__lt=now)
     deleted, _ = IdempotencyRecord.objects.filter((is_old & ~Q(status=None)) | is_dead).delete()

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -13,9 +12,10 @@ from celery.signals import worker_ready
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 
+from common.clock import is_over, is_silent
 from common.errors import RagsiteError
 from documents.ingestion import (
     cancelling,
@@ -138,15 +138,15 @@ def recover_documents() -> int:
     lost = list(
         Document.objects.filter(status__in=claims.UNFINISHED)
         .filter(
-            Q(claimed_until__lt=timezone.now())
-            | Q(claimed_until=None, updated_at__lt=_one_lease_ago())
+            is_over("claimed_until", lease=claims.lease())
+            | Q(claimed_until=None) & is_silent("updated_at", lease=claims.lease())
         )
         .order_by("id")
         .values_list("id", flat=True)[: 100 * BATCH]
     )
     # Not again before another lease has passed.
     Document.objects.filter(id__in=lost).update(
-        claimed_by=None, claimed_until=None, updated_at=timezone.now()
+        claimed_by=None, claimed_until=None, updated_at=Now()
     )
     staged = set(
         StagedDocument.objects.filter(document_id__in=lost).values_list("document_id", flat=True)
@@ -157,10 +157,6 @@ def recover_documents() -> int:
     _interrupt(sorted(set(lost) - staged - stored))
     _close_runs()
     return len(lost)
-
-
-def _one_lease_ago() -> Any:
-    return timezone.now() - timedelta(seconds=settings.INGESTION_LEASE_SECONDS)
 
 
 def _send(task: Any, document_ids: Sequence[int]) -> None:
@@ -187,7 +183,9 @@ def _close_runs() -> None:
     Those that nothing has happened to for a lease: a command that looks for more files has none
     open either.
     """
-    silent = IngestionRun.objects.filter(finished_at=None, updated_at__lt=_one_lease_ago())
+    silent = IngestionRun.objects.filter(
+        is_silent("updated_at", lease=claims.lease()), finished_at=None
+    )
     for run_id in silent.exclude(cancel_requested_at=None).values_list("id", flat=True):
         cancelling.carry_out(run_id)
     for run_id in silent.filter(items__isnull=False).values_list("id", flat=True).distinct():
@@ -248,7 +246,7 @@ def build_space_index(space_id: int) -> None:
 def recover_reembeddings() -> int:
     """Go on with re-embeddings that nobody has worked on for a lease; returns how many."""
     silent = Reembedding.objects.filter(
-        state=Reembedding.State.RUNNING, seen_at__lt=_one_lease_ago()
+        is_silent("seen_at", lease=claims.lease()), state=Reembedding.State.RUNNING
     )
     rows = list(silent)
     for row in rows:

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Sequence
 
 from celery import shared_task
-from django.utils import timezone
 from kombu.exceptions import OperationalError
 
+from common.clock import database_now
 from graph.extraction import outages, queue, working
 from graph.extraction.working import Outcome
 
@@ -71,7 +71,7 @@ def recover_extractions() -> int:
 
 def _send(outcome: Outcome, *, goes_on: bool) -> None:
     """What failed is tried again, and the model goes on."""
-    now = timezone.now()
+    now = database_now()
     try:
         if goes_on:
             extract_next.delay()

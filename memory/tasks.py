@@ -4,9 +4,9 @@ import logging
 from collections.abc import Sequence
 
 from celery import shared_task
-from django.utils import timezone
 from kombu.exceptions import OperationalError
 
+from common.clock import database_now
 from inference.base import BackendUnavailable
 from memory import quotas
 from memory.embedding import embed_waiting
@@ -56,7 +56,7 @@ def extract(item_id: int) -> bool:
     if outcome.contexts or outcome.facts:
         enqueue_embedding(contexts=outcome.contexts, facts=outcome.facts)
     if outcome.due_at is not None:
-        seconds = (outcome.due_at - timezone.now()).total_seconds()
+        seconds = (outcome.due_at - database_now()).total_seconds()
         # What is later than that, recovery finds in time.
         if seconds < SOON:
             enqueue_extraction(item_id, seconds=max(0, seconds))

@@ -7,23 +7,30 @@ then, so a worker that was taken for dead and comes back changes nothing.
 from collections.abc import Collection as Ids
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
-from django.utils import timezone
+from django.db.models.functions import Now
 
+from common.clock import is_over
 from documents.ingestion.heartbeat import heartbeat
 from documents.models import Document
 
 UNFINISHED = (Document.Status.QUEUED, Document.Status.PROCESSING)
 
 
-def lease_end() -> datetime:
-    """Until when a claim made now holds."""
-    return timezone.now() + timedelta(seconds=settings.INGESTION_LEASE_SECONDS)
+def lease() -> timedelta:
+    """How long a claim holds without a sign of life."""
+    return timedelta(seconds=settings.INGESTION_LEASE_SECONDS)
+
+
+def lease_end() -> Any:
+    """Until when a claim made now holds; by the database's clock."""
+    return Now() + lease()
 
 
 @transaction.atomic
@@ -36,7 +43,9 @@ def claim(document_ids: Ids[int], *, token: UUID | None = None) -> tuple[UUID, l
     documents = list(
         Document.objects.select_for_update(skip_locked=True, of=("self",))
         .select_related("collection__space")
-        .filter(Q(claimed_until=None) | Q(claimed_until__lt=timezone.now()) | Q(claimed_by=None))
+        .filter(
+            Q(claimed_until=None) | Q(claimed_by=None) | is_over("claimed_until", lease=lease())
+        )
         .filter(id__in=document_ids, status__in=UNFINISHED)
         .order_by("id")
     )
@@ -45,7 +54,7 @@ def claim(document_ids: Ids[int], *, token: UUID | None = None) -> tuple[UUID, l
         claimed_until=lease_end(),
         status=Document.Status.PROCESSING,
         attempts=F("attempts") + 1,
-        updated_at=timezone.now(),
+        updated_at=Now(),
     )
     return token, documents
 

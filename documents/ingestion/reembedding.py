@@ -13,8 +13,10 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
+from common.clock import database_now
 from common.errors import Conflict
 from documents.embedders import embedder_for
 from documents.ingestion.heartbeat import heartbeat
@@ -74,7 +76,7 @@ def _begin(target: EmbeddingSpace, collection: Collection | None, user: Any) -> 
     )
     row.sources = sorted({*row.sources, *left})
     row.state, row.done, row.refused, row.error = State.RUNNING, 0, [], ""
-    row.started_at = row.seen_at = timezone.now()
+    row.started_at = row.seen_at = database_now()
     row.save()
     return row
 
@@ -91,7 +93,7 @@ def _make_default(target: EmbeddingSpace) -> set[int]:
 
 def take(row: Reembedding) -> UUID:
     """Work on it from now on; whoever did before stops at the next batch."""
-    row.token, row.state, row.seen_at = uuid4(), State.RUNNING, timezone.now()
+    row.token, row.state, row.seen_at = uuid4(), State.RUNNING, database_now()
     row.save(update_fields=["token", "state", "seen_at", "updated_at"])
     return row.token
 
@@ -160,7 +162,7 @@ def index(row: Reembedding, *, token: UUID) -> None:
 
 
 def _show_life(row: Reembedding, token: UUID) -> None:
-    Reembedding.objects.filter(pk=row.pk, token=token).update(seen_at=timezone.now())
+    Reembedding.objects.filter(pk=row.pk, token=token).update(seen_at=Now())
 
 
 # --- collections ---------------------------------------------------------------------------------
@@ -316,7 +318,7 @@ def _store(row: Reembedding, batch: Sequence[Chunk], vectors: dict[int, Any], to
         done=F("done") + len(rows),
         refused=row.refused,
         error="",
-        seen_at=timezone.now(),
+        seen_at=Now(),
         updated_at=timezone.now(),
     )
 

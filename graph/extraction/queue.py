@@ -9,13 +9,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
-from django.utils import timezone
+from django.db.models.functions import Now
 
+from common.clock import database_now, is_over
 from common.heartbeat import heartbeat
 from documents.models import Collection
 from graph.extraction.outages import delay
@@ -127,7 +129,7 @@ def put_back(claim: Claim, document_id: int, error: str, *, failure: Failure) ->
     if failure is Failure.FINAL or failures >= _most(failure):
         _bury(mine, failures, error)
         return None
-    when = timezone.now() + timedelta(seconds=delay(failures, longest=LONGEST_WAIT))
+    when = database_now() + timedelta(seconds=delay(failures, longest=LONGEST_WAIT))
     mine.update(
         state=State.WAITING,
         attempts=attempts,
@@ -146,7 +148,7 @@ def revive(extraction_ids: Sequence[int]) -> list[int]:
     dead = Extraction.objects.select_for_update().filter(pk__in=extraction_ids, state=State.DEAD)
     rows = dict(dead.order_by("pk").values_list("pk", "document_id"))
     Extraction.objects.filter(pk__in=rows).update(
-        state=State.WAITING, attempts=0, outages=0, due_at=timezone.now()
+        state=State.WAITING, attempts=0, outages=0, due_at=Now()
     )
     return list(rows.values())
 
@@ -155,17 +157,16 @@ def revive(extraction_ids: Sequence[int]) -> list[int]:
 def sweep() -> list[int]:
     """The documents that are due and read by rules, those of dead workers too; not again within a
     lease."""
-    now = timezone.now()
     lost = Extraction.objects.select_for_update(skip_locked=True).filter(
-        state=State.RUNNING, leased_until__lt=now
+        is_over("leased_until", lease=_lease()), state=State.RUNNING
     )
     Extraction.objects.filter(pk__in=list(lost.values_list("pk", flat=True))).update(
-        state=State.WAITING, token=None, leased_until=None, due_at=now
+        state=State.WAITING, token=None, leased_until=None, due_at=Now()
     )
     waiting = (
         Extraction.objects.select_for_update(skip_locked=True, of=("self",))
-        .filter(state=State.WAITING, due_at__lte=now)
-        .filter(Q(leased_until=None) | Q(leased_until__lt=now))
+        .filter(state=State.WAITING, due_at__lte=Now())
+        .filter(Q(leased_until=None) | is_over("leased_until", lease=_lease()))
         .filter(collection__graph=Collection.Graph.RULES)
         # Those of one collection are read together.
         .order_by("collection_id", "document_id")
@@ -179,7 +180,9 @@ def next_for_model() -> int | None:
     """The document that a chat model is to read next. None where none is due, or it reads as many
     at once as it may."""
     by_model = Extraction.objects.filter(collection__graph=Collection.Graph.LLM)
-    read_now = by_model.filter(state=State.RUNNING, leased_until__gte=timezone.now())
+    read_now = by_model.filter(
+        ~is_over("leased_until", lease=_lease()), state=State.RUNNING, leased_until__isnull=False
+    )
     if read_now.count() >= settings.GRAPH_EXTRACTION_PARALLEL:
         return None
     rows = _free().filter(collection__graph=Collection.Graph.LLM).order_by("due_at", "pk")
@@ -187,9 +190,9 @@ def next_for_model() -> int | None:
 
 
 def _free() -> QuerySet[Extraction]:
-    now = timezone.now()
     return Extraction.objects.filter(
-        Q(state=State.WAITING, due_at__lte=now) | Q(state=State.RUNNING, leased_until__lt=now)
+        Q(state=State.WAITING, due_at__lte=Now())
+        | Q(state=State.RUNNING) & is_over("leased_until", lease=_lease())
     ).exclude(collection__graph=Collection.Graph.OFF)
 
 
@@ -214,5 +217,9 @@ def _bury(rows: QuerySet[Extraction], failures: int, error: str) -> None:
     )
 
 
-def _lease_end() -> datetime:
-    return timezone.now() + timedelta(seconds=settings.INGESTION_LEASE_SECONDS)
+def _lease() -> timedelta:
+    return timedelta(seconds=settings.INGESTION_LEASE_SECONDS)
+
+
+def _lease_end() -> Any:
+    return Now() + _lease()

@@ -9,14 +9,16 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
-from django.utils import timezone
+from django.db.models.functions import Now
 from django.utils.dateparse import parse_datetime
 
+from common.clock import database_now, is_over
 from common.heartbeat import heartbeat
 from memory.extraction.found import Said
 from memory.extraction.outages import delay
@@ -63,8 +65,10 @@ def claim(item_id: int) -> Claim | None:
     After each failure fewer of its messages are taken, until it is one: an answer may have been
     too long, or one message to blame. One whose worker died again and again is given up.
     """
-    now = timezone.now()
-    free = Q(state=State.WAITING, due_at__lte=now) | Q(state=State.RUNNING, leased_until__lt=now)
+    now = database_now()
+    free = Q(state=State.WAITING, due_at__lte=now) | (
+        Q(state=State.RUNNING) & is_over("leased_until", lease=_lease())
+    )
     rows = ExtractionItem.objects.select_for_update(skip_locked=True).filter(free, pk=item_id)
     item = rows.first()
     if item is None:
@@ -124,7 +128,7 @@ def put_back(claim: Claim, error: str, *, failure: Failure) -> datetime | None:
     if failure is Failure.FINAL or failures >= _most(failure):
         _bury(held(claim), failures, error)
         return None
-    due = timezone.now() + timedelta(seconds=delay(failures, longest=LONGEST_WAIT))
+    due = database_now() + timedelta(seconds=delay(failures, longest=LONGEST_WAIT))
     held(claim).update(
         state=State.WAITING,
         attempts=attempts,
@@ -164,7 +168,7 @@ def revive(item_ids: Sequence[int]) -> list[int]:
     dead = ExtractionItem.objects.select_for_update().filter(pk__in=item_ids, state=State.DEAD)
     ids = list(dead.order_by("pk").values_list("pk", flat=True))
     ExtractionItem.objects.filter(pk__in=ids).update(
-        state=State.WAITING, attempts=0, outages=0, due_at=timezone.now()
+        state=State.WAITING, attempts=0, outages=0, due_at=Now()
     )
     return ids
 
@@ -172,25 +176,28 @@ def revive(item_ids: Sequence[int]) -> list[int]:
 @transaction.atomic
 def sweep() -> list[int]:
     """The conversations that are due, those of dead workers too; not again within a lease."""
-    now = timezone.now()
     lost = ExtractionItem.objects.select_for_update(skip_locked=True).filter(
-        state=State.RUNNING, leased_until__lt=now
+        is_over("leased_until", lease=_lease()), state=State.RUNNING
     )
     ExtractionItem.objects.filter(pk__in=list(lost.values_list("pk", flat=True))).update(
-        state=State.WAITING, token=None, leased_until=None, due_at=now
+        state=State.WAITING, token=None, leased_until=None, due_at=Now()
     )
     due = (
         ExtractionItem.objects.select_for_update(skip_locked=True)
-        .filter(state=State.WAITING, due_at__lte=now)
-        .filter(Q(leased_until=None) | Q(leased_until__lt=now))
+        .filter(state=State.WAITING, due_at__lte=Now())
+        .filter(Q(leased_until=None) | is_over("leased_until", lease=_lease()))
     )
     ids = list(due.order_by("due_at", "pk").values_list("pk", flat=True)[:SWEEP])
     ExtractionItem.objects.filter(pk__in=ids).update(leased_until=_lease_end())
     return ids
 
 
-def _lease_end() -> datetime:
-    return timezone.now() + timedelta(seconds=settings.INGESTION_LEASE_SECONDS)
+def _lease() -> timedelta:
+    return timedelta(seconds=settings.INGESTION_LEASE_SECONDS)
+
+
+def _lease_end() -> Any:
+    return Now() + _lease()
 
 
 def _said(message: dict[str, str], now: datetime) -> Said:

@@ -8,8 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Func, IntegerField, Sum
-from django.utils import timezone
 
+from common.clock import database_now
 from common.errors import RagsiteError
 from memory import texts
 from memory.extraction.found import Said
@@ -72,7 +72,7 @@ def _row(scope: UserScope, conversation: str) -> ExtractionItem:
 
 
 def _has_come(moment: datetime | None) -> bool:
-    return moment is not None and moment <= timezone.now()
+    return moment is not None and moment <= database_now()
 
 
 def _make_room(item: ExtractionItem, new: int) -> None:
@@ -104,7 +104,7 @@ def _take_back(item: ExtractionItem, shared: Overlap) -> None:
 
 
 def _add(item: ExtractionItem, new: Sequence[Said], taken: Sequence[str]) -> None:
-    now = timezone.now()
+    now = database_now()
     item.messages += [{"content": said.text, "at": said.at.isoformat()} for said in new]
     item.seen += len(new)
     # never fewer than wait: by their number is told what was read

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.utils import timezone
 
+from common.clock import database_now
 from common.errors import RagsiteError
 from memory.extraction import extractors, outages, queue
 from memory.extraction.extractors import Reading
@@ -86,7 +86,7 @@ def store(claim: Claim, reading: Reading) -> Outcome | None:
         return None
     contexts = _put_contexts(claim, reading)
     facts = _put_facts(claim, reading)
-    now = timezone.now()
+    now = database_now()
     item.messages = item.messages[len(claim.messages) :]
     # What was due together is read on at once; what came meanwhile waits its time.
     left = claim.waiting > len(claim.messages)

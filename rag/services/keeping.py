@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from common.connections import give_back
 from common.errors import Conflict, NotFound
@@ -181,7 +181,7 @@ def _hold_or_empty(row: Message) -> None:
 
 def end_lost_answers() -> int:
     """Answers whose process died are said to have failed; how many that were."""
-    late = timezone.now() - timedelta(seconds=settings.RAG_ANSWER_SECONDS * 2)
+    late = Now() - timedelta(seconds=settings.RAG_ANSWER_SECONDS * 2)
     return Message.objects.filter(state=Message.State.RUNNING, created_at__lt=late).update(
         state=Message.State.FAILED,
         error_code="interrupted",

@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from common.errors import Conflict, NotFound
@@ -186,7 +187,7 @@ def cancel_run(*, context: RagContext, id: int) -> Trace:
 
 def end_lost_runs() -> int:
     """Runs whose process died are said to have failed; how many that were."""
-    late = timezone.now() - timedelta(seconds=settings.RAG_ANSWER_SECONDS * 2)
+    late = Now() - timedelta(seconds=settings.RAG_ANSWER_SECONDS * 2)
     return Trace.objects.filter(state=Trace.State.RUNNING, started_at__lt=late).update(
         state=Trace.State.FAILED,
         ended_at=timezone.now(),

@@ -10,8 +10,10 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Max
+from django.db.models.functions import Now
 from django.utils import timezone
 
+from common.clock import database_now
 from common.errors import Conflict, RagsiteError
 from documents.models import Collection, Document
 from documents.services import chunk_count
@@ -127,7 +129,7 @@ def _tuning(collection: Collection) -> dict[str, Any] | None:
 
 def end_lost(*, now: datetime | None = None) -> int:
     """Evaluations whose worker died are said to have failed; how many that were."""
-    now = now or timezone.now()
+    now = now or database_now()
     return Evaluation.objects.filter(state=State.RUNNING, leased_until__lt=now).update(
         state=State.FAILED,
         error_code="lost",
@@ -145,7 +147,7 @@ def waiting_ids() -> list[int]:
 def measure_now(evaluation_id: int) -> Evaluation | None:
     """Measure a waiting evaluation; None where another worker has it, or it is gone."""
     taken = Evaluation.objects.filter(pk=evaluation_id, state=State.WAITING).update(
-        state=State.RUNNING, leased_until=timezone.now() + LEASE
+        state=State.RUNNING, leased_until=Now() + LEASE
     )
     row = Evaluation.objects.select_related("collection__workspace").filter(pk=evaluation_id)
     if not taken or (evaluation := row.first()) is None:
@@ -211,7 +213,7 @@ def _bounded(dataset: Dataset) -> Dataset:
 
 def _renew(evaluation: Evaluation, done: int) -> None:
     if done % RENEWED_EVERY == 0:
-        Evaluation.objects.filter(pk=evaluation.pk).update(leased_until=timezone.now() + LEASE)
+        Evaluation.objects.filter(pk=evaluation.pk).update(leased_until=Now() + LEASE)
 
 
 @transaction.atomic
