@@ -1,15 +1,18 @@
-"""Programs that show an API key: `Authorization: Bearer rs_…`."""
+"""Programs that show an API key, `Authorization: Bearer rs_…`, or a name and password."""
 
 from typing import Any
 
+from drf_spectacular.authentication import BasicScheme as SpectacularBasicScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework import authentication
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from accounts.attempts import fail_key
 from accounts.keys import UNUSABLE, authenticate_key
-from accounts.models import ApiKey, User
+from accounts.models import ApiKey, Membership, User
+from common.fence import narrow, unfenced
 
 
 class KeyAuthentication(BaseAuthentication):
@@ -23,10 +26,12 @@ class KeyAuthentication(BaseAuthentication):
         secret = bearer(request)
         if secret is None:
             return None
-        key = authenticate_key(secret)
+        with unfenced():  # by nothing but the secret
+            key = authenticate_key(secret)
         if key is None:
             fail_key(request)
             raise AuthenticationFailed(UNUSABLE)
+        narrow([key.workspace_id])
         return key.user, key
 
     def authenticate_header(self, request: Request) -> str:
@@ -39,6 +44,30 @@ def bearer(request: Any) -> str | None:
     """What stands behind `Bearer` in the request's header; None where it does not say so."""
     kind, _, token = get_authorization_header(request).partition(b" ")
     return token.strip().decode("latin-1") if kind.lower() == b"bearer" else None
+
+
+class BasicAuthentication(authentication.BasicAuthentication):
+    """User name and password in the `Authorization` header."""
+
+    www_authenticate_realm = "ragsite"
+
+    def authenticate_credentials(
+        self, userid: str, password: str, request: Request | None = None
+    ) -> tuple[Any, None]:
+        # PostgreSQL refuses NUL in a parameter, so that the question could not even be asked.
+        if "\x00" in userid or "\x00" in password:
+            raise AuthenticationFailed("Invalid username/password.")
+        user, _ = super().authenticate_credentials(userid, password, request)
+        with unfenced():  # by nothing but the user
+            narrow(Membership.objects.filter(user=user).values_list("workspace", flat=True))
+        return user, None
+
+
+class BasicScheme(SpectacularBasicScheme):  # type: ignore[no-untyped-call]
+    """The OpenAPI name of it."""
+
+    target_class = "accounts.authentication.BasicAuthentication"
+    priority = 1
 
 
 class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

@@ -10,6 +10,8 @@ from django.core.checks import CheckMessage, Error, Tags, Warning
 from django.core.checks import register as register_check
 from django.db import connections
 
+from common.postgresql.fencing import role_of
+
 #: Checks of what the environment says; commands that do work run these.
 SETTINGS = "settings"
 
@@ -41,7 +43,29 @@ def check_database(*, databases: Sequence[str] | None = None, **kwargs: Any) -> 
             )
             version, folds_case, available, installed = cursor.fetchone()
         messages += _server_messages(version, folds_case) + _vector_messages(installed or available)
+        messages += _fence_messages(alias)
     return messages
+
+
+def _fence_messages(alias: str) -> list[CheckMessage]:
+    """Not before the first migration, which sets it up."""
+    connection = connections[alias]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT to_regclass('accounts_workspace') IS NOT NULL, current_user,"
+            " left(current_user::text, 58) || '_site'"
+        )
+        is_migrated, login, role = cursor.fetchone()
+    if not is_migrated or role_of(connection):
+        return []
+    return [
+        Warning(
+            "Row-level security is not in force: requests run as the owner of the tables.",
+            hint=f'Run once as a superuser: CREATE ROLE "{role}" NOLOGIN;'
+            f' GRANT "{role}" TO "{login}"; and then `manage.py migrate`.',
+            id="common.W003",
+        )
+    ]
 
 
 def _server_messages(version: int, folds_case: bool) -> list[CheckMessage]:
@@ -82,6 +106,13 @@ def _vector_messages(version: str | None) -> list[CheckMessage]:
     ]
 
 
+def check_replicas(**kwargs: Any) -> list[CheckMessage]:
+    """A search may wait for a replica, for a while."""
+    hint = "Set it to 0 or more seconds, at most 60, or leave it out."
+    return out_of_bounds(["REPLICA_MAX_LAG_SECONDS"], "common.E003", hint, least=0, most=60)
+
+
 def register() -> None:
     """Register the checks."""
+    register_check(check_replicas, SETTINGS)
     register_check(check_database, Tags.database)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from threading import Event, Thread
 from typing import Any
 
@@ -28,7 +29,8 @@ def heartbeat(beat: Callable[[], Any], *, seconds: float) -> Iterator[None]:
         finally:
             connection.close()
 
-    heart = Thread(target=keep, daemon=True)
+    # in the same context, which says what the database shows
+    heart = Thread(target=copy_context().run, args=(keep,), daemon=True)
     heart.start()
     try:
         yield

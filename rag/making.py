@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
+from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from threading import Event as Flag
 from threading import Thread
@@ -70,7 +71,9 @@ class Answering:
         self._told_at: float | None = None  # while the client is sent something, since when
         self._closed = Flag()
         self._prefix = get_script_prefix()  # of addresses; Django keeps it for each thread
-        self._thread = Thread(target=self._make, name="answer", daemon=True)
+        # In the context of the request: whose it is, and what the database shows to it.
+        work = copy_context().run
+        self._thread = Thread(target=work, args=(self._make,), name="answer", daemon=True)
         try:
             self._thread.start()
         except RuntimeError:  # no more threads

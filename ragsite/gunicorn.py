@@ -9,6 +9,8 @@ from typing import Any
 
 from django.conf import settings
 
+from ragsite.metrics import files
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 # Before settings are read. Twice the threads that answer pages: streams hold none while they wait.
 os.environ.setdefault("RAGSITE_DATABASE_POOL_SIZE", "16")
@@ -23,11 +25,46 @@ limit_request_line = 8190
 #: It would lie in the user's home directory.
 control_socket_disable = True
 
+#: Its own lines are like the site's.
+logconfig_dict = {
+    **settings.LOGGING,
+    "loggers": {
+        **settings.LOGGING["loggers"],
+        "gunicorn.error": {"level": "INFO", "handlers": ["console"], "propagate": False},
+        "gunicorn.access": {"level": "WARNING", "handlers": ["console"], "propagate": False},
+    },
+}
+
 logger = logging.getLogger("ragsite")
 
 
+def on_starting(server: Any) -> None:
+    """Before there are workers: where they count together."""
+    try:
+        files.begin(settings.VAR_DIR)
+    except OSError as error:
+        logger.warning("each process counts for itself, /metrics tells of one: %s", error)
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """What a worker had in use when it died is in use no more; what it counted stays."""
+    if files.VARIABLE in os.environ:
+        from prometheus_client import multiprocess  # noqa: PLC0415 (reads the variable)
+
+        multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
+
+
+def on_exit(server: Any) -> None:
+    """The last to go."""
+    files.end(settings.VAR_DIR)
+
+
 def post_worker_init(worker: Any) -> None:
-    """Load the embedding models beside the first requests, so that no person waits for them."""
+    """Show nothing to what no request fenced, and load the embedding models beside the first
+    requests, so that no person waits for them."""
+    from common.fence import close_by_default  # noqa: PLC0415 (Django is set up by now)
+
+    close_by_default()
     Thread(target=_warm_up, name="warm-up", daemon=True).start()
     Thread(target=_close_streams, args=[worker], name="close-streams", daemon=True).start()
 
@@ -44,15 +81,17 @@ def _close_streams(worker: Any) -> None:
 def _warm_up() -> None:
     from django.db import connection  # noqa: PLC0415 (Django is set up by now)
 
+    from common.fence import unfenced  # noqa: PLC0415
     from documents.services import live_embedders  # noqa: PLC0415
     from inference.base import InferenceError  # noqa: PLC0415
-    from inference.handler import embedders  # noqa: PLC0415
+    from inference.query_cache import embed_query_now  # noqa: PLC0415
 
-    aliases = live_embedders()
+    with unfenced():  # it asks nobody's behalf
+        aliases = live_embedders()
     connection.close()
     for alias in aliases:
         try:
-            embedders[alias].embed_query("warm up")
+            embed_query_now(alias, "warm up")
         except InferenceError as error:
             # Searching says so to whoever searches; words still find.
             logger.warning("the embedding model %s does not work: %s", alias, error)

@@ -67,6 +67,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "common.logs.requests.observed",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "common.policies.policies",
@@ -77,6 +78,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "accounts.middleware.fenced_request",
     "accounts.middleware.acting_user",
 ]
 
@@ -132,7 +134,24 @@ def _database(url: str) -> dict[str, Any]:
     }
 
 
+def _replica(url: str) -> dict[str, Any]:
+    """The same for a replica: tried for a short time only, because the primary can always answer."""
+    database = _database(url)
+    given = env.db_url_config(url).get("OPTIONS", {})
+    soon = {"connect_timeout": 2, "keepalives_idle": 5, "keepalives_interval": 2}
+    soon |= {"keepalives_count": 3, "tcp_user_timeout": 10_000}
+    options = {**database["OPTIONS"], **soon, "application_name": "ragsite-replica", **given}
+    return {**database, "OPTIONS": options, "TEST": {"MIRROR": "default"}}
+
+
 DATABASES = {"default": _database(DATABASE_URL)}
+# Searches are read from these, as far as they hold all that the primary does.
+for _number, _url in enumerate(env.list("DATABASE_REPLICA_URL", default=[]), start=1):
+    DATABASES[f"replica_{_number}"] = _replica(_url)
+DATABASE_REPLICAS = tuple(alias for alias in DATABASES if alias != "default")
+DATABASE_ROUTERS = ["common.replicas.ReplicaRouter"] if DATABASE_REPLICAS else []
+# How long a search waits for a replica to be at what was committed when it was asked.
+REPLICA_MAX_LAG_SECONDS = env.float("RAGSITE_REPLICA_MAX_LAG_SECONDS", default=0.05)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # The number separates sites (and test processes) that share one embedded server.
@@ -416,6 +435,8 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SESSION_COOKIE_HTTPONLY = True
 SESSION_ENGINE = "common.sessions"
+# Asked within the network, by address and without a proxy.
+SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics$"]
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 
@@ -430,7 +451,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         # The first one answers for all: its challenge makes “nobody is logged in” a 401, not a 403.
         "accounts.authentication.KeyAuthentication",
-        "common.authentication.BasicAuthentication",
+        "accounts.authentication.BasicAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": [
@@ -520,14 +541,31 @@ UNFOLD = {
 
 # --- logs --------------------------------------------------------------------------------------
 
+# What programs show that read /metrics and the details of /health/ready; empty: staff only.
+METRICS_TOKEN = env.str("RAGSITE_METRICS_TOKEN", default="")
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
-LOGGING = {
+LOG_FORMAT = env.str("LOG_FORMAT", default="") or "line"
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"work": {"()": "common.logs.records.AddWork"}},
+    "formatters": {
+        "line": {"()": "common.logs.records.LineFormatter"},
+        "json": {"()": "common.logs.records.JsonFormatter"},
+    },
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "filters": ["work"],
+            "formatter": "json" if LOG_FORMAT == "json" else "line",
+        }
+    },
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
+        # `ragsite.access` tells of answers below 500, without what stands in their addresses.
+        "django.request": {"level": "ERROR"},
+    }
+    | {
         name: {"level": LOG_LEVEL}
         for name in (
             "ragsite",

@@ -1,11 +1,17 @@
-"""The database backend: Django's own, with a pool that knows at once when the server is away."""
+"""The database backend: Django's own, with a pool that knows at once when the server is away, and
+with the fence of `common.fence` around each statement."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base
+from django.db.transaction import TransactionManagementError
+from psycopg import sql as composing
 
+from common.postgresql import fencing
 from common.postgresql.pool import Connection, Pool
+
+_CONTROL = ("SAVEPOINT ", "ROLLBACK TO SAVEPOINT ", "RELEASE SAVEPOINT ")
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -16,6 +22,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """
 
     _pools: ClassVar[dict[str, Pool]] = {}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.execute_wrappers.append(self._execute_fenced)
+        #: Whether the transaction may hold the role and the setting of an earlier statement.
+        self._is_set = False
 
     @property
     def pool(self) -> Pool | None:
@@ -39,3 +51,52 @@ class DatabaseWrapper(base.DatabaseWrapper):
         )
         self._configure_connection(connection)  # type: ignore[attr-defined]  # not in the stubs
         return connection
+
+    # --- the fence ---
+
+    def chunked_cursor(self) -> Any:
+        """A cursor of the server within a transaction; else the client takes all rows, because one
+        that outlives its transaction is no statement's own (nor a pooler's)."""
+        return super().chunked_cursor() if self.in_atomic_block else self.cursor()
+
+    def fence_transaction(self) -> None:
+        """Have what follows in this transaction run within the fence, such as a COPY, which does
+        not pass through a cursor's `execute`."""
+        prefix = self._prefix()
+        if prefix:
+            self.connection.execute(prefix)
+
+    def _prefix(self) -> str:
+        prefix = fencing.prefix(self)
+        if prefix:
+            self._is_set = True
+            return prefix
+        return fencing.LIFT if self._is_set and self.in_atomic_block else ""
+
+    def _execute_fenced(
+        self, execute: Any, sql: Any, params: Any, many: bool, context: dict[str, Any]
+    ) -> Any:
+        """Say role and workspaces in the very message that holds the statement. PostgreSQL runs
+        both in one transaction, so that nothing of them is left in the connection after it."""
+        # What undoes a failure must be the first that a failed transaction is told.
+        is_control = isinstance(sql, str) and sql.startswith(_CONTROL)
+        prefix = "" if is_control else self._prefix()
+        if not prefix:
+            return execute(sql, params, many, context)
+        cursor = context["cursor"].cursor
+        if many or getattr(cursor, "name", None):
+            # Several messages, or a cursor of the server: within a transaction only.
+            self._check_transaction()
+            self.connection.execute(prefix)
+            return execute(sql, params, many, context)
+        statement = prefix + sql if isinstance(sql, str) else composing.SQL(prefix) + sql
+        result = execute(statement, params, many, context)
+        for _ in range(prefix.count(";")):
+            cursor.nextset()
+        return result
+
+    def _check_transaction(self) -> None:
+        if not self.in_atomic_block:
+            raise TransactionManagementError(
+                "Several statements at once need a transaction while a request is answered."
+            )

@@ -9,6 +9,8 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from common import metrics
+
 #: A connection that nobody needed for so many seconds goes.
 IDLE_SECONDS = 60.0
 #: A thread that waits longer for one gives up.
@@ -35,6 +37,7 @@ class Pool:
         self._patience = patience
         self._free = BoundedSemaphore(size)
         self._idle: deque[tuple[float, Connection]] = deque()
+        metrics.POOL_SIZE.inc(size)
 
     def open(self) -> None:
         """Nothing is made before it is needed."""
@@ -42,7 +45,10 @@ class Pool:
     def getconn(self) -> Connection:
         """A connection that works. Raises PoolExhausted, and OperationalError at once where the
         server is away."""
-        if not self._free.acquire(timeout=self._patience):
+        with metrics.POOL_WAIT_SECONDS.time():
+            is_free = self._free.acquire(timeout=self._patience)
+        if not is_free:
+            metrics.POOL_EXHAUSTED.inc()
             raise PoolExhausted(
                 f"All {self.size} database connections of this process were in use for"
                 f" {self._patience:.0f} s. Raise RAGSITE_DATABASE_POOL_SIZE, or ask less at once."
@@ -52,6 +58,7 @@ class Pool:
         except BaseException:
             self._free.release()
             raise
+        metrics.POOL_IN_USE.inc()
         connection._pool = self  # where Django gives it back
         return connection
 
@@ -67,11 +74,13 @@ class Pool:
         finally:
             if not connection.closed:
                 self._idle.append((monotonic(), connection))
+            metrics.POOL_IN_USE.dec()
             self._free.release()
         self._prune(older_than=monotonic() - IDLE_SECONDS)
 
     def close(self) -> None:
         """Close those that nobody uses."""
+        metrics.POOL_SIZE.dec(self.size)
         self._prune(older_than=float("inf"))
 
     def _living(self) -> Connection | None:

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -42,7 +43,7 @@ def ahead(
                     except StopIteration:
                         exhausted = True
                         continue
-                    pending.append((item, thread.submit(work, item)))
+                    pending.append((item, thread.submit(copy_context().run, work, item)))
                     used += size(item)
                 elif pending:
                     item, future = pending.popleft()

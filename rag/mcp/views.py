@@ -11,8 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceView
-from accounts.authentication import KeyAuthentication
-from common.authentication import BasicAuthentication
+from accounts.authentication import BasicAuthentication, KeyAuthentication
 from common.clients import GONE, Client
 from common.connections import give_back
 from common.errors import Forbidden, RagsiteError

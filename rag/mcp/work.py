@@ -10,6 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from common.errors import RagsiteError
+from common.fence import fenced_to
 from inference.base import InferenceError
 from rag.context import RagContext
 from rag.threads import Lane
@@ -33,8 +34,13 @@ def beside(
     """
 
     async def handler(request: Request, params: Any) -> T:
+        def answer(cancelled: Event) -> T:
+            context = caller(request, cancelled)
+            with fenced_to(context.workspace.pk):
+                return work(context, params)
+
         try:
-            return await _lane.run(lambda cancelled: work(caller(request, cancelled), params))
+            return await _lane.run(answer)
         except MCPError:
             raise
         except (RagsiteError, InferenceError) as error:

@@ -8,8 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.api import WorkspaceView
-from accounts.authentication import KeyAuthentication
-from common.authentication import BasicAuthentication
+from accounts.authentication import BasicAuthentication, KeyAuthentication
 from common.errors import NotFound
 from common.negotiation import ErrorsAsJson
 from common.openapi import ERRORS, AutoSchema

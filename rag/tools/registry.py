@@ -6,6 +6,7 @@ from typing import Any
 from accounts.history import Door, acting, current_actor
 from common import bounded_json
 from common.errors import InvalidInput, NotFound
+from common.fence import fenced_to
 from common.tools import TEXT, Tool, ToolAnswer, by_name, object_schema
 from common.tools import call as call_tool
 from rag.context import RagContext
@@ -179,7 +180,10 @@ def call(name: str, arguments: Mapping[str, Any] | str, *, context: RagContext) 
     except InvalidInput as error:
         place = f"{error.field[:100]}: " if error.field else ""
         return ToolAnswer(f"Error: {place}{error}", is_error=True)
-    with acting(door=Door.TOOL, user=context.user, key=current_actor().key):
+    with (
+        acting(door=Door.TOOL, user=context.user, key=current_actor().key),
+        fenced_to(context.workspace.pk),
+    ):
         answer = call_tool(TOOLS, name, given, scope=context)
     context.check()
     return answer
