@@ -19,6 +19,7 @@ def copy_rows(
     statement = (
         f"COPY {connection.ops.quote_name(table)} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
     )
+    connection.fence_transaction()  # type: ignore[attr-defined]  # of common.postgresql
     with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
         copy.set_types([type_name for _, type_name in columns])
         for row in rows:

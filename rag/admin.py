@@ -70,7 +70,6 @@ class SpanAdmin(ReadOnlyAdmin):
     ]
     list_filter = [("workspace", AutocompleteSelectFilter), "kind", "state", "started_at"]
     list_select_related = ["workspace", "trace"]
-    search_fields = ["type"]
     ordering = ["-id"]
     sortable_by = ["started_at"]
     fields = [*list_display, "iteration"]

@@ -30,20 +30,22 @@ FindContent = Callable[[Sequence[str]], "dict[str, tuple[str, int]]"]
 
 # They stay with the session, empty: tables that come and go with each call bloat the catalogue.
 _MAKE = """
-    CREATE TEMP TABLE IF NOT EXISTS graph_stage_key (
+    CREATE TEMP TABLE graph_stage_key (
         no int4, key text, retired text, document_id int8, chunk_id int8,
         lost bool, node_id int8, fresh bool NOT NULL DEFAULT false,
         unseen bool NOT NULL DEFAULT false
     ) ON COMMIT DELETE ROWS;
-    CREATE TEMP TABLE IF NOT EXISTS graph_stage_node (
+    CREATE TEMP TABLE graph_stage_node (
         position int4, no int4, name text, labels text[], props text
     ) ON COMMIT DELETE ROWS;
-    CREATE TEMP TABLE IF NOT EXISTS graph_stage_edge (
+    CREATE TEMP TABLE graph_stage_edge (
         position int4, source int4, rel text, target int4, weight float8, props text
     ) ON COMMIT DELETE ROWS;
-    CREATE TEMP TABLE IF NOT EXISTS graph_stage_alias (
+    CREATE TEMP TABLE graph_stage_alias (
         no int4, form text
     ) ON COMMIT DELETE ROWS;
+    -- A request and a command may take turns with the connection, in different roles.
+    GRANT ALL ON graph_stage_key, graph_stage_node, graph_stage_edge, graph_stage_alias TO PUBLIC;
 """
 #: Fewer rows are taken out faster one by one.
 LARGE = 1_000
@@ -113,7 +115,9 @@ def stage(
     """Put all in the stage, within the caller's transaction. Raises InvalidInput that names the
     item."""
     with connection.cursor() as cursor:
-        cursor.execute(_MAKE)
+        cursor.execute("SELECT to_regclass('pg_temp.graph_stage_alias')")
+        if cursor.fetchone() == (None,):
+            cursor.execute(_MAKE)
     staged = Staged(many=many)
     copy_rows("graph_stage_node", _NODE_COLUMNS, _node_rows(nodes, staged, forms_of))
     staged.named = len(staged.numbers)
