@@ -150,7 +150,7 @@ def _within_budget(
 def _middle(text: str, start: int, end: int) -> int:
     """The place nearest to the middle that tears no grapheme cluster; else the middle."""
     middle = (start + end) // 2
-    for distance in range((end - start + 1) // 2):
+    for distance in range(min((end - start + 1) // 2, _SLICE)):
         for at in (middle - distance, middle + distance):
             if start < at < end and is_edge(text, at, start):
                 return at

@@ -87,7 +87,9 @@ class _Packer:
     def _room(self, end: int) -> int:
         """Tokens of overlap that leave room for what may not be cut behind `end`."""
         following = end + 1
-        while following < self._size and self._worth[following] < WORD:
+        # What is over the budget is found to be so without reading on: a text may be one word.
+        last = min(self._index(self._totals[end] + self._budget) + 1, self._size)
+        while following < last and self._worth[following] < WORD:
             following += 1
         needed = self._totals[following] - self._totals[end]
         if needed > self._budget:
@@ -107,7 +109,7 @@ class _Packer:
 
         def value(index: int) -> tuple[float, int]:
             size = self._totals[index] - self._totals[start]
-            return self._worth[index] + 1 - abs(size - ideal) / ideal, index
+            return self._worth[index] + 1 - abs(size - ideal) / (ideal or 1), index
 
         return max(gaps, key=value)
 

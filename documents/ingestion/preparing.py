@@ -24,6 +24,8 @@ CONTEXT_SHARE = 0.25
 
 #: `to_tsvector` refuses more than a megabyte; far below that a chunk is no passage any more.
 MAX_CHUNK_CHARACTERS = 200_000
+#: Of what a chunk's author puts before it, which is indexed with it.
+MAX_CONTEXT_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +284,12 @@ def _given_chunks(parsed: ParsedDocument, counter: TokenCounter) -> Iterable[Pre
                 "too_large",
                 f"{chunk.key} has {len(chunk.text):,} characters; a chunk may have"
                 f" {MAX_CHUNK_CHARACTERS:,}. Split it.",
+            )
+        if len(chunk.context) > MAX_CONTEXT_CHARACTERS:
+            raise ParseError(
+                "too_large",
+                f"The contextual_prefix, or the titles, of {chunk.key} have {len(chunk.context):,}"
+                f" characters; {MAX_CONTEXT_CHARACTERS:,} are allowed. Shorten them.",
             )
         yield _given_chunk(chunk, ordinal, start, counter)
 

@@ -15,7 +15,7 @@ from documents.parsers.base import (
     ParsedDocument,
     ParseError,
 )
-from documents.parsers.json_fields import Fields, load_object
+from documents.parsers.json_fields import MAX_INTEGER, Fields, load_object
 from documents.parsers.metadata import language_code, readable_title
 
 CHUNK_JSON = "application/vnd.ragsite.chunk+json"
@@ -23,6 +23,7 @@ CHUNK_JSON = "application/vnd.ragsite.chunk+json"
 CHUNK_BUNDLE_SUFFIX = ".chunks.jsonl"
 SEPARATOR = "\n\n"
 MIN_CHARACTERS = 10
+MAX_ID_CHARACTERS = 1024
 
 _FIELDS = frozenset(
     {
@@ -70,6 +71,12 @@ def parse_chunk_json(data: bytes, *, name: str) -> ChunkRecord:
     record = Fields(load_object(data))
     metadata = record.mapping("metadata")
     chunk_id = record.text("chunk_id", cure="Give each chunk an id such as leaflet_chunk_001.")
+    if len(chunk_id) > MAX_ID_CHARACTERS:
+        raise ParseError(
+            "malformed",
+            f"chunk_id has {len(chunk_id):,} characters, it may have {MAX_ID_CHARACTERS:,}."
+            " Give a shorter one.",
+        )
     path = _heading_path(metadata)
     prefix = record.optional_text("contextual_prefix").strip()
     chunk = ParsedChunk(
@@ -147,7 +154,7 @@ def _shown_text(record: Fields, prefix: str) -> str:
 def _page(metadata: Fields) -> int | None:
     """A page is a nicety: one that is no number stays in the metadata and fails nothing."""
     page = metadata.values.get("page")
-    return page if type(page) is int and page > 0 else None
+    return page if type(page) is int and 0 < page <= MAX_INTEGER else None
 
 
 def _rest(record: Fields, metadata: Fields) -> dict[str, Any]:

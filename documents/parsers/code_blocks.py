@@ -15,6 +15,9 @@ from documents.parsers.sql_statements import Statement, statements
 #: A tree takes some twenty times the memory of its source; longer files are data or generated.
 MAX_CHARACTERS = 4_000_000
 _MAX_NAME = 200
+#: Nodes around a block. What is deeper is local to something, and deep trees take quadratic time.
+_MAX_DEPTH = 100
+_MAX_ERROR_CHILDREN = 2_000
 
 #: Kinds whose inside is not looked at: what is local to a function is part of it.
 LEAVES = frozenset({"function", "method"})
@@ -82,7 +85,12 @@ def _parsed_blocks(text: str, language: str) -> list[CodeBlock]:
     data = text.encode()
     grammar, query = _grammar(language)
     found = []
-    for _, captures in QueryCursor(query).matches(Parser(grammar).parse(data).root_node):
+    root = Parser(grammar).parse(data).root_node
+    if _is_wreckage(root):
+        return []
+    cursor = QueryCursor(query)
+    cursor.set_max_start_depth(_MAX_DEPTH)
+    for _, captures in cursor.matches(root):
         names, owners = captures.pop("name", []), captures.pop("owner", [])
         for kind, nodes in captures.items():
             name = _name(nodes[0], names[0] if names else None, owners[0] if owners else None)
@@ -92,6 +100,17 @@ def _parsed_blocks(text: str, language: str) -> list[CodeBlock]:
         CodeBlock(_line_start(text, at[start]), _statement_end(text, at[end]), name, kind, 0)
         for start, end, name, kind in found
     ]
+
+
+def _is_wreckage(root: Node) -> bool:
+    """Whether the source makes so little sense that to look for blocks takes quadratic time."""
+    broken = [root] if root.has_error else []
+    while broken:
+        node = broken.pop()
+        if node.is_error and node.child_count > _MAX_ERROR_CHILDREN:
+            return True
+        broken += (child for child in node.children if child.has_error)
+    return False
 
 
 def _name(block: Node, name: Node | None, owner: Node | None) -> str:

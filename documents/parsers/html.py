@@ -1,5 +1,6 @@
 """HTML: the main content as Markdown, with the page's title, language and metadata."""
 
+import codecs
 import re
 from typing import Any
 
@@ -21,6 +22,10 @@ from documents.parsers.normalise import decode_text, normalise_text
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.I)
 #: Browsers read both of these labels as Windows-1252.
 _ALIASES = {"iso-8859-1": "cp1252", "us-ascii": "cp1252"}
+#: Python's own, of names and of programs: no page is in them, and some take quadratic time.
+_NO_ENCODINGS = frozenset(
+    {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
+)
 #: Names of <meta> elements, in the order of preference, for each key of the metadata.
 _META = {
     "description": ("description", "og:description", "dc.description"),
@@ -70,12 +75,13 @@ class HtmlParser:
 def _decode_html(data: bytes) -> str:
     declared = _DECLARED.search(data[:4096])
     if declared and not data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        label = declared[1].decode("ascii").lower()
+        label = declared[1].decode("ascii", "replace").lower()
         try:
-            return normalise_text(data.decode(_ALIASES.get(label, label)))
-        except (LookupError, UnicodeDecodeError):
-            # A page may lie about its encoding: its bytes decide then.
-            return decode_text(data)
+            encoding = codecs.lookup(_ALIASES.get(label, label)).name
+            if encoding not in _NO_ENCODINGS:
+                return normalise_text(data.decode(encoding))
+        except (LookupError, UnicodeError, ValueError):
+            pass  # a page may lie about its encoding: its bytes decide then
     return decode_text(data)
 
 

@@ -6,6 +6,9 @@ from typing import Any, NoReturn
 from documents.parsers.base import ParseError
 from documents.parsers.metadata import MetadataTooLargeError, json_safe
 
+#: What PostgreSQL calls an integer.
+MAX_INTEGER = 2**31 - 1
+
 
 def load_object(data: bytes) -> dict[str, Any]:
     """The object that a UTF-8 file holds, its strings normalised."""
@@ -69,6 +72,8 @@ class Fields:
             raise self._error(key, f"is {_kind(value)}", "Make it a whole number above 0.")
         if value <= 0:
             raise self._error(key, f"is {value}, it must be above 0", cure)
+        if value > MAX_INTEGER:
+            raise self._error(key, f"is larger than {MAX_INTEGER:,}", cure)
         return value
 
     def mapping(self, key: str) -> "Fields":

@@ -30,6 +30,25 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*(?:\n|
 _COMMENT = re.compile(r"\s*(?:<!--(?:(?!-->).)*-->\s*)+", re.S)
 
 
+#: PyYAML takes quadratic time over brackets that are open.
+_MAX_BRACKETS = 1_000
+_MAX_MERGED = 10_000
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe, and with an end to merges: `<<` of mappings that merge others multiplies them."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+        self._merged = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        self._merged += len(node.value)
+        if self._merged > _MAX_MERGED:
+            raise MetadataTooLargeError
+
+
 class MarkdownParser:
     """CommonMark with tables; YAML front matter becomes metadata and leaves the text."""
 
@@ -101,8 +120,10 @@ def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     match = _FRONT_MATTER.match(text)
     if match is None:
         return {}, text
+    if sum(map(match[1].count, "[{")) > _MAX_BRACKETS:
+        return {}, text
     try:
-        values = json_safe(yaml.safe_load(match[1]))
+        values = json_safe(yaml.load(match[1], _Loader))  # noqa: S506 (it is a safe one)
     except (yaml.YAMLError, MetadataTooLargeError, ValueError, RecursionError):
         return {}, text
     return (values, text[match.end() :]) if isinstance(values, dict) else ({}, text)

@@ -9,6 +9,8 @@ from documents.parsers.normalise import normalise_text
 
 _MAX_NODES = 10_000
 _MAX_DEPTH = 20
+#: Of a whole number: about as large as a fraction may be. Python refuses to write much larger ones.
+_MAX_BITS = 1024
 
 
 class MetadataTooLargeError(ValueError):
@@ -42,8 +44,10 @@ class _Copy:
 
 def _scalar(value: object) -> Any:
     match value:
-        case None | bool() | int():
+        case None | bool():
             return value
+        case int():
+            return value if value.bit_length() <= _MAX_BITS else None
         case float():
             return value if math.isfinite(value) else None
         case datetime.date() | datetime.time():

@@ -11,6 +11,7 @@ from documents.parsers.xlsx_numbers import general
 _CELLS = frozenset({"table-cell", "covered-table-cell"})
 #: An empty row or cell may be declared a million times; of filled ones so many are believed.
 _MAX_REPEATS = 1000
+_MAX_REPEATED_CELLS = 10_000
 
 
 def read_sheet(table: Element, limits: Limits) -> Sheet:
@@ -20,7 +21,8 @@ def read_sheet(table: Element, limits: Limits) -> Sheet:
     for row in rows_of(table):
         cells = _cells(row, number + 1, sheet)
         repeats = max(1, integer(row.get(f"{TABLE}number-rows-repeated"), 1))
-        for at in range(1, min(repeats, _MAX_REPEATS) + 1 if cells else 0):
+        believed = min(repeats, max(1, _MAX_REPEATED_CELLS // max(1, len(cells))))
+        for at in range(1, believed + 1 if cells else 0):
             sheet.rows.append((number + at, dict(cells)))
             filled += len(cells)
             characters += sum(map(len, cells.values()))

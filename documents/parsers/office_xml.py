@@ -86,7 +86,8 @@ def switched_on(value: str | None) -> bool:
 
 def _no_xml(part: str, error: Exception) -> ParseError:
     return ParseError(
-        "malformed", f"Its part {part} is damaged ({error}). Open the file and save it anew."
+        "malformed",
+        f"Its part {part} is damaged ({str(error)[:200]}). Open the file and save it anew.",
     )
 
 

@@ -167,7 +167,7 @@ def _without_text(data: bytes, count: int, unreadable: list[int]) -> ParseError:
 
 
 def _excessive(error: LimitReachedError) -> ParseError:
-    return ParseError("too_large", f"The PDF expands beyond reason ({error}). {_ANEW}")
+    return ParseError("too_large", f"The PDF expands beyond reason ({str(error)[:200]}). {_ANEW}")
 
 
 def _broken(data: bytes, error: Exception | None) -> ParseError:
@@ -175,5 +175,5 @@ def _broken(data: bytes, error: Exception | None) -> ParseError:
         return ParseError(
             "truncated", "The PDF ends too early, a part is missing. Download or copy it again."
         )
-    reason = f" ({type(error).__name__}: {error})" if error else ""
+    reason = f" ({type(error).__name__}: {str(error)[:200]})" if error else ""
     return ParseError("malformed", f"The PDF is damaged{reason}. {_ANEW}")

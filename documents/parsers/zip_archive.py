@@ -135,7 +135,7 @@ def broken_zip(error: Exception, data: bytes | None = None) -> ParseError:
         return ParseError(
             "truncated", "The file ends too early, a part is missing. Download or copy it again."
         )
-    reason = f" ({error})" if str(error) else ""
+    reason = f" ({str(error)[:200]})" if str(error) else ""
     return ParseError(
         "malformed", f"The file is damaged{reason}. Open it, save it anew and try again."
     )
