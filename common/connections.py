@@ -1,13 +1,14 @@
 """Database connections, of which there are fewer than threads."""
 
-from django.db import connection
+from django.db import connection, connections
 
 
 def give_back() -> None:
-    """Let others have this thread's connection, before a wait for something else: the next query
+    """Let others have this thread's connections, before a wait for something else: the next query
     takes one again.
 
-    Within a transaction, such as a test's, it is kept: to give it back would undo the transaction.
+    Within a transaction, such as a test's, they are kept: to give one back would undo it.
     """
     if not connection.in_atomic_block:
-        connection.close()
+        for each in connections.all(initialized_only=True):
+            each.close()

@@ -16,7 +16,13 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command, get_commands
 
 from ragsite import embedded
-from ragsite.database import UnusableDatabaseError, check_server, check_url, migration_lock, pending
+from ragsite.database import (
+    UnusableDatabaseError,
+    check_server,
+    check_urls,
+    migration_lock,
+    pending,
+)
 
 # These need no database, and some run where there can be none, as in an image's build.
 EXEMPT = frozenset(
@@ -36,6 +42,8 @@ EXEMPT = frozenset(
 _HELP_OPTIONS = frozenset({"-h", "--help", "--version"})
 # Their tables must be there; so must those of every command of our own apps.
 NEED_TABLES = frozenset({"runserver", "shell", "createsuperuser", "changepassword"})
+# They take the database as it is: empty, or with the tables of an earlier version.
+AS_IT_IS = frozenset({"backup", "restore"})
 OWN_APPS = frozenset(
     {
         "ragsite",
@@ -58,7 +66,7 @@ def prepare(argv: Sequence[str]) -> None:
     if command in EXEMPT or _HELP_OPTIONS.intersection(argv):
         return
     try:
-        check_url(os.environ.get("DATABASE_URL", ""))
+        check_urls(os.environ)
         ensure_services()
         django.setup()
         ensure_database(command)
@@ -91,9 +99,11 @@ def ensure_database(command: str) -> None:
 
     Raises UnusableDatabaseError.
     """
-    needs_tables = command in NEED_TABLES or _owner(command) in OWN_APPS
+    needs_tables = command not in AS_IT_IS and (
+        command in NEED_TABLES or _owner(command) in OWN_APPS
+    )
     if not settings.EMBEDDED_DATABASE:
-        check_server(to_migrate=needs_tables or command == "migrate")
+        check_server(to_migrate=needs_tables or command in {"migrate", "restore"})
     if not needs_tables or not (count := pending()):
         return
     if not settings.EMBEDDED_DATABASE:

@@ -1,7 +1,7 @@
 """Whether the site's database can be used, and which cure to name where it cannot."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
@@ -10,11 +10,11 @@ from django.db.migrations.executor import MigrationExecutor
 
 SCHEMES = frozenset({"postgres", "postgresql", "pgsql", "psql"})
 _FORM = (
-    "DATABASE_URL must look like postgresql://USER:PASSWORD@HOST:PORT/NAME, with special "
+    "{name} must look like postgresql://USER:PASSWORD@HOST:PORT/NAME, with special "
     "characters of the password percent-encoded; unset it to use the embedded PostgreSQL."
 )
-# Any number will do as long as every process of the site takes the same one.
-_MIGRATION_LOCK = 7_245_551
+#: Any number will do as long as every process of the site takes the same one.
+MIGRATION_LOCK = 7_245_551
 _CURES = (
     (
         r"password|no pg_hba\.conf entry|role .* does not exist",
@@ -36,8 +36,15 @@ class UnusableDatabaseError(Exception):
     """The database cannot be used as it is; the message names the cure and no password."""
 
 
-def check_url(url: str) -> None:
-    """Raise UnusableDatabaseError where a `DATABASE_URL` is set that is none of PostgreSQL."""
+def check_urls(environment: Mapping[str, str]) -> None:
+    """Raise UnusableDatabaseError where an address is set that is none of PostgreSQL."""
+    check_url(environment.get("DATABASE_URL", ""))
+    for url in environment.get("DATABASE_REPLICA_URL", "").split(","):
+        check_url(url.strip(), name="DATABASE_REPLICA_URL")
+
+
+def check_url(url: str, *, name: str = "DATABASE_URL") -> None:
+    """Raise UnusableDatabaseError where `url`, the variable `name`, is none of PostgreSQL."""
     if not url:
         return
     try:
@@ -47,7 +54,7 @@ def check_url(url: str) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise UnusableDatabaseError(f"DATABASE_URL cannot be read. {_FORM}")
+        raise UnusableDatabaseError(f"{name} cannot be read. {_FORM.format(name=name)}")
 
 
 def check_server(*, to_migrate: bool) -> None:
@@ -75,7 +82,7 @@ def pending() -> int:
 def migration_lock() -> Iterator[None]:
     """Let one process at a time migrate; the others wait."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [_MIGRATION_LOCK])
+        cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
     try:
         yield
     finally:

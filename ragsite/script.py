@@ -13,8 +13,8 @@ def setup() -> None:
     import django  # noqa: PLC0415 (after the settings are named)
 
     from ragsite import bootstrap  # noqa: PLC0415
-    from ragsite.database import check_url  # noqa: PLC0415
+    from ragsite.database import check_urls  # noqa: PLC0415
 
-    check_url(os.environ.get("DATABASE_URL", ""))
+    check_urls(os.environ)
     bootstrap.ensure_services()
     django.setup()

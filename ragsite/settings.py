@@ -135,7 +135,7 @@ def _database(url: str) -> dict[str, Any]:
 
 
 def _replica(url: str) -> dict[str, Any]:
-    """The same for a replica: tried for a short time only, because the primary can always answer."""
+    """The same for a replica: tried for a short time, because the primary can always answer."""
     database = _database(url)
     given = env.db_url_config(url).get("OPTIONS", {})
     soon = {"connect_timeout": 2, "keepalives_idle": 5, "keepalives_interval": 2}

@@ -11,6 +11,7 @@ from django.http import StreamingHttpResponse
 from django.utils import timezone
 
 from common.errors import InvalidInput
+from common.replicas import reads_from_replica
 from search.asked import SearchQuery
 from search.filters import to_json
 from search.listing import Listed, Listing, make_listing, page_of
@@ -47,6 +48,7 @@ class Export:
                 yield _row(hit, self.link(hit))
 
 
+@reads_from_replica
 def export_hits(query: SearchQuery, *, scope: Scope, link: Link) -> Export:
     """The first 1,000 hits of a search, from one ranking. `link` tells a hit's address.
 

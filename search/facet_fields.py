@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf.locale import LANG_INFO
-from django.db import connection
 
 from common.errors import InvalidInput
+from common.replicas import read_connection
 from documents.languages import CONFIGURATIONS, FALLBACK
 from search.filters import Comparison, to_text
 from search.filters.fields import METADATA, Field, parse_field
@@ -66,7 +66,7 @@ class Material:
         found, names = listing.found, {field.name for field in fields}
         rows = []
         if names & {LANGUAGE.name, METADATA}:
-            with connection.cursor() as cursor:
+            with read_connection().cursor() as cursor:
                 cursor.execute(
                     "SELECT id, language::text, metadata FROM documents_chunk WHERE id = ANY(%s)",
                     [[each.chunk_id for each in found]],

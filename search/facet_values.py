@@ -6,9 +6,8 @@ import unicodedata
 from collections import Counter
 from typing import Any
 
-from django.db import connection
-
 from common.errors import InvalidInput
+from common.replicas import read_connection, reads_from_replica
 from search.asked import SearchQuery
 from search.facet_fields import (
     COLLECTION,
@@ -39,6 +38,7 @@ LOOKED_AT = 20_000
 MOST_DISTINCT = 5_000
 
 
+@reads_from_replica
 def facet_values(
     query: str,
     *,
@@ -129,7 +129,7 @@ def _of_scope(field: Field, scope: Scope, facts: ScopeFacts) -> Counts:
         "distinct": MOST_DISTINCT,
     }
     counts: Counts = Counter()
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(sql, parameters)
         for value, count in cursor.fetchall():
             read = _read(field, json.loads(value))

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import connection
-
+from common.replicas import read_connection, reads_from_replica
 from search.facet_fields import LONGEST_VALUE, USUAL, Value
 from search.filters import Comparison, to_text
 from search.filters.fields import FIELDS, METADATA, Field, Kind
@@ -66,6 +65,7 @@ class FilterableField:
     share: float = 1.0
 
 
+@reads_from_replica
 def fields_here(scope: Scope) -> tuple[FilterableField, ...]:
     """The fields of every search, then the metadata of what is in scope, most frequent first."""
     return (*map(_usual, FIELDS), *_metadata(_samples(scope)))
@@ -112,7 +112,7 @@ def _samples(scope: Scope) -> list[Mapping[str, Any]]:
         ) AS chunk
     """  # noqa: S608  # of constants and parameters
     parameters |= {"documents": DOCUMENTS, "passages": PASSAGES}
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(sql, parameters)
         return [json.loads(metadata) for (metadata,) in cursor.fetchall()]
 

@@ -7,8 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import connection
-
+from common.replicas import read_connection
 from common.search_vector import IN_NAME_SQL
 from common.spaceless import LETTERS, MARKS, is_spaceless
 from search.query import Query
@@ -69,7 +68,7 @@ def highlights(query: Query, chunk_ids: Sequence[int]) -> dict[int, list[tuple[i
         "plain": "<>" + START + STOP,
         "blank": "    ",
     }
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(_SQL, parameters)
         return {
             chunk_id: sorted(

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.fusion import Method
+from common.metrics import SEARCH_STAGE_SECONDS
+from common.replicas import reads_from_replica
 from search.asked import SearchQuery, check_page
 from search.facets import count_facets
 from search.listing import (
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 
+@reads_from_replica
 def search(
     query: str,
     *,
@@ -102,6 +105,9 @@ def search(
     )
     total = round((perf_counter() - started) * 1000, 3)
     retrieved, ranking = listing.retrieved, listing.ranking
+    timings = {**retrieved.timings, "rerank": ranking.milliseconds, "total": total}
+    for stage, milliseconds in timings.items():
+        SEARCH_STAGE_SECONDS.labels(stage).observe(milliseconds / 1000)
     return SearchResult(
         query=query,
         mode=mode,
@@ -111,7 +117,7 @@ def search(
         k=k,
         arms=listing.arms,
         facets=counted,
-        timings={**retrieved.timings, "rerank": ranking.milliseconds, "total": total},
+        timings=timings,
         degraded=(*retrieved.degraded, *ranking.degraded),
         notes=notes_on(listing, shown=len(order)),
         filter=scope.filter,

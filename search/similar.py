@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
-from django.db import connection
 from django.db.models import Q
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
+from common.replicas import read_connection, reads_from_replica
 from documents.embedders import embed_question
 from documents.models import Chunk, Document
 from inference.base import InferenceError
@@ -69,6 +69,7 @@ class Similar:
     relevance: float
 
 
+@reads_from_replica
 def similar_documents(document: Document, *, scope: Scope, k: int = 10) -> tuple[Similar, ...]:
     """The `k` documents in `scope` that are most like `document`, best first; fewer where no
     others have anything in common with it.
@@ -94,6 +95,7 @@ def similar_documents(document: Document, *, scope: Scope, k: int = 10) -> tuple
     return _shown(list(best.values()), subject, k=k, by_document=True)
 
 
+@reads_from_replica
 def similar_passages(chunk: Chunk, *, scope: Scope, k: int = 10) -> tuple[Similar, ...]:
     """The `k` passages in `scope` that are most like `chunk`, best first, of other documents than
     its own, whatever their version, and none with its very text. As `similar_documents` else."""
@@ -148,7 +150,7 @@ def _same_thing(document: Document) -> tuple[int, ...]:
 def _mean_vectors(document_id: int) -> Vectors:
     """The middle of a document's passages, in each space that has some: one, or two while it is
     embedded anew."""
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(
             "SELECT space_id, avg(embedding) FROM documents_chunk"
             " WHERE document_id = %s AND embedding IS NOT NULL GROUP BY space_id",

@@ -1,6 +1,6 @@
 """The words of a text that tell most of what it is about."""
 
-from django.db import connection
+from common.replicas import read_connection
 
 #: More would find what any text has.
 MOST_WORDS = 12
@@ -45,6 +45,6 @@ def telling_words(document_id: int, *, chunk_id: int | None = None) -> list[str]
         "read": READ_CHARACTERS,
         "most": MOST_WORDS,
     }
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(_SQL, parameters)
         return [word for (word,) in cursor.fetchall()]

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db import connection
-
+from common.replicas import read_connection
 from search.filters.derived import BROUGHT_TEXT, DATED_TEXT, ORIGIN
 
 
@@ -34,6 +33,6 @@ _SQL = f"""
 
 def told(document_ids: Iterable[int]) -> dict[int, Told]:
     """By id of the document; one that was deleted meanwhile is absent."""
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(_SQL, [list(set(document_ids))])
         return {row[0]: Told(*row[1:]) for row in cursor.fetchall()}

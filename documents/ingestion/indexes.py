@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
+from common.replicas import read_connection
 from documents.models import Chunk, EmbeddingSpace
 
 _STATES = """
@@ -29,7 +30,7 @@ class IndexState:
 def index_states(spaces: Iterable[EmbeddingSpace]) -> dict[int, IndexState]:
     """The indexes that exist, by space id."""
     names = {space.sql.index_name: space.pk for space in spaces}
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(_STATES, [list(names)])
         return {names[name]: IndexState(*state) for name, *state in cursor.fetchall()}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
+from common.replicas import read_alias
 from graph.reading.resolving import resolve
 from graph.reading.statements import piece, rows
 from graph.reading.vertices import DOCUMENT_LABEL, Kind, Ref, Vertex, load
@@ -46,7 +47,7 @@ def find(
     given = seen.parameters | _parameters(asked, form, labels, limit)
     found = _ranked(_run(seen, "find", kinds, labels, given))
     if not found and len(asked) >= FEWEST_LETTERS:
-        with transaction.atomic():
+        with transaction.atomic(using=read_alias()):
             rows(_LIKE, {"likeness": f"{LIKENESS}"})
             found = _ranked(_run(seen, "find_like", kinds, labels, given))
     order = dict.fromkeys([*(vertex.ref for vertex in named), *found])

@@ -4,8 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from django.db import connection
-
+from common.replicas import read_connection
 from graph.scopes import Parameters
 
 SQL_DIRECTORY = Path(__file__).parent / "sql"
@@ -19,7 +18,7 @@ def piece(name: str) -> str:
 
 def rows(statement: str, parameters: Parameters) -> list[tuple[Any, ...]]:
     """All that the statement brings."""
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(statement, parameters)
         found: list[tuple[Any, ...]] = cursor.fetchall()
     return found
@@ -27,7 +26,7 @@ def rows(statement: str, parameters: Parameters) -> list[tuple[Any, ...]]:
 
 def named_rows(statement: str, parameters: Parameters) -> list[dict[str, Any]]:
     """The same, each with the names of its columns."""
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(statement, parameters)
         names = [column.name for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

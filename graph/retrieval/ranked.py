@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from django.db import connection
 
+from common.replicas import read_connection
 from graph.extraction.code import identifiers
 from graph.extraction.dates import dates
 from graph.extraction.forms import question_forms
@@ -181,13 +181,13 @@ def _pull(
     }
     readable = _READABLE.format(seen_evidence=seen("evidence.chunk_id", within))
     statement = _PULL.format(seen_pulled=seen("pulled.chunk_id", within), readable=readable)
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(statement, values)
         return set(cursor.fetchall())
 
 
 def _total(chunk_ids: list[int]) -> int:
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(_TOTAL, [chunk_ids, MOST_COUNTED])
         return int(cursor.fetchone()[0])
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
+from common.replicas import read_connection
 from graph.ranking import Stop
 from graph.retrieval.sight import seen
 
@@ -139,7 +138,7 @@ def _level(
         "graph_each": each,
         "graph_looked": MOST_LOOKED,
     }
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(statement, values)
         rows: list[_Row] = cursor.fetchall()
     return rows

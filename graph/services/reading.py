@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from common.errors import InvalidInput, NotFound
+from common.replicas import reads_from_replica
 from graph.extraction.forms import form
 from graph.reading.arms import DIRECTIONS, GRAINS, Direction, Grain
 from graph.reading.mentions import mentions_of_node
@@ -35,12 +36,14 @@ MAX_FOUND = 100
 MAX_NAMES = 100
 
 
+@reads_from_replica
 def get_node(*, scope: GraphScope, id: str) -> Vertex | None:
     """The node, document or passage called `id`, with its properties; None where there is none, or
     none for this scope. The former id of a merged node finds the one it went into."""
     return resolve(sight(scope), [id], props=True).get(id)
 
 
+@reads_from_replica
 def find_nodes(
     *,
     scope: GraphScope,
@@ -66,6 +69,7 @@ def find_nodes(
     )
 
 
+@reads_from_replica
 def neighbors(
     *,
     scope: GraphScope,
@@ -89,6 +93,7 @@ def neighbors(
     return neighbours_of(seen, vertex, follow, limit=limit, cursor=cursor)
 
 
+@reads_from_replica
 def traverse(
     *,
     scope: GraphScope,
@@ -113,6 +118,7 @@ def traverse(
     return traverse_from(seen, vertex, follow, max_depth=max_depth, limit=limit, props=props)
 
 
+@reads_from_replica
 def shortest_path(
     *,
     scope: GraphScope,
@@ -135,6 +141,7 @@ def shortest_path(
     return shortest(seen, first, last, follow, depth=max_depth)
 
 
+@reads_from_replica
 def subgraph(
     *,
     scope: GraphScope,
@@ -169,6 +176,7 @@ def subgraph(
     return subgraph_around(seen, starts, follow, hops=hops, cap=cap, props=props, missing=missing)
 
 
+@reads_from_replica
 def mentions_of(*, scope: GraphScope, id: str, limit: int = 20, cursor: str = "") -> MentionPage:
     """The passages that speak of node `id`. Raises NotFound and InvalidInput."""
     _within(limit, MAX_PAGE, field="limit")
@@ -176,6 +184,7 @@ def mentions_of(*, scope: GraphScope, id: str, limit: int = 20, cursor: str = ""
     return mentions_of_node(seen, _there(seen, id, props=True), limit=limit, cursor=cursor)
 
 
+@reads_from_replica
 def graph_statistics(*, scope: GraphScope) -> GraphStatistics:
     """How large the graph is, what it is made of, and what is best connected."""
     return statistics(sight(scope))

@@ -7,9 +7,8 @@ from datetime import datetime
 from math import isnan
 from typing import Any, Literal, NamedTuple
 
-from django.db import connection
-
 from common.closeness import on_one_scale
+from common.replicas import read_connection
 from documents.embedders import embed_question
 from documents.models import EmbeddingSpace
 from inference.base import InferenceError
@@ -116,7 +115,7 @@ def _run(
     sql, parameters = build_statement(
         table, question, scope=scope, spaces=queries, depth=depth, now=now
     )
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(sql, parameters)
         rows = cursor.fetchall()
     whole = next(row for row in rows if row[0] is None)

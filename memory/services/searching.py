@@ -9,6 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from common.errors import InvalidInput
+from common.replicas import reads_from_replica
 from memory.models import Context, Fact
 from memory.ranking import Ranked, rank
 from memory.retrieval.finding import MODES, Found, Mode, find
@@ -47,6 +48,7 @@ class MemoryResult:
     milliseconds: float = 0.0
 
 
+@reads_from_replica
 def search_memory(
     *,
     scope: UserScope | None,
@@ -93,6 +95,7 @@ def search_memory(
     )
 
 
+@reads_from_replica
 def rank_facts(
     *, scope: UserScope | None, query: str, most: int, now: datetime | None = None
 ) -> list[FactHit]:

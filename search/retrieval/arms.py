@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
-from django.db import connection, transaction
+from django.db import transaction
 from numpy.typing import NDArray
 
 from common.closeness import closeness, on_one_scale
+from common.replicas import read_alias, read_connection
 from graph.retrieval import RankedGraph
 from search.query import Query
 from search.results import ArmReport, Mode, Scope
@@ -171,7 +172,7 @@ def with_scores_of(
         chunk_ids=strangers,
         best_ids=_best(retrieved),
     )
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(statement.sql, statement.parameters)
         rows = [Row(*row) for row in cursor.fetchall()]
     found = replace(retrieved.found, rows=(*retrieved.found.rows, *rows))
@@ -250,8 +251,8 @@ def _run(
         any_word=any_word,
     )
     # Without settings no transaction of its own: it would cost two round trips.
-    alone = transaction.atomic() if spaces.approximate else nullcontext()
-    with alone, connection.cursor() as cursor:
+    alone = transaction.atomic(using=read_alias()) if spaces.approximate else nullcontext()
+    with alone, read_connection().cursor() as cursor:
         if spaces.approximate:
             set_index_options(cursor, ef_search=spaces.ef_search, probes=spaces.probes)
         cursor.execute(statement.sql, statement.parameters)

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
+from common.replicas import read_connection
 from documents.models import EmbeddingSpace
 from search.results import Scope
 
@@ -63,7 +62,7 @@ def scope_facts(scope: Scope) -> ScopeFacts:
     collections: dict[int, CollectionFacts] = {}
     wanted: set[int] = set()
     is_stale = is_restricted = False
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(_SQL, [list(scope.collection_ids)])
         for row in cursor.fetchall():
             pk, slug, name, space_id, former, stale, reranker, instruction = row[:8]

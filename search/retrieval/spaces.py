@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db import connection
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
+from common.replicas import read_connection
 from documents.embedders import embed_question
 from documents.ingestion.indexes import IndexState, index_states
 from documents.models import EmbeddingSpace
@@ -138,7 +138,7 @@ def is_large(scope: Scope) -> bool:
     """Whether the scope, as counted now, has more chunks than are scanned exactly."""
     limit: int = settings.EXACT_SCAN_CHUNKS
     statement = scope_size_statement(scope, at_most=limit + 1)
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(statement.sql, statement.parameters)
         return bool(cursor.fetchone()[0] > limit)
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
 
-from django.db import connection
-
+from common.replicas import read_connection
 from common.spaceless import is_spaceless
 from search.query import Query
 from search.results import Scope
@@ -64,7 +63,7 @@ def suggest(raw: str, query: Query, scope: Scope) -> str:
 
 
 def _similar(words: list[str], scope: Scope) -> Iterator[_Similar]:
-    with connection.cursor() as cursor:
+    with read_connection().cursor() as cursor:
         cursor.execute(
             piece("similar_words"),
             {"collections": list(scope.collection_ids), "words": words, "most": MOST_SIMILAR},
@@ -77,7 +76,7 @@ def _written_like(word: str, similar: Iterator[_Similar], scope: Scope) -> Itera
     conditions, parameters = scope_conditions(scope)
     for each in similar:
         quoted = each.lexeme.replace("\\", "\\\\").replace("'", "''")
-        with connection.cursor() as cursor:
+        with read_connection().cursor() as cursor:
             cursor.execute(
                 _AS_WRITTEN.format(scope=conditions),
                 {

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from django.db import connection, transaction
+from django.db import transaction
 from numpy.typing import NDArray
 
+from common.replicas import read_alias, read_connection, reads_from_replica
 from documents.ingestion.indexes import IndexState
 from documents.models import EmbeddingSpace
 from documents.spaces import BINARY_CANDIDATES, BINARY_OVERSAMPLING
@@ -46,6 +47,7 @@ _NEAREST = """
 """
 
 
+@reads_from_replica
 def nearest_items(
     vector: NDArray[np.float32], *, space: EmbeddingSpace, scope: Scope, k: int, metric: str
 ) -> tuple[Match, ...]:
@@ -85,7 +87,7 @@ def _nearest(
     )
     passages = _passages(space, k)
     asked: dict[str, Any] = {**parameters, "vector": vector, "k": k, "passages": passages}
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic(using=read_alias()), read_connection().cursor() as cursor:
         if index is not None:
             set_index_options(
                 cursor,
