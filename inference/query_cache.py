@@ -7,7 +7,8 @@ import numpy as np
 from django.core.cache import caches
 from numpy.typing import NDArray
 
-from inference.base import Embedder, InferenceError
+from inference import lately
+from inference.base import Embedder, EmptyText, InferenceError
 from inference.handler import embedders
 from inference.vectors import check_vectors
 
@@ -28,8 +29,21 @@ def embed_query_cached(
     key = _key(embedder, text, instruction)
     vector = _read(key, embedder.dimensions)
     if vector is None:
-        vector = embedder.embed_query(text, instruction)
+        vector = embed_query_now(alias, text, instruction)
         _write(key, vector)
+    return vector
+
+
+def embed_query_now(alias: str, text: str, instruction: str | None = None) -> NDArray[np.float32]:
+    """The same without the cache; whether it works is noted."""
+    try:
+        vector = embedders[alias].embed_query(text, instruction)
+    except EmptyText:
+        raise  # the question's fault
+    except InferenceError as error:
+        lately.note_problem(alias, error)
+        raise
+    lately.note_answer(alias)
     return vector
 
 

@@ -6,11 +6,31 @@ from typing import Any
 from celery import Celery
 from celery.signals import worker_ready, worker_shutdown
 
+from ragsite import task_work
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
 app = Celery("ragsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+task_work.connect()
+
+
+@worker_ready.connect
+def show_presence(sender: Any = None, **kwargs: Any) -> None:
+    """Others see which queues have a worker."""
+    if sender is None:
+        return
+    from django.conf import settings  # noqa: PLC0415 (of this worker's process)
+    from redis import Redis  # noqa: PLC0415
+
+    from ragsite.presence import Presence  # noqa: PLC0415
+
+    client = Redis.from_url(settings.REDIS_URL, socket_timeout=5, socket_connect_timeout=5)
+    queues = sorted(sender.app.amqp.queues.consume_from)
+    presence = Presence(client, name=sender.hostname, queues=queues)
+    presence.start()
+    worker_shutdown.connect(lambda **kwargs: presence.stop(), weak=False)
 
 
 @worker_ready.connect

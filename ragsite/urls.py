@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from ragsite import views
+from ragsite.metrics.views import metrics
 
 admin.autodiscover()
 
@@ -15,6 +16,8 @@ urlpatterns = [
     path("", include("rag.urls")),
     path("", include("dashboard.urls")),
     path("", include("accounts.urls")),
+    path("health/", include("ragsite.health.urls")),
+    path("metrics", metrics, name="metrics"),
     path("docs/", include("ragsite.handbook.urls")),
     path("api/", include("ragsite.api")),
     path("admin/login/", views.admin_login),

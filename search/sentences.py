@@ -11,6 +11,7 @@ from time import perf_counter
 import numpy as np
 from django.core.cache import caches
 
+from common.logs.context import carrying
 from documents.embedders import embed_question, embedder_for
 from documents.models import Chunk, EmbeddingSpace
 from inference.base import Embedder, InferenceError
@@ -97,7 +98,7 @@ def _chosen_in_time(
     """
     if not _free.acquire(blocking=False):
         return {}
-    waiting = _threads.submit(_choose, query, space, embedder, cuts)
+    waiting = _threads.submit(carrying(_choose), query, space, embedder, cuts)
     waiting.add_done_callback(lambda _: _free.release())
     try:
         return waiting.result(timeout=PATIENCE)

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import BoundedSemaphore
 
+from common.logs.context import carrying
 from documents.embedders import embed_question, embedder_for
 from documents.models import Chunk, EmbeddingSpace
 from inference.base import InferenceError
@@ -38,7 +39,7 @@ def _in_time(question: str, space: EmbeddingSpace, texts: Sequence[str]) -> list
     """None where the model fails or takes too long, or too many answers wait for it already."""
     if not texts or not _free.acquire(blocking=False):
         return None
-    waiting = _threads.submit(_similarities, question, space, texts)
+    waiting = _threads.submit(carrying(_similarities), question, space, texts)
     waiting.add_done_callback(lambda _: _free.release())
     try:
         return waiting.result(timeout=PATIENCE)

@@ -7,6 +7,7 @@ from time import monotonic, perf_counter
 from django.conf import settings
 
 from common.errors import InvalidInput
+from common.metrics import ANSWER_SECONDS, FIRST_TOKEN_SECONDS
 from inference.base import ChatMessage, ChatModel, Usage
 from rag.answering.citations import Piece
 from rag.context import RagContext
@@ -74,6 +75,9 @@ class Asked:
         usage: Usage | None = None,
     ) -> Done:
         """The last event, where nothing went wrong."""
+        ANSWER_SECONDS.labels(finish).observe(self.elapsed_ms / 1000)
+        if self.first_token_ms is not None:
+            FIRST_TOKEN_SECONDS.observe(self.first_token_ms / 1000)
         return Done(
             elapsed_ms=self.elapsed_ms,
             first_token_ms=self.first_token_ms,

@@ -1,0 +1,1 @@
+"""Figures for Prometheus: what web processes count, and what the site holds."""

@@ -1,0 +1,81 @@
+"""Which workers there are: each says so every few seconds, for each queue that it consumes.
+
+Not by Celery's `inspect`: a worker of one thread does not answer while it embeds.
+"""
+
+import logging
+from collections.abc import Iterable
+from threading import Event, Thread
+from typing import Any, cast
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+logger = logging.getLogger("ragsite.presence")
+
+QUEUES = ("ingest", "embed", "default")
+BEAT_SECONDS = 5.0
+#: A worker that says nothing for so long is taken for dead.
+ALIVE_SECONDS = 20.0
+
+
+def workers(client: "Redis", queue: str) -> list[str]:
+    """Names of those that consume `queue`."""
+    since = _now(client) - ALIVE_SECONDS
+    found = cast("list[bytes]", client.zrangebyscore(_key(queue), since, "+inf"))
+    return [name.decode() for name in found]
+
+
+class Presence:
+    """Signs of life of one worker, from a thread of its own."""
+
+    def __init__(self, client: "Redis", *, name: str, queues: Iterable[str]) -> None:
+        self._client = client
+        self._name = name
+        self._queues = tuple(queues)
+        self._ended = Event()
+        self._thread = Thread(target=self._keep, name="presence", daemon=True)
+
+    def start(self) -> None:
+        """Be there from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Be gone at once, where the broker can be told."""
+        self._ended.set()
+        self._thread.join(BEAT_SECONDS)
+
+    def _keep(self) -> None:
+        is_away = False
+        while not self._ended.is_set():
+            try:
+                self._beat()
+                is_away = False
+            except RedisError as error:
+                if not is_away:
+                    logger.warning("the broker could not be told of this worker: %s", error)
+                is_away = True
+            self._ended.wait(BEAT_SECONDS)
+        try:
+            for queue in self._queues:
+                self._client.zrem(_key(queue), self._name)
+        except RedisError:
+            pass  # then it runs out by itself
+
+    def _beat(self) -> None:
+        """By the broker's clock, which all hosts share."""
+        now = _now(self._client)
+        with self._client.pipeline() as pipe:
+            for queue in self._queues:
+                pipe.zadd(_key(queue), {self._name: now})
+                pipe.zremrangebyscore(_key(queue), "-inf", now - ALIVE_SECONDS)
+            pipe.execute()
+
+
+def _now(client: "Redis") -> float:
+    seconds, microseconds = cast("Any", client.time())
+    return float(seconds) + float(microseconds) / 1e6
+
+
+def _key(queue: str) -> str:
+    return f"ragsite:presence:1:{queue}"
