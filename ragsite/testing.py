@@ -16,12 +16,19 @@ import pytest
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 _ROOT = Path(__file__).resolve().parent.parent
 #: Modules whose tests share a whole site, which is started in one process only. They come first.
-_TOGETHER = ("tests/test_docs_examples.py", "tests/test_chat_streams.py")
+_TOGETHER = (
+    "tests/test_docs_examples.py",
+    "tests/test_chat_streams.py",
+    "tests/test_replicas.py",
+)
 
 # Before settings are read: servers beside the user's own ones, a quick embedder, and a Valkey
 # number that no other test process has.
 os.environ.setdefault("RAGSITE_VAR_DIR", str(_ROOT / "var" / "test"))
 os.environ.setdefault("EMBEDDER_BACKEND", "inference.backends.hashing.HashingEmbedder")
+# A thread a process for models: tests run side by side, and threads that wait for each other burn
+# the time of the rest.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Set anew in each: xdist's workers inherit the environment of the process that starts them.
 os.environ["RAGSITE_REDIS_DB"] = str(1 + int(_WORKER.removeprefix("gw")))
 
