@@ -23,6 +23,7 @@ COMMANDS = sorted(
 MISTAKES = {
     "apikeys": ["create", "--user", "nobody", "--name", "x", "--scope", "read"],
     "ask": ["What?", "--collection", "nowhere"],
+    "backup": ["nowhere/backup"],
     "catalogue": ["--ddl", "nowhere.sql", "--collection", "tables"],
     "evaluate": ["nowhere"],
     "export": ["--collection", "nowhere"],
@@ -33,6 +34,7 @@ MISTAKES = {
     "pipelines": ["show", "nowhere"],
     "reembed": ["--to", "nowhere", "--collection", "nowhere"],
     "reindex": ["--collection", "nowhere"],
+    "restore": ["nowhere"],
     "runs": ["show", "999999"],
     "search": ["words", "--collection", "nowhere"],
     "spaces": ["drop", "nowhere"],
