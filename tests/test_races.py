@@ -179,6 +179,12 @@ def test_uploads_and_workers_at_once_end_with_the_newest_text(
     assert versions == list(range(1, len(versions) + 1))
 
 
+def test_the_first_who_need_a_space_of_another_model_agree_on_one() -> None:
+    EmbeddingSpace.objects.update(model_name="the-former-one")
+    spaces = all_at_once(*[services.default_space] * AT_ONCE)
+    assert {space.pk for space in spaces} == {EmbeddingSpace.objects.get(is_default=True).pk}
+
+
 def test_commands_at_once_on_the_same_files_leave_each_once(collection: Collection) -> None:
     sources = [text_source(f"d{n}", f"Text number {n}. {LONG[:300]}") for n in range(8)]
     all_at_once(

@@ -67,6 +67,9 @@ def default_space() -> EmbeddingSpace:
 
 @transaction.atomic
 def _replace_empty(space: EmbeddingSpace, embedder: Embedder) -> EmbeddingSpace:
+    is_still = EmbeddingSpace.objects.select_for_update().filter(pk=space.pk, is_default=True)
+    if not is_still.exists():  # somebody was faster
+        return EmbeddingSpace.objects.get(is_default=True)
     EmbeddingSpace.objects.filter(pk=space.pk).update(
         is_default=False, state=EmbeddingSpace.State.RETIRED
     )
