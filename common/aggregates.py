@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Aggregate, FloatField
+from django.db.models import Aggregate, FloatField, IntegerField, QuerySet, Subquery
 
 
 class Percentile(Aggregate):
@@ -14,3 +14,17 @@ class Percentile(Aggregate):
 
     def __init__(self, expression: Any, *, share: float, **extra: Any) -> None:
         super().__init__(expression, share=float(share), **extra)
+
+
+class Counted(Subquery):
+    """How many rows `rows` has, which names the row outside by OuterRef.
+
+    Where whole models are selected, in place of Count: Django then groups by `id` alone, which is
+    not all of the key on a cluster (docs/decisions/0050).
+    """
+
+    template = "(SELECT count(*) FROM (%(subquery)s) AS counted)"
+    output_field = IntegerField()
+
+    def __init__(self, rows: QuerySet[Any, Any], **extra: Any) -> None:
+        super().__init__(rows.order_by().values("pk"), **extra)

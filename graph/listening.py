@@ -26,7 +26,7 @@ _WAIT = """
     JOIN documents_collection AS collection ON collection.id = document.collection_id
     WHERE {which} AND collection.graph <> 'off'
     ORDER BY document.id
-    ON CONFLICT (document_id) DO UPDATE
+    ON CONFLICT ON CONSTRAINT graph_extraction_document_id_key DO UPDATE
     SET state = 'waiting', attempts = 0, outages = 0, error = '', due_at = now(), token = NULL,
         leased_until = NULL, run_id = excluded.run_id,
         -- what is found is counted on the new run from nothing

@@ -3,13 +3,14 @@
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, Q
+from django.db.models import OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.choosing import workspace_of
 from accounts.services import require_editor
+from common.aggregates import Counted
 from common.errors import RagsiteError
 from common.web import page
 from documents.forms import CollectionChangeForm, CollectionForm, DeleteCollectionForm
@@ -47,15 +48,13 @@ def index(request: HttpRequest) -> HttpResponse:
             else:
                 messages.success(request, f"“{collection}” is there. Now put files into it.")
                 return redirect("upload", slug=collection.slug)
+    documents = Document.objects.current().filter(collection=OuterRef("pk"))
     collections = (
         Collection.objects.visible_to(request.user)
         .filter(workspace=workspace)
         .annotate(
-            document_count=Count("documents", filter=Q(documents__is_current=True)),
-            failed_count=Count(
-                "documents",
-                filter=Q(documents__is_current=True, documents__status=Document.Status.FAILED),
-            ),
+            document_count=Counted(documents),
+            failed_count=Counted(documents.filter(status=Document.Status.FAILED)),
         )
     )
     context = {"collections": collections, "form": form}
@@ -135,7 +134,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         "collection": collection,
         "form": form,
-        "documents": documents[:PREVIEWED],
+        "documents": documents.visible_to(request.user)[:PREVIEWED],
         "document_count": documents.count(),
         "chunk_count": Chunk.objects.filter(collection=collection).count(),
         "run_count": collection.runs.count(),

@@ -28,7 +28,7 @@ _AGAIN = """
     WHERE document.collection_id = %(collection)s AND document.chunk_count > 0
       AND (NOT %(stale)s OR known.id IS NULL OR known.state = 'done' AND known.recipe <> %(recipe)s)
     ORDER BY document.id
-    ON CONFLICT (document_id) DO UPDATE
+    ON CONFLICT ON CONSTRAINT graph_extraction_document_id_key DO UPDATE
     SET state = 'waiting', attempts = 0, outages = 0, error = '', due_at = now(), token = NULL,
         leased_until = NULL
     RETURNING document_id

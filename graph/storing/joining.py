@@ -34,7 +34,7 @@ _EVIDENCE = """
     FROM unnest(%(lost)s::bigint[], %(kept)s::bigint[]) AS joined (lost, kept)
     JOIN graph_evidence AS evidence ON evidence.edge_id = joined.lost
     ORDER BY evidence.chunk_id, joined.kept, evidence.edge_id
-    ON CONFLICT (chunk_id, edge_id) DO NOTHING
+    ON CONFLICT ON CONSTRAINT graph_evidence_pkey DO NOTHING
 """
 _MOVE = """
     UPDATE graph_edge

@@ -32,7 +32,7 @@ _MENTIONS = """
     INSERT INTO graph_mention AS kept
         (chunk_id, node_id, workspace_id, kind, count, start, "end")
     SELECT chunk_id, %(keep)s, %(workspace)s, kind, total, start, "end" FROM joined
-    ON CONFLICT (chunk_id, node_id) DO UPDATE
+    ON CONFLICT ON CONSTRAINT graph_mention_pkey DO UPDATE
     SET count = kept.count + excluded.count, kind = least(kept.kind, excluded.kind),
         start = CASE WHEN excluded.kind < kept.kind THEN excluded.start ELSE kept.start END,
         "end" = CASE WHEN excluded.kind < kept.kind THEN excluded."end" ELSE kept."end" END

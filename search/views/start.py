@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import OuterRef
 from django.http import HttpRequest
 
 from accounts.models import Workspace
+from common.aggregates import Counted
 from documents.models import Collection, Document
 from search.examples import examples_for
 
@@ -21,11 +22,12 @@ def start(request: HttpRequest, workspace: Workspace) -> dict[str, Any]:
         .select_related("collection")
         .defer("metadata", "declared")
     )
+    current = Document.objects.current().filter(collection=OuterRef("pk"))
     recent = list(documents.order_by("-id")[:RECENT])
     return {
         "collections": Collection.objects.visible_to(request.user)
         .filter(workspace=workspace)
-        .annotate(document_count=Count("documents", filter=Q(documents__is_current=True))),
+        .annotate(document_count=Counted(current)),
         "recent": recent,
         "examples": examples_for(documents),
     }

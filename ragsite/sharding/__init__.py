@@ -1,0 +1,1 @@
+"""Laying the tables out over several servers by workspace, with Citus."""
