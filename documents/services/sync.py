@@ -101,20 +101,25 @@ def sync_directory(
 
 @contextmanager
 def _alone(collection: Collection, directory: Path) -> Iterator[None]:
-    """Nobody else syncs this directory meanwhile; ends with the connection, however that ends."""
+    """Nobody else syncs this directory meanwhile; ends with the connection, however that ends.
+
+    The lock is held by a transaction of its own: a session's would stay behind in a pooler, which
+    gives each statement any connection.
+    """
     key: list[Any] = [f"sync {directory}", collection.pk]
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, %s))", key)
-        if not cursor.fetchone()[0]:
-            raise Conflict(
-                f"{directory} is being synced into {collection} by somebody else. Wait for it, then"
-                " run this again."
-            )
+    own = connection.copy()
     try:
+        own.set_autocommit(False)
+        with own.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, %s))", key)
+            if not cursor.fetchone()[0]:
+                raise Conflict(
+                    f"{directory} is being synced into {collection} by somebody else. Wait for it,"
+                    " then run this again."
+                )
         yield
     finally:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, %s))", key)
+        own.close()
 
 
 def _refuse_emptied(plan: Plan, directory: Path, *, allow_empty: bool) -> None:
