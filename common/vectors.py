@@ -52,8 +52,8 @@ def register_vector_types(sender: Any, connection: BaseDatabaseWrapper, **kwargs
 
 
 def _register(connection: Connection[Any], info: TypeInfo) -> None:
-    """As pgvector's own `register_vector` does, but that makes new classes each time, and psycopg keeps
-    all that it has seen: each connection would cost some kilobytes for ever."""
+    """As pgvector's own `register_vector`, which makes new classes each time; psycopg keeps all
+    that it has seen, so that each connection would cost some kilobytes for ever."""
     info.register(connection)
     written, dumpers, loaders = _TYPES[info.name]
     for kind in written:
