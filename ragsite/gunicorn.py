@@ -37,6 +37,8 @@ logconfig_dict = {
 
 logger = logging.getLogger("ragsite")
 
+LONGEST_PAUSE_SECONDS = 30.0
+
 
 def on_starting(server: Any) -> None:
     """Before there are workers: where they count together."""
@@ -79,17 +81,10 @@ def _close_streams(worker: Any) -> None:
 
 
 def _warm_up() -> None:
-    from django.db import connection  # noqa: PLC0415 (Django is set up by now)
-
-    from common.fence import unfenced  # noqa: PLC0415
-    from documents.services import live_embedders  # noqa: PLC0415
     from inference.base import InferenceError  # noqa: PLC0415
     from inference.query_cache import embed_query_now  # noqa: PLC0415
 
-    with unfenced():  # it asks nobody's behalf
-        aliases = live_embedders()
-    connection.close()
-    for alias in aliases:
+    for alias in _aliases():
         try:
             embed_query_now(alias, "warm up")
         except InferenceError as error:
@@ -98,3 +93,24 @@ def _warm_up() -> None:
     # What is loaded by now stays: no search need wait while all of it is looked at for garbage.
     gc.collect()
     gc.freeze()
+
+
+def _aliases() -> list[str]:
+    """Embedders that searches ask. The database may come after the web server: it is asked again,
+    less and less often."""
+    from django.db import DatabaseError, connection  # noqa: PLC0415
+
+    from common.fence import unfenced  # noqa: PLC0415
+    from documents.services import live_embedders  # noqa: PLC0415
+
+    delay = 1.0
+    while True:
+        try:
+            with unfenced():  # on nobody's behalf
+                return live_embedders()
+        except DatabaseError as error:
+            logger.warning("no model is loaded yet, the database does not answer: %s", error)
+        finally:
+            connection.close()
+        sleep(delay)
+        delay = min(delay * 2, LONGEST_PAUSE_SECONDS)

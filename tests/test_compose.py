@@ -33,6 +33,10 @@ def test_each_service_comes_back_and_is_looked_after(name: str) -> None:
     )
 
 
+def test_a_migration_is_tried_again_and_not_for_ever() -> None:
+    assert SERVICES["migrate"]["restart"] == "on-failure:5"
+
+
 def test_what_waits_for_another_waits_until_it_is_well() -> None:
     for name in ("web", "worker", "embed", "beat"):
         waits = SERVICES[name]["depends_on"]

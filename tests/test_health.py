@@ -6,14 +6,15 @@ from threading import Event
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from redis import Redis
 
-from common.connections import give_back
+from documents import services
 from documents.tests.factories import UserFactory
 from inference import lately
 from ragsite import presence
+from ragsite.checks import check_watching
 from ragsite.health import Outcome, Probe, Watch, database, look, surroundings, views
 from ragsite.testing import wait_until
 
@@ -185,6 +186,46 @@ class TestWatch:
         assert told == Outcome(ok=False, detail="no postgresql://…@db/x")
 
 
+def test_a_web_server_that_starts_before_its_database_asks_for_it_again(
+    monkeypatch: pytest.MonkeyPatch, db: None
+) -> None:
+    monkeypatch.setenv("RAGSITE_DATABASE_POOL_SIZE", "0")  # which the module sets else
+    from ragsite import gunicorn
+
+    given, pauses = [OperationalError("away"), OperationalError("starting up"), ["default"]], []
+
+    def asked() -> list[str]:
+        answer = given.pop(0)
+        if isinstance(answer, OperationalError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(services, "live_embedders", asked)
+    monkeypatch.setattr(gunicorn, "sleep", pauses.append)
+    monkeypatch.setattr(connection, "close", lambda: None)  # the test's transaction
+    assert gunicorn._aliases() == ["default"]
+    assert pauses == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "found"),
+    [
+        ("LOG_FORMAT", "xml", ["ragsite.E001"]),
+        ("LOG_FORMAT", "json", []),
+        ("METRICS_TOKEN", "short", ["ragsite.E002"]),
+        ("METRICS_TOKEN", "long enough but with spaces", ["ragsite.E002"]),
+        ("METRICS_TOKEN", "a-token-of-random-characters", []),
+        ("METRICS_TOKEN", "", []),
+    ],
+)
+def test_wrong_settings_of_watching_are_found(
+    settings: Any, setting: str, value: str, found: list[str]
+) -> None:
+    settings.METRICS_TOKEN = ""
+    setattr(settings, setting, value)
+    assert [message.id for message in check_watching(None)] == found
+
+
 def test_a_worker_is_seen_while_it_lives() -> None:
     client = Redis.from_url(surroundings.settings.REDIS_URL)
     worker = presence.Presence(client, name="embed@here", queues=["embed"])
@@ -202,4 +243,3 @@ def test_a_worker_that_says_nothing_is_not_seen() -> None:
     client.zadd(presence._key("embed"), {"embed@dead": 1.0})
     assert presence.workers(client, "embed") == []
     client.delete(presence._key("embed"))
-    give_back()
