@@ -17,7 +17,11 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# The shell first: the same browser without its windows and menus, which need as much work again.
+PROGRAMS = (
+    *("chromium-headless-shell", "chromium", "chromium-browser"),
+    *("google-chrome", "google-chrome-stable"),
+)
 # Without a sandbox, because tests may run as root; without anything that calls home.
 ARGUMENTS = [
     *("--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -38,7 +42,7 @@ def chromium() -> Iterator[Browser]:
     if program is None:
         pytest.fail(
             "No Chromium on the PATH. Run scripts/chromium, which `make test` does, or install it"
-            " (Debian: apt-get install chromium)."
+            " (Debian: apt-get install chromium-headless-shell)."
         )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)

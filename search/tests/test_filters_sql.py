@@ -114,7 +114,7 @@ def alices(chunk: Chunk, asked: Any) -> Scope:
     asked=st.lists(filters, min_size=1, max_size=4),
 )
 @hypothesis_settings(
-    max_examples=300,
+    max_examples=150,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
