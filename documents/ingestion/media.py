@@ -1,8 +1,43 @@
 """Stored files."""
 
+import errno
 from collections.abc import Sequence
+from typing import BinaryIO
 
+from django.core.files import File
+
+from common.errors import RagsiteError
 from documents.models import Document
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class StorageFull(RagsiteError):
+    """What was sent cannot be kept."""
+
+    code = "storage_full"
+    status = 507
+
+
+def store_file(document: Document, content: BinaryIO) -> str:
+    """Keep the bytes as the document's file, under a name that says nothing of what was sent;
+    which. Nothing half-written is left. Raises StorageFull, and OSError for another fault."""
+    field = Document._meta.get_field("file")
+    wanted = field.generate_filename(document, str(document.pk))
+    # Nobody else takes it meanwhile: the row is held.
+    name: str = field.storage.get_available_name(wanted, max_length=field.max_length)
+    try:
+        document.file = field.storage.save(name, File(content), max_length=field.max_length)
+    except OSError as error:
+        field.storage.delete(name)
+        if error.errno in _FULL:
+            raise StorageFull(
+                "There is no room left for uploaded files, and nothing of this upload was kept."
+                " Whoever runs the site must make room where MEDIA_ROOT lies; then send it again."
+            ) from error
+        raise
+    document.save()
+    return str(document.file.name)
 
 
 def delete_files(names: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ from documents.ingestion.contents import content_of
 from documents.ingestion.inline import InlineIngestion
 from documents.ingestion.linking import link
 from documents.ingestion.locks import share_collections
-from documents.ingestion.media import delete_files
+from documents.ingestion.media import delete_files, store_file
 from documents.ingestion.patching import joined
 from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import (
@@ -249,8 +249,7 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun, stored: list[
     replaced = document.file.name
     # The name decides nothing about the path: it is kept in `source`.
     with content.open() as file:
-        document.file.save(f"{document.id}", File(file), save=True)
-    stored.append(str(document.file.name))
+        stored.append(store_file(document, file))
     if replaced:
         transaction.on_commit(lambda: delete_files([replaced]))
     if run.store_once and link(document, source_sha256=content.sha256, recipe=recipe):
