@@ -5,12 +5,30 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import worker_ready, worker_shutdown
+from kombu.exceptions import OperationalError
 
 from ragsite import task_work
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
-app = Celery("ragsite")
+
+class Sender(Celery):
+    """Says that the broker is away where kombu says that something is None: so it looks to a
+    thread when another one has just closed the connection that both publish on."""
+
+    def send_task(self, *args: Any, **kwargs: Any) -> Any:
+        """Raises kombu's OperationalError."""
+        try:
+            return super().send_task(*args, **kwargs)
+        except AttributeError:
+            pass  # by now there is another connection
+        try:
+            return super().send_task(*args, **kwargs)
+        except AttributeError as error:
+            raise OperationalError("the connection to the broker was closed") from error
+
+
+app = Sender("ragsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 task_work.connect()
