@@ -46,6 +46,22 @@ def server_of(database: str) -> backup.Server:
     return backup.Server({**backup.Server.of(connection).options, "dbname": database})
 
 
+def restore(path: Path, database: str, media: Path, *, replacing: bool = False) -> backup.Restored:
+    return backup.restore(
+        folder=path,
+        noted=backup.checked(path, say=quiet),
+        server=server_of(database),
+        media_root=media,
+        replace=replacing,
+        say=quiet,
+    )
+
+
+def rows(database: str, statement: str) -> list[Any]:
+    with server_of(database).connect() as connection:
+        return connection.execute(statement).fetchall()  # type: ignore[arg-type]
+
+
 @contextmanager
 def scratch(name: str, *, owner: str = "") -> Iterator[str]:
     """An empty database with the extensions, gone at the end; its name. `owner` is a role that

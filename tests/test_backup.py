@@ -5,8 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -26,13 +24,11 @@ from graph.tests.factories import make_edge, make_node
 from memory.tests.factories import make_scope, remember
 from rag.context import RagContext
 from rag.services.conversations import start_conversation
-from ragsite import backup, embedded
+from ragsite import embedded
 from ragsite.backup.contents import differences
 from ragsite.backup.manifest import Manifest
-from ragsite.backup.restoring import NotTheSame
-from ragsite.backup.target import ASIDE
 from ragsite.testing import WorkerProcess, wait_until
-from tests.backups import make_backup, quiet, rewrite, scratch, server_of
+from tests.backups import WORKER, make_backup, restore, rows, scratch, server_of
 from tests.instances import instance_dir
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -53,6 +49,12 @@ def manage(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         timeout=180,
         check=False,
     )
+
+
+def site_of(database: str, media: Path, *, user: str = "ragsite") -> dict[str, str]:
+    """The environment of a site in another database of the test's own PostgreSQL."""
+    url = embedded.database_url(settings.VAR_DIR, database).replace("ragsite@", f"{user}@", 1)
+    return {"DATABASE_URL": url, "MEDIA_ROOT": str(media)}
 
 
 def upload(collection: Collection, name: str, text: str) -> Document:
@@ -136,143 +138,11 @@ def test_backup_destroy_and_restore_elsewhere_give_the_same_answers(
             worker.stop()
 
 
-@pytest.fixture
-def elsewhere(db: None, media_root: Path) -> Iterator[str]:
-    """An empty database; its name."""
-    with scratch("elsewhere") as database:
-        yield database
-
-
-def restore(path: Path, database: str, media: Path, *, replacing: bool = False) -> backup.Restored:
-    return backup.restore(
-        folder=path,
-        noted=backup.checked(path, say=quiet),
-        server=server_of(database),
-        media_root=media,
-        replace=replacing,
-        say=quiet,
-    )
-
-
-def rows(database: str, statement: str) -> list[Any]:
-    with server_of(database).connect() as connection:
-        return connection.execute(statement).fetchall()  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def archive(tmp_path: Path, media_root: Path, db: None) -> Path:
-    media_root.mkdir()
-    (media_root / "new.txt").write_text("new")
-    return make_backup(tmp_path / "backup").path
-
-
-@pytest.fixture
-def occupied(elsewhere: str, tmp_path: Path) -> tuple[str, Path]:
-    """A database and a folder that hold something already, of the same names as a backup's."""
-    with server_of(elsewhere).connect() as connection:
-        connection.execute(
-            "CREATE FUNCTION ragsite_is_letter(word text) RETURNS boolean RETURN true;"
-            "CREATE TABLE accounts_user (id int PRIMARY KEY, is_letter boolean"
-            " GENERATED ALWAYS AS (ragsite_is_letter('a')) STORED);"
-            "CREATE TABLE other (user_id int REFERENCES accounts_user, n serial);"
-            "INSERT INTO accounts_user VALUES (7); INSERT INTO other VALUES (7)"
-        )
-    (tmp_path / "taken/old").mkdir(parents=True)
-    (tmp_path / "taken/old/kept.txt").write_text("old")
-    return elsewhere, tmp_path / "taken"
-
-
-def is_untouched(database: str, media: Path) -> bool:
-    """Whether all is as `occupied` made it."""
-    found = "SELECT u.id, u.is_letter, o.n FROM accounts_user u JOIN other o ON user_id = u.id"
-    schemas = f"SELECT FROM pg_namespace WHERE nspname = '{ASIDE}'"
-    return (
-        rows(database, found) == [(7, True, 1)]
-        and rows(database, schemas) == []
-        and [path.name for path in media.rglob("*")] == ["old", "kept.txt"]
-    )
-
-
-def test_what_is_there_is_not_replaced_unless_asked_for(
-    archive: Path, occupied: tuple[str, Path], tmp_path: Path
-) -> None:
-    database, media = occupied
-    with pytest.raises(backup.BackupError, match=r"is not empty: it has 2 tables.*--replace"):
-        restore(archive, database, tmp_path / "empty")
-    with server_of(database).connect() as connection:
-        connection.execute("DROP TABLE other, accounts_user")
-    with pytest.raises(backup.BackupError, match=r"is not empty: old is there.*--replace"):
-        restore(archive, database, media)
-
-
-def test_asked_for_it_is_replaced_whole(archive: Path, occupied: tuple[str, Path]) -> None:
-    database, media = occupied
-    restore(archive, database, media, replacing=True)
-    assert rows(database, "SELECT to_regclass('other'), count(*) FROM accounts_user") == [(None, 0)]
-    assert [path.name for path in media.rglob("*")] == ["new.txt"]
-    assert rows(database, f"SELECT FROM pg_namespace WHERE nspname = '{ASIDE}'") == []
-    # and once more, over tables that triggers and functions belong to
-    restore(archive, database, media, replacing=True)
-
-
-def test_one_that_turns_out_different_changes_nothing(
-    archive: Path, occupied: tuple[str, Path]
-) -> None:
-    noted = Manifest.read(archive)
-    other = {
-        **noted.tables,
-        "documents_embeddingspace": replace(
-            noted.tables["documents_embeddingspace"], hash="f" * 32
-        ),
-    }
-    rewrite(archive, tables=other)
-    with pytest.raises(NotTheSame, match="1 of 4") as caught:
-        restore(archive, *occupied, replacing=True)
-    (said,) = caught.value.differences
-    assert said.startswith("documents_embeddingspace: 1 rows with hash ffffffff… in the backup, 1 ")
-    assert is_untouched(*occupied)
-
-
-def test_one_that_fails_half_way_changes_nothing(archive: Path, occupied: tuple[str, Path]) -> None:
-    with server_of(occupied[0]).connect() as connection:
-        # which is none of the tables that are set aside, and stands in the way
-        connection.execute("CREATE TYPE documents_chunk AS ENUM ('in the way')")
-    with pytest.raises(backup.BackupError, match=r'(?s)pg_restore failed.*"documents_chunk"'):
-        restore(archive, *occupied, replacing=True)
-    assert is_untouched(*occupied)
-
-
-def test_one_that_was_killed_is_made_good_by_the_next(
-    archive: Path, occupied: tuple[str, Path]
-) -> None:
-    database, media = occupied
-    with server_of(database).connect() as connection:
-        connection.execute(
-            f"CREATE SCHEMA {ASIDE}; ALTER TABLE other SET SCHEMA {ASIDE};"
-            "CREATE TABLE half (id int)"
-        )
-    (media / ".restoring").mkdir()
-    restore(archive, database, media, replacing=True)
-    found = "SELECT relname FROM pg_class WHERE relname IN ('half', 'other', 'accounts_user')"
-    assert rows(database, found) == [("accounts_user",)]
-    assert [path.name for path in media.rglob("*")] == ["new.txt"]
-
-
-def test_a_site_that_runs_is_not_restored_into(
-    archive: Path, elsewhere: str, tmp_path: Path
-) -> None:
-    options = {**server_of(elsewhere).options, "application_name": "ragsite"}
-    with (
-        psycopg.connect(backup.Server(options).address),
-        pytest.raises(backup.BackupError, match=r"The site is running: 1 connections \(ragsite\)"),
-    ):
-        restore(archive, elsewhere, tmp_path / "empty")
-
-
+@pytest.mark.django_db
 def test_an_older_backup_is_compared_then_migrated_also_by_an_owner_with_no_rights(
-    elsewhere: str, media_root: Path, tmp_path: Path
+    media_root: Path, tmp_path: Path
 ) -> None:
-    role = f"plain_{elsewhere}"
+    role = f"plain_{WORKER}"
     made = make_backup(tmp_path / "now")
     with scratch("older") as older:
         restore(made.path, older, tmp_path / "empty")
@@ -284,14 +154,8 @@ def test_an_older_backup_is_compared_then_migrated_also_by_an_owner_with_no_righ
         before = make_backup(tmp_path / "before", server=server_of(older))
     assert "dashboard_sample" not in before.manifest.tables
     with scratch("owned", owner=role) as owned:
-        url = embedded.database_url(settings.VAR_DIR, owned).replace("ragsite@", f"{role}@", 1)
-        done = manage(
-            "restore",
-            str(before.path),
-            "--json",
-            DATABASE_URL=url,
-            MEDIA_ROOT=str(tmp_path / "media"),
-        )
+        site = site_of(owned, tmp_path / "media", user=role)
+        done = manage("restore", str(before.path), "--json", **site)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["migrations_applied"] == count > 0
         assert rows(owned, "SELECT count(*) FROM dashboard_sample") == [(0,)]
@@ -314,3 +178,8 @@ def test_a_file_deleted_meanwhile_is_named_and_the_rest_is_kept(
     assert made.manifest.lost == (lost.file.name,)
     assert [file.path for file in made.manifest.files] == [kept.file.name]
     assert made.manifest.tables["documents_document"].rows == 2
+    with scratch("lost") as database:
+        restored = manage("restore", str(made.path), **site_of(database, tmp_path / "media-2"))
+    assert restored.returncode == 3, restored.stderr
+    assert f"not in the backup: {lost.file.name}\n" in restored.stdout
+    assert "have a stored file that is not there" in restored.stdout

@@ -26,6 +26,7 @@ _SETTINGS = (
     "SET row_security = off",
     "SET statement_timeout = 0",
     "SET idle_in_transaction_session_timeout = 0",
+    "SET idle_session_timeout = 0",
 )
 
 
