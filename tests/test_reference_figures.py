@@ -29,9 +29,12 @@ TOLERANCE = 0.01
 NO_WORSE = 0.002
 
 
-#: Where the answer lies in two documents the graph finds as much more of them.
+#: Where the answer lies in two documents the graph finds as much more of them. Half of the set:
+#: 50 of its 100 questions, their documents and every second of the others, 556 of 994. They gain
+#: 0.10 and 0.08.
 MULTI_HOP = "hotpotqa_train"
-MORE_BY_GRAPH = {"recall@5": 0.03, "all@10": 0.03}
+QUESTIONS = 50
+MORE_BY_GRAPH = {"recall@5": 0.05, "all@10": 0.05}
 
 #: The shortest conversation of LoCoMo: 369 turns.
 CONVERSATION = "conv-30"
@@ -68,10 +71,21 @@ def test_the_graph_finds_more_of_what_lies_in_two_documents(settings: Any) -> No
     if not (DATA / MULTI_HOP).is_dir():
         pytest.skip(f"the set {MULTI_HOP} is not on this machine")
     settings.INFERENCE = {"embedder": {"default": {"BACKEND": MODEL}}, "reranker": {}}
-    modes = evaluate(load_dataset(DATA / MULTI_HOP), modes=["hybrid", "graph"]).modes
+    modes = evaluate(half(load_dataset(DATA / MULTI_HOP)), modes=["hybrid", "graph"]).modes
     gained = {name: modes["graph"][name] - modes["hybrid"][name] for name in MORE_BY_GRAPH}
     short = {name: gained[name] for name, least in MORE_BY_GRAPH.items() if gained[name] < least}
     assert short == {}, f"reached {modes}"
+
+
+def half(whole: Dataset) -> Dataset:
+    """Its first questions, the documents that answer them, and every second of the others."""
+    queries = whole.queries[:QUESTIONS]
+    judgements = {query.id: whole.judgements[query.id] for query in queries}
+    answering = {key for grades in judgements.values() for key in grades}
+    corpus = tuple(
+        entry for number, entry in enumerate(whole.corpus) if entry.id in answering or number % 2
+    )
+    return Dataset("half of a set", corpus, queries, judgements)
 
 
 @pytest.mark.django_db
