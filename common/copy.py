@@ -38,7 +38,12 @@ def _copy(
 ) -> None:
     statement = f"COPY {target} ({names}) FROM STDIN (FORMAT BINARY)"
     connection.fence_transaction()  # type: ignore[attr-defined]  # of common.postgresql
-    with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
+    with (
+        # Past Django's cursor, whose errors those who call know.
+        connection.wrap_database_errors,
+        connection.cursor() as cursor,
+        cursor.cursor.copy(statement) as copy,
+    ):
         copy.set_types([type_name for _, type_name in columns])
         for row in rows:
             copy.write_row(row)
