@@ -176,8 +176,9 @@ def _refuse_mixture(records: Sequence[ChunkRecord]) -> None:
         if record.source_document != first.source_document:
             raise ParseError(
                 "malformed",
-                f"{first.chunk_id} is of {first.source_document} but {record.chunk_id} is of "
-                f"{record.source_document}. Give the chunks of one source_document.",
+                f"{first.chunk_id[:200]} is of {first.source_document[:200]} but "
+                f"{record.chunk_id[:200]} is of {record.source_document[:200]}. Give the chunks of"
+                " one source_document.",
             )
 
 
@@ -188,6 +189,6 @@ def _refuse_duplicates(records: Sequence[ChunkRecord]) -> None:
         if twin is not record:
             raise ParseError(
                 "malformed",
-                f"The id {record.chunk_id} is in {twin.name} and in {record.name}. "
+                f"The id {record.chunk_id[:200]} is in {twin.name} and in {record.name}. "
                 "Number the chunks without repeats.",
             )

@@ -36,6 +36,10 @@ _META = {
 }
 
 
+#: Characters that a tree may hold but not be given.
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 class HtmlParser:
     """Web pages, saved or fetched; markup as broken as browsers accept.
 
@@ -92,7 +96,7 @@ def _tree(text: str) -> HtmlElement:
         encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True, no_network=True
     )
     try:
-        root = document_fromstring(text.encode(), parser=parser)
+        root = document_fromstring(_NO_XML.sub(" ", text).encode(), parser=parser)
     except etree.ParserError as error:
         raise ParseError("no_text", "The page has no text. Check that it was saved.") from error
     # libxml2 drops what is deeper, and only its log tells.

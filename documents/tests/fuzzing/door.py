@@ -11,7 +11,7 @@ from documents.tests.factories_chunkers import CharacterCounter
 
 #: What no file may be refused with: its parser broke down, or a small file cost too much.
 BREAKDOWNS: frozenset[ErrorCode] = frozenset({"crashed", "too_slow", "too_much_memory"})
-LIMITS = ParserLimits(seconds=10.0, max_bytes=20_000_000)
+LIMITS = ParserLimits(seconds=60.0, max_bytes=20_000_000)
 RECIPE = Recipe(
     chunker="auto",
     chunker_options={},
