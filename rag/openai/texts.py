@@ -8,6 +8,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 MAX_TEXTS = 2_048
+#: Of one text: some 8,192 tokens, which is OpenAI's own limit. Ten times as many take a minute.
+MAX_TEXT_CHARACTERS = 32_768
 #: Of all texts of one request together.
 MAX_CHARACTERS = 1_000_000
 _TOKENS = (
@@ -83,7 +85,7 @@ class AnyField(serializers.Field[Any, Any, Any, Any]):
 
 
 def check_amount(texts: Sequence[str]) -> None:
-    """Raise ValidationError for more than one request may bring."""
+    """Raise ValidationError for more than one request, or one text in it, may bring."""
     if len(texts) > MAX_TEXTS:
         raise serializers.ValidationError(
             f"At most {MAX_TEXTS:,} texts are taken at once, these are {len(texts):,}."
@@ -93,6 +95,13 @@ def check_amount(texts: Sequence[str]) -> None:
             f"At most {MAX_CHARACTERS:,} characters are taken at once, these are {characters:,}."
             " Send them in parts."
         )
+    for at, text in enumerate(texts):
+        if len(text) > MAX_TEXT_CHARACTERS:
+            raise serializers.ValidationError(
+                f"Text {at} has {len(text):,} characters; {MAX_TEXT_CHARACTERS:,} are taken. Cut it"
+                " into passages.",
+                code="max_length",
+            )
 
 
 def _holds_tokens(texts: list[Any]) -> bool:
