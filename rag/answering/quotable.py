@@ -22,7 +22,7 @@ _RULE = re.compile(r"[\s|:+=-]*$")
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
 _ITEM = re.compile(r"\s*(?:[-*+•–◦▪]|\d{1,3}[.)]|\(\w{1,3}\)|[a-zA-Z][.)])\s+(?=\S)")
 _CLOSING = r"[\"'”’»)\]*_」』》）】]*"
-_STOP = re.compile(rf"[.!?…]+{_CLOSING}(?:\[\d+\])*(?=\s)|[。！？｡]+{_CLOSING}")
+_STOP = re.compile(rf"(?<![.!?…])[.!?…]++{_CLOSING}+(?:\[\d+\])*(?=\s)|[。！？｡]+{_CLOSING}")
 #: Words that a full stop belongs to, in texts in which sentences begin with capitals.
 _SHORT = re.compile(
     r"(?:^|[\s(\[“\"'-])(?:[A-Za-zÀ-ÿ]|[A-Z](?:\.[A-Z])+|e\.g|i\.e|z\.\s?B|u\.\s?a|d\.\s?h|bzw|ca|cf"
