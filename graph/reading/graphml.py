@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape, quoteattr  # nosec B406  # only writes
 
 from graph.reading.results import Link
 from graph.reading.vertices import Vertex

@@ -36,7 +36,7 @@ def _fetched(name: str, *, allow_download: bool) -> Path:
     from huggingface_hub import snapshot_download  # noqa: PLC0415  (slow, and only for hub names)
 
     try:
-        folder = snapshot_download(
+        folder = snapshot_download(  # nosec B615  # the operator names it
             name,
             local_files_only=not allow_download,
             allow_patterns=WANTED,
