@@ -13,6 +13,7 @@ from django.template.defaultfilters import filesizeformat
 from common.errors import InvalidInput
 from documents.chunkers import CHUNKERS
 from documents.facets import checked_facets
+from documents.forms_access import access_field, people_of
 from documents.models import Collection, IngestionRun
 from documents.services import Upload
 
@@ -185,6 +186,20 @@ class UploadForm(forms.Form):
         required=False,
         help_text="A file that is here already under another name becomes a link to it.",
     )
+    access = access_field()
+
+    def __init__(self, *args: Any, workspace_id: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = people_of(workspace_id)
+        self.fields["access"].choices = choices  # type: ignore[attr-defined]
+        #: Whether there is anybody to keep files from.
+        self.has_access = len(choices) > 1
+        if not self.has_access:
+            del self.fields["access"]
+
+    def access_list(self) -> list[str] | None:
+        """The valid form's; None for everybody."""
+        return self.cleaned_data.get("access") or None
 
     def clean_files(self) -> "list[UploadedFile[Any]]":
         """Refuse files that no worker would accept, before anything is stored."""

@@ -5,8 +5,8 @@ from typing import Any
 
 from django import forms
 
-from accounts.models import Membership
 from common.errors import InvalidInput, RagsiteError
+from documents.forms_access import access_field, people_of
 from documents.models import Document
 from documents.services.correcting import MAX_TITLE_CHARACTERS
 from documents.services.editing import MAX_CHARACTERS
@@ -81,12 +81,7 @@ class DocumentChangeForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 6}),
         help_text="A field a line, such as “year: 2026”. Searches can be narrowed by them.",
     )
-    access = forms.MultipleChoiceField(
-        label="Who may see it",
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text="Nobody ticked: everybody in the workspace.",
-    )
+    access = access_field()
 
     def __init__(self, data: Any = None, *, document: Document) -> None:
         initial = {
@@ -95,11 +90,7 @@ class DocumentChangeForm(forms.Form):
             "access": document.access or [],
         }
         super().__init__(data, initial=initial)
-        members = Membership.objects.filter(workspace=document.workspace_id)
-        choices = [
-            (f"user:{member.user_id}", member.user.username)
-            for member in members.select_related("user").order_by("user__username")
-        ]
+        choices = people_of(document.workspace_id)
         known = {name for name, _ in choices}
         choices += [(name, name) for name in document.access or [] if name not in known]
         self.fields["access"].choices = choices  # type: ignore[attr-defined]

@@ -22,6 +22,20 @@ class AccessListedQuerySet(WorkspaceOwnedQuerySet[M]):
         return rows.filter(Q(access__isnull=True) | Q(access__overlap=principals(user)))
 
 
+class ItemQuerySet(WorkspaceOwnedQuerySet[M]):
+    """Files of runs."""
+
+    def visible_to(self, user: Any) -> Self:
+        """Rows of the user's workspaces, but those of documents that the user may not see: a file's
+        name tells something as well."""
+        rows = super().visible_to(user)
+        if rows.query.is_empty():
+            return rows
+        return rows.filter(
+            Q(document__access__isnull=True) | Q(document__access__overlap=principals(user))
+        )
+
+
 class DocumentQuerySet(AccessListedQuerySet[M]):
     """Documents."""
 

@@ -221,6 +221,17 @@ class _Target(StrictSerializer):
         required=False, help_text="JSON object of your own, found again with every hit."
     )
 
+    access = serializers.ListField(
+        child=serializers.CharField(max_length=80),
+        required=False,
+        allow_null=True,
+        max_length=100,
+        help_text="Who may see the documents that are new, from the first moment: members of the"
+        " workspace as `user:7`, groups as `group:3`, you among them. Default: everybody in the"
+        " workspace. A document that is there keeps its own, and takes no text for fewer than may"
+        " see it.",
+    )
+
     def validate_metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
         if len(str(metadata)) > MAX_METADATA_CHARACTERS:
             problem = f"The metadata may have {MAX_METADATA_CHARACTERS:,} characters."

@@ -50,5 +50,5 @@ def runs(user: Any) -> QuerySet[IngestionRun]:
 def runs_with_items(user: Any) -> QuerySet[IngestionRun]:
     """Runs, each with its first files as `first_items`, failed ones before the others."""
     failed_first = Case(When(state=IngestionItem.State.FAILED, then=Value(0)), default=Value(1))
-    items = IngestionItem.objects.order_by(failed_first, "id")[:FIRST_ITEMS]
+    items = IngestionItem.objects.visible_to(user).order_by(failed_first, "id")[:FIRST_ITEMS]
     return runs(user).prefetch_related(Prefetch("items", items, to_attr="first_items"))

@@ -192,6 +192,7 @@ class DocumentViewSet(CollectionFiltered):
             user=self.request.user,
             policy=values["policy"],
             store_once=values["store_once"],
+            access=values.get("access"),
         )
 
     @extend_schema(summary="Read a document")

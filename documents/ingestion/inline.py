@@ -17,6 +17,7 @@ from django.db import transaction
 
 from common.deadlocks import despite_deadlocks
 from documents.ingestion import (
+    admitting,
     claims,
     groups,
     linking,
@@ -139,6 +140,8 @@ class InlineIngestion:
             content = content_of(entry, max_bytes=settings.MAX_UPLOAD_BYTES)
         except ParseError as error:
             return runs.failure(entry, error.code, str(error), document)
+        if refusal := admitting.refused(entry, document, user=self.run.user):
+            return runs.failure(refusal, refusal.code, refusal.reason)
         recipe = self.recipe.digest(entry.declared)
         if document is not None and document.is_unchanged(self.run.policy, content.sha256, recipe):
             return runs.Outcome(entry, state=State.SKIPPED, document=document)

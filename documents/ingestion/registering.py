@@ -7,7 +7,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 from psycopg.types.json import Jsonb
 
-from documents.ingestion import versions
+from common.errors import Conflict
+from documents.ingestion import admitting, versions
 from documents.ingestion.locks import share_collections
 from documents.ingestion.sources import Source
 from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
@@ -29,7 +30,8 @@ def register_documents(
     collection: Collection, sources: Sequence[Source], *, run: IngestionRun | None, state: str = ""
 ) -> dict[str, Document]:
     """The rows that the texts go into, by key, waiting, and an open item on `run`, if there is one,
-    for each. Under the run's policy `new_version` they may be such as are not current yet."""
+    for each. Under the run's policy `new_version` they may be such as are not current yet. Raises
+    Conflict where one that others made meanwhile refuses its text."""
     share_collections([collection.pk])
     by_key = {source.key: source for source in sources}
     documents = versions.hold_for_writing(
@@ -38,6 +40,10 @@ def register_documents(
         policy=run.policy if run is not None else IngestionRun.Policy.OVERWRITE,
         make=lambda key: _new(collection, by_key[key]),
     )
+    for key, document in documents.items():
+        why = admitting.refused(by_key[key], document, user=run.user if run is not None else None)
+        if why is not None:
+            raise Conflict(f"{why.name}: {why.reason}")
     # An older text that waits for its vectors must not be loaded after this.
     StagedDocument.objects.filter(document__in=documents.values()).delete()
     for document in documents.values():
@@ -56,6 +62,7 @@ def _new(collection: Collection, source: Source) -> Document:
         collection=collection,
         key=source.key,
         title=str(source.declared.get("title", ""))[:500],
+        access=None if source.access is None else list(source.access),
     )
 
 

@@ -35,7 +35,8 @@ class Source:
     `declared` is what the caller says of it (title, language, media_type, url, metadata) and goes
     before anything that the file itself says. Where the bytes lie in a file here, `path` leads to
     it: large files are read by their path, see `documents.ingestion.contents`. `is_given_text`
-    tells that a program gave it as a string.
+    tells that a program gave it as a string. `access` is who may see it, if it is new; None is
+    everybody in the workspace.
     """
 
     key: str
@@ -45,6 +46,7 @@ class Source:
     declared: dict[str, Any] = field(default_factory=dict)
     path: Path | None = None
     is_given_text: bool = False
+    access: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from accounts.querysets import WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
 from documents.models.collection import Collection
 from documents.models.document import Document
+from documents.querysets import ItemQuerySet
 
 
 class IngestionRun(TimestampedModel):
@@ -105,7 +106,7 @@ class IngestionItem(models.Model):
     error_code = models.CharField(max_length=40, blank=True)
     error = models.TextField(blank=True)
 
-    objects = WorkspaceOwnedQuerySet["IngestionItem"].as_manager()
+    objects = ItemQuerySet["IngestionItem"].as_manager()
 
     class Meta:
         ordering = ["id"]

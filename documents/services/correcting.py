@@ -1,20 +1,16 @@
 """Title, metadata and access of a document, set by people."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.contrib.auth.models import Group
 from django.db import connection, transaction
 from django.utils import timezone
 from psycopg.types.json import Jsonb
 
 from accounts.history import Action, Kind, note_change
-from accounts.models import Membership
-from accounts.services import principals
 from common.deadlocks import despite_deadlocks
 from common.errors import Conflict, InvalidInput
 from documents.ingestion import duplicates, listeners, statistics
@@ -23,6 +19,7 @@ from documents.ingestion.preparing import chunk_digest, embedding_text
 from documents.ingestion.revising import context_under
 from documents.ingestion.sources import MAX_METADATA_CHARACTERS
 from documents.models import Chunk, Collection, Document
+from documents.services.access import checked_access
 from documents.services.editing import (
     TRIES,
     Vectors,
@@ -34,7 +31,6 @@ from documents.services.editing import (
 #: The title stands in the context of every passage, and all are embedded anew.
 MAX_TITLED_CHUNKS = 2_000
 MAX_TITLE_CHARACTERS = 500
-_PRINCIPAL = re.compile(r"(user|group):([1-9][0-9]{0,17})", re.ASCII)
 
 
 class Unset:
@@ -73,7 +69,7 @@ def update_document(
     if metadata is not None:
         metadata = _checked_metadata(metadata)
     if not isinstance(access, Unset) and access is not None:
-        access = _checked_access(access, document, user)
+        access = checked_access(access, workspace_id=document.workspace_id, user=user)
     for _ in range(TRIES):
         current = current_document(document.pk)
         titled = _titled(current, title)
@@ -108,36 +104,6 @@ def _checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if "\\u0000" in json.dumps(plain):
         raise InvalidInput("The metadata may not hold U+0000.", field="metadata")
     return plain
-
-
-def _checked_access(access: Sequence[str], document: Document, user: Any) -> list[str]:
-    names = sorted(set(access))
-    if not names:
-        raise InvalidInput(
-            "An empty list would hide it from everybody. Give null for everybody in the"
-            " workspace, or delete the document.",
-            field="access",
-        )
-    for name in names:
-        match = _PRINCIPAL.fullmatch(name)
-        if match is None or not _is_known(match[1], int(match[2]), document):
-            raise InvalidInput(
-                f"“{name}” is nobody here. Name members of the workspace as user:ID and groups as"
-                " group:ID.",
-                field="access",
-            )
-    if user is not None and not set(names) & set(principals(user)):
-        raise InvalidInput(
-            f"You could not see the document any more yourself. Add user:{user.pk}.",
-            field="access",
-        )
-    return names
-
-
-def _is_known(kind: str, pk: int, document: Document) -> bool:
-    if kind == "group":
-        return Group.objects.filter(pk=pk).exists()
-    return Membership.objects.filter(workspace=document.workspace_id, user=pk).exists()
 
 
 # --- the title in the passages -------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
@@ -15,7 +15,7 @@ from django.db import IntegrityError, transaction
 
 from accounts.history import Action, Kind, note_change
 from common.errors import InvalidInput, NotFound
-from documents.ingestion import recipes, runs, settling, versions
+from documents.ingestion import admitting, recipes, runs, settling, versions
 from documents.ingestion.chunk_lines import holds_chunks
 from documents.ingestion.contents import content_of
 from documents.ingestion.inline import InlineIngestion
@@ -45,7 +45,11 @@ from documents.models import (
 )
 from documents.parsers import ParseError
 from documents.parsers.chunk_json import is_chunk_json_name
+from documents.services.access import checked_access
 from documents.tasks import enqueue
+
+#: What members read of a run whose files only some of them may see.
+LISTED_SOURCE = "Documents with an access list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ def ingest_uploads(
     user: Any = None,
     policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
     store_once: bool = False,
+    access: Sequence[str] | None = None,
 ) -> IngestionRun:
     """Store the files and queue them; returns at once with the run to watch.
 
@@ -86,6 +91,7 @@ def ingest_uploads(
         user=user,
         policy=policy,
         store_once=store_once,
+        access=access,
         source=uploads[0].name if len(uploads) == 1 else f"{len(uploads)} files",
     )
 
@@ -150,6 +156,7 @@ def ingest_text(
     user: Any = None,
     policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
     store_once: bool = False,
+    access: Sequence[str] | None = None,
 ) -> IngestionRun:
     """Queue a document that is given as text; `key` is the caller's own id for it."""
     suffixes = {"text/plain": ".txt", "text/markdown": ".md", "text/html": ".html"}
@@ -174,6 +181,7 @@ def ingest_text(
         user=user,
         policy=policy,
         store_once=store_once,
+        access=access,
         source=title or key,
     )
 
@@ -186,9 +194,16 @@ def ingest_sources(
     policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
     store_once: bool = False,
     source: str = "",
+    access: Sequence[str] | None = None,
 ) -> IngestionRun:
-    """Store sources and queue them for the workers: all or, where that fails, none. Raises NotFound
-    for a collection that was deleted."""
+    """Store sources and queue them for the workers: all or, where that fails, none.
+
+    `access` names who may see the documents that are new, such as `user:7`; those that are there
+    keep their lists, and take no text that is to be seen by fewer. The run does not name such
+    files. Raises InvalidInput for a list that cannot be, and NotFound for a collection that was
+    deleted.
+    """
+    listed = checked_access(access, workspace_id=collection.workspace_id, user=user)
     stored: list[str] = []
     try:
         with transaction.atomic():
@@ -199,11 +214,11 @@ def ingest_sources(
                 user=user,
                 policy=policy,
                 store_once=store_once,
-                source=source,
+                source=source if listed is None else LISTED_SOURCE,
             )
             queued = [
                 document_id
-                for entry in sources
+                for entry in _seen_by(listed, sources)
                 if (document_id := _queue_source(entry, run, stored)) is not None
             ]
             enqueue(queued)
@@ -214,6 +229,16 @@ def ingest_sources(
         settling.finish_run(run.id)
     run.refresh_from_db()
     return run
+
+
+def _seen_by(
+    access: Sequence[str] | None, sources: Iterable[Source | BrokenSource]
+) -> Iterable[Source | BrokenSource]:
+    for entry in sources:
+        if access is not None and isinstance(entry, Source):
+            yield replace(entry, access=tuple(access))
+        else:
+            yield entry
 
 
 def _require(collection: Collection) -> None:
@@ -237,6 +262,9 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun, stored: list[
         return None
     recipe = recipes.recipe_of(run.collection).digest(entry.declared)
     document = versions.compared_with(run.collection, [entry.key]).get(entry.key)
+    if refusal := admitting.refused(entry, document, user=run.user):
+        runs.record_item(run, runs.failure(refusal, refusal.code, refusal.reason))
+        return None
     if document is not None and document.is_unchanged(run.policy, content.sha256, recipe):
         runs.record_item(
             run, runs.Outcome(entry, state=IngestionItem.State.SKIPPED, document=document)
@@ -266,19 +294,22 @@ def ingest_inline(
     source: str = "",
     on_progress: Callable[[IngestionRun], Any] = lambda run: None,
     suspend_index: bool = False,
+    access: Sequence[str] | None = None,
 ) -> IngestionRun:
-    """Ingest in this process; returns the finished run.
+    """Ingest in this process; returns the finished run. `access` is as in `ingest_sources`.
 
     `suspend_index` builds the vector index anew at the end instead of row by row; raises Conflict
     where other collections need it meanwhile, and NotFound for a collection that was deleted.
     """
+    listed = checked_access(access, workspace_id=collection.workspace_id)
+    source = source if listed is None else LISTED_SOURCE
     try:
         with suspended_index(collection) if suspend_index else nullcontext():
             run = create_run(
                 collection=collection, policy=policy, store_once=store_once, source=source
             )
             on_progress(run)
-            return InlineIngestion(run, on_progress=on_progress).ingest(sources)
+            return InlineIngestion(run, on_progress=on_progress).ingest(_seen_by(listed, sources))
     except (IntegrityError, ObjectDoesNotExist):
         _require(collection)
         raise

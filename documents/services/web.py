@@ -35,6 +35,7 @@ def ingest_urls(
     user: Any = None,
     policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
     store_once: bool = False,
+    access: Sequence[str] | None = None,
     on_progress: Callable[[IngestionRun], Any] = lambda run: None,
     fetch_with: Fetch = fetch_page,
 ) -> IngestionRun:
@@ -49,6 +50,7 @@ def ingest_urls(
         "collection": collection,
         "policy": policy,
         "store_once": store_once,
+        "access": access,
         "source": ", ".join(str(checked_url(url)) for url in urls),
     }
     if not queue:

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.choosing import workspace_of
 from accounts.services import require_editor
+from common.errors import InvalidInput
 from common.web import page
 from documents.forms import UploadForm
 from documents.services import get_collection, ingest_uploads
@@ -20,16 +21,22 @@ def upload(request: HttpRequest, slug: str) -> HttpResponse:
     collection = get_collection(workspace=workspace, slug=slug)
     require_editor(user=request.user, workspace=workspace)
     posted = request.method == "POST"
-    form = UploadForm(request.POST, request.FILES) if posted else UploadForm()
+    sent = (request.POST, request.FILES) if posted else ()
+    form = UploadForm(*sent, workspace_id=workspace.pk)
     if posted and form.is_valid():
-        run = ingest_uploads(
-            collection=collection,
-            uploads=form.uploads(),
-            user=request.user,
-            policy=form.policy(),
-            store_once=form.cleaned_data["store_once"],
-        )
-        return redirect("run", pk=run.pk)
+        try:
+            run = ingest_uploads(
+                collection=collection,
+                uploads=form.uploads(),
+                user=request.user,
+                policy=form.policy(),
+                store_once=form.cleaned_data["store_once"],
+                access=form.access_list(),
+            )
+        except InvalidInput as error:
+            form.add_error("access" if error.field == "access" else None, str(error))
+        else:
+            return redirect("run", pk=run.pk)
     context = {
         "collection": collection,
         "form": form,

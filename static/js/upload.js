@@ -194,7 +194,7 @@
     }
     const data = new FormData();
     data.set("csrfmiddlewaretoken", find("[name=csrfmiddlewaretoken]").value);
-    for (const box of form.querySelectorAll("[type=checkbox]:checked")) data.set(box.name, "on");
+    for (const box of form.querySelectorAll("[type=checkbox]:checked")) data.append(box.name, box.value);
     data.set("paths", JSON.stringify(files.map(([path]) => path)));
     for (const [, file] of files) data.append("files", file, file.name);
     const began = performance.now();

@@ -59,6 +59,13 @@ class Command(BaseCommand):
             help="make a file with the bytes of another one a link to it",
         )
         parser.add_argument(
+            "--access",
+            action="append",
+            metavar="WHO",
+            help="who alone may see the new documents: user:7 or group:3; may be given several"
+            " times. Those that are there keep their own lists (default: all members)",
+        )
+        parser.add_argument(
             "--queue", action="store_true", help="leave the work to the workers and return"
         )
         parser.add_argument(
@@ -106,6 +113,7 @@ class Command(BaseCommand):
             "policy": _policy(options),
             "store_once": options["store_once"],
             "source": ", ".join(options["paths"]),
+            "access": options["access"],
         }
         if options["queue"]:
             return services.ingest_sources(**arguments)
