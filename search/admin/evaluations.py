@@ -1,5 +1,6 @@
 """Evaluations: what judgements said of a collection's answers, and when."""
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 from django.contrib import admin
@@ -8,7 +9,7 @@ from django.http import HttpRequest
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
-from common.admin import ReadOnlyAdmin, link_to
+from common.admin import ReadOnlyAdmin, deletion_preview, link_to
 from search.models import EvaluatedQuestion, Evaluation, Judgement
 from search.querysets import EvaluatedQuestionQuerySet
 
@@ -36,6 +37,15 @@ class EvaluationAdmin(ReadOnlyAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
+
+    def get_deleted_objects(
+        self, objs: Iterable[Any], request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """Their questions go with them, though nobody deletes those one by one."""
+        rows = list(objs)
+        questions = EvaluatedQuestion.objects.filter(evaluation__in=[row.pk for row in rows])
+        counts = {"evaluations": len(rows), "questions": questions.count()}
+        return deletion_preview(self, request, [str(row) for row in rows], counts)
 
     @display(description="evaluation", ordering="id")
     def number(self, row: Evaluation) -> str:
