@@ -1,0 +1,1 @@
+"""Mixed load on a whole site, and what its processes do meanwhile: `python -m bench.mixed`."""

@@ -1,0 +1,31 @@
+"""An embedder that can be made slow, or taken away, while it runs."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inference.backends.hashing import HashingEmbedder
+from inference.base import BackendUnavailable
+
+SLOW_SECONDS = 0.3
+
+
+def state_file() -> Path:
+    """Holds “slow” or “down”; without it all is well."""
+    return Path(os.environ["RAGSITE_VAR_DIR"]) / "embedder"
+
+
+class FaultyEmbedder(HashingEmbedder):
+    """The hashing embedder, as well as the file says."""
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        state = state_file().read_text() if state_file().exists() else ""
+        if state == "slow":
+            Event().wait(SLOW_SECONDS)
+        if state == "down":
+            raise BackendUnavailable("the embedder was taken away for a test.")
+        return super().embed_documents(texts)
