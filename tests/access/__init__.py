@@ -1,0 +1,1 @@
+"""Who may come in where: declared once, walked door by door, told in the reference."""

@@ -1,0 +1,181 @@
+"""The doors of people: every page of the site but the admin's."""
+
+from typing import Any
+
+from tests.access.policy import Door, Who
+
+ANYBODY, LOGGED_IN, MEMBER, EDITOR = Who.ANYBODY, Who.LOGGED_IN, Who.MEMBER, Who.EDITOR
+READER, CORRECTOR, OWN = Who.READER, Who.CORRECTOR, Who.OWN
+SET = "/documents/{collection}"
+DOC = f"{SET}/{{document}}"
+
+
+def _doors(who: Who, *rows: tuple[Any, ...], **more: Any) -> list[Door]:
+    """Rows of method, path, and a form where there is one."""
+    return [Door(row[0], row[1], who, "", *row[2:], is_form=True, **more) for row in rows]
+
+
+def _form(who: Who, path: str, body: dict[str, str], **more: Any) -> list[Door]:
+    """A page with a form: shown and sent."""
+    return _doors(who, ("GET", path), ("POST", path, body), **more)
+
+
+SEARCHING = [
+    *_doors(
+        MEMBER,
+        ("GET", "/?q=warden"),
+        ("GET", "/facets/?facet=author&q=warden"),
+        ("GET", "/export/?q=warden"),
+        ("GET", "/saved/"),
+    ),
+    *_doors(
+        MEMBER, ("POST", "/saved/new/", {"parameters": "q=warden", "name": "n"}), does_nothing=True
+    ),
+    *_doors(
+        READER,
+        ("GET", "/similar/?document={document}"),
+        ("GET", "/similar/document/{document}/"),
+    ),
+    *_doors(
+        CORRECTOR,
+        ("POST", "/judge/", {"parameters": "q=warden", "hit": "{document}.{chunk}.2"}),
+    ),
+    *_doors(
+        OWN,
+        ("POST", "/saved/{saved}/rename/", {"name": "Other"}),
+        ("POST", "/saved/{saved}/delete/"),
+    ),
+]
+DOCUMENTS = [
+    *_doors(
+        MEMBER,
+        ("GET", "/documents/"),
+        ("GET", f"{SET}/"),
+        ("GET", "/runs/"),
+        ("GET", "/runs/{run}/"),
+        ("GET", "/runs/{run}/events/"),
+        ("GET", "/dashboard/"),
+        ("GET", "/dashboard/quality/"),
+        ("GET", "/dashboard/quality/{collection}/"),
+    ),
+    *_doors(EDITOR, ("POST", "/documents/", {"name": "New"})),
+    *_form(EDITOR, f"{SET}/change/", {"name": "Other"}),
+    *_form(EDITOR, f"{SET}/delete/", {}, fine=(400,)),
+    *_form(EDITOR, f"{SET}/upload/", {}, fine=(400,)),
+    *_form(EDITOR, "/runs/{running}/cancel/", {}),
+    *_doors(
+        EDITOR,
+        ("POST", "/runs/{failed}/retry/"),
+        ("POST", "/dashboard/quality/{collection}/measure/"),
+        fine=(409,),
+    ),
+    *_doors(
+        READER,
+        ("GET", f"{DOC}/"),
+        ("GET", f"{DOC}/download/"),
+        ("GET", f"{DOC}/text/"),
+        ("GET", f"{DOC}/edits/"),
+    ),
+    *_doors(READER, ("GET", f"{DOC}/compare/"), fine=(404,)),
+    *_form(CORRECTOR, f"{DOC}/change/", {"title": "Other"}, fine=(400,)),
+    *_form(CORRECTOR, f"{DOC}/passages/{{chunk}}/", {"text": "Other words."}, fine=(400,)),
+    *_form(CORRECTOR, f"{DOC}/delete/", {}),
+    *_doors(
+        CORRECTOR,
+        ("POST", f"{DOC}/edits/{{edit}}/undo/"),
+        ("POST", f"{DOC}/edits/{{edit}}/dismiss/"),
+    ),
+]
+GRAPH = [
+    *_doors(
+        MEMBER,
+        ("GET", "/graph/?node=src:gate"),
+        ("GET", "/graph/elements/?node=src:gate"),
+        ("GET", "/graph/about/?node=src:gate"),
+        ("GET", "/graph/find/?find=gate"),
+        ("GET", "/graph/export/"),
+        fine=(400, 404),
+    ),
+    *_doors(READER, ("GET", "/graph/document/{document}/")),
+]
+MEMORY = [
+    *_form(MEMBER, "/memory/", {"key": "new", "value": "Kiel"}, fine=(400,)),
+    *_doors(
+        MEMBER,
+        ("GET", "/memory/contexts/"),
+        ("GET", "/memory/reading/"),
+        ("GET", "/memory/storage/"),
+        ("GET", "/memory/storage/export/"),
+    ),
+    *_doors(MEMBER, ("GET", "/memory/said/?said=My"), fine=(404,)),
+    *_form(MEMBER, "/memory/storage/erase/", {}, fine=(400,)),
+    *_form(OWN, "/memory/facts/{fact}/", {"value": "Kiel"}, fine=(400,)),
+    *_form(OWN, "/memory/facts/{fact}/forget/", {}, does_nothing=True),
+    *_doors(OWN, ("POST", "/memory/facts/{fact}/end/"), does_nothing=True),
+    *_doors(
+        OWN,
+        ("GET", "/memory/contexts/{context}/"),
+        ("POST", "/memory/reading/{extraction}/retry/"),
+    ),
+    *_form(OWN, "/memory/contexts/{context}/forget/", {}),
+]
+CHAT = [
+    *_doors(LOGGED_IN, ("GET", "/chat/connect/")),
+    *_doors(
+        MEMBER,
+        ("GET", "/chat/"),
+        ("GET", "/pipelines/"),
+        ("GET", "/pipelines/{pipeline}/"),
+        ("GET", "/traces/"),
+    ),
+    *_doors(
+        OWN,
+        ("GET", "/chat/{conversation}/"),
+        ("GET", "/chat/{conversation}/turns/{message}/"),
+        ("GET", "/traces/{trace}/"),
+        ("POST", "/traces/{tracing}/cancel/"),
+    ),
+    *_form(OWN, "/chat/{conversation}/rename/", {"title": "Other"}),
+    *_form(OWN, "/chat/{conversation}/delete/", {}),
+    *_form(EDITOR, "/new-pipeline/", {}, fine=(400,)),
+    *_form(EDITOR, "/pipelines/{pipeline}/edit/", {}, fine=(400,)),
+    *_form(EDITOR, "/pipelines/{pipeline}/delete/", {}),
+    *_doors(
+        MEMBER,
+        ("POST", "/chat/", {"question": "Which warden?"}),
+        ("POST", "/pipelines/{pipeline}/", {"question": "Which warden?"}),
+        is_threaded=True,
+    ),
+    *_doors(
+        OWN,
+        ("POST", "/chat/{conversation}/", {"question": "And who?"}),
+        is_threaded=True,
+    ),
+]
+PEOPLE = [
+    *_form(MEMBER, "/keys/", {"name": "n", "scopes": "read"}),
+    *_form(OWN, "/keys/{key}/revoke/", {}),
+    *_doors(MEMBER, ("POST", "/workspaces/choose/", {"workspace": "{workspace}"})),
+]
+OPEN = [
+    *_doors(
+        ANYBODY,
+        ("GET", "/docs/"),
+        ("GET", "/docs/search/?q=warden"),
+        ("GET", "/docs/images/architecture.svg"),
+        ("GET", "/docs/tutorial/"),
+        ("POST", "/logout/"),
+    ),
+    *_doors(ANYBODY, ("GET", "/admin/login/"), fine=(403,)),
+    *_form(ANYBODY, "/login/", {"username": "nobody", "password": "wrong"}),
+]
+
+GROUPS: dict[str, list[Door]] = {
+    "Search": SEARCHING,
+    "Documents, runs and figures": DOCUMENTS,
+    "Graph": GRAPH,
+    "Memory": MEMORY,
+    "Chat, pipelines and traces": CHAT,
+    "Keys and workspaces": PEOPLE,
+    "Login and documentation": OPEN,
+}

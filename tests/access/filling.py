@@ -1,0 +1,165 @@
+"""A workspace with one of everything: whoever adds a table adds a row here."""
+
+from typing import Any
+
+from django.core.files.base import ContentFile
+from django.utils import timezone
+
+from accounts.models import Membership
+from dashboard.models import Sample
+from documents.models import (
+    Chunk,
+    ChunkEdit,
+    Collection,
+    Document,
+    IngestionItem,
+    IngestionRun,
+    LexemeFrequency,
+    LexicalStatistics,
+    StagedDocument,
+)
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    ItemFactory,
+    RunFactory,
+)
+from graph.models import Alias, Extraction
+from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
+from tests.access.filling_own import chats, judged, kept, memory
+from tests.access.words import Words
+
+
+def fill(
+    owner: Membership, listed: list[str], words: Words, slug: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What fills the braces of doors: with the document that has an access list, and with that
+    which all members read. `slug` is the collection's, and begins the names of other things."""
+    collection = CollectionFactory(
+        workspace=owner.workspace,
+        slug=slug,
+        name=f"Notes {words.shared}",
+        description=f"All of {words.shared}",
+    )
+    ids: dict[str, Any] = {"collection": slug, "documents.collection": collection.pk}
+    open_ids = _document(owner, collection, "open.md", words.shared, None)
+    ids |= _document(owner, collection, "private.md", words.listed, listed)
+    chunk, common = Chunk.objects.get(pk=ids["chunk"]), Chunk.objects.get(pk=open_ids["chunk"])
+    ids |= _runs(collection, common.document, words)
+    ids |= _graph(chunk, common, words)
+    ids |= memory(owner, words, slug)
+    ids |= chats(owner, words, slug)
+    ids |= judged(owner, collection, common, words)
+    ids |= kept(owner, words)
+    sample = Sample.objects.create(workspace=owner.workspace, at=timezone.now(), documents=2)
+    ids["dashboard.sample"] = sample.pk
+    return ids, ids | open_ids
+
+
+def _document(
+    owner: Membership, collection: Collection, key: str, word: str, access: list[str] | None
+) -> dict[str, Any]:
+    document = DocumentFactory(
+        collection=collection,
+        key=key,
+        title=f"Of {word}",
+        source=f"{key} {word}",
+        media_type="text/markdown",
+        access=access,
+        metadata={"author": f"Smith {word}", "year": 2021},
+    )
+    document.file.save("f", ContentFile(f"The warden keeps {word}.".encode()))
+    chunk = ChunkFactory(
+        document=document,
+        text=f"The warden keeps the keys of {word}.",
+        heading_path=[f"Keys {word}"],
+        metadata=document.metadata,
+    )
+    edit = ChunkEdit.objects.create(
+        workspace=owner.workspace,
+        document=document,
+        chunk=chunk.pk,
+        start=0,
+        before=f"A {word}",
+        after=chunk.text,
+        user=owner.user,
+        state=ChunkEdit.State.APPLIED,
+    )
+    staged = StagedDocument.objects.create(
+        workspace=owner.workspace, document=document, payload=b"x"
+    )
+    return {
+        "document": document.pk,
+        "documents.document": document.pk,
+        "chunk": chunk.pk,
+        "documents.chunk": chunk.pk,
+        "edit": edit.pk,
+        "documents.chunkedit": edit.pk,
+        "documents.stageddocument": staged.pk,
+    }
+
+
+def _runs(collection: Collection, document: Document, words: Words) -> dict[str, Any]:
+    state = IngestionRun.State
+    done, running, failed = (
+        RunFactory(
+            collection=collection,
+            source=f"Folder {words.shared}",
+            state=state_,
+            finished_at=None if state_ == state.RUNNING else timezone.now(),
+        )
+        for state_ in (state.SUCCEEDED, state.RUNNING, state.FAILED)
+    )
+    item = ItemFactory(
+        run=done, document=document, name=f"{words.shared}.md", state=IngestionItem.State.READY
+    )
+    private = Document.objects.get(collection=collection, key="private.md")
+    ItemFactory(
+        run=done,
+        document=private,
+        name=f"{words.listed}.md",
+        error=f"No {words.listed}",
+        state=IngestionItem.State.FAILED,
+    )
+    for run in (running, failed):
+        ItemFactory(run=run, name=f"{words.shared}.md", state=IngestionItem.State.FAILED)
+    counted = {"workspace": collection.workspace, "collection": collection, "language": "english"}
+    LexemeFrequency.objects.create(lexeme=words.shared, chunk_count=1, **counted)
+    LexicalStatistics.objects.filter(collection=collection).delete()
+    statistics = LexicalStatistics.objects.create(chunk_count=2, average_length=5, **counted)
+    return {
+        "run": done.pk,
+        "running": running.pk,
+        "failed": failed.pk,
+        "documents.ingestionrun": done.pk,
+        "documents.ingestionitem": item.pk,
+        "documents.lexicalstatistics": statistics.pk,
+        "documents.lexemefrequency": LexemeFrequency.objects.get(lexeme=words.shared).pk,
+    }
+
+
+def _graph(private: Chunk, common: Chunk, words: Words) -> dict[str, Any]:
+    workspace = private.workspace
+    gate, wall = (
+        make_node(f"src:{key}", workspace=workspace, name=f"The {key} {words.shared}", form=key)
+        for key in ("gate", "wall")
+    )
+    edge = make_edge(gate, "NEEDS", wall, props={"of": words.shared})
+    make_mention(common, gate)
+    make_evidence(common, edge)
+    hidden = make_extracted(f"ent:name:{words.listed}", private, name=f"Gate {words.listed}")
+    make_edge(gate, "HIDES", hidden, origin="extracted")
+    reading = Extraction.objects.create(
+        workspace=workspace,
+        collection=private.collection,
+        document=private.document,
+        error=f"No {words.listed}",
+    )
+    return {
+        "graph.node": gate.pk,
+        "other_node": wall.pk,
+        "graph.edge": edge.pk,
+        "graph.alias": Alias.objects.filter(node=gate).values_list("pk", flat=True)[0],
+        "graph.extraction": reading.pk,
+    }

@@ -1,0 +1,43 @@
+"""The doors as tables: of what was walked, and for the documentation."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tests.access import doors_admin, doors_api, doors_pages, doors_tools
+from tests.access.policy import ACTORS, Door
+
+_PARTS = {"API": doors_api, "Tools": doors_tools, "Pages": doors_pages, "Admin": doors_admin}
+GROUPS: dict[str, list[Door]] = {
+    f"{part}: {group}": doors
+    for part, module in _PARTS.items()
+    for group, doors in module.GROUPS.items()
+}
+DOORS: list[Door] = [door for doors in GROUPS.values() for door in doors]
+
+
+def matrix(statuses: Mapping[tuple[str, str], str]) -> str:
+    """Status by door and actor, as Markdown."""
+    names = [actor.name for actor in ACTORS]
+    lines = [
+        "# Who was let in where",
+        "",
+        "Statuses that the walk met; ✓ where the door was open. `e`: a tool's answer that refuses.",
+    ]
+    for group, doors in GROUPS.items():
+        lines += ["", f"## {group}", "", f"| door | {' | '.join(names)} |"]
+        lines.append("|---" * (len(names) + 1) + "|")
+        for door in doors:
+            cells = [statuses.get((door.name, name), "") for name in names]
+            lines.append(f"| `{door.name}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def write(path: Path, statuses: Mapping[tuple[str, str], str]) -> None:
+    """Keep the matrix where people look for it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(matrix(statuses))
+
+
+def total(doors: Iterable[Door]) -> int:
+    """How many there are."""
+    return sum(1 for _ in doors)
