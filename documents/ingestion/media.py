@@ -21,22 +21,23 @@ class StorageFull(RagsiteError):
 
 def store_file(document: Document, content: BinaryIO) -> str:
     """Keep the bytes as the document's file, under a name that says nothing of what was sent;
-    which. Nothing half-written is left. Raises StorageFull, and OSError for another fault."""
+    which. Where that fails no file is left. Raises StorageFull, and OSError for another fault."""
     field = Document._meta.get_field("file")
     wanted = field.generate_filename(document, str(document.pk))
     # Nobody else takes it meanwhile: the row is held.
     name: str = field.storage.get_available_name(wanted, max_length=field.max_length)
     try:
-        document.file = field.storage.save(name, File(content), max_length=field.max_length)
-    except OSError as error:
+        name = field.storage.save(name, File(content), max_length=field.max_length)
+        document.file = name
+        document.save()
+    except BaseException as error:
         field.storage.delete(name)
-        if error.errno in _FULL:
+        if isinstance(error, OSError) and error.errno in _FULL:
             raise StorageFull(
                 "There is no room left for uploaded files, and nothing of this upload was kept."
                 " Whoever runs the site must make room where MEDIA_ROOT lies; then send it again."
             ) from error
         raise
-    document.save()
     return str(document.file.name)
 
 
