@@ -103,7 +103,7 @@ def _role(connection: Any) -> str | None:
     """The role that requests run as, made where it can be; None where this login cannot take it."""
     with connection.cursor() as cursor:
         cursor.execute(_ROLE)
-        (role,) = cursor.fetchone()
+        role: str = cursor.fetchone()[0]
         cursor.execute(_MEMBER, [role])
         found = cursor.fetchone()
         if found and found[0]:
@@ -111,15 +111,19 @@ def _role(connection: Any) -> str | None:
         quoted = sql.Identifier(role)
         steps = [] if found else [sql.SQL("CREATE ROLE {} NOLOGIN").format(quoted)]
         steps.append(sql.SQL("GRANT {} TO CURRENT_USER").format(quoted))
+        problem = ""
         for step in steps:
             try:
                 with transaction.atomic(using=connection.alias):
                     cursor.execute(step)
-            except DatabaseError as error:
-                logger.warning("row-level security is not in force: %s", str(error).splitlines()[0])
+            except DatabaseError as error:  # or another process was quicker
+                problem = problem or str(error).splitlines()[0]
         cursor.execute(_MEMBER, [role])
         found = cursor.fetchone()
-    return role if found and found[0] else None
+    if found and found[0]:
+        return role
+    logger.warning("row-level security is not in force: %s", problem)
+    return None
 
 
 def _grant(cursor: Any, role: str) -> None:
