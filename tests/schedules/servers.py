@@ -30,6 +30,7 @@ class Servers:
         self.var = var
         self._pids: dict[str, int] = {}
         self._changing = Lock()
+        self._crashing = Lock()
         self._forks = subprocess.Popen(
             [sys.executable, "-m", "tests.schedules.forks"],
             cwd=_ROOT,
@@ -103,12 +104,13 @@ class Servers:
     # --- below -----------------------------------------------------------------------------------
 
     def _crash(self, service: str, how: signal.Signals) -> None:
-        (status,) = embedded.status(self.var, only=[service])
-        if status.pid is not None:
-            with suppress(ProcessLookupError):  # somebody else was faster
-                os.kill(status.pid, how)
-            wait_for(lambda: not _is_alive(status.pid), what=f"{service} is dead")
-        embedded.start(self.var, only=[service])
+        with self._crashing:  # or one would kill what another is starting
+            (status,) = embedded.status(self.var, only=[service])
+            if status.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(status.pid, how)
+                wait_for(lambda: not _is_alive(status.pid), what=f"{service} is dead")
+            embedded.start(self.var, only=[service])
 
     def _database(self) -> psycopg.Connection[Any]:
         return psycopg.connect(embedded.libpq_url(self.var), autocommit=True, connect_timeout=5)
