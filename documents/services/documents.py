@@ -21,7 +21,7 @@ from documents.ingestion.contents import content_of
 from documents.ingestion.inline import InlineIngestion
 from documents.ingestion.linking import link
 from documents.ingestion.locks import share_collections
-from documents.ingestion.media import delete_files, store_file
+from documents.ingestion.media import delete_files, delete_unnamed, store_file
 from documents.ingestion.patching import joined
 from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import (
@@ -223,7 +223,7 @@ def ingest_sources(
             ]
             enqueue(queued)
     except BaseException:
-        delete_files(stored)
+        delete_unnamed(stored)
         raise
     if not queued:
         settling.finish_run(run.id)
