@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import Any
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "ragsite.settings"
+os.environ["LOG_LEVEL"] = "WARNING"
 os.environ["EMBEDDER_BACKEND"] = "inference.backends.hashing.HashingEmbedder"
 for variable in ("EMBEDDER_OPTIONS", "EMBEDDERS"):
     os.environ.pop(variable, None)

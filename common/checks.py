@@ -48,15 +48,15 @@ def check_database(*, databases: Sequence[str] | None = None, **kwargs: Any) -> 
 
 
 def _fence_messages(alias: str) -> list[CheckMessage]:
-    """Not before the first migration, which sets it up."""
+    """Not before the migration that sets it up."""
     connection = connections[alias]
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT to_regclass('accounts_workspace') IS NOT NULL, current_user,"
-            " left(current_user::text, 58) || '_site'"
+            "SELECT (SELECT relrowsecurity FROM pg_class WHERE oid = to_regclass('accounts_workspace')),"
+            " current_user, left(current_user::text, 58) || '_site'"
         )
-        is_migrated, login, role = cursor.fetchone()
-    if not is_migrated or role_of(connection):
+        is_set_up, login, role = cursor.fetchone()
+    if not is_set_up or role_of(connection):
         return []
     return [
         Warning(

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
+from common.fence import unfenced
 from common.replicas import read_alias
 from graph.reading.resolving import resolve
 from graph.reading.statements import piece, rows
@@ -68,7 +69,12 @@ def _run(
         statements.append(piece(f"{how}_nodes").format(node=seen.node("node"), labels=labelled))
     if "document" in kinds and (not labels or DOCUMENT_LABEL in labels):
         statements.append(piece(f"{how}_documents").format(document=seen.listed("document")))
-    return rows("\nUNION ALL\n".join(statements), given) if statements else []
+    if not statements:
+        return []
+    # They say themselves whose they look at, and give ids: what is shown is loaded within the
+    # fence, under which no index of trigrams would be asked (docs/decisions/0045).
+    with unfenced():
+        return rows("\nUNION ALL\n".join(statements), given)
 
 
 def _ranked(found: Iterable[tuple[Any, ...]]) -> list[Ref]:

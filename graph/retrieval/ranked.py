@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from common.fence import unfenced
 from common.replicas import read_connection
 from graph.extraction.code import identifiers
 from graph.extraction.dates import dates
@@ -181,7 +182,8 @@ def _pull(
     }
     readable = _READABLE.format(seen_evidence=seen("evidence.chunk_id", within))
     statement = _PULL.format(seen_pulled=seen("pulled.chunk_id", within), readable=readable)
-    with read_connection().cursor() as cursor:
+    # It names the workspace and what may be seen itself, and gives ids: docs/decisions/0045.
+    with unfenced(), read_connection().cursor() as cursor:
         cursor.execute(statement, values)
         return set(cursor.fetchall())
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
 
+from common.fence import unfenced
 from common.replicas import read_connection
 from common.spaceless import is_spaceless
 from search.query import Query
@@ -63,7 +64,8 @@ def suggest(raw: str, query: Query, scope: Scope) -> str:
 
 
 def _similar(words: list[str], scope: Scope) -> Iterator[_Similar]:
-    with read_connection().cursor() as cursor:
+    # Of the collections it names. A policy would keep it from the index of trigrams.
+    with unfenced(), read_connection().cursor() as cursor:
         cursor.execute(
             piece("similar_words"),
             {"collections": list(scope.collection_ids), "words": words, "most": MOST_SIMILAR},
@@ -76,7 +78,7 @@ def _written_like(word: str, similar: Iterator[_Similar], scope: Scope) -> Itera
     conditions, parameters = scope_conditions(scope)
     for each in similar:
         quoted = each.lexeme.replace("\\", "\\\\").replace("'", "''")
-        with read_connection().cursor() as cursor:
+        with unfenced(), read_connection().cursor() as cursor:  # and from that of words
             cursor.execute(
                 _AS_WRITTEN.format(scope=conditions),
                 {
