@@ -169,6 +169,15 @@ def test_what_would_break_the_fence_is_refused(
         cursor.execute(statement.format(own=own.pk, other=other.pk))
 
 
+def test_what_is_deleted_is_forgotten_also_where_the_request_may_not_look() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT p.proname FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid"
+            " WHERE NOT t.tgisinternal AND NOT p.prosecdef"
+        )
+        assert cursor.fetchall() == []
+
+
 # --- within transactions and without ---
 
 
