@@ -52,10 +52,10 @@ def _fence_messages(alias: str) -> list[CheckMessage]:
     connection = connections[alias]
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT (SELECT relrowsecurity FROM pg_class WHERE oid = to_regclass('accounts_workspace')),"
-            " current_user, left(current_user::text, 58) || '_site'"
+            "SELECT current_user, left(current_user::text, 58) || '_site', (SELECT relrowsecurity"
+            " FROM pg_class WHERE oid = to_regclass('accounts_workspace'))"
         )
-        is_set_up, login, role = cursor.fetchone()
+        login, role, is_set_up = cursor.fetchone()
     if not is_set_up or role_of(connection):
         return []
     return [
