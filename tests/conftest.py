@@ -2,11 +2,31 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from time import time
 
 import pytest
 from playwright.sync_api import Browser
 
+from tests.access.report import SUMMARY
 from tests.browser import chromium
+
+_BEGAN = time()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell whom the walk through all doors saw let in, if this run made it."""
+    from django.conf import settings  # not before the servers of the tests are named
+
+    told = Path(settings.VAR_DIR) / SUMMARY
+    if (
+        told.is_file()
+        and told.stat().st_mtime >= _BEGAN
+        and not hasattr(terminalreporter.config, "workerinput")
+    ):
+        terminalreporter.section("who was let in: doors of each group that were open")
+        terminalreporter.write(told.read_text())
+        terminalreporter.write_line(f"each door: {told.with_name('access-matrix.md')}")
 
 
 @pytest.fixture(scope="module")
