@@ -26,6 +26,7 @@ from documents.ingestion import (
     settling,
     stages,
     statistics,
+    unnamed,
 )
 from documents.ingestion.reembedding import Cursor
 from documents.ingestion.reindexing import reindex_chunks
@@ -197,6 +198,12 @@ def refresh_stale_statistics() -> None:
     """Count the words of collections that changed since they were counted."""
     for collection in Collection.objects.filter(statistics_stale=True):
         statistics.refresh(collection)
+
+
+@shared_task
+def sweep_files() -> int:
+    """Remove stored files that no document names, an hour later; how many."""
+    return unnamed.sweep()
 
 
 @worker_ready.connect

@@ -192,6 +192,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
     },
     "refresh-statistics": {"task": "documents.tasks.refresh_stale_statistics", "schedule": 600.0},
+    "sweep-files": {"task": "documents.tasks.sweep_files", "schedule": 3600.0},
     "prune-idempotency-records": {
         "task": "accounts.tasks.prune_idempotency_records",
         "schedule": 3600.0,

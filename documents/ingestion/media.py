@@ -2,11 +2,9 @@
 
 import errno
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import BinaryIO
 
 from django.core.files import File
-from django.db import DatabaseError
 
 from common.errors import RagsiteError
 from documents.models import Document
@@ -41,15 +39,6 @@ def store_file(document: Document, content: BinaryIO) -> str:
             ) from error
         raise
     return str(document.file.name)
-
-
-def delete_unnamed(names: Sequence[str]) -> None:
-    """Remove those of the files that no document names, after a transaction that failed. One whose
-    connection was cut at its end may have been committed all the same. While the database cannot be
-    asked they stay, for `validate --fix`."""
-    with suppress(DatabaseError):
-        kept = set(Document.objects.filter(file__in=names).values_list("file", flat=True))
-        delete_files([name for name in names if name not in kept])
 
 
 def delete_files(names: Sequence[str]) -> None:

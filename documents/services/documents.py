@@ -21,7 +21,7 @@ from documents.ingestion.contents import content_of
 from documents.ingestion.inline import InlineIngestion
 from documents.ingestion.linking import link
 from documents.ingestion.locks import share_collections
-from documents.ingestion.media import delete_files, delete_unnamed, store_file
+from documents.ingestion.media import delete_files, store_file
 from documents.ingestion.patching import joined
 from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import (
@@ -205,6 +205,7 @@ def ingest_sources(
     """
     listed = checked_access(access, workspace_id=collection.workspace_id, user=user)
     stored: list[str] = []
+    complete = False
     try:
         with transaction.atomic():
             share_collections([collection.pk])  # nobody deletes it from here on
@@ -222,8 +223,12 @@ def ingest_sources(
                 if (document_id := _queue_source(entry, run, stored)) is not None
             ]
             enqueue(queued)
+            complete = True
     except BaseException:
-        delete_unnamed(stored)
+        # One whose connection was cut at its end may have been committed all the same, or may be
+        # just now. If not, `documents.ingestion.unnamed` removes its files.
+        if not complete:
+            delete_files(stored)
         raise
     if not queued:
         settling.finish_run(run.id)

@@ -9,7 +9,7 @@ import pytest
 from django.core.files.base import ContentFile
 from rest_framework.test import APIClient
 
-from documents.ingestion.media import StorageFull, delete_unnamed
+from documents.ingestion.media import StorageFull
 from documents.models import Collection, Document, IngestionRun
 from documents.services import Upload, ingest_uploads
 from documents.tests.factories import CollectionFactory, MembershipFactory
@@ -63,15 +63,6 @@ def test_a_document_keeps_its_file_where_there_is_no_room_for_the_next(media_roo
     document = Document.objects.get(key="b.txt")
     with document.file.open("rb") as file:
         assert file.read() == b"The first text."
-
-
-def test_after_a_failure_the_file_that_a_document_names_stays(media_root: Path) -> None:
-    bring(CollectionFactory(), large=b"The first text.")
-    named = Document.objects.get(key="b.txt").file.name
-    storage = Document._meta.get_field("file").storage
-    other = storage.save("documents/other", ContentFile(b"Of no document."))
-    delete_unnamed([named, other])
-    assert (storage.exists(named), storage.exists(other)) == (True, False)
 
 
 def test_who_uploads_is_told(media_root: Path) -> None:

@@ -288,7 +288,7 @@ def test_a_stored_file_that_is_gone_is_named(collection: Collection, media_root:
     assert problems(collection) == {"file_missing": 1}
 
 
-def test_a_file_of_nobody_goes_once_it_is_older_than_a_lease(
+def test_a_file_of_nobody_goes_once_it_is_older_than_an_hour(
     collection: Collection, media_root: Path
 ) -> None:
     file = stored(media_root, collection)

@@ -1,0 +1,167 @@
+"""Uploaded files go with their documents, whatever dies in between; those that are named, or may
+yet be, stay."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from time import time
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.db import DatabaseError, OperationalError, connection
+from django.utils import timezone
+
+from documents import tasks
+from documents.ingestion import unnamed
+from documents.models import Collection, Document
+from documents.services import Upload, delete_document, ingest_uploads
+from documents.tests.factories import CollectionFactory
+from documents.validation import validate
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+MINUTE = 60.0
+
+
+@pytest.fixture
+def collection() -> Collection:
+    return CollectionFactory()
+
+
+def bring(collection: Collection, *names: str, text: str = "It waits.") -> None:
+    files = [Upload(name=name, file=ContentFile(text.encode())) for name in names]
+    ingest_uploads(collection=collection, uploads=files)
+
+
+def orphan(media_root: Path, *, minutes: float, name: str = "999999") -> Path:
+    """A file of no document that was written so long ago."""
+    file = media_root / "documents" / "2026" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"of nobody")
+    written = time() - minutes * MINUTE
+    os.utime(file, (written, written))
+    return file
+
+
+def files_in(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def make_old(folder: Path) -> None:
+    for name in files_in(folder):
+        os.utime(folder / name, (0, 0))
+
+
+@contextmanager
+def committing(outcome: str) -> Iterator[None]:
+    """At the next commit the connection is cut, after it was carried out or before."""
+    commit = connection._commit  # type: ignore[attr-defined]
+
+    def cut() -> None:
+        if outcome == "done":
+            commit()
+        connection.close()
+        raise OperationalError("server closed the connection unexpectedly")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection, "_commit", cut)
+        yield
+
+
+def test_the_sweep_removes_what_is_an_hour_old(
+    collection: Collection, media_root: Path, caplog: Any
+) -> None:
+    bring(collection, "a.txt")
+    old, new = orphan(media_root, minutes=61), orphan(media_root, minutes=59, name="7")
+    with caplog.at_level(logging.INFO, logger="documents"):
+        assert tasks.sweep_files() == 1
+    assert (old.exists(), new.exists()) == (False, True)
+    assert "removed 1 stored files" in caplog.text
+    assert validate().findings == ()  # the new one may be of an upload, and a.txt is there
+    caplog.clear()
+    with caplog.at_level(logging.INFO, logger="documents"):
+        assert tasks.sweep_files() == 0
+    assert not caplog.records
+    assert unnamed.remove_unnamed(age=timedelta(0)) == 1
+    assert files_in(media_root) == {Document.objects.get().file.name}
+
+
+@pytest.mark.parametrize("whose", ["host", "database"])
+def test_a_clock_that_is_ahead_makes_no_file_old(
+    collection: Collection, media_root: Path, monkeypatch: Any, whose: str
+) -> None:
+    bring(collection, "a.txt")
+    orphan(media_root, minutes=1)
+    ahead = timezone.now() + timedelta(hours=2)
+    if whose == "host":
+        monkeypatch.setattr(timezone, "now", lambda: ahead)
+    else:
+        monkeypatch.setattr(unnamed, "database_now", lambda: ahead)
+    assert tasks.sweep_files() == 0
+
+
+def test_the_folder_of_another_database_is_left_alone(media_root: Path, caplog: Any) -> None:
+    """An empty database, such as one that is being restored, names no file at all."""
+    file = orphan(media_root, minutes=61)
+    assert tasks.sweep_files() == 0
+    assert "is MEDIA_ROOT the folder of this database?" in caplog.text
+    assert file.exists()
+    assert [finding.check.name for finding in validate().findings] == ["file_unknown"]
+    assert validate(fix=True).is_clean  # who says so is asked no more
+    assert not file.exists()
+
+
+def test_without_a_media_folder_nothing_is_swept() -> None:
+    assert tasks.sweep_files() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_upload_that_fails_leaves_no_file(collection: Collection, media_root: Path) -> None:
+    """Though the database is away from then on."""
+
+    def away(*args: Any) -> None:
+        raise OperationalError("connection refused")
+
+    def cut(document_ids: list[int]) -> None:
+        assert len(files_in(media_root)) == 2
+        connection.connection.close()
+        patch.setattr(connection, "connect", away)
+        connection.cursor().execute("SELECT 1")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("documents.services.documents.enqueue", cut)
+        with pytest.raises(DatabaseError):
+            bring(collection, "a.txt", "b.txt")
+    assert files_in(media_root) == set()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("outcome", ["done", "lost"])
+def test_an_upload_whose_commit_nobody_answered_keeps_its_file_while_it_may_be_there(
+    collection: Collection, media_root: Path, outcome: str
+) -> None:
+    bring(collection, "before.txt")
+    with committing(outcome), pytest.raises(DatabaseError):
+        bring(collection, "a.txt")
+    assert len(files_in(media_root)) == 2
+    assert validate().findings == ()
+    make_old(media_root)
+    assert tasks.sweep_files() == (1 if outcome == "lost" else 0)
+    assert files_in(media_root) == set(Document.objects.values_list("file", flat=True))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_deletion_whose_commit_nobody_answered_is_carried_out_by_the_sweep(
+    collection: Collection, media_root: Path
+) -> None:
+    bring(collection, "a.txt", "b.txt")
+    with committing("done"), pytest.raises(DatabaseError):
+        delete_document(document=Document.objects.get(key="b.txt"))
+    assert not Document.objects.filter(key="b.txt").exists()
+    assert len(files_in(media_root)) == 2
+    make_old(media_root)
+    assert tasks.sweep_files() == 1
+    assert files_in(media_root) == {Document.objects.get(key="a.txt").file.name}
