@@ -15,8 +15,11 @@ import pytest
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 _ROOT = Path(__file__).resolve().parent.parent
+#: Takes longest, most of it waiting: what begins last would be waited for alone.
+_FIRST = "tests/test_under_faults.py"
 #: Modules whose tests share a whole site, which is started in one process only. They come first.
 _TOGETHER = (
+    _FIRST,
     "tests/test_docs_examples.py",
     "tests/test_chat_streams.py",
     "tests/test_replicas.py",
@@ -51,6 +54,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             module = nodeid.partition("::")[0]
             return module if module in _TOGETHER else nodeid
+
+        def _assign_work_unit(self, node: Any) -> None:
+            if _FIRST in self.workqueue:
+                self.workqueue.move_to_end(_FIRST, last=False)
+            super()._assign_work_unit(node)
 
     return ByModule(config, log) if config.getoption("dist") == "loadgroup" else None
 

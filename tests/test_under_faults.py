@@ -1,0 +1,81 @@
+"""A site of real processes under random faults, and another under mixed load, side by side: each
+waits most of its time. `bench/faults.py` and `bench/mixed.py` do the same for longer."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from tests.schedules.plan import schedule
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Two at once: the other tests want the machine as well.
+SCHEDULES, AT_ONCE = 6, 2
+#: The least in which what fills at first can be told from what grows.
+MINUTES = 3
+#: Both are over long before; a hanging one is not to hang the rest.
+PATIENCE_SECONDS = 480
+
+Running = dict[str, tuple["subprocess.Popen[bytes]", IO[bytes]]]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Both, from the beginning, and what they print."""
+    commands = {
+        "faults": [
+            *("-m", "bench.faults", "--schedules", str(SCHEDULES), "--at-once", str(AT_ONCE)),
+        ],
+        "mixed": ["-m", "bench.mixed", "--minutes", str(MINUTES), "--clients", "1"],
+    }
+    folder = tmp_path_factory.mktemp("under-faults")
+    started: Running = {}
+    for name, arguments in commands.items():
+        output = (folder / name).open("w+b")
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env=dict(os.environ),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        started[name] = process, output
+    yield started
+    for process, output in started.values():
+        process.terminate()
+        process.wait()
+        output.close()
+
+
+def ended(running: Running, name: str) -> str:
+    """What it printed; fails the test where something was wrong."""
+    process, output = running[name]
+    code = process.wait(timeout=PATIENCE_SECONDS)
+    output.seek(0)
+    printed = output.read().decode(errors="replace")
+    assert code == 0, printed
+    return printed
+
+
+def test_after_random_faults_everything_is_there_once(running: Running) -> None:
+    printed = ended(running, "faults")
+    told = [line for line in printed.splitlines() if " refused: upload_several" in line]
+    assert len(told) == SCHEDULES, printed
+    assert "clean: " in printed, printed
+
+
+def test_under_mixed_load_every_request_is_answered_and_nothing_grows(running: Running) -> None:
+    assert "nothing grows" in ended(running, "mixed")
+
+
+def test_a_seed_is_a_schedule() -> None:
+    schedules = [schedule(seed) for seed in range(20)]
+    assert schedules == [schedule(seed) for seed in range(20)]
+    assert len(set(schedules)) == 20
+    for steps in schedules:
+        assert 2 <= sum(step.is_fault for step in steps) <= 3
+        assert 6 <= sum(not step.is_fault for step in steps) <= 10
