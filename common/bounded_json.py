@@ -1,7 +1,7 @@
 """JSON from strangers: parsed with bounds, and refused where PostgreSQL could not store it."""
 
 import json
-import math
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -69,7 +69,9 @@ def _walk(root: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _problem(value: Any) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
+    is_number = isinstance(value, float | int)
+    # a whole number as long as that is none to whatever counts in floats, and neither is 1e400
+    if is_number and not abs(value) <= sys.float_info.max:
         return "The number is too large to be stored."
     if isinstance(value, str):
         if "\x00" in value:

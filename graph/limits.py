@@ -1,7 +1,6 @@
 """How much one node or edge may hold, and what PostgreSQL could not store."""
 
 import json
-import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -87,7 +86,7 @@ def check_aliases(aliases: Sequence[str], *, field: str = "aliases") -> list[str
 def check_weight(weight: float, *, field: str = "weight") -> float:
     """The weight as a number from 0 to 10⁹. Raises InvalidInput."""
     is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
-    if not is_number or not math.isfinite(weight) or not 0 <= weight <= MAX_WEIGHT:
+    if not is_number or not 0 <= weight <= MAX_WEIGHT:
         raise InvalidInput(f"A weight is a number from 0 to {MAX_WEIGHT:,.0f}.", field=field)
     return float(weight)
 

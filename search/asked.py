@@ -107,7 +107,7 @@ def checked_vector(
         return None
     try:
         asked = np.asarray(vector, dtype=np.float32)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput("A vector is a list of numbers.", field="vector") from error
     if asked.ndim != 1 or not np.isfinite(asked).all() or not asked.any():
         raise InvalidInput(

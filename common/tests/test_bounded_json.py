@@ -44,6 +44,7 @@ def test_what_is_ordinary_passes_unchanged(value: Any) -> None:
         ('{"a": {"\\u0000": 1}}', "a"),
         ('{"half": "\\ud800"}', "half"),
         ('{"huge": 1e999}', "huge"),
+        (f'{{"whole": 1{"0" * 400}}}', "whole"),
         ('["\\u0000"]', "0"),
     ],
 )

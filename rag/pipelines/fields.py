@@ -1,7 +1,6 @@
 """Reading the fields of a JSON object: what is wrong is noted with its place, and a default stands
 in for it so that the rest is looked at, too."""
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -94,7 +93,7 @@ class Reader:
         if value is None:
             return default
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not math.isfinite(value) or not low <= value <= high:
+        if not is_number or not low <= value <= high:
             self.fault(name, f"This must be a number from {low:g} to {high:g}.")
             return default
         return float(value)
