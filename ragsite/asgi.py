@@ -2,8 +2,19 @@
 
 import os
 
-from django.core.asgi import get_asgi_application
+import django
+from django.core.handlers.asgi import ASGIHandler
+
+from ragsite.requests import AsyncRequest
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
-application = get_asgi_application()
+
+class Handler(ASGIHandler):
+    """Django's own, with requests that no header breaks."""
+
+    request_class = AsyncRequest
+
+
+django.setup(set_prefix=False)
+application = Handler()

@@ -2,8 +2,19 @@
 
 import os
 
-from django.core.wsgi import get_wsgi_application
+import django
+from django.core.handlers.wsgi import WSGIHandler
+
+from ragsite.requests import Request
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
-application = get_wsgi_application()
+
+class Handler(WSGIHandler):
+    """Django's own, with requests that no header breaks."""
+
+    request_class = Request
+
+
+django.setup(set_prefix=False)
+application = Handler()
