@@ -9,6 +9,9 @@ from rest_framework import serializers
 from common import bounded_json
 from common.errors import InvalidInput
 
+#: Names and faults that an answer tells of.
+MOST_TOLD = 20
+
 
 class HelpfulSerializer(serializers.Serializer[Any]):
     """Input whose choices are named to whoever sends another value."""
@@ -37,8 +40,21 @@ class StrictSerializer(HelpfulSerializer):
         names = data if isinstance(data, Mapping) else ()
         if unknown := [name for name in names if name not in known]:
             detail = f"This name is not known here. Known are: {', '.join(sorted(known))}."
-            raise serializers.ValidationError(dict.fromkeys(unknown, detail), code="unknown")
+            told = dict.fromkeys(unknown[:MOST_TOLD], detail)
+            raise serializers.ValidationError(told, code="unknown")
+        self._refuse_long_lists(data)
         return super().to_internal_value(data)
+
+    def _refuse_long_lists(self, data: Any) -> None:
+        """Before each of their entries is looked at, and each fault told, for seconds."""
+        for name, field in self.fields.items():
+            if field.read_only or not isinstance(field, serializers.ListField):
+                continue
+            most = field.max_length
+            given = data.get(name) if isinstance(data, Mapping) else None
+            if most is not None and isinstance(given, list) and len(given) > most:
+                detail = field.error_messages["max_length"].format(max_length=most)
+                raise serializers.ValidationError({name: detail}, code="max_length")
 
 
 class QuerySerializer(StrictSerializer):

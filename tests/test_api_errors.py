@@ -63,6 +63,22 @@ def test_a_wrong_choice_is_told_those_that_there_are(client: APIClient) -> None:
     assert "hybrid, lexical, vector, graph" in body["detail"]
 
 
+def test_a_list_that_is_too_long_is_refused_before_its_entries_are_looked_at(
+    client: APIClient,
+) -> None:
+    document = {"collection": "notes", "key": "k", "text": "words", "access": [[]] * 40_000}
+    body = assert_shaped(post(client, DOCUMENTS, json.dumps(document).encode()), 400)
+    (fault,) = body["errors"]
+    assert (fault["attr"], fault["code"]) == ("access", "max_length")
+    assert "100" in fault["detail"]
+
+
+def test_of_many_unknown_names_some_are_told(client: APIClient) -> None:
+    names = {f"k{number}": 1 for number in range(20_000)}
+    body = assert_shaped(post(client, SEARCH, json.dumps(names).encode()), 400)
+    assert len(body["errors"]) == 20
+
+
 def test_a_method_that_is_not_taken_is_told_those_that_are(client: APIClient) -> None:
     for method in ("PUT", "OPTIONS"):
         answer = client.generic(method, f"{COLLECTIONS}notes/")

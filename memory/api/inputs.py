@@ -20,6 +20,8 @@ from memory.texts import MAX_TEXT_BYTES
 MAX_FACT_CURSOR = 4000
 #: More than any model reads.
 MAX_INJECTED_TOKENS = 100_000
+#: More than the values of a body are enough for: what is no message is not told ten thousand times.
+MAX_MESSAGES = 10_000
 
 
 class MemoryParameters(WorkspaceParameters):
@@ -166,7 +168,10 @@ class InjectionInput(StrictSerializer):
     """What goes to a chat model."""
 
     messages = serializers.ListField(
-        child=MessageField(), min_length=1, help_text="The conversation; its last question counts."
+        child=MessageField(),
+        min_length=1,
+        max_length=MAX_MESSAGES,
+        help_text="The conversation; its last question counts.",
     )
     max_context = serializers.IntegerField(
         default=3,
@@ -192,7 +197,10 @@ class ConversationInput(StrictSerializer):
 
     conversation = TextField(max_length=255, help_text="Your name for it: the same each time.")
     messages = serializers.ListField(
-        child=SaidField(), min_length=1, help_text="All of them: those of the user are read."
+        child=SaidField(),
+        min_length=1,
+        max_length=MAX_MESSAGES,
+        help_text="All of them: those of the user are read.",
     )
     at = serializers.DateTimeField(
         required=False, help_text="When new messages without a time were said. Default: now."
