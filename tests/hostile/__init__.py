@@ -1,0 +1,1 @@
+"""Hostile requests to every operation that the API's description names."""
