@@ -31,13 +31,11 @@ from documents.services.deletion import (
 )
 from documents.services.documents import (
     DocumentText,
-    Upload,
     create_run,
     document_text,
     ingest_inline,
     ingest_sources,
     ingest_text,
-    ingest_uploads,
     joined_text,
 )
 from documents.services.editing import (
@@ -79,6 +77,7 @@ from documents.services.spaces import (
 )
 from documents.services.sync import Sync, sync_directory
 from documents.services.transfer import export_collection, import_collection
+from documents.services.uploads import Upload, ingest_uploads
 from documents.services.web import ingest_urls, require_urls
 
 __all__ = [

@@ -1,22 +1,17 @@
 """Documents: brought in, read whole, removed."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
-from typing import IO, Any, cast
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ObjectDoesNotExist
-from django.core.files.base import File
-from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.db import IntegrityError, transaction
 
 from accounts.history import Action, Kind, note_change
 from common.errors import InvalidInput, NotFound
 from documents.ingestion import admitting, recipes, runs, settling, versions
-from documents.ingestion.chunk_lines import holds_chunks
 from documents.ingestion.contents import content_of
 from documents.ingestion.inline import InlineIngestion
 from documents.ingestion.linking import link
@@ -27,12 +22,8 @@ from documents.ingestion.registering import register_documents
 from documents.ingestion.sources import (
     MAX_METADATA_CHARACTERS,
     BrokenSource,
-    ChunkFile,
     Source,
-    bundle_chunks,
     checked_key,
-    chunk_line_files,
-    clean_name,
     text_source,
 )
 from documents.ingestion.suspending import suspended_index
@@ -44,7 +35,6 @@ from documents.models import (
     IngestionRun,
 )
 from documents.parsers import ParseError
-from documents.parsers.chunk_json import is_chunk_json_name
 from documents.services.access import checked_access
 from documents.tasks import enqueue
 
@@ -53,96 +43,11 @@ LISTED_SOURCE = "Documents with an access list"
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
-    """A file that a browser or a program sent. `name` may hold the folders it came from."""
-
-    name: str
-    file: "File[Any]"
-    metadata: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class DocumentText:
     """A document's whole text, and the chunks whose offsets point into it."""
 
     text: str
     chunks: list[Chunk]
-
-
-def ingest_uploads(
-    *,
-    collection: Collection,
-    uploads: Sequence[Upload],
-    user: Any = None,
-    policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
-    store_once: bool = False,
-    access: Sequence[str] | None = None,
-) -> IngestionRun:
-    """Store the files and queue them; returns at once with the run to watch.
-
-    With `store_once` a file with the bytes of another document becomes a link to that.
-    """
-    if not uploads:
-        raise InvalidInput("No file was sent. Choose at least one.", field="files")
-    return ingest_sources(
-        collection=collection,
-        # In one order: two uploads of the same files cannot wait for each other.
-        sources=sorted(_upload_sources(uploads), key=_order),
-        user=user,
-        policy=policy,
-        store_once=store_once,
-        access=access,
-        source=uploads[0].name if len(uploads) == 1 else f"{len(uploads)} files",
-    )
-
-
-def _upload_sources(uploads: Sequence[Upload]) -> Iterable[Source | BrokenSource]:
-    chunk_files = []
-    for upload in uploads:
-        if is_chunk_json_name(upload.name):
-            chunk_files.append(_chunk_file(upload))
-            continue
-        if holds_chunks(upload.name, partial(_opened, upload)):
-            chunk_files += chunk_line_files(clean_name(upload.name), partial(_opened, upload))
-            continue
-        yield Source(
-            key=clean_name(upload.name),
-            name=clean_name(upload.name),
-            size=upload.file.size,
-            read=upload.file.read,
-            declared={"metadata": upload.metadata} if upload.metadata else {},
-            path=_temporary_path(upload),
-        )
-    yield from bundle_chunks(chunk_files)
-
-
-@contextmanager
-def _opened(upload: Upload) -> Iterator[IO[bytes]]:
-    """The upload from its beginning, left open: it is read more than once."""
-    upload.file.seek(0)
-    yield cast("IO[bytes]", upload.file)
-    upload.file.seek(0)
-
-
-def _temporary_path(upload: Upload) -> Path | None:
-    """Where Django has put the upload meanwhile: large ones are not in memory."""
-    return (
-        Path(upload.file.temporary_file_path())
-        if isinstance(upload.file, TemporaryUploadedFile)
-        else None
-    )
-
-
-def _order(entry: Source | BrokenSource) -> str:
-    return entry.key if isinstance(entry, Source) else ""
-
-
-def _chunk_file(upload: Upload) -> ChunkFile:
-    def read() -> bytes:
-        upload.file.seek(0)
-        return bytes(upload.file.read())
-
-    return ChunkFile(clean_name(upload.name), upload.file.size, read)
 
 
 def ingest_text(
