@@ -7,6 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.request import validate_host
 from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -65,6 +66,9 @@ class McpView(WorkspaceView):
         """Answer one message."""
         from rag.mcp.bridge import ClientGone, bridge  # noqa: PLC0415 (it takes a second to load)
 
+        said = request.content_type or ""
+        if said.partition(";")[0].strip().lower() != "application/json":
+            raise UnsupportedMediaType(said)  # the SDK says so in a shape of its own
         context = context_of(self)
         body = _body(request)
         give_back()  # nothing is asked here while another thread works
