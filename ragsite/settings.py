@@ -67,9 +67,10 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "common.logs.requests.observed",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    # what lies in a file is no news, and the fewer bytes the better
+    "common.logs.requests.observed",
     "common.policies.policies",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -94,13 +94,13 @@ def test_one_line_tells_of_a_request_and_none_of_what_was_asked(client: Client, 
 
 @pytest.mark.django_db
 def test_a_stream_is_told_of_at_its_end(client: Client, told: Log) -> None:
-    answer = client.get("/static/css/site.css")
+    answer = client.get("/docs/images/architecture.svg")
     before = len(told.records)
     assert b"".join(answer.streaming_content)  # type: ignore[attr-defined]
     answer.close()
     lines = told.records
     assert (before, len(lines)) == (0, 1)
-    assert (lines[0]["level"], lines[0]["status"]) == ("DEBUG", 200)
+    assert (lines[0]["level"], lines[0]["status"]) == ("INFO", 200)
     assert current_work() == NOTHING
 
 

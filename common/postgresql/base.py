@@ -59,6 +59,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         that outlives its transaction is no statement's own (nor a pooler's)."""
         return super().chunked_cursor() if self.in_atomic_block else self.cursor()
 
+    def _set_autocommit(self, autocommit: bool) -> None:
+        self._is_set = False  # a transaction begins or has ended
+        super()._set_autocommit(autocommit)  # type: ignore[misc]  # not in the stubs
+
     def fence_transaction(self) -> None:
         """Have what follows in this transaction run within the fence, such as a COPY, which does
         not pass through a cursor's `execute`."""
