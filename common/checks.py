@@ -10,7 +10,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning
 from django.core.checks import register as register_check
 from django.db import connections
 
-from common.postgresql.fencing import role_of
+from common.postgresql.fencing import ROLE_NAME, role_of
 
 #: Checks of what the environment says; commands that do work run these.
 SETTINGS = "settings"
@@ -52,7 +52,7 @@ def _fence_messages(alias: str) -> list[CheckMessage]:
     connection = connections[alias]
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT current_user, left(current_user::text, 58) || '_site', (SELECT relrowsecurity"
+            f"SELECT current_user, {ROLE_NAME}, (SELECT relrowsecurity"  # noqa: S608 (constants)
             " FROM pg_class WHERE oid = to_regclass('accounts_workspace'))"
         )
         login, role, is_set_up = cursor.fetchone()

@@ -13,6 +13,7 @@ from django.db import DatabaseError, connections, transaction
 from psycopg import sql
 
 from common.fence import SETTING
+from common.postgresql.fencing import MAY_TAKE, ROLE_NAME, look_again
 
 #: Of each policy.
 POLICY = "workspace"
@@ -28,12 +29,7 @@ _LACKING = f"""
     WHERE NOT c.relrowsecurity
        OR NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = c.oid AND polname = '{POLICY}')
 """  # noqa: S608 (a constant)
-_ROLE = "SELECT left(current_user::text, 58) || '_site'"
-#: Since PostgreSQL 16 one may be a member who cannot take the role.
-MAY_TAKE = (
-    "pg_has_role(current_user, oid, CASE WHEN current_setting('server_version_num')::int >= 160000"
-    " THEN 'SET' ELSE 'MEMBER' END)"
-)
+_ROLE = f"SELECT {ROLE_NAME}"
 _MEMBER = f"SELECT {MAY_TAKE} FROM pg_roles WHERE rolname = %s"  # noqa: S608 (a constant)
 #: Tables of the schema that the role cannot write yet, leaving out those that it may not.
 _UNGRANTED = """
@@ -86,6 +82,7 @@ def secure(*, using: str = "default") -> None:
         cursor.execute(_UNGRANTED, [list(CLOSED), role])
         if cursor.fetchone()[0]:
             _grant(cursor, role)
+    look_again(connection)
 
 
 def _fence(cursor: Any, table: str, column: str) -> None:
@@ -127,15 +124,13 @@ def _role(connection: Any) -> str | None:
 
 
 def _grant(cursor: Any, role: str) -> None:
-    quoted = sql.Identifier(role)
-    schema = "SELECT current_schema()"
-    cursor.execute(schema)
-    where = sql.Identifier(cursor.fetchone()[0])
+    cursor.execute("SELECT current_schema()")
+    schema, quoted = sql.Identifier(cursor.fetchone()[0]), sql.Identifier(role)
     for statement in (
         "GRANT USAGE ON SCHEMA {schema} TO {role}",
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
         "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
     ):
-        cursor.execute(sql.SQL(statement).format(schema=where, role=quoted))
+        cursor.execute(sql.SQL(statement).format(schema=schema, role=quoted))
     for table in CLOSED:
         cursor.execute(sql.SQL("REVOKE ALL ON {} FROM {}").format(sql.Identifier(table), quoted))

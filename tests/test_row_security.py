@@ -1,6 +1,7 @@
 """The second fence: what PostgreSQL itself shows to a request, whatever the statement says."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import ProgrammingError, connection, transaction
@@ -351,6 +352,20 @@ def test_without_the_role_nothing_is_fenced_and_a_check_says_so(
     assert "common.W003" in found()
     with fenced_to(two[0].pk):
         assert count("documents_chunk") == 2
+
+
+def test_a_role_that_is_missing_is_not_looked_for_with_every_statement(
+    two: tuple[Workspace, Workspace],
+    monkeypatch: pytest.MonkeyPatch,
+    django_assert_num_queries: Any,
+) -> None:
+    from common.postgresql import fencing
+
+    monkeypatch.setattr(fencing, "_roles", {})
+    monkeypatch.setattr(fencing, "_ROLE", "SELECT '' WHERE false")
+    with fenced_to(two[0].pk), django_assert_num_queries(1 + 3):
+        for _ in range(3):
+            count("documents_chunk")
 
 
 def test_models_that_belong_to_a_workspace_say_so_in_a_column() -> None:

@@ -1,5 +1,7 @@
 """The fence of the work at hand as SQL that goes before a statement."""
 
+from math import inf
+from time import monotonic
 from typing import Any
 
 from common import fence
@@ -7,18 +9,24 @@ from common import fence
 #: Before a statement outside every fence, in a transaction that an earlier one may have fenced.
 LIFT = "SET LOCAL ROLE NONE; "
 
-#: The role of a login in a database, where it is there and the login may take it.
-_ROLE = """
+#: What the role of a login is called: roles are a server's, and two sites must not share one.
+ROLE_NAME = "left(current_user::text, 58) || '_site'"
+#: Since PostgreSQL 16 one may be a member who cannot take the role.
+MAY_TAKE = (
+    "pg_has_role(current_user, oid, CASE WHEN current_setting('server_version_num')::int >= 160000"
+    " THEN 'SET' ELSE 'MEMBER' END)"
+)
+_ROLE = f"""
     SELECT quote_ident(rolname)
     FROM pg_roles
-    WHERE rolname = left(current_user::text, 58) || '_site'
-      -- since PostgreSQL 16 one may be a member who cannot take the role
-      AND pg_has_role(current_user, oid, CASE WHEN current_setting('server_version_num')::int
-                                                   >= 160000 THEN 'SET' ELSE 'MEMBER' END)
+    WHERE rolname = {ROLE_NAME}
+      AND {MAY_TAKE}
       AND has_table_privilege(oid, to_regclass('accounts_workspace'), 'SELECT')
-"""
-#: By alias, in this process.
-_roles: dict[str, str] = {}
+"""  # noqa: S608 (constants)
+#: Where there is none it is looked for again after so many seconds: a migration may make it.
+LOOK_AGAIN_SECONDS = 30.0
+#: By alias, in this process: the role, and until when that holds.
+_roles: dict[str, tuple[str, float]] = {}
 
 
 def prefix(connection: Any) -> str:
@@ -39,12 +47,17 @@ def prefix(connection: Any) -> str:
 
 def role_of(connection: Any) -> str:
     """The role, quoted, that fenced statements run as; empty where there is none."""
-    known = _roles.get(connection.alias)
-    if known is None:
-        with fence.unfenced(), connection.cursor() as cursor:
-            cursor.execute(_ROLE)
-            row = cursor.fetchone()
-        known = row[0] if row else ""
-        if known:  # else it may come yet, with a migration
-            _roles[connection.alias] = known
-    return known
+    role, until = _roles.get(connection.alias, ("", 0.0))
+    if monotonic() < until:
+        return role
+    with fence.unfenced(), connection.cursor() as cursor:
+        cursor.execute(_ROLE)
+        row = cursor.fetchone()
+    role = row[0] if row else ""
+    _roles[connection.alias] = role, inf if role else monotonic() + LOOK_AGAIN_SECONDS
+    return role
+
+
+def look_again(connection: Any) -> None:
+    """Forget what was found: it may have been made, or taken away."""
+    _roles.pop(connection.alias, None)
