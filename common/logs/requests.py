@@ -1,4 +1,4 @@
-"""The outermost middleware: gives each request an id, and notes how it was answered."""
+"""The middleware behind static files: gives each request an id, and notes how it was answered."""
 
 import logging
 from collections.abc import Callable
