@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -11,8 +11,10 @@ from django.conf import settings
 from playwright.sync_api import (
     Browser,
     BrowserContext,
+    Error,
     Page,
     Response,
+    Route,
     expect,
     sync_playwright,
 )
@@ -48,6 +50,17 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+#: Requests that wait. Playwright keeps a task for each; one that no answer ends would be destroyed
+#: in the midst of whatever runs when Python next looks for garbage.
+_HELD: list[Route] = []
+
+
+def hold(page: Page, address: str) -> None:
+    """Answer no request for the address until the window is closed."""
+    # A method of a list cannot carry the mark that Playwright puts on a handler.
+    page.route(address, lambda route: _HELD.append(route))  # noqa: PLW0108
 
 
 class Visit:
@@ -121,8 +134,15 @@ class Visit:
         page.close()
         return sum(bodies)
 
+    def leave(self) -> None:
+        """Close the window, whatever went wrong in it."""
+        while _HELD:
+            with suppress(Error):  # the page itself may have given it up
+                _HELD.pop().abort()
+        self.context.close()
+
     def close(self) -> None:
         """Close the window; nothing may have gone wrong in it."""
-        self.context.close()
+        self.leave()
         assert self.errors == []
         assert self.outside == []

@@ -14,13 +14,15 @@ from tests.browser import chromium
 _BEGAN = time()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell whom the walk through all doors saw let in, if this run made it."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
+    """Tell whom the walk through all doors saw let in, if this run made it and nothing failed:
+    what failed is not to be looked for above it."""
     from django.conf import settings  # not before the servers of the tests are named
 
     told = Path(settings.VAR_DIR) / SUMMARY
     if (
-        told.is_file()
+        exitstatus == pytest.ExitCode.OK
+        and told.is_file()
         and told.stat().st_mtime >= _BEGAN
         and not hasattr(terminalreporter.config, "workerinput")
     ):

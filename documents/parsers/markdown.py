@@ -123,7 +123,7 @@ def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     if sum(map(match[1].count, "[{")) > _MAX_BRACKETS:
         return {}, text
     try:
-        values = json_safe(yaml.load(match[1], _Loader))  # noqa: S506 (it is a safe one)
+        values = json_safe(yaml.load(match[1], _Loader))  # nosec B506  # noqa: S506 - a safe one
     except (yaml.YAMLError, MetadataTooLargeError, ValueError, RecursionError):
         return {}, text
     return (values, text[match.end() :]) if isinstance(values, dict) else ({}, text)

@@ -12,6 +12,7 @@ from memory.tests.factories import remember
 from rag.models import Conversation
 from rag.services.chatting import Question, chat
 from rag.tests.asking import chat_server
+from tests.browser import hold
 from tests.matrix.states import State, World
 
 MOVE = "When does the firm leave Mill Street?"
@@ -75,7 +76,7 @@ def _choose_collections(page: Page) -> None:
 
 
 def _held(page: Page) -> None:
-    page.route("**/api/v1/chat/", lambda route: None)
+    hold(page, "**/api/v1/chat/")
     _ask(MOVE)(page)
 
 

@@ -4,6 +4,7 @@ from playwright.sync_api import Page, expect
 
 from graph.models import Node
 from graph.tests.factories import make_edge, make_extracted, make_node
+from tests.browser import hold
 from tests.matrix.states import State, World
 
 TOBIAS = "ent:person:tobias"
@@ -42,7 +43,7 @@ def _undrawable(page: Page) -> None:
 
 
 def _held(page: Page) -> None:
-    page.route("**/graph/elements/**", lambda route: None)
+    hold(page, "**/graph/elements/**")
     page.reload(wait_until="commit")
 
 

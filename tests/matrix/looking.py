@@ -45,7 +45,7 @@ def look_at(browser: Browser, site: str, world: World, area: str, state: State) 
         visit.page.screenshot(path=_picture(area, state, "failed"), **JPEG)
         found = [str(error).partition("\nCall log")[0]]
     finally:
-        visit.context.close()
+        visit.leave()
         world.next()
     found += [f"asked {url}" for url in visit.outside]
     return [f"{area}/{state.name}: {problem}" for problem in found]

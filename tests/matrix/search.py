@@ -1,11 +1,12 @@
 """Searching: to begin with, found, explained, narrowed, nothing, wrong, waiting, degraded, kept."""
 
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Page
 
 from documents.models import Chunk, Collection
 from documents.tests.factories import ChunkFactory, DocumentFactory
 from search.judging import judge
 from search.models import SavedSearch
+from tests.browser import hold
 from tests.matrix.states import State, World
 
 ASKED = "/?q=side+effects"
@@ -57,12 +58,8 @@ def _similar(world: World) -> str:
     return f"/similar/?chunk={Chunk.objects.filter(document=world.leaflet).latest('pk').pk}"
 
 
-def _hold(route: Route) -> None:
-    """Never answered."""
-
-
 def _search_that_waits(page: Page) -> None:
-    page.route("**/?q=slow*", _hold)
+    hold(page, "**/?q=slow*")
     page.get_by_role("searchbox").first.fill("slow")
     page.keyboard.press("Enter")
 

@@ -16,7 +16,7 @@ from ragsite.supervisor import Program, Supervisor
 _WEB_SECONDS = 120.0
 # In a container root is who one is; Celery would tell so in eight lines for each worker.
 _ROOT_WARNING = "ignore:You're running the worker with superuser privileges"
-_EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to name a reachable one instead
+_EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # nosec B104  # noqa: S104 - only read
 
 
 class Command(BaseCommand):

@@ -22,7 +22,7 @@ const withParameter = (name, value, from = here()) => {
 
 const chosenAt = (url) => url.searchParams.get("at") ?? url.searchParams.get("id");
 
-// --- the drawing -------------------------------------------------------------------------------
+// the drawing
 
 function script(src) {
   return new Promise((resolve, reject) => {
@@ -65,7 +65,7 @@ async function draw(url, signal) {
   }
 }
 
-// --- going somewhere ---------------------------------------------------------------------------
+// going somewhere
 
 // Shows another state: the words and the drawing of an address, side by side.
 async function visit(url, { isNew = true } = {}) {
@@ -124,7 +124,7 @@ function showAs(view) {
   if (!canvas.hidden && !drawing) draw(here());
 }
 
-// --- what a person does ------------------------------------------------------------------------
+// what a person does
 
 explorer.addEventListener("click", (event) => {
   if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
