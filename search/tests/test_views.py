@@ -204,10 +204,10 @@ def test_facets_count_and_narrow(client: Client, leaflet: Document, note: Docume
     facets = [" ".join(li.text_content().split()) for li in tree.iterfind(".//aside//li")]
 
     assert sorted(facets) == [
-        "Leaflets 1 found",
-        "Markdown 1 found",
-        "Notes 1 found",
-        "PDF 1 found",
+        "Leaflets 1",
+        "Markdown 1",
+        "Notes 1",
+        "PDF 1",
     ]
     assert titles(page(client, **link(tree, "Notes"))) == ["My notes"]
     assert titles(page(client, **link(tree, "PDF"))) == ["Aripiprazole"]
