@@ -9,7 +9,7 @@ manage := $(py) manage.py
 templates = $(shell find templates -name '*.html' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run test check openapi lock bench fmt services-stop clean
+.PHONY: help setup setup-dev run test check check-types check-style check-django openapi lock bench fmt services-stop clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -32,11 +32,18 @@ test: setup-dev  ## run every test, the browser's too (ARGS='-k name' for some)
 	@$(py) -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: setup-dev  ## run the linters, the type checker and Django's checks
+	@$(MAKE) --no-print-directory --jobs 2 check-types check-style check-django
+
+check-types: setup-dev
+	.venv/bin/mypy .
+
+check-style: setup-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	$(if $(templates),.venv/bin/djade --check --target-version 5.2 $(templates))
-	.venv/bin/mypy .
 	.venv/bin/lint-imports
+
+check-django: setup-dev
 	$(manage) check
 	$(manage) makemigrations --check --dry-run
 	@mkdir -p var

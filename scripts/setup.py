@@ -54,7 +54,8 @@ def ensure_packages(name: str) -> None:
     if installed(name):
         return
     say(f"installing {name}; the first time takes a few minutes")
-    options = ["--quiet", "--disable-pip-version-check", "--no-input"]
+    # Python compiles what is imported; pip would take a minute to compile everything.
+    options = ["--quiet", "--disable-pip-version-check", "--no-input", "--no-compile"]
     if name == FOR_TESTS:
         options.append("--no-deps")
     if not run([str(PYTHON), "-m", "pip", "install", *options, "-r", str(ROOT / name)]):

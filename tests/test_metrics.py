@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 from django.conf import settings as site_settings
+from django.db import transaction
 from django.test import Client
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from common import durations
+from documents.ingestion.runs import add_timings
 from documents.tests.factories import CollectionFactory, DocumentFactory, RunFactory, UserFactory
 from ragsite.health import Watch, views
 from ragsite.metrics import files, site
@@ -92,22 +95,49 @@ def test_searches_are_timed_stage_by_stage(client: Client) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_what_the_site_holds_is_read_from_it(client: Client) -> None:
-    ready, failed = DocumentFactory(status="ready"), DocumentFactory(status="failed")
-    RunFactory(collection=ready.collection, timings={"parse": 1.5, "embed": 2})
-    RunFactory(collection=failed.collection, timings={"parse": 1.0})
+    DocumentFactory(status="ready")
+    DocumentFactory(status="failed")
     found = scraped(client)
 
     assert samples(found["ragsite_documents"])[("ready",)] == 1
     assert samples(found["ragsite_documents"])[("failed",)] == 1
-    assert samples(found["ragsite_ingest_stage_seconds"]) == {("embed",): 2.0, ("parse",): 2.5}
     assert samples(found["ragsite_healthy"])[("database",)] == 1
     assert set(samples(found["ragsite_queue_length"])) == {("ingest",), ("embed",), ("default",)}
     assert samples(found["ragsite_workers"])[("embed",)] == 0
 
 
+@pytest.mark.django_db(transaction=True)
+def test_stages_are_timed_wherever_workers_run_once_they_are_committed(client: Client) -> None:
+    run = RunFactory()
+    before = _stages(client)
+    for seconds in (0.03, 0.05, 7.0, 4000.0):
+        add_timings([run.id], {"parse": seconds})
+    with transaction.atomic():
+        add_timings([run.id], {"parse": 1.0})
+        transaction.set_rollback(True)
+    after = _stages(client)
+    more = {bound: int(after[bound] - before.get(bound, 0)) for bound in after}
+
+    assert (more["0.01"], more["0.05"], more["5.0"], more["10.0"]) == (0, 2, 2, 3)
+    assert (more["300.0"], more["+Inf"]) == (3, 4)
+    run.refresh_from_db()
+    assert run.timings == {"parse": 4007.08}
+
+
+def _stages(client: Client) -> dict[str, float]:
+    """How many pieces of parsing took no longer than each bound."""
+    metric = scraped(client)["ragsite_ingest_stage_seconds"]
+    return {
+        each.labels["le"]: each.value
+        for each in metric.samples
+        if each.name.endswith("_bucket") and each.labels["stage"] == "parse"
+    }
+
+
 @pytest.mark.django_db
 def test_without_the_broker_the_rest_is_told(client: Client, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    durations.observe({"parse": 1.0})  # the work goes on
     found = scraped(client)
     assert "ragsite_queue_length" not in found
     assert samples(found["ragsite_healthy"])[("broker",)] == 0

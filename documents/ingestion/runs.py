@@ -3,11 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from common import durations
 from documents.ingestion.marking import mark_duplicates
 from documents.ingestion.sources import BrokenSource, Source
 from documents.models import Document, IngestionItem, IngestionRun
@@ -151,7 +153,7 @@ def count_loaded(loaded: Mapping[int, Loaded]) -> None:
 
 
 def add_timings(run_ids: Iterable[int], timings: dict[str, float]) -> None:
-    """Add seconds spent in stages to the runs."""
+    """Add seconds spent in stages to the runs, and once committed to what metrics tell."""
     statement = (
         "UPDATE documents_ingestionrun SET timings = timings || jsonb_build_object(%s::text,"
         " coalesce((timings->>%s)::float8, 0) + %s) WHERE id = ANY(%s)"
@@ -160,6 +162,7 @@ def add_timings(run_ids: Iterable[int], timings: dict[str, float]) -> None:
     with connection.cursor() as cursor:
         for stage, seconds in timings.items():
             cursor.execute(statement, [stage, stage, round(seconds, 4), ids])
+    transaction.on_commit(partial(durations.observe, dict(timings)))
 
 
 @transaction.atomic

@@ -24,7 +24,7 @@ from ragsite.testing import WorkerProcess, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-FILES = 48
+FILES = 24
 #: The real model, so that the kill meets work that takes time.
 MODEL = "inference.backends.transformers_local.TransformersEmbedder"
 
@@ -91,6 +91,25 @@ def test_a_worker_killed_inside_a_transaction_leaves_nothing_half_done(
         worker.start()
         wait_until(lambda: is_waited_for(table), what=f"the worker waits for {table}")
         worker.kill()
+    worker.start()
+    wait_until(lambda: has_ended(run), what="the run is finished", seconds=120)
+    assert_each_once(run)
+
+
+@pytest.mark.parametrize("table", STAGES[:2])
+def test_a_worker_that_is_asked_to_end_ends_what_it_is_at_and_leaves_the_rest(
+    celery_worker_process: WorkerProcess, table: str
+) -> None:
+    worker = celery_worker_process
+    worker.stop()
+    run = upload(CollectionFactory())
+    with locked(table):
+        worker.start()
+        wait_until(lambda: is_waited_for(table), what=f"the worker waits for {table}")
+        worker.ask_to_end()
+        assert not worker.has_ended_within(1.0)  # it does not leave what it began
+    assert worker.stop() == 0
+    assert not Document.objects.filter(claimed_by__isnull=False).exists()
     worker.start()
     wait_until(lambda: has_ended(run), what="the run is finished", seconds=120)
     assert_each_once(run)

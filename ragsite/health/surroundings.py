@@ -6,10 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from django.conf import settings
-from redis import Redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
+from common.broker import impatient_client
 from common.connections import give_back
 from common.fence import unfenced
 from documents.services import live_embedders
@@ -18,22 +16,10 @@ from inference.handler import embedders
 from ragsite import presence
 from ragsite.health.registry import Outcome, Probe
 
-_SECONDS = 1.5
-
-
-def broker() -> "Redis":
-    """A client that does not wait."""
-    return Redis.from_url(
-        settings.REDIS_URL,
-        socket_timeout=_SECONDS,
-        socket_connect_timeout=_SECONDS,
-        retry=Retry(NoBackoff(), 0),
-    )
-
 
 def look_at_broker() -> Outcome:
     """Valkey or Redis answers."""
-    with broker() as client:
+    with impatient_client() as client:
         told = client.info("server")
     name = "Valkey" if "valkey_version" in told else "Redis"
     return Outcome(
@@ -43,7 +29,7 @@ def look_at_broker() -> Outcome:
 
 def look_at_queue(queue: str) -> Outcome:
     """A worker consumes it."""
-    with broker() as client:
+    with impatient_client() as client:
         workers = presence.workers(client, queue)
     detail = f"{len(workers)} at work" if workers else "no worker consumes it"
     return Outcome(ok=bool(workers), detail=detail)

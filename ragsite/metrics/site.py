@@ -5,31 +5,24 @@ Workers on other hosts and in other containers need so no address of their own t
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
 from threading import Lock
 from time import monotonic
 
-from django.utils import timezone
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from psycopg import Error as DatabaseError
 from redis.exceptions import RedisError
 
+from common import durations
+from common.broker import impatient_client
 from dashboard.sampling import counted
 from documents.models import Document
 from ragsite import presence
 from ragsite.health.database import asked
-from ragsite.health.surroundings import broker
 from ragsite.health.views import watch
 
 #: As for the probes of health: counting is not repeated for each who asks.
 FRESH_SECONDS = 5.0
-STAGES_WITHIN = timedelta(hours=1)
-_STAGES = """
-    SELECT stage, sum(seconds::float8)
-    FROM documents_ingestionrun, jsonb_each_text(timings) AS timing (stage, seconds)
-    WHERE updated_at > %s GROUP BY stage ORDER BY stage
-"""
 
 
 class SiteCollector(Collector):
@@ -78,7 +71,7 @@ def _health() -> list[Metric]:
 def _queues() -> list[Metric]:
     waiting = GaugeMetricFamily("ragsite_queue_length", "Messages that wait.", labels=["queue"])
     workers = GaugeMetricFamily("ragsite_workers", "Workers of a queue.", labels=["queue"])
-    with broker() as client:
+    with impatient_client() as client:
         for queue in presence.QUEUES:
             waiting.add_metric([queue], float(client.llen(queue)))
             workers.add_metric([queue], float(len(presence.workers(client, queue))))
@@ -105,17 +98,14 @@ def _documents() -> list[Metric]:
 
 
 def _stages() -> list[Metric]:
-    if not _database_is_there():
-        return []
-    metric = GaugeMetricFamily(
+    metric = HistogramMetricFamily(
         "ragsite_ingest_stage_seconds",
-        "Seconds that workers spent in a stage, in runs of the last hour.",
+        "Pieces of work of workers, by stage of ingestion.",
         labels=["stage"],
     )
-    with asked() as cursor:
-        cursor.execute(_STAGES, [timezone.now() - STAGES_WITHIN])
-        for stage, seconds in cursor.fetchall():
-            metric.add_metric([stage], seconds)
+    with impatient_client() as client:
+        for stage, took in durations.counted(client).items():
+            metric.add_metric([stage], buckets=took.buckets, sum_value=took.seconds)
     return [metric]
 
 

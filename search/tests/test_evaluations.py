@@ -4,6 +4,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -11,7 +14,7 @@ from accounts.models import Role
 from documents.ingestion.sources import text_source
 from documents.models import Collection, Document
 from documents.services import delete_document, ingest_inline
-from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
 from inference.backends.hashing import HashingEmbedder
 from inference.base import BackendUnavailable
 from search.evaluation import keeping
@@ -250,3 +253,22 @@ def test_viewers_read_and_outsiders_see_nothing(collection: Collection) -> None:
     assert outsider.get(f"{API}{evaluation.pk}/").status_code == 404
     assert outsider.get(API).json()["results"] == []
     assert outsider.post(API, {"collection": collection.slug}).status_code == 404
+
+
+def test_in_the_admin_an_evaluation_goes_with_its_questions(
+    collection: Collection, client: Client
+) -> None:
+    say(collection, PAIN, "aspirin")
+    evaluation = measured(collection)
+    assert EvaluatedQuestion.objects.filter(evaluation=evaluation).count() == 1
+    curator = UserFactory(is_staff=True)  # nobody may delete a question by itself
+    curator.user_permissions.set(
+        Permission.objects.filter(codename__in=["view_evaluation", "delete_evaluation"])
+    )
+    client.force_login(curator)
+    path = reverse("admin:search_evaluation_delete", args=[evaluation.pk])
+
+    assert "Cannot delete" not in client.get(path).content.decode()
+    assert client.post(path, {"post": "yes"}).status_code == 302
+    assert not Evaluation.objects.exists()
+    assert not EvaluatedQuestion.objects.exists()

@@ -3,7 +3,7 @@
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, ChunkEdit, Document, IngestionItem, IngestionRun
 from documents.services import edit_chunk, ingest_inline
-from documents.tests.factories import DocumentFactory, ItemFactory, RunFactory
+from documents.tests.factories import DocumentFactory, ItemFactory, MembershipFactory, RunFactory
 from tests.matrix.states import State, World
 
 POLICY = "# Leave\n\nThirty days a year.\n\n## Travel\n\nTrains are booked by everybody alone."
@@ -24,6 +24,12 @@ def _versions(world: World) -> None:
 
 def _conflict(world: World) -> None:
     ChunkEdit.objects.update(state=ChunkEdit.State.CONFLICT)
+
+
+def _colleagues(world: World) -> None:
+    for name in ("bo", "carla-with-a-name-as-long-as-names-may-well-be-in-a-directory"):
+        MembershipFactory(workspace=world.workspace, user__username=name)
+    Document.objects.filter(pk=_policy().pk).update(access=[f"user:{world.alice.pk}"])
 
 
 def _failed(world: World) -> None:
@@ -91,6 +97,13 @@ STATES = [
     ),
     State("missing", lambda world: f"/documents/{world.empty.slug}/999999999/", "h1", status=404),
     State("upload", lambda world: f"/documents/{world.empty.slug}/upload/", ".drop"),
+    State(
+        "upload-for-some",
+        lambda world: f"/documents/{world.empty.slug}/upload/",
+        ".people input",
+        prepare=_colleagues,
+    ),
+    State("describe-for-some", lambda world: _at("change/"), ".people input"),
     State("runs", lambda world: "/runs/", "h1"),
     State(
         "running",

@@ -4,9 +4,14 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from accounts.models import Membership
+from accounts.models import Membership, Role
 from documents.models import Collection, Document, IngestionRun
-from documents.tests.factories import ChunkFactory, DocumentFactory, RunFactory
+from documents.tests.factories import (
+    ChunkFactory,
+    DocumentFactory,
+    MembershipFactory,
+    RunFactory,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -79,6 +84,21 @@ def test_a_document_with_an_access_list_is_there_for_those_on_it(
     assert "Confidential." in client.get(path).text
     assert bob.get(path).status_code == 404
     assert "Secret" not in bob.get("/documents/notes/").text
+
+
+def test_who_may_delete_a_collection_is_told_how_many_documents_go_and_the_names_of_some(
+    client: Client, alice: Membership, notes: Collection, letter: Document
+) -> None:
+    DocumentFactory(collection=notes, title="Secret", access=[f"user:{alice.user_id}"])
+    editor = MembershipFactory(workspace=alice.workspace, role=Role.EDITOR)
+    other = Client()
+    other.force_login(editor.user)
+    path = "/documents/notes/delete/"
+
+    assert "Secret" in client.get(path).text
+    assert str(letter) in other.get(path).text
+    assert "<strong>2</strong> documents" in other.get(path).text
+    assert "Secret" not in other.get(path).text
 
 
 def test_every_change_needs_its_token(alice: Membership, letter: Document) -> None:
