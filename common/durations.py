@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import cast
 
 from redis import Redis
 from redis.exceptions import RedisError
@@ -53,7 +54,8 @@ def observe(seconds: Mapping[str, float]) -> None:
 def counted(client: Redis) -> dict[str, Durations]:
     """By kind of work, in alphabetical order."""
     found: dict[str, Durations] = defaultdict(Durations)
-    for name, value in client.hgetall(KEY).items():
+    fields = cast("dict[bytes, bytes]", client.hgetall(KEY))
+    for name, value in fields.items():
         kind, _, what = name.decode().rpartition(" ")
         if what == "sum":
             found[kind].seconds = float(value)

@@ -84,7 +84,7 @@ def _default_space() -> None:
     from django.test import TransactionTestCase
 
     post_migrate.connect(_after_migration, dispatch_uid="testing.default_space")
-    TransactionTestCase._fixture_teardown = _empty_tables
+    TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]
 
 
 def _after_migration(sender: Any, **kwargs: Any) -> None:
