@@ -1,5 +1,6 @@
 """pytest plugin: every test process has real servers, a database and a broker of its own."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -48,6 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
         from ragsite import embedded
 
         embedded.start(Path(os.environ["RAGSITE_VAR_DIR"]), durable=False)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end; Python need not look through it again and again, which
+    was an eighth of all work."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
