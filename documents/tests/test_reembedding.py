@@ -439,11 +439,9 @@ def test_thousands_of_chunks_move_under_a_searcher_and_a_kill(
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     report = json.loads(out)
-    assert (report["state"], report["total"], report["done"]) == (
-        "done",
-        total - moved,
-        total - moved,
-    )
+    assert (report["state"], report["done"]) == ("done", report["total"])
+    # No more than was left: the server may have gone on with a commit that it had been sent.
+    assert 0 < report["total"] <= total - moved
     before = searcher.asked
     wait_until(lambda: searcher.asked >= before + 9, what="the new space was searched")
     searcher.done.set()
