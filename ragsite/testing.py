@@ -220,6 +220,16 @@ class WorkerProcess:
         return code
 
 
+def database_url_of_tests() -> str:
+    """DATABASE_URL for a process that is to work with the test's database."""
+    from django.conf import settings
+    from django.db import connection
+
+    base, _, query = settings.DATABASE_URL.partition("?")
+    base = base.rsplit("/", 1)[0] + f"/{connection.settings_dict['NAME']}"
+    return base + (f"?{query}" if query else "")
+
+
 @pytest.fixture
 def celery_worker_process(
     transactional_db: None, media_root: Path, tmp_path: Path
@@ -227,17 +237,12 @@ def celery_worker_process(
     """A started worker process. Only committed rows are seen by it, hence `transactional_db`."""
     import redis
     from django.conf import settings
-    from django.db import connection
 
     redis.Redis.from_url(settings.REDIS_URL).flushdb()
-    database = connection.settings_dict["NAME"]
-    url = settings.DATABASE_URL
-    base, _, query = url.partition("?")
-    base = base.rsplit("/", 1)[0] + f"/{database}"
     worker = WorkerProcess(
         {
             **os.environ,
-            "DATABASE_URL": base + (f"?{query}" if query else ""),
+            "DATABASE_URL": database_url_of_tests(),
             "REDIS_URL": "",
             "MEDIA_ROOT": str(media_root),
             "SCHEDULE": str(tmp_path / "beat"),

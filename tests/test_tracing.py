@@ -6,7 +6,10 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
 from django.conf import settings
+
+from ragsite.testing import database_url_of_tests
 
 #: What is only a dependency of tests.
 ABSENT = "import sys; sys.modules['opentelemetry.sdk'] = None; "
@@ -49,8 +52,9 @@ def test_an_address_without_the_packages_is_a_warning_and_the_site_starts() -> N
     assert "requirements-otel.txt" in done.stderr
 
 
+@pytest.mark.django_db
 def test_requests_and_their_statements_are_told_without_what_was_asked() -> None:
-    done = run(IN_MEMORY)
+    done = run(IN_MEMORY, DATABASE_URL=database_url_of_tests())
     assert done.returncode == 0, done.stderr
     spans: list[tuple[str, dict[str, Any]]] = json.loads(done.stdout)
 
