@@ -82,8 +82,8 @@ def _choose(
         if not frontier or chosen.full:
             break
         room = cap - len(chosen.vertices)
-        share = max(MIN_FAN, STEPS_A_PLACE * cap // len(frontier))
-        fan = min(share, int(COMPARED * room) + 1)
+        share = STEPS_A_PLACE * cap // len(frontier)
+        fan = max(MIN_FAN, min(share, int(COMPARED * room) + 1))
         stepped = step(seen, frontier, follow, fan=fan, visited=chosen.vertices.keys())
         chosen.hubs |= stepped.hubs
         if not chosen.beside:

@@ -58,7 +58,8 @@ def walk_from(
         if not frontier or walk.full:
             break
         left = limit - len(walk.depths)
-        fan = min(left + 1, max(MIN_FAN, STEPS_A_PLACE * left // len(frontier)))
+        # Several relations may lead to the same: no less is looked at where there is little room.
+        fan = max(MIN_FAN, min(left + 1, STEPS_A_PLACE * left // len(frontier)))
         stepped = step(seen, frontier, follow, fan=fan, visited=walk.depths.keys())
         walk.hubs |= stepped.hubs
         frontier = _take(walk, stepped.steps, depth)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import networkx as nx
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
@@ -21,6 +21,14 @@ NAMES = tuple(f"n:{number}" for number in (1, 2, 3, 9, 10, 11, 20, 100))
 relations = st.sets(
     st.tuples(st.sampled_from(NAMES), st.sampled_from(RELS), st.sampled_from(NAMES)), max_size=24
 )
+#: Where there is room for one more, two relations lead to the same and a third to another.
+PARALLEL = {
+    ("n:1", "KNOWS", "n:2"),
+    ("n:1", "KNOWS", "n:10"),
+    ("n:3", "KNOWS", "n:10"),
+    ("n:11", "KNOWS", "n:10"),
+    ("n:11", "LIKES", "n:10"),
+}
 names = st.sampled_from(NAMES)
 some_rels = st.sampled_from([(), ("KNOWS",), ("LIKES",), RELS, ("NOBODY",)])
 directions = st.sampled_from(["both", "out", "in"])
@@ -113,6 +121,7 @@ class RandomGraphs(TestCase):
         assert not result.truncated
 
     @settings(max_examples=30, deadline=None)
+    @example(told=PARALLEL, start="n:1", limit=4)
     @given(told=relations, start=names, limit=st.integers(1, 8))
     def test_a_bounded_traversal_holds_the_nearest_and_says_so(
         self, told: set[Any], start: str, limit: int
