@@ -31,7 +31,7 @@ test: setup-dev  ## run every test, the browser's too (ARGS='-k name' for some)
 	@scripts/chromium
 	@$(py) -m pytest -n 2 --dist loadgroup $(ARGS)
 
-check: setup-dev  ## run the linters, the type checker and Django's checks
+check:  ## run the linters, the type checker and Django's checks
 	@$(MAKE) --no-print-directory --jobs 2 check-types check-style check-django
 
 check-types: setup-dev

@@ -92,7 +92,7 @@ def _default_space() -> None:
     from django.test import TransactionTestCase
 
     post_migrate.connect(_after_migration, dispatch_uid="testing.default_space")
-    TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]
+    TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
 
 
 def _after_migration(sender: Any, **kwargs: Any) -> None:
@@ -100,7 +100,7 @@ def _after_migration(sender: Any, **kwargs: Any) -> None:
         _adopt_default_space()
 
 
-def _empty_tables(test: Any) -> None:
+def empty_tables(test: Any = None) -> None:
     """What Django's `flush` does, in a tenth of the time: that makes new files for each table and
     each index, and asks for each permission, which are there."""
     from django.db import connection
@@ -220,14 +220,15 @@ class WorkerProcess:
         return code
 
 
-def database_url_of_tests() -> str:
+def database_url_of_tests(**options: str) -> str:
     """DATABASE_URL for a process that is to work with the test's database."""
     from django.conf import settings
     from django.db import connection
 
     base, _, query = settings.DATABASE_URL.partition("?")
-    base = base.rsplit("/", 1)[0] + f"/{connection.settings_dict['NAME']}"
-    return base + (f"?{query}" if query else "")
+    base = f"{base.rsplit('/', 1)[0]}/{connection.settings_dict['NAME']}"
+    query = "&".join(filter(None, [query, *(f"{name}={each}" for name, each in options.items())]))
+    return f"{base}?{query}" if query else base
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.core.management import call_command
 from django.db import connection
 from django.test import override_settings
 
+from ragsite.testing import empty_tables
 from tests.access import inventory
 from tests.access.policy import ACTORS, Who, is_let_in
 from tests.access.report import DOORS, write
@@ -65,7 +65,7 @@ def walked(
         try:
             yield _walk(make_world(directory=_empty(media)))
         finally:
-            call_command("flush", interactive=False, verbosity=0, reset_sequences=False)
+            empty_tables()
             connection.close()
 
 

@@ -16,14 +16,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import settings
-from django.core.management import call_command
 from django.db import connection
 from psycopg.conninfo import make_conninfo
 
 from accounts.keys import create_key
 from rag.tests.asking import reader
-from ragsite.testing import wait_until
+from ragsite.testing import database_url_of_tests, empty_tables, wait_until
 from tests.chat_streams import Listener, Model
 
 pytestmark = pytest.mark.django_db  # so that there is a database; its rows come from `site`
@@ -89,7 +87,7 @@ def key(django_db_setup: None, django_db_blocker: Any) -> Iterator[str]:
             user=context.user, workspace=context.workspace, name="Streams", scopes=["read", "chat"]
         )
         yield key
-        call_command("flush", interactive=False, verbosity=0)
+        empty_tables()
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +122,7 @@ def started(key: str, model: socket.socket) -> Site:
         cwd=ROOT,
         env={
             **os.environ,
-            "DATABASE_URL": f"{site_url(described['NAME'])}application_name={NAME}",
+            "DATABASE_URL": database_url_of_tests(application_name=NAME),
             "RAGSITE_DATABASE_POOL_SIZE": str(CONNECTIONS),
             "CHAT_BACKEND": "inference.backends.chat_openai.OpenAIChat",
             "CHAT_OPTIONS": json.dumps(options),
@@ -141,12 +139,6 @@ def started(key: str, model: socket.socket) -> Site:
         password=described["PASSWORD"],
     )
     return Site(process, port, key, database, model)
-
-
-def site_url(database: str) -> str:
-    """The site's DATABASE_URL with another database, open for options."""
-    base, _, query = settings.DATABASE_URL.partition("?")
-    return f"{base.rsplit('/', 1)[0]}/{database}?{query + '&' if query else ''}"
 
 
 async def asked(site: Site, model: Model, *numbers: int) -> list[Listener]:

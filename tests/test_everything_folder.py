@@ -11,11 +11,11 @@ from typing import Any
 import psutil
 import pytest
 from django.conf import settings
-from django.db import connection
 
 from accounts.models import Workspace
 from documents.ingestion.sources import clean_name
 from documents.tests.factories_folder import everything
+from ragsite.testing import database_url_of_tests
 from search.services import search, site_scope
 
 GIBIBYTE = 1024**3
@@ -24,9 +24,7 @@ PAGES = 5000
 
 def environment() -> dict[str, str]:
     """For a process that uses this test's database."""
-    base, _, query = settings.DATABASE_URL.partition("?")
-    base = base.rsplit("/", 1)[0] + f"/{connection.settings_dict['NAME']}"
-    return {**os.environ, "DATABASE_URL": base + (f"?{query}" if query else "")}
+    return {**os.environ, "DATABASE_URL": database_url_of_tests()}
 
 
 def ingest(folder: Path) -> tuple[int, dict[str, Any], int]:

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from ragsite.testing import database_url_of_tests
 
-#: What is only a dependency of tests.
+#: As if they were not installed.
 ABSENT = "import sys; sys.modules['opentelemetry.sdk'] = None; "
 SET_UP = "import django; django.setup(); "
 IN_MEMORY = """

@@ -13,13 +13,12 @@ import pytest
 from django.conf import settings as site
 from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
-from django.db import connection
 
 from documents.ingestion import stages
 from documents.models import Chunk, Document, IngestionRun, StagedDocument
 from documents.services import Upload, ingest_uploads
 from documents.tests.factories import CollectionFactory
-from ragsite.testing import wait_until
+from ragsite.testing import database_url_of_tests, wait_until
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -75,10 +74,7 @@ def test_a_run_that_is_not_there_is_told(run: IngestionRun) -> None:
 
 def ingesting(folder: Path) -> "subprocess.Popen[bytes]":
     """The command, on this test's database."""
-    base, _, query = str(site.DATABASE_URL).partition("?")
-    name = connection.settings_dict["NAME"]
-    url = f"{base.rsplit('/', 1)[0]}/{name}" + (f"?{query}" if query else "")
-    environment = {**os.environ, "DATABASE_URL": url}
+    environment = {**os.environ, "DATABASE_URL": database_url_of_tests()}
     command = [sys.executable, "manage.py", "ingest", str(folder), "--collection", "notes"]
     return subprocess.Popen(
         [*command, "--json"],

@@ -85,11 +85,7 @@ def test_a_worker_killed_inside_a_transaction_leaves_nothing_half_done(
     celery_worker_process: WorkerProcess, table: str
 ) -> None:
     worker = celery_worker_process
-    worker.stop()
-    run = upload(CollectionFactory())
-    with locked(table):
-        worker.start()
-        wait_until(lambda: is_waited_for(table), what=f"the worker waits for {table}")
+    with held_up(worker, table) as run:
         worker.kill()
     worker.start()
     wait_until(lambda: has_ended(run), what="the run is finished", seconds=120)
@@ -101,11 +97,7 @@ def test_a_worker_that_is_asked_to_end_ends_what_it_is_at_and_leaves_the_rest(
     celery_worker_process: WorkerProcess, table: str
 ) -> None:
     worker = celery_worker_process
-    worker.stop()
-    run = upload(CollectionFactory())
-    with locked(table):
-        worker.start()
-        wait_until(lambda: is_waited_for(table), what=f"the worker waits for {table}")
+    with held_up(worker, table) as run:
         worker.ask_to_end()
         assert not worker.has_ended_within(1.0)  # it does not leave what it began
     assert worker.stop() == 0
@@ -129,6 +121,17 @@ def test_two_workers_share_the_work_and_do_none_of_it_twice(
     finally:
         other.stop()
     assert_each_once(run)
+
+
+@contextmanager
+def held_up(worker: WorkerProcess, table: str) -> Iterator[IngestionRun]:
+    """A run whose worker is in the middle: it waits for the table."""
+    worker.stop()
+    run = upload(CollectionFactory())
+    with locked(table):
+        worker.start()
+        wait_until(lambda: is_waited_for(table), what=f"the worker waits for {table}")
+        yield run
 
 
 @contextmanager

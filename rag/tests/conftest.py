@@ -13,7 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from ragsite.testing import wait_until
+from ragsite.testing import database_url_of_tests, empty_tables, wait_until
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -84,12 +84,11 @@ def commit(write: Callable[[], T]) -> T:
 def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """What fixtures of a module write, and `commit`, is there for other processes until the module
     ends. Its tests are marked `django_db`."""
-    from django.core.management import call_command
     from django.db import connection
 
     with django_db_blocker.unblock():
         yield
-        call_command("flush", interactive=False, verbosity=0, reset_sequences=False)
+        empty_tables()
         connection.close()
 
 
@@ -98,14 +97,9 @@ def site_environment(
     django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, str]:
     """Environment of a process that works on the tests' database."""
-    from django.conf import settings
-    from django.db import connection
-
-    base, _, query = settings.DATABASE_URL.partition("?")
-    base = f"{base.rsplit('/', 1)[0]}/{connection.settings_dict['NAME']}"
     return {
         **os.environ,
-        "DATABASE_URL": base + (f"?{query}" if query else ""),
+        "DATABASE_URL": database_url_of_tests(),
         "MEDIA_ROOT": str(tmp_path_factory.mktemp("media")),
     }
 
