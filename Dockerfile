@@ -16,6 +16,7 @@ COPY --from=packages /opt/venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MEDIA_ROOT=/media
 WORKDIR /srv/ragsite
 COPY . .
+RUN python -m compileall -qq -x /tests/ .
 USER ragsite
 RUN SECRET_KEY=only-for-this-step python manage.py collectstatic --noinput --verbosity 0
 EXPOSE 8000

@@ -1,8 +1,6 @@
 # `make run` and `make test` need Python 3.11 and nothing else; `make help` lists the rest.
 
 PYTHON ?= python3.11
-PORT ?= 8000
-BIND ?= 127.0.0.1
 
 py := .venv/bin/python
 manage := $(py) manage.py
@@ -25,7 +23,7 @@ run: setup  ## run the site with a demo login and corpus (PORT=8000 BIND=127.0.0
 	@$(manage) migrate --noinput --verbosity 0
 	@$(manage) collectstatic --noinput --verbosity 0
 	@$(manage) demo
-	@$(manage) up --port $(PORT) --bind $(BIND)
+	@$(manage) up $(if $(PORT),--port $(PORT)) $(if $(BIND),--bind $(BIND))
 
 test: setup-dev  ## run every test, the browser's too (ARGS='-k name' for some)
 	@scripts/chromium
@@ -45,6 +43,7 @@ check-style: setup-dev
 
 check-django: setup-dev
 	$(manage) check
+	$(manage) check --deploy --tag urls --tag admin --tag templates
 	$(manage) makemigrations --check --dry-run
 	@mkdir -p var
 	$(manage) spectacular --validate --file var/openapi.yaml
@@ -61,7 +60,7 @@ lock: setup-dev  ## compile requirements*.in to requirements*.txt
 	done
 
 bench: setup-dev  ## measure
-	@for name in $(basename $(notdir $(filter-out %/__init__.py,$(wildcard bench/*.py)))); do \
+	@for name in $(basename $(notdir $(shell grep -l '^if __name__' bench/*.py))); do \
 		echo "== bench.$$name"; $(py) -m bench.$$name || exit 1; done
 
 fmt: setup-dev  ## format code and templates

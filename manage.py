@@ -9,13 +9,19 @@ def main() -> None:
     """Run the command named on the command line."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
     try:
-        from django.core.management import execute_from_command_line  # noqa: PLC0415
+        from django.core.management import (  # noqa: PLC0415
+            execute_from_command_line,
+            load_command_class,
+        )
     except ImportError:
         sys.exit("Django is not installed here: run `make setup`, then .venv/bin/python manage.py")
     from ragsite import bootstrap  # noqa: PLC0415 - needs Django
 
     bootstrap.prepare(sys.argv)
-    execute_from_command_line(sys.argv)
+    if sys.argv[1:2] == ["services"]:  # it needs settings, and none of the apps
+        load_command_class("ragsite", "services").run_from_argv(sys.argv)
+        return
+    bootstrap.run(execute_from_command_line, sys.argv)
 
 
 if __name__ == "__main__":

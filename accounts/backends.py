@@ -6,8 +6,17 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.backends import ModelBackend
 
 from accounts.attempts import Attempt
-from accounts.models import User
+from accounts.models import Membership, User
+from common.compiled import CompiledQuery
 from common.fence import unfenced
+
+_MEMBERSHIPS = CompiledQuery(
+    lambda: (
+        Membership.objects.filter(user=0)
+        .select_related("user", "workspace")
+        .order_by("workspace__name")
+    )
+)
 
 
 class AccountBackend(ModelBackend):
@@ -34,7 +43,12 @@ class AccountBackend(ModelBackend):
     def get_user(self, user_id: Any) -> Any:
         # Before anybody knows who asks, which the fence would look up by this very user.
         with unfenced():
-            return super().get_user(user_id)
+            own = _MEMBERSHIPS.read(user_id)
+            if not own:
+                return super().get_user(user_id)
+        user = own[0].user
+        user.own_memberships = own
+        return user if self.user_can_authenticate(user) else None
 
     async def aauthenticate(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         return await sync_to_async(self.authenticate)(request, *args, **kwargs)

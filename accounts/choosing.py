@@ -46,6 +46,7 @@ def memberships_of(request: HttpRequest) -> Sequence[Membership]:
     """The user's memberships with their workspaces, by name: every page asks several things of
     them, and they are read once a request."""
     found: list[Membership] | None = getattr(request, "_memberships", None)
+    found = getattr(request.user, "own_memberships", None) if found is None else found
     if found is None:
         own = Membership.objects.visible_to(request.user).filter(user=request.user.pk)
         found = list(own.select_related("workspace").order_by("workspace__name"))

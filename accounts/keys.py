@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from accounts.history import Action, Kind, note_change
 from accounts.models import ApiKey, Membership, Scope, Workspace
+from common.compiled import CompiledQuery
 from common.errors import Conflict, Forbidden, InvalidInput, NotFound
 
 SECRET_PREFIX = "rs_"  # noqa: S105 (how a secret begins, so that scanners know one)
@@ -24,6 +25,9 @@ MAX_NAME_CHARACTERS = 100
 #: Live ones of a user in a workspace.
 MAX_KEYS = 100
 USE_NOTED_EVERY = timedelta(minutes=1)
+_USABLE = CompiledQuery(
+    lambda: ApiKey.objects.usable().filter(prefix="").select_related("user", "workspace")
+)
 #: What is said to who shows something that `authenticate_key` knows nothing of.
 UNUSABLE = (
     "This is no API key of this site, or it has expired, was revoked, or its user left the"
@@ -78,9 +82,8 @@ def authenticate_key(secret: str) -> ApiKey | None:
         return None
     digest = digest_of(secret)
     # Found by what is shown of it anyway, and compared in a time that tells nothing of the rest.
-    candidates = ApiKey.objects.usable().filter(prefix=secret[:SHOWN_CHARACTERS])
     found = None
-    for key in candidates.select_related("user", "workspace"):
+    for key in _USABLE.read(secret[:SHOWN_CHARACTERS]):
         if compare_digest(key.digest, digest):
             found = key
     if found is not None:

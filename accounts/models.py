@@ -15,6 +15,9 @@ from common.models import TimestampedModel
 class User(AbstractUser):
     """A person. Custom from the first migration, because it cannot be swapped later."""
 
+    #: With their workspaces, by name, where they were read with the user of a session.
+    own_memberships: "list[Membership] | None" = None
+
 
 class WorkspaceQuerySet(WorkspaceOwnedQuerySet["Workspace"]):
     """Workspaces themselves obey the same door."""

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from django.conf import settings
-from redis import Redis, RedisError
 
 from common.errors import RagsiteError
+
+if TYPE_CHECKING:
+    from redis import Redis
 
 logger = logging.getLogger(__name__)
 
@@ -102,6 +105,8 @@ def look(*, caller: str, name: str, rate: Rate) -> Quota | None:
 def _ask(*, caller: str, name: str, rate: Rate, counts: bool) -> Quota | None:
     if _Counter.asleep_until > monotonic():
         return None
+    from redis import RedisError  # noqa: PLC0415 (commands check rates and count nothing)
+
     try:
         passes, remaining, wait, reset = _server(settings.REDIS_URL).eval(
             _TAKE,
@@ -138,7 +143,9 @@ class _Counter:
 
 
 @lru_cache(maxsize=4)
-def _server(url: str) -> Redis:
+def _server(url: str) -> "Redis":
+    from redis import Redis  # noqa: PLC0415
+
     return Redis.from_url(
         url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS
     )

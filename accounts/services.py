@@ -1,6 +1,7 @@
 """Workspaces, logins and rights."""
 
 import secrets
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
@@ -77,7 +78,9 @@ def ensure_login(*, username: str, workspace: Workspace) -> tuple[User, str | No
     return user, password
 
 
-def principals(user: Any) -> list[str]:
-    """The names under which access lists know `user`: itself and its groups."""
-    groups = user.groups.values_list("id", flat=True) if user.pk else ()
+def principals(user: Any, groups: Iterable[int] | None = None) -> list[str]:
+    """The names under which access lists know `user`: itself and its groups, whose ids may have
+    been read already."""
+    if groups is None:
+        groups = user.groups.values_list("id", flat=True) if user.pk else ()
     return [f"user:{user.pk}", *(f"group:{group}" for group in groups)]

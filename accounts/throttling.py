@@ -12,6 +12,7 @@ from rest_framework.throttling import BaseThrottle
 
 from accounts.models import ApiKey
 from accounts.rates import Quota, TooManyRequests, parse_rate, take
+from common.wording import counted
 
 REQUESTS, MODELS = "requests", "models"
 
@@ -51,6 +52,6 @@ def _refusal(name: str, quota: Quota) -> TooManyRequests:
     wait = max(1, quota.wait)
     what = "requests that have a model work" if name == MODELS else "requests"
     return TooManyRequests(
-        f"You may make {quota.rate}, of {what}, and have. Try again in {wait} seconds.",
+        f"You may make {quota.rate}, of {what}, and have. Try again in {counted(wait, 'second')}.",
         retry_after=wait,
     )

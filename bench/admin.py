@@ -19,6 +19,7 @@ os.environ["EMBEDDER_BACKEND"] = "inference.backends.hashing.HashingEmbedder"
 for variable in ("EMBEDDER_OPTIONS", "EMBEDDERS"):
     os.environ.pop(variable, None)
 
+from documents import lexical_index
 from ragsite import bootstrap
 
 bootstrap.prepare(["manage.py", "stats"])
@@ -47,7 +48,6 @@ SHARES = {
     "documents.Chunk": 1.0,
     "documents.Document": 0.1,
     "documents.IngestionItem": 0.3,
-    "documents.LexemeFrequency": 0.3,
     "graph.Alias": 0.3,
     "graph.Edge": 0.5,
     "graph.Evidence": 0.5,
@@ -72,7 +72,12 @@ FEW = {
 }
 OTHERS = 10_000
 #: Tables that the site keeps small by itself.
-LEFT_OUT = {"documents.EmbeddingSpace", "documents.Reembedding", "documents.LexicalStatistics"}
+LEFT_OUT = {"documents.EmbeddingSpace", "documents.Reembedding"}
+#: The index of words, which comes of the chunks.
+LEFT_OUT |= {
+    f"documents.{name}"
+    for name in ("Lexeme", "LexicalSegment", "PendingChunk", "Posting", "RemovedChunk")
+}
 #: Of the order that foreign keys ask for, what the models' own order does not give.
 FIRST = ("accounts.User", "accounts.Workspace", "accounts.Membership", "documents.Collection",
          "documents.Document", "documents.Chunk", "graph.Node", "graph.Edge")  # fmt: skip
@@ -174,6 +179,7 @@ def fill_all(chunks: int, console: Console) -> None:
         started = perf_counter()
         fill(model, count, **GIVEN.get(label, {}))
         console.print(f"{label}: {count:,} rows in {perf_counter() - started:.0f} s")
+    lexical_index.index_all_pending()
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
 

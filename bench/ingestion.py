@@ -1,10 +1,12 @@
 """Ingestion against the least that it could cost, in one run.
 
-    python -m bench.ingestion [--chunks 8000] [--rounds 3] [--documents PATH]
+    python -m bench.ingestion [--chunks 8000] [--items 5000] [--rounds 3] [--documents PATH]
 
 1. Documents with the hashing embedder's vectors, from their texts to ready, against a bare binary
    COPY of the same rows into the same table with the same indexes, in turns.
-2. The bundled model over documents: which share of the wall time is inside the model; and a second
+2. A program's items with vectors of their own, in batches of a thousand, against a bare binary COPY
+   of the rows that they become into a table with the same columns and indexes.
+3. The bundled model over documents: which share of the wall time is inside the model; and a second
    run over the unchanged documents. They are made here unless a file of JSON lines with `_id` and
    `text` is named.
 
@@ -36,6 +38,7 @@ from django.db import connection
 
 from accounts.services import get_or_create_workspace
 from bench.search import sentence
+from documents.ingestion.items import Item
 from documents.ingestion.loading import COLUMNS
 from documents.ingestion.sources import Source, discover, text_source
 from documents.models import Chunk, Collection, Document, IngestionRun
@@ -43,12 +46,16 @@ from documents.services import (
     add_space,
     build_space_index,
     delete_collection,
+    delete_items,
     drop_space,
     ingest_inline,
+    store_items,
 )
 
 NAME = "benchmark-ingestion"
 MODEL_DOCUMENTS = 300
+ITEMS = 5000
+BATCH = 1000
 CHUNKS = 8000
 ROUNDS = 3
 MUST_LOAD = 0.8
@@ -60,11 +67,13 @@ _NAMES = ", ".join(f'"{name}"' for name, _ in COLUMNS)
 def main() -> None:
     options = _options()
     copy_ratio = load_rate(options.chunks, options.rounds)
+    store_ratio = store_rate(options.items, options.rounds)
     share, faster = model_share(options.documents)
     missed = [
         text
         for reached, text in (
             (copy_ratio >= MUST_LOAD, f"ready chunks {copy_ratio:.2f} of a bare COPY's"),
+            (store_ratio >= MUST_LOAD, f"stored items {store_ratio:.2f} of a bare COPY's"),
             (share >= MUST_BE_MODEL, f"{share:.0%} of the time inside the model"),
             (faster >= MUST_SKIP, f"an unchanged run {faster:.0f} times as fast"),
         )
@@ -77,6 +86,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--chunks", type=int, default=CHUNKS)
+    parser.add_argument("--items", type=int, default=ITEMS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--documents", type=Path, help="JSON lines with _id and text")
     return parser.parse_args()
@@ -107,6 +117,51 @@ def load_rate(chunks: int, rounds: int) -> float:
     return ratio
 
 
+def store_rate(count: int, rounds: int) -> float:
+    """Items a second that a program stores with their vectors, as a share of the bare COPY's."""
+    random = np.random.default_rng(2)
+    texts = [" ".join(sentence(random) for _ in range(9)) for _ in range(count)]
+    ratios = []
+    for _ in range(rounds):
+        with _collection("hashing") as collection, _bare_table() as table:
+            Collection.objects.filter(pk=collection.pk).update(graph=Collection.Graph.RULES)
+            vectors = random.normal(size=(count, collection.space.dimensions))
+            items = [Item(f"item {n}", texts[n], vectors[n], {"number": n}) for n in range(count)]
+            store_items(collection=collection, items=[Item("warm", texts[0], vectors[0])])
+            delete_items(collection=collection, keys=["warm"])
+            _vacuum()
+            stored, copied = [], []
+            for first in range(0, count, BATCH):  # in turns: other work on the host slows both
+                started = perf_counter()
+                store_items(collection=collection, items=items[first : first + BATCH])
+                stored.append(perf_counter() - started)
+                copied.append(_copied_in(_copied_out(collection, skipped=first), table))
+        ratios.append(sum(copied) / sum(stored))
+        print(
+            f"{count:,} items of {np.mean([len(text) for text in texts]):.0f} characters:"
+            f" {count / sum(stored):,.0f} stored a second, bare COPY {count / sum(copied):,.0f},"
+            f" {ratios[-1]:.2f} of it; seconds a batch, the first and the last:"
+            f" {stored[0]:.2f} and {stored[-1]:.2f}, bare {copied[0]:.2f} and {copied[-1]:.2f}",
+            flush=True,
+        )
+    print(f"stored items / bare COPY: {median(ratios):.2f} (median of {rounds})")
+    return median(ratios)
+
+
+@contextmanager
+def _bare_table() -> Iterator[str]:
+    """Empty, with the columns and indexes of the chunks, vectors' included, and nothing else."""
+    table = "benchmark_ingestion_bare"
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TABLE IF EXISTS {table}")
+        cursor.execute(f"CREATE TABLE {table} (LIKE documents_chunk INCLUDING ALL)")
+    try:
+        yield table
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TABLE {table}")
+
+
 def model_share(path: Path | None) -> tuple[float, float]:
     """Share of the wall time inside the model, and how much faster an unchanged run is."""
     sources = list(_read(path) if path else _made(MODEL_DOCUMENTS * 3))
@@ -133,18 +188,18 @@ def _ingest(
     return run, perf_counter() - started
 
 
-def _copied_out(collection: Collection) -> bytes:
+def _copied_out(collection: Collection, *, skipped: int = 0) -> bytes:
     statement = (
         f"COPY (SELECT {_NAMES} FROM documents_chunk WHERE collection_id = {int(collection.pk)}"
-        " ORDER BY id) TO STDOUT (FORMAT BINARY)"
+        f" ORDER BY id OFFSET {skipped}) TO STDOUT (FORMAT BINARY)"
     )
     with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
         return b"".join(bytes(part) for part in copy)
 
 
-def _copied_in(rows: bytes) -> float:
+def _copied_in(rows: bytes, table: str = "documents_chunk") -> float:
     started = perf_counter()
-    statement = f"COPY documents_chunk ({_NAMES}) FROM STDIN (FORMAT BINARY)"
+    statement = f"COPY {table} ({_NAMES}) FROM STDIN (FORMAT BINARY)"
     with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
         copy.write(rows)
     return perf_counter() - started

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
 from common.errors import InvalidInput, RagsiteError
+from common.outages import DatabaseUnavailable
 
 ERROR_TYPES = ("validation_error", "client_error", "server_error")
 
@@ -61,6 +62,8 @@ class ErrorHandler(ExceptionHandler):
     """The library's handler, which also knows our errors and Django's refusals of a request."""
 
     def convert_known_exceptions(self, exc: Exception) -> Exception:
+        if isinstance(exc, DatabaseUnavailable.CAUSES) and not isinstance(exc, RagsiteError):
+            exc = DatabaseUnavailable()
         if isinstance(exc, InvalidInput):
             field = exc.field or api_settings.NON_FIELD_ERRORS_KEY
             return exceptions.ValidationError({field: [str(exc)]}, code=exc.code)

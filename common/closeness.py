@@ -1,12 +1,20 @@
 """Similarities of several models on one scale, so that their lists can be joined."""
 
 from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+
+from common.bm25 import Ids
+from common.fusion import Numbers
+
+Number = TypeVar("Number", float, Numbers)
 
 #: A model that finds everything alike tells nothing; dividing by less would only magnify noise.
 LEAST_ROOM = 0.05
 
 
-def closeness(similarity: float, background: float) -> float:
+def closeness(similarity: Number, background: float) -> Number:
     """0 where a passage is as similar as any, 1 where it is the same text.
 
     Models differ in what they call near: for one any two texts have 0.05 and a good answer 0.6,
@@ -16,16 +24,13 @@ def closeness(similarity: float, background: float) -> float:
     return (similarity - background) / max(1 - background, LEAST_ROOM)
 
 
-def on_one_scale(
-    similarities: Mapping[int, tuple[int, float]], backgrounds: Mapping[int, float]
-) -> dict[int, float]:
-    """Closeness by chunk, from (space, similarity) by chunk and each space's background.
+def on_one_scale(similarities: Numbers, spaces: Ids, backgrounds: Mapping[int, float]) -> Numbers:
+    """Closeness of hits of these spaces, from each space's background.
 
     Within one space similarities are comparable as they are, and stay.
     """
     if len(backgrounds) < 2:
-        return {chunk_id: similarity for chunk_id, (_, similarity) in similarities.items()}
-    return {
-        chunk_id: closeness(similarity, backgrounds.get(space_id, 0.0))
-        for chunk_id, (space_id, similarity) in similarities.items()
-    }
+        return similarities
+    usual = np.array([backgrounds.get(space, 0.0) for space in spaces.tolist()])
+    close: Numbers = (similarities - usual) / np.maximum(1 - usual, LEAST_ROOM)
+    return close

@@ -62,6 +62,11 @@ def current() -> Fence | None:
     return _current.get() or _otherwise
 
 
+def has_fence() -> bool:
+    """Whether the work at hand answers a request, also where its fence is lifted for a moment."""
+    return (_current.get() or _otherwise) is not None
+
+
 @contextmanager
 def fenced(fence: Fence) -> Iterator[None]:
     """Inside, the database shows what `fence` lets through."""

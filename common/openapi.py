@@ -196,12 +196,12 @@ class AutoSchema(SpectacularAutoSchema):
             response.setdefault("headers", {}).update(self._headers(status))
         errors = {status: self._error_response(status) for status in self._error_statuses()}
         # These are named by the operations that have them; the others follow from the method.
-        for status in {"409", "502", "503"} & responses.keys():
+        for status in {"409", "502"} & responses.keys():
             errors[status] = self._error_response(status)
         return dict(sorted({**responses, **errors, **self._bare_responses()}.items()))
 
     def _error_statuses(self) -> list[str]:
-        statuses = ["400", "401", "403", "404", "406", "429"]
+        statuses = ["400", "401", "403", "404", "406", "429", "503"]
         if self.method in ("POST", "PUT", "PATCH"):
             statuses += ["413", "415"]
         return statuses + [each for each in self._named_statuses() if each in ERRORS]

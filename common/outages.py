@@ -1,8 +1,13 @@
-"""A pause for all, while a server cannot be reached: one tries, the others wait."""
+"""A pause for all, while a server cannot be reached: one tries, the others wait. And the error of a
+database that is away."""
 
 from dataclasses import dataclass
 
+import django.db
+import psycopg
 from django.core.cache import cache
+
+from common.errors import RagsiteError
 
 LONGEST_PAUSE = 300.0
 #: Outages further apart are not one.
@@ -34,3 +39,21 @@ class Outages:
     def note_answer(self) -> None:
         """The server is there."""
         cache.delete_many([f"{self.name}.pause", f"{self.name}.outages"])
+
+
+class DatabaseUnavailable(RagsiteError):
+    """PostgreSQL is away: stopped, starting up, out of connections, or it cut this one."""
+
+    code = "database_unavailable"
+    status = 503
+    retry_after = 5
+    #: What Django and psycopg raise then; statements sent past Django's cursors raise psycopg's.
+    CAUSES = (
+        django.db.OperationalError,
+        django.db.InterfaceError,
+        psycopg.OperationalError,
+        psycopg.InterfaceError,
+    )
+
+    def __init__(self) -> None:
+        super().__init__("The database does not answer just now. Try again in a few seconds.")

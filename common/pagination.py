@@ -18,6 +18,7 @@ class CursorPagination(pagination.CursorPagination):
     """
 
     ordering: str | tuple[str, ...] = "-id"
+    page_size = 50
     page_size_query_param = "page_size"
     max_page_size = 200
 

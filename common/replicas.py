@@ -15,6 +15,8 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from common.postgresql.base import StatementTimeout
+
 logger = logging.getLogger("ragsite.replicas")
 
 P = ParamSpec("P")
@@ -111,6 +113,8 @@ def reads_from_replica(function: Callable[P, T]) -> Callable[P, T]:
         token = _reading.set(alias)
         try:
             return function(*args, **kwargs)
+        except StatementTimeout:
+            raise  # the primary would be no quicker
         except Error as error:
             _failed(alias, error)
         finally:

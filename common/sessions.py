@@ -3,8 +3,15 @@
 from typing import Any
 
 from django.contrib.sessions.backends import db
+from django.contrib.sessions.models import Session
+from django.utils import timezone
 
+from common.compiled import CompiledQuery
 from common.fence import unfenced
+
+_SESSION = CompiledQuery(
+    lambda: Session.objects.filter(session_key="").filter(expire_date__gt=timezone.now())
+)
 
 
 class SessionStore(db.SessionStore):
@@ -21,4 +28,7 @@ class SessionStore(db.SessionStore):
     def _get_session_from_db(self) -> Any:
         # Before anybody knows who asks, which the fence would look up by this very session.
         with unfenced():
-            return super()._get_session_from_db()  # type: ignore[misc]  # not in the stubs
+            found = _SESSION.read(self.session_key, timezone.now())
+        if not found:
+            self._session_key = None
+        return found[0] if found else None

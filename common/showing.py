@@ -11,12 +11,14 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.timezone import localtime
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from common.unseen import written_out
 
 CELL_CHARACTERS = 300
+MOST_COLUMNS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,19 @@ def show(shown: Shown, *, to: OutputWrapper, as_json: bool) -> None:
         to.write(json.dumps(shown.data, cls=DjangoJSONEncoder, ensure_ascii=False, indent=2))
         return
     if shown.table is not None:
-        Console().print(shown.table)
+        _print_table(shown.table)
     for line in shown.lines:
         to.write(line)
+
+
+def _print_table(table: Table) -> None:
+    """As wide as its longest words, also beyond the terminal: ids and names that are broken in the
+    middle cannot be copied. Where no terminal reads it, each row is one line."""
+    console = Console()
+    unlimited = console.options.update(width=MOST_COLUMNS)
+    needed = Measurement.get(console, unlimited, table)
+    console.width = max(console.width, needed.minimum) if console.is_terminal else needed.maximum
+    console.print(table)
 
 
 def table_of(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
@@ -60,7 +72,7 @@ def cell(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:.3f}"
+        return f"{value:z.3f}"  # never “-0.000”
     line = " ".join(str(value).split())
     return visible(line if len(line) <= CELL_CHARACTERS else f"{line[:CELL_CHARACTERS]}…")
 

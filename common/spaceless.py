@@ -6,6 +6,7 @@ read them alike. `ragsite_words` in the database (documents/migrations/0007) has
 
 import re
 import unicodedata
+from functools import cache
 
 HAN = (
     r"\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u303b\u3105-\u312f\u31a0-\u31bf\u3400-\u4dbf"
@@ -34,23 +35,31 @@ MARKS = (
     r"\u1071-\u1074\u1082-\u108d\u108f\u109a-\u109d"
 )
 
-_UNSPACED = re.compile(f"[{HAN}{KANA}{THAI}{LAO}{KHMER}{BURMESE}]")
-_LETTER = re.compile(f"[{LETTERS}]")
-_ALONE = re.compile(f"(?<![{LETTERS}{MARKS}])[{LETTERS}][{MARKS}]*(?![{LETTERS}{MARKS}])")
+_UNSPACED = f"[{HAN}{KANA}{THAI}{LAO}{KHMER}{BURMESE}]"
+_LETTER = f"[{LETTERS}]"
+_ALONE = f"(?<![{LETTERS}{MARKS}])[{LETTERS}][{MARKS}]*(?![{LETTERS}{MARKS}])"
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern, compiled with its first use: classes of so many characters take milliseconds."""
+    return re.compile(pattern)
 
 
 def is_spaceless(text: str) -> bool:
     """True if any letter of `text` is of a script without spaces."""
-    return bool(_LETTER.search(text))
+    return not text.isascii() and bool(compiled(_LETTER).search(text))
 
 
 def number_of_words(word: str) -> int:
     """About how many words stand where no space parts them: one for two letters. Korean has
     spaces."""
-    return max(1, len(_UNSPACED.findall(word)) // 2)
+    return 1 if word.isascii() else max(1, len(compiled(_UNSPACED).findall(word)) // 2)
 
 
 def letters_alone(text: str) -> tuple[str, ...]:
     """Letters of these scripts that have no neighbour: of `水 H2O` it is 水, once."""
-    normalised = unicodedata.normalize("NFKC", text) if is_spaceless(text) else ""
-    return tuple(dict.fromkeys(_ALONE.findall(normalised)))
+    if not is_spaceless(text):
+        return ()
+    normalised = unicodedata.normalize("NFKC", text)
+    return tuple(dict.fromkeys(compiled(_ALONE).findall(normalised)))

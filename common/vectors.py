@@ -1,15 +1,20 @@
-"""The vector types of pgvector on every database connection."""
+"""The vector types of pgvector on every database connection, and arrays of numbers as numpy's."""
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from pgvector import Bit, HalfVector, SparseVector, Vector
 from pgvector.psycopg import bit, halfvec, sparsevec, vector
 from psycopg import Connection
+from psycopg.abc import Buffer
 from psycopg.adapt import Dumper, Loader
+from psycopg.pq import Format
 from psycopg.types import TypeInfo
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Of each type: what is written as it, how, and how it is read.
 _TYPES: dict[
@@ -43,6 +48,8 @@ def register_vector_types(sender: Any, connection: BaseDatabaseWrapper, **kwargs
     """
     if connection.vendor != "postgresql" or connection.connection.adapters.types.get("vector"):
         return
+    for oid, loader in ARRAYS.items():
+        connection.connection.adapters.register_loader(oid, loader)
     for name in _TYPES:
         info = TypeInfo.fetch(connection.connection, name)
         if info is not None:
@@ -71,3 +78,31 @@ def _with_oid(dumper: type[Dumper], oid: int) -> type[Dumper]:
 def connect() -> None:
     """Register on `connection_created`."""
     connection_created.connect(register_vector_types, dispatch_uid="common.vectors")
+
+
+class IntegersLoader(Loader):
+    """A bigint[] without NULLs, in binary form, as an array of numpy's."""
+
+    format = Format.BINARY
+    dtype: ClassVar[str] = "i8"
+
+    def load(self, data: Buffer) -> "NDArray[Any]":
+        """After dimensions, flags and type come per dimension its size and lower bound, then the
+        elements, each with its length of 8 before it (PostgreSQL's array_send)."""
+        import numpy as np  # noqa: PLC0415 (0.1 s)
+
+        raw = bytes(data)
+        if raw[:4] == b"\x00\x00\x00\x00":
+            return np.zeros(0, self.dtype)
+        fields = [("length", ">i4"), ("value", f">{self.dtype}")]
+        return np.frombuffer(raw, dtype=fields, offset=20)["value"].astype(self.dtype)
+
+
+class FloatsLoader(IntegersLoader):
+    """The same of a float8[]."""
+
+    dtype = "f8"
+
+
+#: By the types bigint[] and float8[], which are the same in every database.
+ARRAYS: dict[int, type[Loader]] = {1016: IntegersLoader, 1022: FloatsLoader}

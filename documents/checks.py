@@ -9,7 +9,6 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connections
 
 from common.checks import SETTINGS
-from documents.embedders import ModelMismatch, embedder_for
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import Chunk, EmbeddingSpace
 from inference.base import BackendUnavailable, DimensionMismatch, InferenceError
@@ -133,6 +132,8 @@ def check_spaces(
 
 
 def _check_space(space: EmbeddingSpace) -> list[CheckMessage]:
+    from documents.embedders import ModelMismatch, embedder_for  # noqa: PLC0415 (loads numpy)
+
     hint = (
         "Configure the embedder that made the space, and give a new one another alias in"
         " EMBEDDERS, a space of its own (`manage.py spaces add`) and the chunks (`manage.py"

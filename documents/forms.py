@@ -11,6 +11,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.template.defaultfilters import filesizeformat
 
 from common.errors import InvalidInput
+from common.fusion_options import FusionOptions
 from documents.chunkers import CHUNKERS
 from documents.facets import checked_facets
 from documents.forms_access import access_field, people_of
@@ -31,6 +32,7 @@ GRAPH_CHOICES = [
     (Collection.Graph.OFF, "Off: nothing is read, and what was is forgotten"),
 ]
 _OPTION = re.compile(r"(\w+)\s*=\s*(-?\d{1,9})")
+_FUSION = re.compile(r"(\w+)\s*=\s*([\w.]+)")
 
 
 class ChunkerOptionsField(forms.CharField):
@@ -62,6 +64,35 @@ class FacetsField(forms.CharField):
 
     def prepare_value(self, value: Any) -> Any:
         return ", ".join(value) if isinstance(value, list) else value
+
+
+class FusionField(forms.CharField):
+    """FusionOptions as people write them, `method=weighted vector=0.7 lexical=0.3`, to a mapping
+    that `weights` are a mapping in."""
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value) or ""
+        options: dict[str, Any] = {}
+        try:
+            if _FUSION.sub("", text).strip(" ,;\n\r\t"):
+                raise InvalidInput("Write name=value, such as method=rrf rrf_k=60.")
+            for name, given in _FUSION.findall(text):
+                if name == "method":
+                    options[name] = given
+                elif name in ("vector", "lexical"):
+                    options.setdefault("weights", {})[name] = float(given)
+                else:
+                    options[name] = int(given)
+            FusionOptions.parse(options)
+        except (InvalidInput, ValueError) as error:
+            raise forms.ValidationError(str(error), code="invalid") from error
+        return options
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        flat = {**value, **value.get("weights", {})}
+        return " ".join(f"{name}={given}" for name, given in flat.items() if name != "weights")
 
 
 class CollectionChangeForm(forms.Form):

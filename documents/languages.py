@@ -1,12 +1,11 @@
 """Languages: ISO codes, PostgreSQL's text search configurations, and telling one from the text."""
 
-import re
 from functools import cache, lru_cache
 from typing import Any
 
 from django.db import connection
 
-from common.spaceless import BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI
+from common.spaceless import BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI, compiled
 
 #: ISO 639-1 code → the snowball configuration of PostgreSQL 18 (`\\dF`); others use `simple`.
 CONFIGURATIONS = {
@@ -54,7 +53,7 @@ MINIMUM_OF_SCRIPT = 20
 #: More than a name in kana: Japanese, which without any is no more than a heading.
 SHARE_OF_KANA = 0.15
 SCRIPTS = {
-    code: re.compile(f"[{letters}]")
+    code: f"[{letters}]"
     for code, letters in {
         "ko": HANGUL,
         "th": THAI,
@@ -67,8 +66,8 @@ SCRIPTS = {
         "ta": r"\u0b82-\u0bcd",
     }.items()
 }
-_HAN = re.compile(f"[{HAN}]")
-_KANA = re.compile(f"[{KANA}]")
+_HAN = f"[{HAN}]"
+_KANA = f"[{KANA}]"
 SAMPLE_CHARACTERS = 4000
 
 
@@ -91,13 +90,42 @@ def configuration(code: str) -> str:
     return name if name in configuration_oids() else FALLBACK
 
 
+#: So many bytes back reach the longest of langid's n-grams.
+LONGEST_NGRAM = 6
+
+
 @lru_cache(maxsize=1)
 def _identifier() -> Any:
+    import numpy as np  # noqa: PLC0415 (0.1 s)
     from py3langid.langid import MODEL_DIR, MODEL_FILE, LanguageIdentifier  # noqa: PLC0415 (0.5 s)
 
-    identifier = LanguageIdentifier.from_modelpath(MODEL_DIR / MODEL_FILE, norm_probs=True)
+    class Identifier(LanguageIdentifier):
+        """Walks its automaton from all places of a text at once: ten times as fast as byte by
+        byte. The state behind a byte depends on no more than the longest n-gram before it."""
+
+        def _raw_score(self, text: bytes) -> Any:
+            letters = np.frombuffer(text, dtype=np.uint8)
+            states = np.zeros(len(letters), dtype=np.intp)
+            for back in range(min(LONGEST_NGRAM, len(letters)) - 1, -1, -1):
+                places = rows[states[back:]]
+                places += letters[: len(letters) - back]
+                states[back:] = moves[places]
+            features = found[states]
+            features = features[features >= 0]
+            if not len(features):
+                return super()._raw_score(text)
+            features.sort()  # and counted: np.unique does the same, in three times as long
+            ends = np.flatnonzero(np.append(features[1:] != features[:-1], True))
+            counts = np.diff(ends, prepend=-1).astype(np.float32)
+            return np.log1p(counts) @ weights[features[ends]] + self.nb_pc
+
+    identifier = Identifier.from_modelpath(MODEL_DIR / MODEL_FILE, norm_probs=True)
     known = set(identifier.labels)
     identifier.set_languages(sorted(known & {*CONFIGURATIONS, *OTHERS}))
+    moves = np.asarray(identifier.tk_nextmove)
+    rows = np.asarray(identifier.tk_row, dtype=np.intp) << 8
+    found = np.asarray(identifier.tk_output, dtype=np.intp)
+    weights = np.ascontiguousarray(identifier.nb_ptc)
     return identifier
 
 
@@ -120,11 +148,11 @@ def detect_language(text: str, *, default: str = "") -> str:
 def _told_by_script(sample: str, letters: int) -> str:
     """The language whose script most of the letters are of, or nothing."""
     enough = max(MINIMUM_OF_SCRIPT, letters // 2 + 1)
-    kana = len(_KANA.findall(sample))
-    both = kana + len(_HAN.findall(sample))
+    kana = len(compiled(_KANA).findall(sample))
+    both = kana + len(compiled(_HAN).findall(sample))
     if both >= enough:
         return "ja" if kana > SHARE_OF_KANA * both else "zh"
     for code, script in SCRIPTS.items():
-        if len(script.findall(sample)) >= enough:
+        if len(compiled(script).findall(sample)) >= enough:
             return code
     return ""

@@ -6,6 +6,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from common.wording import counted
 from documents.models import IngestionRun
 
 
@@ -42,5 +43,5 @@ class Bar:
 
     def show_run(self, run: IngestionRun) -> None:
         """The same for an ingestion run."""
-        detail = f"{run.embedded:,} chunks embedded, {run.failed} failed"
+        detail = f"{counted(run.embedded, 'chunk')} embedded, {run.failed} failed"
         self.show(run.settled, run.total, detail)

@@ -24,6 +24,16 @@ INDEX_OPTIONS = {
     "ivfflat": frozenset({"lists", "probes"}),
     "none": frozenset[str](),
 }
+#: Those of searching; they may be changed while the index stays as it is.
+SEARCH_OPTIONS = ("ef_search", "probes")
+#: pgvector's own limits of each option.
+OPTION_BOUNDS = {
+    "m": (2, 100),
+    "ef_construction": (4, 1000),
+    "ef_search": (1, 1000),
+    "lists": (1, 32_768),
+    "probes": (1, 32_768),
+}
 #: pgvector's advice: a list for every thousand rows up to a million, then their square root.
 ROWS_A_LIST = 1000
 MANY_ROWS = 1_000_000
@@ -135,7 +145,7 @@ def checked_index(
     word. Where `precision` is None the finest one that can be indexed is taken; one that is named
     and cannot be is refused. Raises InvalidInput.
     """
-    _check_options(index_type, options)
+    check_options(index_type, options)
     if index_type == "none":
         return index_type, precision or "full", []
     if precision is not None:
@@ -162,7 +172,9 @@ def _cure(dimensions: int) -> str:
     return f"Use precision {fitting[0]}." if fitting else "Use index type none."
 
 
-def _check_options(index_type: str, options: Mapping[str, Any]) -> None:
+def check_options(index_type: str, options: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for options that an index of this type does not have, and for values that
+    it does not take."""
     known = INDEX_OPTIONS[index_type]
     for name, value in options.items():
         if name not in known:
@@ -171,8 +183,16 @@ def _check_options(index_type: str, options: Mapping[str, Any]) -> None:
                 f"An index of type {index_type} knows no option “{name}”. It takes {allowed}.",
                 field="options",
             )
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InvalidInput(f"{name} must be a whole number from 1 on.", field="options")
+        check_option(name, value, field="options")
+
+
+def check_option(name: str, value: Any, *, field: str = "") -> None:
+    """Raise InvalidInput, about `field` or the option, for a value that pgvector refuses."""
+    least, most = OPTION_BOUNDS[name]
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise InvalidInput(
+            f"{name} must be a whole number from {least} to {most:,}.", field=field or name
+        )
 
 
 def similarity_by_space(row: str, spaces: Iterable[SpaceSql]) -> str:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from celery import shared_task
 from celery.signals import worker_ready
 from django.conf import settings
 from django.db import transaction
@@ -15,8 +14,10 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 
+from common.celery import app
 from common.clock import is_over, is_silent
 from common.errors import RagsiteError
+from documents import lexical_index
 from documents.ingestion import (
     cancelling,
     claims,
@@ -25,14 +26,12 @@ from documents.ingestion import (
     runs,
     settling,
     stages,
-    statistics,
     unnamed,
 )
 from documents.ingestion.reembedding import Cursor
 from documents.ingestion.reindexing import reindex_chunks
 from documents.models import (
     Chunk,
-    Collection,
     Document,
     EmbeddingSpace,
     IngestionRun,
@@ -71,7 +70,7 @@ def _hurry(document_ids: list[int]) -> None:
         logger.warning("the broker does not answer, the documents wait for it: %s", error)
 
 
-@shared_task(bind=True, max_retries=None)
+@app.task(bind=True, max_retries=None)
 def ingest_documents(self: Any, document_ids: list[int]) -> None:
     """Parse and cut, then hand over to the `embed` queue.
 
@@ -83,7 +82,7 @@ def ingest_documents(self: Any, document_ids: list[int]) -> None:
             embed_documents.delay(staged)
 
 
-@shared_task(bind=True, max_retries=None)
+@app.task(bind=True, max_retries=None)
 def embed_documents(self: Any, document_ids: list[int]) -> None:
     """Embed and load."""
     with _waiting_for_the_model(self, document_ids):
@@ -107,7 +106,7 @@ def _ask_for_vectors(document_ids: list[int]) -> None:
         ) from error
 
 
-@shared_task(bind=True, max_retries=None)
+@app.task(bind=True, max_retries=None)
 def reindex_documents(self: Any, document_ids: list[int]) -> None:
     """Embed the chunks of documents anew. While the model is down they keep their vectors."""
     chunks = Chunk.objects.filter(document__in=document_ids).order_by("pk")
@@ -129,7 +128,7 @@ def _waiting_for_the_model(task: Any, document_ids: list[int]) -> Iterator[None]
         raise task.retry(exc=error, countdown=delay) from error
 
 
-@shared_task
+@app.task
 def recover_documents() -> int:
     """Send documents anew whose worker died, or whose message was lost; returns how many.
 
@@ -193,14 +192,13 @@ def _close_runs() -> None:
         settling.finish_run(run_id)
 
 
-@shared_task
-def refresh_stale_statistics() -> None:
-    """Count the words of collections that changed since they were counted."""
-    for collection in Collection.objects.filter(statistics_stale=True):
-        statistics.refresh(collection)
+@app.task
+def index_pending_chunks() -> int:
+    """Move pending chunks into the lexical index and merge its segments; how many were moved."""
+    return lexical_index.index_all_pending()
 
 
-@shared_task
+@app.task
 def sweep_files() -> int:
     """Remove stored files that no document names, an hour later; how many."""
     return unnamed.sweep()
@@ -221,7 +219,7 @@ def enqueue_reembedding(row: Reembedding, token: UUID, cursor: Cursor = START) -
         logger.warning("the broker does not answer, the re-embedding waits for it: %s", error)
 
 
-@shared_task
+@app.task
 def reembed(row_id: int, token: str, after: int, size: int) -> None:
     """One batch, then a message for the next: uploads that wait for the model come in between."""
     row = Reembedding.objects.select_related("target").filter(pk=row_id, token=token).first()
@@ -242,14 +240,14 @@ def reembed(row_id: int, token: str, after: int, size: int) -> None:
             enqueue_reembedding(row, UUID(token), following)
 
 
-@shared_task
+@app.task
 def build_space_index(space_id: int) -> None:
     """Build a space's index, on the queue of everything that is not urgent."""
     for space in EmbeddingSpace.objects.filter(pk=space_id):
         indexes.build_index(space)
 
 
-@shared_task
+@app.task
 def recover_reembeddings() -> int:
     """Go on with re-embeddings that nobody has worked on for a lease; returns how many."""
     silent = Reembedding.objects.filter(

@@ -8,6 +8,5 @@ class GraphConfig(AppConfig):
 
     def ready(self) -> None:
         from documents.ingestion import listeners  # noqa: PLC0415 (models are ready by now)
-        from graph.listening import GraphListener  # noqa: PLC0415
 
-        listeners.register(GraphListener())
+        listeners.register("graph.listening.GraphListener")

@@ -26,20 +26,51 @@ BEAM = 10
 MOST_DOCUMENTS = 100
 
 
+#: Signs of a mention, which add up: its node is a hub; its node is the name of its document.
+HUB, OWN = 1, 2
+SIGNS = HUB + OWN + 1
+
+
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """Mentions around the seeds and the question's names, one entry each in all of these, of shape
-    (mentions,).
+    """Mentions around the seeds and the question's names: `chunk` and `node` are places in
+    `chunk_ids` and `node_ids`, by which they are sorted, `own` is where the node is the name of the
+    chunk's document; all of shape (mentions,).
 
-    `own` where the node is the name of the chunk's document. `frequencies` is in how many documents
-    of the scope the entry's node is mentioned.
+    Each chunk is of one of `documents`, numbers without gaps, of shape (chunks,). `frequencies` is
+    in how many documents of the scope each node is mentioned, of shape (nodes,).
     """
 
-    chunks: Ints
+    chunk_ids: Ints
+    node_ids: Ints
     documents: Ints
-    nodes: Ints
-    own: Bools
     frequencies: Ints
+    chunk: Ints
+    node: Ints
+    own: Bools
+
+    @classmethod
+    def of(
+        cls, chunks: Ints, nodes: Ints, signs: Ints, readable: Ints, documents: Ints
+    ) -> "Neighbourhood":
+        """Of mentions by the ids of their ends, in any order and some of them several times, and of
+        the ids of chunks that may be read with those of their documents."""
+        chunk_ids, node_ids = _distinct(chunks), _distinct(nodes)
+        chunk, node = np.searchsorted(chunk_ids, chunks), np.searchsorted(node_ids, nodes)
+        of_chunks = np.full(len(chunk_ids), -1)
+        numbers = np.searchsorted(_distinct(documents), documents)
+        of_chunks[np.searchsorted(chunk_ids, readable)] = numbers
+        kept = of_chunks >= 0
+        is_readable = kept[chunk]
+        chunk = (np.cumsum(kept) - 1)[chunk[is_readable]]
+        # One number a mention, which sorts as its parts do.
+        pair = chunk * len(node_ids) + node[is_readable]
+        pair, sign = np.divmod(_distinct(pair * SIGNS + signs[is_readable]), SIGNS)
+        chunk, node = np.divmod(pair, max(len(node_ids), 1))
+        chunk_ids, of_chunks = chunk_ids[kept], of_chunks[kept]
+        frequencies = _documents_by_node(node, of_chunks[chunk], len(node_ids))
+        frequencies[node[sign & HUB > 0]] = np.iinfo(np.int32).max
+        return cls(chunk_ids, node_ids, of_chunks, frequencies, chunk, node, sign >= OWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,47 +82,19 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """How a chunk was reached: over `node`, from chunk `source`; from the question where that is
-    None. It was the `hop`th step of its path."""
-
-    node: int
-    source: int | None
-    hop: int
-
-
-@dataclass(frozen=True, slots=True)
 class RankedGraph:
     """`scores` by chunk id, above 0 to 1: how strong the strongest path to it is. Seeds have what
-    paths from them start with, if no path to them is stronger.
-
-    `steps` are the last steps of paths by hop and chunk, `last` that of the strongest path to each
-    chunk; a seed without one is where paths start. `entrances` tells which of the question's names
-    a seed mentions, the rarest.
-    """
+    paths from them start with, if no path to them is stronger."""
 
     scores: Mapping[int, float]
-    steps: Mapping[tuple[int, int], Step]
-    last: Mapping[int, Step]
-    entrances: Mapping[int, int]
+    _paths: "_Paths | None" = None
 
     def path(self, chunk_id: int) -> tuple[Stop, ...]:
         """Nodes and chunks in turns, from a name in the question (or a seed that mentions none) to
         this chunk. Empty for a chunk that was not reached."""
         if chunk_id not in self.scores:
             return ()
-        stops = [Stop("chunk", chunk_id)]
-        step = self.last.get(chunk_id)
-        while step is not None:
-            stops.append(Stop("node", step.node))
-            if step.source is None:
-                return tuple(reversed(stops))
-            stops.append(Stop("chunk", step.source))
-            step = self.steps.get((step.hop - 1, step.source))
-        entrance = self.entrances.get(stops[-1].id)
-        if entrance is not None:
-            stops.append(Stop("node", entrance))
-        return tuple(reversed(stops))
+        return (*(self._paths.to(chunk_id) if self._paths else ()), Stop("chunk", chunk_id))
 
 
 def rank(
@@ -112,14 +115,12 @@ def rank(
     multiply along a path; of the paths to a chunk the strongest one counts.
     """
     starts = _starts(seeds)
-    if not len(neighbourhood.nodes):
-        return RankedGraph(starts, {}, {}, {})
+    if not len(neighbourhood.chunk):
+        return RankedGraph(starts)
     rows = _Rows.of(neighbourhood, question, total)
-    values = rows.starting(starts)
-    entrances = rows.entrances(values)
-    scores = values.copy()
+    scores = values = rows.starting(starts)
     by_node = np.full(len(values), -1)
-    came = np.full(len(values), -1)  # by which hop the strongest path to each chunk arrives
+    came = np.full(len(values), -1)
     arrivals: list[tuple[Ints, Ints]] = []
     for hop in range(HOPS):
         reached, by_row, source = rows.hop(values, by_node, with_question=hop == 0)
@@ -130,26 +131,40 @@ def rank(
         scores = np.maximum(scores, reached)
         values = _best_only(reached, BEAM)
     found = np.flatnonzero(_best_only(scores, most))
+    came[np.delete(np.arange(len(came)), found)] = -1
     known = dict(zip(rows.chunk_ids[found].tolist(), scores[found].tolist(), strict=True))
-    steps, last = _traced(rows, arrivals, came, found)
-    return RankedGraph(scores={**starts, **known}, steps=steps, last=last, entrances=entrances)
+    return RankedGraph({**starts, **known}, _Paths(rows, came, arrivals))
 
 
-def _traced(
-    rows: "_Rows", arrivals: Sequence[tuple[Ints, Ints]], came: Ints, found: Ints
-) -> tuple[dict[tuple[int, int], Step], dict[int, Step]]:
-    """The steps of the strongest paths to the chunks in these places, and the last of each."""
-    steps: dict[tuple[int, int], Step] = {}
-    last: dict[int, Step] = {}
-    for end in found.tolist():
-        at, hop = end, int(came[end])
-        while hop >= 0 and at >= 0:
-            by_row, source = arrivals[hop]
-            chunk = int(rows.chunk_ids[at])
-            steps[hop, chunk] = rows.step(by_row[at], source[at], hop)
-            last.setdefault(int(rows.chunk_ids[end]), steps[hop, chunk])
-            at, hop = int(source[at]), hop - 1
-    return steps, last
+@dataclass(frozen=True, slots=True)
+class _Paths:
+    """The strongest path to each chunk: by which hop it arrives, -1 where it starts there, and for
+    each hop by which row each chunk was reached, and from the chunk in which place (-1: from the
+    question); of shape (chunks,) all of them."""
+
+    rows: "_Rows"
+    came: Ints
+    arrivals: Sequence[tuple[Ints, Ints]]
+
+    def to(self, chunk_id: int) -> tuple[Stop, ...]:
+        """The stops before this chunk."""
+        rows = self.rows
+        at = int(np.searchsorted(rows.chunk_ids, chunk_id))
+        if at == len(rows.chunk_ids) or rows.chunk_ids[at] != chunk_id:
+            return ()
+        stops: list[Stop] = []
+        for by_row, source in reversed(self.arrivals[: self.came[at] + 1]):
+            stops.append(Stop("node", int(rows.node_ids[rows.node[by_row[at]]])))
+            at = int(source[at])
+            if at < 0:
+                break
+            stops.append(Stop("chunk", int(rows.chunk_ids[at])))
+        entrances = np.flatnonzero((rows.chunk == at) & (rows.asked > 0))
+        if len(entrances):  # what the question names in the seed; the rarest
+            strengths = rows.strength[entrances] * rows.asked[entrances]
+            best = entrances[np.argsort(strengths, kind="stable")[-1]]
+            stops.append(Stop("node", int(rows.node_ids[rows.node[best]])))
+        return tuple(reversed(stops))
 
 
 def weight(hits: Iterable[tuple[int, float]]) -> float:
@@ -180,7 +195,8 @@ def _starts(seeds: Mapping[int, float]) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The mentions with places in place of ids, and how strong each is as the end of a step."""
+    """The mentions, and how strong each is as the end of a step. `first` is the first row of each
+    chunk."""
 
     chunk_ids: Ints
     node_ids: Ints
@@ -190,43 +206,29 @@ class _Rows:
     own: Bools
     strength: Floats
     asked: Floats
+    first: Ints
 
     @classmethod
     def of(cls, neighbourhood: Neighbourhood, question: Mapping[int, float], total: int) -> "_Rows":
-        chunk_ids, chunk = np.unique(neighbourhood.chunks, return_inverse=True)
-        node_ids, node = np.unique(neighbourhood.nodes, return_inverse=True)
-        asked = np.array([question.get(int(each), 0.0) for each in node_ids])
+        chunk, node = neighbourhood.chunk, neighbourhood.node
         return cls(
-            chunk_ids=chunk_ids,
-            node_ids=node_ids,
+            chunk_ids=neighbourhood.chunk_ids,
+            node_ids=neighbourhood.node_ids,
             chunk=chunk,
             node=node,
-            document=neighbourhood.documents,
+            document=neighbourhood.documents[chunk],
             own=neighbourhood.own,
-            strength=_strengths(neighbourhood, node, total),
-            asked=asked[node],
+            strength=_strengths(neighbourhood, total),
+            asked=_of_ids(question, neighbourhood.node_ids)[node],
+            first=np.flatnonzero(_changes(chunk)),
         )
 
     def starting(self, starts: Mapping[int, float]) -> Floats:
         """What paths from each chunk start with; 0 where none do. A question may name several
         documents, and all of those start like the best hit."""
-        values = np.array([starts.get(chunk, 0.0) for chunk in self.chunk_ids.tolist()])
-        named = np.zeros_like(values)
-        np.maximum.at(named, self.chunk, self.asked * self.strength * self.own)
+        values = _of_ids(starts, self.chunk_ids)
+        named = np.maximum.reduceat(self.asked * self.strength * self.own, self.first)
         return np.where(values > 0, np.maximum(values, named), 0.0)
-
-    def step(self, row: int, source: int, hop: int) -> Step:
-        """The step that arrives by this row from the chunk in this place (−1: the question)."""
-        came = None if source < 0 else int(self.chunk_ids[source])
-        return Step(node=int(self.node_ids[self.node[row]]), source=came, hop=hop)
-
-    def entrances(self, values: Floats) -> dict[int, int]:
-        """For each seed the strongest of the question's names that it mentions."""
-        rows = np.flatnonzero((values[self.chunk] > 0) & (self.asked > 0))
-        rows = rows[np.argsort(self.strength[rows] * self.asked[rows], kind="stable")]
-        return {
-            int(self.chunk_ids[self.chunk[row]]): int(self.node_ids[self.node[row]]) for row in rows
-        }
 
     def hop(
         self, values: Floats, by_node: Ints, *, with_question: bool
@@ -242,27 +244,44 @@ class _Rows:
             source = np.where(self.asked > came, -1, source)
             came = np.maximum(came, self.asked)
         worth = came * self.strength
-        order = np.lexsort((-worth, self.chunk))
-        best = order[np.flatnonzero(np.diff(self.chunk[order], prepend=-1))]
-        return worth[best], best, source[best]
+        most = np.maximum.reduceat(worth, self.first)
+        best = np.flatnonzero(worth == most[self.chunk])
+        best = best[np.searchsorted(best, self.first)]
+        return most, best, source[best]
 
     def _from_others(self, leaving: Floats) -> tuple[Floats, Ints]:
         """For each row the best one of those of the same node in other documents, by what `leaving`
         over them is worth: that, and its chunk."""
-        order = np.lexsort((-leaving, self.node))
-        first = order[np.flatnonzero(np.diff(self.node[order], prepend=-1))]
-        others = order[self.document[order] != self.document[first][self.node[order]]]
-        second = np.full(len(self.node_ids), -1)
-        starts = np.flatnonzero(np.diff(self.node[others], prepend=-1))
-        second[self.node[others[starts]]] = others[starts]
-        from_row = first[self.node]
+        rows = np.flatnonzero(leaving)
+        rows = rows[np.lexsort((-leaving[rows], self.node[rows]))]
+        best = self._first_of_nodes(rows)
+        others = rows[self.document[rows] != self.document[best[self.node[rows]]]]
+        from_row = best[self.node]
         same = self.document[from_row] == self.document
-        from_row = np.where(same, second[self.node], from_row)
+        from_row = np.where(same, self._first_of_nodes(others)[self.node], from_row)
         is_any = from_row >= 0
         return np.where(is_any, leaving[from_row], 0.0), np.where(is_any, self.chunk[from_row], -1)
 
+    def _first_of_nodes(self, rows: Ints) -> Ints:
+        """The first row of each node among these, which are in the order of nodes; -1: none."""
+        first = np.full(len(self.node_ids), -1)
+        rows = rows[_changes(self.node[rows])]
+        first[self.node[rows]] = rows
+        return first
 
-def _strengths(neighbourhood: Neighbourhood, node: Ints, total: int) -> Floats:
+
+def _of_ids(values: Mapping[int, float], ids: Ints) -> Floats:
+    """The value of each of the sorted ids; 0 without one."""
+    found = np.zeros(len(ids))
+    known = np.array([*values], np.int64)
+    places = np.searchsorted(ids, known)
+    for place, id_ in zip(places.tolist(), values, strict=True):
+        if place < len(ids) and ids[place] == id_:
+            found[place] = values[id_]
+    return found
+
+
+def _strengths(neighbourhood: Neighbourhood, total: int) -> Floats:
     """How much arriving by each mention counts, 0..1.
 
     Squared, so that what half the documents mention counts next to nothing; a document's own name
@@ -272,12 +291,30 @@ def _strengths(neighbourhood: Neighbourhood, node: Ints, total: int) -> Floats:
     total = max(total, 2)
     rarity = np.maximum(1 - np.log(frequencies) / np.log(total), 0.0) ** 2
     rarity = np.where(frequencies > MOST_DOCUMENTS, 0.0, rarity)
-    owners = np.unique(
-        np.stack([node[neighbourhood.own], neighbourhood.documents[neighbourhood.own]]), axis=1
-    )
-    namesakes = np.bincount(owners[0], minlength=int(node.max()) + 1)[node]
-    own = np.where(neighbourhood.own, 1 / np.sqrt(np.maximum(namesakes, 1)), 0.0)
-    return np.maximum(rarity, own)
+    node, own = neighbourhood.node, neighbourhood.own
+    owners = neighbourhood.documents[neighbourhood.chunk[own]]
+    namesakes = _documents_by_node(node[own], owners, len(frequencies))
+    shares = 1 / np.sqrt(np.maximum(namesakes, 1))
+    return np.maximum(rarity[node], np.where(own, shares[node], 0.0))
+
+
+def _documents_by_node(node: Ints, document: Ints, nodes: int) -> Ints:
+    """In how many of these documents each node is, of shape (nodes,)."""
+    documents = int(document.max(initial=0)) + 1
+    return np.bincount(_distinct(node * documents + document) // documents, minlength=nodes)
+
+
+def _distinct(values: Ints) -> Ints:
+    """Each of these once, ascending: np.unique does the same in ten times as long."""
+    ordered = np.sort(values)
+    return ordered[_changes(ordered)]
+
+
+def _changes(values: Ints) -> Bools:
+    """Which of these differ from the one before them, as the first does."""
+    are_new = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=are_new[1:])
+    return are_new
 
 
 def _best_only(values: Floats, most: int) -> Floats:

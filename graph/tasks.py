@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Sequence
 
-from celery import shared_task
 from kombu.exceptions import OperationalError
 
+from common.celery import app
 from common.clock import database_now
 from graph.extraction import outages, queue, working
 from graph.extraction.working import Outcome
@@ -40,7 +40,7 @@ def extract_now(document_ids: Sequence[int]) -> None:
     working.extract(document_ids)
 
 
-@shared_task
+@app.task
 def extract_documents(document_ids: Sequence[int]) -> int:
     """Read these documents for the graph; how many were read."""
     outcome = working.extract(document_ids)
@@ -48,7 +48,7 @@ def extract_documents(document_ids: Sequence[int]) -> int:
     return outcome.read
 
 
-@shared_task
+@app.task
 def extract_next() -> int:
     """Have the chat model read one document, then send for the next; whether one was read.
 
@@ -60,7 +60,7 @@ def extract_next() -> int:
     return outcome.read
 
 
-@shared_task
+@app.task
 def recover_extractions() -> int:
     """Send the documents that are due, and those whose worker died; how many by rules."""
     ids = queue.sweep()

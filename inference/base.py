@@ -2,11 +2,12 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-from tokenizers import Tokenizer
+if TYPE_CHECKING:  # settings are checked at each start, and need neither
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
 
 class InferenceError(Exception):
@@ -64,7 +65,7 @@ class TokenCounter(Protocol):
     def max_tokens(self) -> int: ...
 
     @property
-    def tokenizer(self) -> Tokenizer | None:
+    def tokenizer(self) -> "Tokenizer | None":
         """The tokenizer itself where there is one, without padding or truncation."""
 
     def count(self, text: str) -> int:
@@ -84,10 +85,10 @@ class Embedder(Protocol):
     def max_tokens(self) -> int:
         """Content tokens (special ones not counted) that fit in one forward pass."""
 
-    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Shape (len(texts), dimensions), in the order of `texts`. Raises InferenceError."""
 
-    def embed_query(self, text: str, instruction: str | None = None) -> NDArray[np.float32]:
+    def embed_query(self, text: str, instruction: str | None = None) -> "NDArray[np.float32]":
         """Shape (dimensions,). `instruction` says what to look for, to models that heed one."""
 
     # `embed_queries(texts, instruction=None)`, shape (len(texts), dimensions), may be there too:

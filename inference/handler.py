@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from django.conf import settings
 from django.core.signals import setting_changed
@@ -20,6 +20,7 @@ class InferenceHandler(Generic[T]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._instances: dict[str, T] = {}
+        self._own: dict[str, T] = {}
         self._lock = threading.Lock()
         setting_changed.connect(self._forget)
 
@@ -27,11 +28,31 @@ class InferenceHandler(Generic[T]):
         """Raises InferenceError for an unknown alias, BackendUnavailable for one that fails."""
         with self._lock:
             if alias not in self._instances:
-                self._instances[alias] = self._build(alias)
+                self._instances[alias] = self._shared(alias, self._own_or_built(alias))
             return self._instances[alias]
+
+    def own(self, alias: str) -> T:
+        """The same, without asking a worker for what it has in memory: for the worker itself."""
+        with self._lock:
+            return self._own_or_built(alias)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._configured())
+
+    def _own_or_built(self, alias: str) -> T:
+        if alias not in self._own:
+            self._own[alias] = self._build(alias)
+        return self._own[alias]
+
+    def _shared(self, alias: str, own: Any) -> T:
+        """Models that are loaded into memory are held by one process, if it can be reached."""
+        if not settings.SHARED_MODELS or not hasattr(own, "is_loaded"):
+            return cast("T", own)
+        from inference import shared  # noqa: PLC0415 (loads the broker's client)
+
+        kind: Any = shared.SharedEmbedder if self.kind == "embedder" else shared.SharedReranker
+        patience = settings.WORKER_PATIENCE_SECONDS
+        return cast("T", kind(own, settings.REDIS_URL, alias=alias, patience=patience))
 
     def _configured(self) -> Mapping[str, Mapping[str, Any]]:
         configured: Mapping[str, Mapping[str, Any]] = settings.INFERENCE.get(self.kind, {})
@@ -55,9 +76,10 @@ class InferenceHandler(Generic[T]):
         return instance
 
     def _forget(self, *, setting: str, **kwargs: object) -> None:
-        if setting == "INFERENCE":
+        if setting in {"INFERENCE", "SHARED_MODELS", "WORKER_PATIENCE_SECONDS"}:
             with self._lock:
                 self._instances.clear()
+                self._own.clear()
 
 
 embedders: InferenceHandler[Embedder] = InferenceHandler("embedder")

@@ -43,8 +43,13 @@ class Dates:
     months: frozenset[int] = frozenset()
     days: frozenset[int] = frozenset()
 
+    def __bool__(self) -> bool:
+        return bool(self.years or self.months or self.days)
+
     def agreement(self, moment: datetime) -> float:
         """0..1: how much of what is mentioned holds for `moment`. A day is one of its month."""
+        if not self:
+            return 0.0
         same_month = moment.month in self.months
         checks = (
             (self.years, 1, moment.year in self.years),
@@ -52,7 +57,7 @@ class Dates:
             (self.days, 2, same_month and moment.day in self.days),
         )
         whole = sum(weight for said, weight, _ in checks if said)
-        return sum(weight for said, weight, holds in checks if said and holds) / max(whole, 1)
+        return sum(weight for said, weight, holds in checks if said and holds) / whole
 
 
 def mentioned(question: str) -> Dates:

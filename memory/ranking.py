@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from statistics import fmean
 
+import numpy as np
+
+from common.bm25 import Ids
 from common.closeness import closeness
-from common.fusion import EVIDENCE, LETTERS_DEPTH, Arm, adapted_weights, fuse, with_evidence
-from common.letters import letters
+from common.fusion import EVIDENCE, LETTERS_DEPTH, Arm, Numbers, adapted_weights, contribution, fuse
+from common.letters import held_trigrams, weighed
 from memory.dates import mentioned
 from memory.relevance import relevance, settled_background
 from memory.speakers import named_speakers
@@ -24,28 +27,31 @@ NEIGHBOURS = (0.3, 0.15)
 SPEAKER = 0.15
 DATE = 0.5
 
-_DAY = timedelta(days=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+DAY = timedelta(days=1) // MICROSECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A row, and what words and meaning say of it.
+class Candidates:
+    """Rows, and what words and meaning say of them, in arrays of one length.
 
-    `lexical` is its BM25 score, `coverage` the share of the question's words that it holds, rare
-    ones counting most. `similarity` and `likeness`, the cosines to the question and to what was
-    found best, are None until it is embedded. `previous` and `following` are its neighbours in a
-    conversation. `text` may be empty where it is a candidate only for being one.
+    `moments` are microseconds since 1970. `lexical` is the BM25 score, `coverage` the share of the
+    question's words that a row holds, rare ones counting most. `similarities` and `likenesses`, the
+    cosines to the question and to what was found best, are NaN until it is embedded. `previous` and
+    `following` are the ids of its neighbours in a conversation; one that is no candidate is none.
+    A text may be empty where the row is a candidate only for being a neighbour.
     """
 
-    id: int
-    created_at: datetime
-    text: str
-    lexical: float
-    coverage: float
-    similarity: float | None
-    likeness: float | None
-    previous: int | None = None
-    following: int | None = None
+    ids: Ids
+    moments: Ids
+    texts: Sequence[str]
+    lexical: Numbers
+    coverage: Numbers
+    similarities: Numbers
+    likenesses: Numbers
+    previous: Ids
+    following: Ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,146 +71,161 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What the question itself says of rows: who spoke (1 one whom it names, −1 another), and how
-    much of a date that it mentions is theirs."""
+class Ranking:
+    """All candidates in arrays, the best first, as `Ranked` tells of one of them."""
 
-    speakers: Mapping[int, int]
-    dates: Mapping[int, float]
+    ids: Ids
+    scores: Numbers
+    relevance: Numbers
+    recency: Numbers
+    parts: Mapping[str, Numbers]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def best(self, most: int, *, least: float = 0.0) -> list[Ranked]:
+        """The best `most` whose relevance is at least `least`."""
+        return [
+            Ranked(
+                id=int(self.ids[place]),
+                score=float(self.scores[place]),
+                relevance=float(self.relevance[place]),
+                recency=float(self.recency[place]),
+                parts={
+                    name: float(part[place]) for name, part in self.parts.items() if part[place]
+                },
+            )
+            for place in np.flatnonzero(self.relevance >= least)[:most].tolist()
+        ]
 
 
 def rank(
     question: str,
-    candidates: Sequence[Candidate],
+    candidates: Candidates,
     *,
     background: float | None,
     now: datetime,
     recency_weight: float,
     half_life_days: float,
     evidence: bool = True,
-) -> list[Ranked]:
+) -> Ranking:
     """All candidates, the best first; of equals the newest.
 
     `background` is the mean similarity of the question to all rows of this memory; None says that
     similarities are on a scale on which it is 0. Without `evidence` words and meaning decide alone:
     a search by one of them stays what it is.
     """
-    similarities = _known({each.id: each.similarity for each in candidates})
-    background = settled_background(background, rows=len(similarities))
-    close = {row: closeness(value, background) for row, value in similarities.items()}
-    told = _told(question, candidates) if evidence else _Told({}, {})
-    weights = adapted_weights(WEIGHTS, max(close.values(), default=None))
+    known = candidates.similarities[~np.isnan(candidates.similarities)]
+    background = settled_background(background, rows=len(known))
+    nearest = closeness(float(known.max()), background) if len(known) else None
+    weights = adapted_weights(WEIGHTS, nearest)
+    speakers, dates = np.zeros(len(candidates.ids), np.int64), np.zeros(len(candidates.ids))
     if evidence:
-        parts = _with_evidence(question, candidates, weights, told)
+        speakers, dates = _told(question, candidates)
+        parts = _with_evidence(question, candidates, weights, speakers, dates)
     else:
-        parts = {entry.hit: entry.contributions for entry in fuse(_arms(candidates, weights))}
-    strengths = {row: sum(of_row.values()) for row, of_row in parts.items()}
-    best = max(strengths.values(), default=0.0) or 1.0
-    ranked = []
-    # stable sorts: what comes first here stays first among equals
-    for each in sorted(candidates, key=lambda each: (-each.created_at.timestamp(), each.id)):
-        fresh = recency(each.created_at, now, weight=recency_weight, half_life=half_life_days)
-        ranked.append(
-            Ranked(
-                id=each.id,
-                score=strengths[each.id] / best * fresh,
-                relevance=relevance(
-                    close.get(each.id),
-                    each.coverage,
-                    speaker=told.speakers.get(each.id, 0),
-                    date=told.dates.get(each.id, 0.0),
-                ),
-                recency=fresh,
-                parts={name: part / best for name, part in parts[each.id].items() if part},
-            )
-        )
-    return sorted(ranked, key=lambda entry: -entry.score)
-
-
-def recency(created_at: datetime, now: datetime, *, weight: float, half_life: float) -> float:
-    """1 for what was said now, and less by the day: with weight 1 a half after `half_life` days and
-    a third after twice as many, with weight 0 always 1. What comes from the future is said now."""
-    age = max((now - created_at) / _DAY, 0.0)
-    return 1 - weight + weight / (1 + age / half_life)
-
-
-def _told(question: str, candidates: Sequence[Candidate]) -> _Told:
-    dates = mentioned(question)
-    return _Told(
-        speakers=named_speakers(question, {each.id: each.text for each in candidates}),
-        dates={each.id: dates.agreement(each.created_at) for each in candidates},
+        similarities = candidates.similarities
+        parts = fuse(candidates.ids, _arms(candidates, similarities, weights)).contributions
+    strengths = sum(parts.values(), np.zeros(len(candidates.ids)))
+    best = strengths.max(initial=0.0) or 1.0
+    days = ((now - EPOCH) // MICROSECOND - candidates.moments) / DAY
+    fresh = recency(days, weight=recency_weight, half_life=half_life_days)
+    scores = strengths / best * fresh
+    order = np.lexsort((candidates.ids, -candidates.moments, -scores))
+    close = closeness(candidates.similarities, background)
+    return Ranking(
+        ids=candidates.ids[order],
+        scores=scores[order],
+        relevance=relevance(close, candidates.coverage, speaker=speakers, date=dates)[order],
+        recency=fresh[order],
+        parts={name: part[order] / best for name, part in parts.items()},
     )
+
+
+def recency(days: Numbers, *, weight: float, half_life: float) -> Numbers:
+    """By age: 1 for what was said now, and less by the day: with weight 1 a half after `half_life`
+    days and a third after twice as many, with weight 0 always 1. What comes from the future is said
+    now."""
+    return 1 - weight + weight / (1 + np.maximum(days, 0.0) / half_life)
+
+
+def _told(question: str, candidates: Candidates) -> tuple[Ids, Numbers]:
+    """What the question itself says of rows: who spoke (1 one whom it names, -1 another), and how
+    much of a date that it mentions is theirs."""
+    speakers, dates = np.zeros(len(candidates.ids), np.int64), np.zeros(len(candidates.ids))
+    for place, named in named_speakers(question, dict(enumerate(candidates.texts))).items():
+        speakers[place] = named
+    said = mentioned(question)
+    if said:
+        dates[:] = [
+            said.agreement(EPOCH + moment * MICROSECOND) for moment in candidates.moments.tolist()
+        ]
+    return speakers, dates
 
 
 def _with_evidence(
-    question: str, candidates: Sequence[Candidate], weights: Mapping[str, float], told: _Told
-) -> dict[int, Mapping[str, float]]:
+    question: str,
+    candidates: Candidates,
+    weights: Mapping[str, float],
+    speakers: Ids,
+    dates: Numbers,
+) -> Mapping[str, Numbers]:
     """What words, meaning and all evidence add to each row."""
-    words = {each.id: each.lexical for each in candidates}
-    likenesses = _guessed({each.id: each.likeness for each in candidates}, words)
-    fused = fuse(
-        [*_arms(candidates, weights, guess=True), Arm("likeness", {}, likenesses, LIKENESS)]
-    )
-    texts = {each.id: each.text for each in candidates}
-    near = {entry.hit: texts[entry.hit] for entry in fused[:LETTERS_DEPTH]}
-    fused = with_evidence(fused, Arm("letters", {}, letters(question, near), LETTERS))
-    neighbours = _neighbours(candidates, {entry.hit: entry.score for entry in fused})
+    words = candidates.lexical
+    similarities = _guessed(candidates.similarities, words)
+    likenesses = _guessed(candidates.likenesses, words)
+    arms = _arms(candidates, similarities, weights)
+    fusion = fuse(candidates.ids, [*arms, Arm("likeness", likenesses, weight=LIKENESS)])
+    near = fusion.order()[:LETTERS_DEPTH]
+    held = weighed(held_trigrams(question, [candidates.texts[place] for place in near.tolist()]))
+    letters = contribution(Arm("letters", held, weight=LETTERS))
+    fusion = fusion.with_evidence("letters", near, letters)
     return {
-        entry.hit: {
-            **entry.contributions,
-            "neighbours": neighbours[entry.hit],
-            "speaker": SPEAKER * (told.speakers.get(entry.hit, 0) > 0),
-            "date": DATE * told.dates[entry.hit],
-        }
-        for entry in fused
+        **fusion.contributions,
+        "neighbours": _neighbours(candidates, fusion.scores),
+        "speaker": np.where(speakers > 0, SPEAKER, 0.0),
+        "date": DATE * dates,
     }
 
 
-def _arms(
-    candidates: Sequence[Candidate], weights: Mapping[str, float], *, guess: bool = False
-) -> list[Arm]:
-    everyone = {each.id: 1 for each in candidates}
-    words = {each.id: each.lexical for each in candidates}
-    similarities = {each.id: each.similarity for each in candidates}
-    near = _guessed(similarities, words) if guess else _known(similarities)
+def _arms(candidates: Candidates, similarities: Numbers, weights: Mapping[str, float]) -> list[Arm]:
+    everyone = np.ones(len(candidates.ids), np.int64)
     return [
-        Arm("lexical", everyone, words, weights["lexical"]),
-        Arm("vector", everyone, near, weights["vector"]),
+        Arm("lexical", candidates.lexical, everyone, weights["lexical"]),
+        Arm("vector", similarities, everyone, weights["vector"]),
     ]
 
 
-def _known(values: Mapping[int, float | None]) -> dict[int, float]:
-    return {row: value for row, value in values.items() if value is not None}
-
-
-def _guessed(values: Mapping[int, float | None], words: Mapping[int, float]) -> dict[int, float]:
+def _guessed(values: Numbers, words: Numbers) -> Numbers:
     """Cosines, and where there is none yet as far from the mean to the best as the row is by words:
     with nothing there, what was said a moment ago would come last."""
-    known = _known(values)
-    if not known:
-        return {}
-    mean, best = fmean(known.values()), max(known.values())
-    most = max(words.values()) or 1.0
-    return {row: known.get(row, mean + (best - mean) * words[row] / most) for row in values}
+    unknown = np.isnan(values)
+    if not unknown.any() or unknown.all():
+        return values
+    known = values[~unknown]
+    mean, best = fmean(known.tolist()), float(known.max())
+    most = words.max() or 1.0
+    return np.where(unknown, mean + (best - mean) * words / most, values)
 
 
-def _neighbours(candidates: Sequence[Candidate], scores: Mapping[int, float]) -> dict[int, float]:
+def _neighbours(candidates: Candidates, scores: Numbers) -> Numbers:
     """What each row gets of its neighbours' scores: of the better one of each distance."""
-    before = {each.id: each.previous for each in candidates}
-    after = {each.id: each.following for each in candidates}
-    shares = {}
-    for each in candidates:
-        earlier, later, share = each.previous, each.following, 0.0
-        for weight in NEIGHBOURS:
-            share += weight * max(_score(earlier, scores), _score(later, scores))
-            earlier, later = _next(earlier, before), _next(later, after)
-        shares[each.id] = share
+    before, after = (
+        np.append(_places(candidates.ids, links), -1)
+        for links in (candidates.previous, candidates.following)
+    )
+    scores = np.append(scores, 0.0)  # at -1, of no row
+    earlier, later, shares = before[:-1], after[:-1], np.zeros(len(candidates.ids))
+    for weight in NEIGHBOURS:
+        shares += weight * np.maximum(scores[earlier], scores[later])
+        earlier, later = before[earlier], after[later]
     return shares
 
 
-def _score(row: int | None, scores: Mapping[int, float]) -> float:
-    return 0.0 if row is None else scores.get(row, 0.0)
-
-
-def _next(row: int | None, links: Mapping[int, int | None]) -> int | None:
-    return None if row is None else links.get(row)
+def _places(ids: Ids, wanted: Ids) -> Ids:
+    """Where they are among `ids`; -1 for those that are not."""
+    if not len(ids):
+        return wanted
+    order = np.argsort(ids)
+    places = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
+    return np.where(ids[places] == wanted, places, -1)

@@ -3,12 +3,14 @@
 Fitted in docs/decisions/0025.
 """
 
-from collections.abc import Mapping
-from math import exp
+import numpy as np
 
-#: What it says, as a logit, that the question names others than a row's speaker (−1), or the
-#: speaker, and that it names the row's very day.
-SPEAKER: Mapping[int, float] = {-1: -2.0, 0: 0.0, 1: 1.5}
+from common.bm25 import Ids
+from common.fusion import Numbers
+
+#: What it says, as a logit, that the question names nobody, a row's speaker, or (-1) others only,
+#: and that it names the row's very day.
+SPEAKER = np.array([0.0, 1.5, -2.0])
 DATE = 1.5
 
 #: How similar a question is to any row, where there are too few rows to tell, and what few means.
@@ -17,18 +19,19 @@ FEW_ROWS = 20
 
 
 def relevance(
-    close: float | None, coverage: float, *, speaker: int = 0, date: float = 0.0
-) -> float:
+    close: Numbers, coverage: Numbers, *, speaker: Ids | int = 0, date: Numbers | float = 0.0
+) -> Numbers:
     """0..1, by logistic regression; a threshold of 0.3 loses hardly any evidence.
 
-    `close` is the row's closeness, None while it is not embedded; `coverage` the share of the
+    `close` is the row's closeness, NaN while it is not embedded; `coverage` the share of the
     question's words that it holds; `speaker` 1 where somebody speaks in it whom the question names,
-    −1 where only others do; `date` how much of a mentioned date is its own.
+    -1 where only others do; `date` how much of a mentioned date is its own.
     """
     told = SPEAKER[speaker] + DATE * date
-    if close is None:
-        return _logistic(4 * coverage + told - 1.7)
-    return _logistic(6 * close + 2 * coverage + told - 2.5)
+    by_words, by_both = 4 * coverage + told - 1.7, 6 * close + 2 * coverage + told - 2.5
+    logits = np.where(np.isnan(close), by_words, by_both)
+    shares: Numbers = 1 / (1 + np.exp(-logits))
+    return shares
 
 
 def settled_background(background: float | None, *, rows: int) -> float:
@@ -41,7 +44,3 @@ def settled_background(background: float | None, *, rows: int) -> float:
         return 0.0
     doubt = (FEW_ROWS / (FEW_ROWS + rows)) ** 2
     return background + doubt * (USUAL_BACKGROUND - background)
-
-
-def _logistic(logit: float) -> float:
-    return 1 / (1 + exp(-logit))

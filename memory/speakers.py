@@ -17,6 +17,7 @@ def named_speakers(question: str, texts: Mapping[int, str]) -> dict[int, int]:
     spoken = {
         row: {name.casefold().strip() for name in _SPEAKER.findall(text)}
         for row, text in texts.items()
+        if ":" in text
     }
     turns = Counter(name for names in spoken.values() for name in names)
     known = {name for name, times in turns.items() if times >= LEAST_TURNS}

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Sequence
 
-from celery import shared_task
 from kombu.exceptions import OperationalError
 
+from common.celery import app
 from common.clock import database_now
 from inference.base import BackendUnavailable
 from memory import quotas
@@ -26,13 +26,13 @@ def enqueue_embedding(*, contexts: Sequence[int] = (), facts: Sequence[int] = ()
         logger.warning("the broker does not answer, embedding of memories waits: %s", error)
 
 
-@shared_task
+@app.task
 def embed_memories(contexts: Sequence[int], facts: Sequence[int]) -> int:
     """Embed these rows; those that have gone or are done are passed over."""
     return _embed(contexts=contexts, facts=facts)
 
 
-@shared_task
+@app.task
 def recover_memories() -> int:
     """Embed whatever waits: rows whose message was lost, and those of a former default space."""
     return _embed()
@@ -47,7 +47,7 @@ def enqueue_extraction(item_id: int, *, seconds: float = 0) -> None:
         logger.warning("the broker does not answer, conversations wait to be read: %s", error)
 
 
-@shared_task
+@app.task
 def extract(item_id: int) -> bool:
     """Learn what a conversation tells of its user; whether anything was read."""
     outcome = working.extract(item_id)
@@ -63,7 +63,7 @@ def extract(item_id: int) -> bool:
     return True
 
 
-@shared_task
+@app.task
 def recover_extractions() -> int:
     """Send the conversations that are due, and those whose worker died; how many."""
     if outages.is_paused():
@@ -74,7 +74,7 @@ def recover_extractions() -> int:
     return len(ids)
 
 
-@shared_task
+@app.task
 def prune_memories() -> int:
     """Remove what exceeds the quotas; of how many users."""
     return len(quotas.prune())

@@ -8,6 +8,5 @@ class RagConfig(AppConfig):
 
     def ready(self) -> None:
         from memory import listeners  # noqa: PLC0415 (models are ready by now)
-        from rag.forgetting import forget_memory  # noqa: PLC0415
 
-        listeners.register(forget_memory)
+        listeners.register("rag.forgetting.forget_memory")

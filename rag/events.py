@@ -242,7 +242,7 @@ def _place(passage: Passage) -> dict[str, Any]:
         "title": passage.title,
         "heading_path": list(passage.heading_path),
         "page": passage.page,
-        "url": passage.url,
+        "url": str(passage.url),  # may be lazy
     }
 
 

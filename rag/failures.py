@@ -2,9 +2,8 @@
 
 import logging
 
-from django.db import DatabaseError
-
 from common.errors import RagsiteError
+from common.outages import DatabaseUnavailable
 from inference.base import (
     AnswerRefused,
     BackendUnavailable,
@@ -70,9 +69,9 @@ def failed(error: Exception, *, trace: int | None = None) -> Failed:
     if isinstance(error, RagsiteError):
         return Failed(error.code, str(error), error.status, trace)
     logger.exception("an answer failed", exc_info=error)
-    if isinstance(error, DatabaseError):
-        detail = "The database could not be asked just now. Ask again in a moment."
-        return Failed("database_unavailable", detail, 503, trace)
+    if isinstance(error, DatabaseUnavailable.CAUSES):
+        away = DatabaseUnavailable()
+        return Failed(away.code, str(away), away.status, trace)
     return Failed("internal_error", "The site made a mistake. Its log has the reason.", 500, trace)
 
 

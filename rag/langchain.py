@@ -17,9 +17,9 @@ except ImportError as error:
         "rag.langchain needs LangChain, which the site itself does without:"
         " .venv/bin/pip install langchain-core"
     ) from error
-from pydantic import ConfigDict, Field, SkipValidation
+from pydantic import AliasChoices, ConfigDict, Field, SkipValidation
 
-from rag.document import Document, Filter, Source
+from rag.document import Document, Filter, Source, chosen_rerank
 
 
 class RagsiteRetriever(BaseRetriever):
@@ -27,7 +27,9 @@ class RagsiteRetriever(BaseRetriever):
     `rag.retriever`, or of `rag.remote_retriever` elsewhere.
 
     Beside the document's own metadata stand, where it has no such names itself, `title`,
-    `collection`, `url`, `score`, `similarity`, `chunk`, `heading_path`, `page`, `start` and `end`.
+    `document_key`, `collection`, `url`, `score`, `similarity`, `chunk`, `heading_path`, `page`,
+    `start`, `end`, `token_count` and, where there are any, `summary` and `rerank_score`. `rerank`
+    (or `use_reranking`) is that of the retriever's own search.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -35,21 +37,34 @@ class RagsiteRetriever(BaseRetriever):
     retriever: SkipValidation[Source]
     k: int = Field(default=5, ge=1)
     filter: Any = None
+    rerank: bool | None = Field(
+        default=None, validation_alias=AliasChoices("rerank", "use_reranking")
+    )
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **asked: Any
     ) -> list[LangChainDocument]:
-        found = self.retriever.search_sync(query, *self._asked(**asked))
+        found = self.retriever.search_sync(query, **self._asked(**asked))
         return [_found(document) for document in found]
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **asked: Any
     ) -> list[LangChainDocument]:
-        found = await self.retriever.search(query, *self._asked(**asked))
+        found = await self.retriever.search(query, **self._asked(**asked))
         return [_found(document) for document in found]
 
-    def _asked(self, k: int | None = None, filter: Filter = None) -> tuple[int, Filter]:
-        return k or self.k, self.filter if filter is None else filter
+    def _asked(
+        self,
+        k: int | None = None,
+        filter: Filter = None,
+        rerank: bool | None = None,
+        use_reranking: bool | None = None,
+    ) -> dict[str, Any]:
+        return {
+            "top_k": k or self.k,
+            "filter": self.filter if filter is None else filter,
+            "rerank": chosen_rerank(rerank, use_reranking, self.rerank),
+        }
 
 
 class RagsiteVectorStore(VectorStore):
@@ -219,6 +234,7 @@ def _found(document: Document) -> LangChainDocument:
     """A passage, with where it stands among its metadata."""
     about = {
         "title": document.title,
+        "document_key": document.document_key,
         "collection": document.collection,
         "url": document.url,
         "score": document.score,

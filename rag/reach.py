@@ -12,7 +12,7 @@ from documents.models import Collection
 from documents.services import MAX_BATCH, StoredItem
 from rag.answering.passages import passage_url
 from rag.context import RagContext
-from rag.document import Document, Filter
+from rag.document import Document, Filter, passage_metadata
 from rag.tools.sight import readable
 from search.filters import all_of, read_filter, to_json
 from search.results import Hit, Mode, Scope
@@ -34,9 +34,13 @@ class Reach:
     collections: tuple[str, ...] = ()
     filter: Filter = None
 
-    def search(self, query: str, top_k: int, filter: Filter, mode: Mode) -> list[Document]:
+    def search(
+        self, query: str, top_k: int, filter: Filter, mode: Mode, rerank: bool | None
+    ) -> list[Document]:
         """Passages, best first."""
-        result = search(query, scope=self._scope(filter), mode=mode, k=top_k, snippets=False)
+        result = search(
+            query, scope=self._scope(filter), mode=mode, k=top_k, rerank=rerank, snippets=False
+        )
         self.context.check()
         if result.degraded:
             logger.warning("a search had to do without: %s", ", ".join(result.degraded))
@@ -125,8 +129,14 @@ class Reach:
 def _of_hit(hit: Hit) -> Document:
     return Document(
         content=hit.text,
-        metadata=hit.metadata,
-        id=hit.document_key,
+        metadata=passage_metadata(
+            hit.metadata,
+            summary=hit.summary,
+            token_count=hit.token_count,
+            rerank_score=hit.rerank,
+        ),
+        id=hit.chunk_key or hit.document_key,
+        document_key=hit.document_key,
         title=hit.title,
         collection=hit.collection_slug,
         url=hit.url or passage_url(hit.collection_slug, hit.document_id, hit.chunk_id),
@@ -145,6 +155,7 @@ def _of_match(match: Match, collection: Collection) -> Document:
         content=match.text,
         metadata=match.metadata,
         id=match.id,
+        document_key=match.id,
         title=match.title,
         collection=collection.slug,
         url=passage_url(collection.slug, match.document_id, match.chunk_id),
@@ -159,6 +170,7 @@ def _of_item(item: StoredItem, collection: Collection) -> Document:
         content=item.text,
         metadata=item.metadata,
         id=item.id,
+        document_key=item.id,
         title=item.title,
         collection=collection.slug,
     )

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 
 from common.errors import InvalidInput, RagsiteError
-from rag.document import Document, Filter
+from rag.document import Document, Filter, passage_metadata
 
 
 class SiteRefused(RagsiteError):
@@ -70,8 +70,14 @@ def of_hit(hit: Mapping[str, Any], site: str) -> Document:
     page = _page(site, collection, document["id"], hit["chunk_id"])
     return Document(
         content=hit["text"],
-        metadata=hit["metadata"],
-        id=document["key"],
+        metadata=passage_metadata(
+            hit["metadata"],
+            summary=hit["summary"],
+            token_count=hit["token_count"],
+            rerank_score=scores["rerank"],
+        ),
+        id=hit["chunk_key"] or document["key"],
+        document_key=document["key"],
         title=document["title"],
         collection=collection,
         url=document["source_url"] or page,
@@ -95,6 +101,7 @@ def of_match(match: Mapping[str, Any], collection: str, site: str) -> Document:
         content=match["text"],
         metadata=match["metadata"],
         id=match["id"],
+        document_key=match["id"],
         title=match["title"],
         collection=collection,
         url=_page(site, collection, match["document"], match["chunk"]),
@@ -110,6 +117,7 @@ def of_item(item: Mapping[str, Any], collection: str) -> Document:
         content=item["text"],
         metadata=item["metadata"],
         id=item["id"],
+        document_key=item["id"],
         title=item["title"],
         collection=collection,
     )

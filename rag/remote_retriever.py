@@ -8,7 +8,7 @@ from uuid import uuid4
 import httpx2
 
 from common.errors import InvalidInput
-from rag.document import Document, Filter
+from rag.document import Document, Filter, chosen_rerank
 from rag.remote_answers import (
     SiteRefused,
     SiteUnreachable,
@@ -50,6 +50,8 @@ class RemoteRetriever:
         collections: Sequence[str] = (),
         mode: str = "hybrid",
         filter: Filter = None,
+        rerank: bool | None = None,
+        use_reranking: bool | None = None,
         timeout: float = 60.0,
     ) -> None:
         if urlsplit(url).scheme not in {"http", "https"}:
@@ -63,19 +65,38 @@ class RemoteRetriever:
         self._collections = list(collections)
         self._filter = filter
         self.mode = mode
+        self.rerank = chosen_rerank(rerank, use_reranking)
 
     async def search(
-        self, query: str, top_k: int = 5, filter: Filter = None, *, mode: str | None = None
+        self,
+        query: str,
+        top_k: int = 5,
+        filter: Filter = None,
+        *,
+        mode: str | None = None,
+        rerank: bool | None = None,
+        use_reranking: bool | None = None,
     ) -> list[Document]:
-        """The passages that answer `query` best, at most `top_k`."""
-        (answer,) = await self._ask([self._search(query, top_k, filter, mode)])
+        """The passages that answer `query` best, at most `top_k`. `rerank`, which `use_reranking`
+        is another name of: whether a model reads the best ones again; None does where one is set
+        up, True demands it."""
+        reranks = chosen_rerank(rerank, use_reranking, self.rerank)
+        (answer,) = await self._ask([self._search(query, top_k, filter, mode, reranks)])
         return [of_hit(hit, self._url) for hit in answer["hits"]]
 
     def search_sync(
-        self, query: str, top_k: int = 5, filter: Filter = None, *, mode: str | None = None
+        self,
+        query: str,
+        top_k: int = 5,
+        filter: Filter = None,
+        *,
+        mode: str | None = None,
+        rerank: bool | None = None,
+        use_reranking: bool | None = None,
     ) -> list[Document]:
         """As `search`."""
-        (answer,) = self._ask_sync([self._search(query, top_k, filter, mode)])
+        reranks = chosen_rerank(rerank, use_reranking, self.rerank)
+        (answer,) = self._ask_sync([self._search(query, top_k, filter, mode, reranks)])
         return [of_hit(hit, self._url) for hit in answer["hits"]]
 
     async def similar(
@@ -127,11 +148,14 @@ class RemoteRetriever:
 
     # --- what is asked --------------------------------------------------------------------------
 
-    def _search(self, query: str, top_k: int, filter: Filter, mode: str | None) -> Request:
+    def _search(
+        self, query: str, top_k: int, filter: Filter, mode: str | None, rerank: bool | None
+    ) -> Request:
         asked = {
             "q": query,
             "k": top_k,
             "mode": self.mode if mode is None else mode,
+            "rerank": rerank,
             "collection": self._collections,
             "filter": both(self._filter, filter),
         }

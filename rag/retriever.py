@@ -11,7 +11,7 @@ from accounts.models import User
 from accounts.services import current_workspace
 from common.errors import InvalidInput, NotFound
 from rag.context import RagContext
-from rag.document import Document, Filter
+from rag.document import Document, Filter, chosen_rerank
 from rag.reach import Reach
 from rag.threads import Lane
 from search.results import Mode
@@ -35,7 +35,8 @@ class Retriever:
 
     `user` is a user or a user name; what it may not see is not there, what it may not do is
     refused. A `context` may be given instead. `collections` are slugs, none for all; `filter`
-    narrows every search. A script calls `ragsite.script.setup()` before it imports this.
+    narrows every search, and `mode` and `rerank` are how it is asked where a call does not say. A
+    script calls `ragsite.script.setup()` before it imports this.
 
     Each method comes twice. The async one does not block the event loop, may be called any number
     of times at once, and its work ends when the task is cancelled. The other, `…_sync`, works in
@@ -50,6 +51,8 @@ class Retriever:
         collections: Sequence[str] = (),
         mode: Mode = "hybrid",
         filter: Filter = None,
+        rerank: bool | None = None,
+        use_reranking: bool | None = None,
         context: RagContext | None = None,
     ) -> None:
         if (user is None) == (context is None):
@@ -60,18 +63,39 @@ class Retriever:
         self._filter = filter
         self._context = context
         self.mode = mode
+        self.rerank = chosen_rerank(rerank, use_reranking)
 
     async def search(
-        self, query: str, top_k: int = 5, filter: Filter = None, *, mode: Mode | None = None
+        self,
+        query: str,
+        top_k: int = 5,
+        filter: Filter = None,
+        *,
+        mode: Mode | None = None,
+        rerank: bool | None = None,
+        use_reranking: bool | None = None,
     ) -> list[Document]:
-        """The passages that answer `query` best, at most `top_k`."""
-        return await self._beside(lambda reach: reach.search(query, top_k, filter, self._by(mode)))
+        """The passages that answer `query` best, at most `top_k`. `rerank`, which `use_reranking`
+        is another name of: whether a model reads the best ones again; None does where one is set
+        up, True demands it."""
+        reranks = chosen_rerank(rerank, use_reranking, self.rerank)
+        return await self._beside(
+            lambda reach: reach.search(query, top_k, filter, self._by(mode), reranks)
+        )
 
     def search_sync(
-        self, query: str, top_k: int = 5, filter: Filter = None, *, mode: Mode | None = None
+        self,
+        query: str,
+        top_k: int = 5,
+        filter: Filter = None,
+        *,
+        mode: Mode | None = None,
+        rerank: bool | None = None,
+        use_reranking: bool | None = None,
     ) -> list[Document]:
         """As `search`."""
-        return self._reach().search(query, top_k, filter, self._by(mode))
+        reranks = chosen_rerank(rerank, use_reranking, self.rerank)
+        return self._reach().search(query, top_k, filter, self._by(mode), reranks)
 
     async def similar(
         self, query: str | ArrayLike, top_k: int = 5, filter: Filter = None

@@ -1,23 +1,22 @@
 """What is tidied up from time to time."""
 
-from celery import shared_task
-
+from common.celery import app
 from rag.services import keeping, traces
 
 
-@shared_task
+@app.task
 def end_lost_answers() -> int:
     """Answers whose process died are said to have failed; how many that were."""
     return keeping.end_lost_answers()
 
 
-@shared_task
+@app.task
 def end_lost_runs() -> int:
     """Runs of pipelines whose process died are said to have failed; how many that were."""
     return traces.end_lost_runs()
 
 
-@shared_task
+@app.task
 def prune_traces() -> int:
     """Delete traces that are old; how many."""
     return traces.prune_traces()

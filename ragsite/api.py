@@ -1,14 +1,61 @@
-"""The JSON API under `/api/`: version 1, its description, and a page to try it."""
+"""The JSON API under `/api/`: an index, version 1, its description, and a page to try it."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from django.urls import include, path, re_path
+from django.http import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import URLPattern, URLResolver, include, path, re_path, reverse
+from django.utils.cache import patch_vary_headers
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from common.errors import NotFound
+from common.negotiation import ErrorsAsJson
+
+
+@extend_schema(exclude=True)
+class Index(APIView):
+    """Where everything is: JSON for programs, and the page to try it for browsers. It needs no
+    login, as the description of the API needs none."""
+
+    authentication_classes = []
+    permission_classes = []
+    content_negotiation_class = ErrorsAsJson
+
+    def get(self, request: Request) -> HttpResponseBase:
+        """`resources` are the addresses of version 1 that hold no name or number, by their path."""
+        answer: HttpResponseBase
+        if request.get_preferred_type(["application/json", "text/html"]) == "text/html":
+            answer = redirect("api-docs")
+        else:
+            base = reverse("api-v1")
+            answer = Response(
+                {
+                    "version": "v1",
+                    "docs": request.build_absolute_uri(reverse("api-docs")),
+                    "schema": request.build_absolute_uri(reverse("api-schema")),
+                    "resources": {
+                        route.removesuffix("/"): request.build_absolute_uri(base + route)
+                        for route in sorted(_routes(version_1))
+                        if "<" not in route
+                    },
+                }
+            )
+        patch_vary_headers(answer, ["Accept"])
+        return answer
+
+
+def _routes(patterns: Iterable[URLPattern | URLResolver], above: str = "") -> Iterator[str]:
+    for each in patterns:
+        route = above + str(each.pattern)
+        if isinstance(each, URLResolver):
+            yield from _routes(each.url_patterns, route)
+        else:
+            yield route
 
 
 @extend_schema(exclude=True)
@@ -35,6 +82,8 @@ version_1 = [
 ]
 
 urlpatterns = [
+    path("", Index.as_view(), name="api-index"),
+    path("v1/", Index.as_view(), name="api-v1"),
     path("v1/", include((version_1, "api"))),
     path("schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("docs/", SpectacularSwaggerSplitView.as_view(url_name="api-schema"), name="api-docs"),

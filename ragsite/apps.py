@@ -7,8 +7,7 @@ class RagsiteConfig(AppConfig):
     name = "ragsite"
 
     def ready(self) -> None:
-        from ragsite import checks, tracing  # noqa: F401, PLC0415 (apps are not ready before)
-        from ragsite.health import standard  # noqa: PLC0415
+        from ragsite import checks, tracing  # noqa: PLC0415 (apps are not ready before)
 
-        standard.register_all()
+        checks.leave_pages_to_deploy()
         tracing.begin()

@@ -6,7 +6,7 @@ the commands' stdout may be JSON. Nothing here happens when settings are merely 
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import django
@@ -15,6 +15,8 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command, get_commands
 
+from common.postgresql.base import StatementTimeout
+from common.postgresql.fencing import limit_command
 from ragsite import embedded
 from ragsite.database import (
     UnusableDatabaseError,
@@ -23,6 +25,7 @@ from ragsite.database import (
     migration_lock,
     pending,
 )
+from ragsite.environment import load_env_file
 
 # These need no database, and some run where there can be none, as in an image's build.
 EXEMPT = frozenset(
@@ -44,6 +47,8 @@ _HELP_OPTIONS = frozenset({"-h", "--help", "--version"})
 NEED_TABLES = frozenset({"runserver", "shell", "createsuperuser", "changepassword"})
 # They take the database as it is: empty, or with the tables of an earlier version.
 AS_IT_IS = frozenset({"backup", "restore"})
+#: Their statements are limited as those of requests are.
+SHORT = frozenset({"apikeys", "ask", "runs", "search", "stats"})
 OWN_APPS = frozenset(
     {
         "ragsite",
@@ -63,18 +68,30 @@ OWN_APPS = frozenset(
 def prepare(argv: Sequence[str]) -> None:
     """Make ready what the command in `argv` needs; exits with code 2 and the cure if it cannot."""
     command = next((word for word in argv[1:] if not word.startswith("-")), "help")
-    if command in EXEMPT or _HELP_OPTIONS.intersection(argv):
-        return
     try:
+        load_env_file()
+        if command in EXEMPT or _HELP_OPTIONS.intersection(argv):
+            _ = settings.VAR_DIR
+            return
         check_urls(os.environ)
         ensure_services()
         django.setup()
+        if command in SHORT:
+            limit_command()
         ensure_database(command)
         _say_who_acts()
     except (embedded.ServiceError, UnusableDatabaseError, CommandError) as error:
         _fail(str(error))
     except ImproperlyConfigured as error:
         _fail(f"The settings cannot be used: {error}")
+
+
+def run(execute: Callable[[list[str]], None], argv: list[str]) -> None:
+    """Run the command; a statement that took too long is one sentence and exit code 2."""
+    try:
+        execute(argv)
+    except StatementTimeout as error:
+        _fail(str(error))
 
 
 def ensure_services() -> None:
@@ -103,7 +120,8 @@ def ensure_database(command: str) -> None:
         command in NEED_TABLES or _owner(command) in OWN_APPS
     )
     if not settings.EMBEDDED_DATABASE:
-        check_server(to_migrate=needs_tables or command in {"migrate", "restore"})
+        migrates = command in {"migrate", "restore"}
+        check_server(to_migrate=needs_tables or migrates, migrates=migrates, say=_say)
     if not needs_tables or not (count := pending()):
         return
     if not settings.EMBEDDED_DATABASE:

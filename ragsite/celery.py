@@ -1,37 +1,17 @@
-"""The Celery application; its settings are Django's `CELERY_*`."""
+"""What `celery -A ragsite` runs: the application, and what its workers do beside tasks."""
 
 import os
 from typing import Any
 
-from celery import Celery
 from celery.signals import worker_ready, worker_shutdown
-from kombu.exceptions import OperationalError
-
-from ragsite import task_work
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
+# Celery would import every page and tell nobody what it found; commands check the settings.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "true")
 
+from common.celery import app
 
-class Sender(Celery):
-    """Says that the broker is away where kombu says that something is None: so it looks to a
-    thread when another one has just closed the connection that both publish on."""
-
-    def send_task(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises kombu's OperationalError."""
-        try:
-            return super().send_task(*args, **kwargs)
-        except AttributeError:
-            pass  # by now there is another connection
-        try:
-            return super().send_task(*args, **kwargs)
-        except AttributeError as error:
-            raise OperationalError("the connection to the broker was closed") from error
-
-
-app = Sender("ragsite")
-app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks()
-task_work.connect()
+__all__ = ["app"]
 
 
 @worker_ready.connect

@@ -1,11 +1,16 @@
-"""Checks of how the site is watched."""
+"""Checks of how the site is watched, and which of Django's own run only with `--deploy`."""
 
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.contrib.admin.checks import check_admin_app
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks.registry import registry
+from django.urls import get_resolver
 
 from common.checks import SETTINGS
+from common.errors import InvalidInput
+from common.fusion_options import FusionOptions
 
 _FORMATS = ("line", "json")
 #: Fewer characters can be tried one after another.
@@ -35,3 +40,39 @@ def check_watching(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             )
         )
     return messages
+
+
+@register(SETTINGS)
+def check_fusion(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """How searches fuse by default can be."""
+    try:
+        FusionOptions(
+            settings.FUSION,
+            settings.RRF_K,
+            settings.FUSION_WEIGHTS,
+            settings.SEARCH_DEPTH or None,
+        ).check()
+    except InvalidInput as error:
+        hint = "See RAGSITE_FUSION, RAGSITE_RRF_K, RAGSITE_FUSION_WEIGHTS, RAGSITE_SEARCH_DEPTH."
+        return [Error(str(error), hint=hint, id="ragsite.E003")]
+    return []
+
+
+@register(Tags.admin, deploy=True)
+def check_admin_pages(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Django's own check, of the admin's pages: the URLs register them, so they come first."""
+    _ = get_resolver().url_patterns
+    messages: list[CheckMessage] = check_admin_app(app_configs, **kwargs)
+    return messages
+
+
+def leave_pages_to_deploy() -> None:
+    """Run the checks of URLs, the admin and templates only with `--deploy`, as `make check` does:
+    they import every page, which takes three seconds, and most commands show none."""
+    of_pages = {
+        check
+        for check in registry.registered_checks
+        if not {Tags.urls, Tags.admin, Tags.templates}.isdisjoint(check.tags)
+    }
+    registry.registered_checks -= of_pages
+    registry.deployment_checks |= of_pages - {check_admin_app}

@@ -95,8 +95,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             ("Embedding spaces", "deployed_code", "documents.EmbeddingSpace"),
             ("Re-embeddings", "swap_horiz", "documents.Reembedding"),
-            ("Word counts", "functions", "documents.LexicalStatistics"),
-            ("Words", "abc", "documents.LexemeFrequency"),
+            ("Search index segments", "segment", "documents.LexicalSegment"),
             ("Waiting for vectors", "hourglass", "documents.StagedDocument"),
             ("Kept answers", "inventory", "accounts.IdempotencyRecord"),
             ("Questions measured", "quiz", "search.EvaluatedQuestion"),

@@ -1,14 +1,21 @@
 """Whether the site's database can be used, and which cure to name where it cannot."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from urllib.parse import urlsplit
+from pathlib import Path
+from pkgutil import iter_modules
+from time import monotonic, sleep
+from urllib.parse import parse_qs, urlsplit
 
-from django.db import DatabaseError, connection, transaction
-from django.db.migrations.executor import MigrationExecutor
+from django.apps import apps
+from django.conf import settings
+from django.db import DatabaseError, ProgrammingError, connection, transaction
+
+from ragsite.embedded.cluster import EXTENSIONS
 
 SCHEMES = frozenset({"postgres", "postgresql", "pgsql", "psql"})
+_SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _FORM = (
     "{name} must look like postgresql://USER:PASSWORD@HOST:PORT/NAME, with special "
     "characters of the password percent-encoded; unset it to use the embedded PostgreSQL."
@@ -30,6 +37,11 @@ _CURES = (
         "machine in; unset DATABASE_URL to use the embedded PostgreSQL.",
     ),
 )
+
+
+#: Between the first tries to reach a server that does not answer; each pause is twice as long.
+_FIRST_PAUSE_SECONDS = 0.25
+_LONGEST_PAUSE_SECONDS = 4.0
 
 
 class UnusableDatabaseError(Exception):
@@ -55,17 +67,42 @@ def check_url(url: str, *, name: str = "DATABASE_URL") -> None:
         usable = False
     if not usable:
         raise UnusableDatabaseError(f"{name} cannot be read. {_FORM.format(name=name)}")
+    for schema in parse_qs(parts.query, keep_blank_values=True).get("schema", ()):
+        if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
+            raise UnusableDatabaseError(
+                f"“{schema}” in {name} cannot be a schema. Use a lower-case letter and then at most"
+                " 62 lower-case letters, digits and underscores; not pg_."
+            )
 
 
-def check_server(*, to_migrate: bool) -> None:
-    """Raise UnusableDatabaseError unless the server lets us in and has what migrations need."""
+def check_server(*, to_migrate: bool, migrates: bool, say: Callable[[str], None]) -> None:
+    """Raise UnusableDatabaseError unless the server lets us in and has what migrations need. One
+    that does not answer is tried again for RAGSITE_DATABASE_START_SECONDS, less and less often.
+    `migrates` makes the schema of the address where it is missing."""
+    deadline = monotonic() + settings.DATABASE_START_SECONDS
+    pause = _FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            connection.ensure_connection()
+            break
+        except DatabaseError as error:
+            problem = str(error).strip().splitlines()[0]
+            cure = next(cure for pattern, cure in _CURES if re.search(pattern, problem))
+            is_away = cure == _CURES[-1][1]
+            if not is_away or monotonic() + pause > deadline:
+                raise UnusableDatabaseError(
+                    f"The database cannot be reached: {problem}. {cure}"
+                ) from error
+        if pause == _FIRST_PAUSE_SECONDS:
+            say(
+                "the database does not answer yet; trying again for"
+                f" {settings.DATABASE_START_SECONDS:g} seconds"
+            )
+        sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
     try:
-        connection.ensure_connection()
-    except DatabaseError as error:
-        problem = str(error).strip().splitlines()[0]
-        cure = next(cure for pattern, cure in _CURES if re.search(pattern, problem))
-        raise UnusableDatabaseError(f"The database cannot be reached: {problem}. {cure}") from error
-    try:
+        if to_migrate and settings.DATABASE_SCHEMA:
+            _check_schema(settings.DATABASE_SCHEMA, creates=migrates)
         if to_migrate:
             _check_vector()
     finally:
@@ -73,7 +110,25 @@ def check_server(*, to_migrate: bool) -> None:
 
 
 def pending() -> int:
-    """How many migrations wait to be applied."""
+    """How many migrations wait to be applied.
+
+    Names are compared first: each command looks, and nearly always finds all of them applied.
+    """
+    there = {
+        (app.label, module.name)
+        for app in apps.get_app_configs()
+        for module in iter_modules([str(Path(app.path) / "migrations")])
+        if module.name[0] not in "_~"
+    }
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT app, name FROM django_migrations")
+            if there <= set(cursor.fetchall()):
+                return 0
+    except ProgrammingError:
+        pass  # no table yet: none is applied
+    from django.db.migrations.executor import MigrationExecutor  # noqa: PLC0415 (imports them all)
+
     executor = MigrationExecutor(connection)
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
@@ -87,6 +142,46 @@ def migration_lock() -> Iterator[None]:
         yield
     finally:
         connection.close()  # gives the lock back, whatever became of the transaction
+
+
+def _check_schema(schema: str, *, creates: bool) -> None:
+    """The tables of another site in `public` would be taken for this one's, as they are on the
+    search path too; and what makes extensions would put them into the schema."""
+    name, user = connection.settings_dict["NAME"], connection.settings_dict["USER"]
+    with connection.cursor() as cursor:
+        if creates:
+            try:
+                cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")  # a checked name
+                for extension in EXTENSIONS:
+                    cursor.execute(f"CREATE EXTENSION IF NOT EXISTS {extension} SCHEMA public")
+            except DatabaseError as error:
+                raise UnusableDatabaseError(
+                    f"Schema {schema} and the extensions in public cannot be made"
+                    f" ({str(error).splitlines()[0]}). Run once as a superuser: psql -d {name}"
+                    f' -c "CREATE SCHEMA {schema} AUTHORIZATION {user}"'
+                    + "".join(f' -c "CREATE EXTENSION {each} SCHEMA public"' for each in EXTENSIONS)
+                ) from error
+        cursor.execute(
+            "SELECT to_regnamespace(%s) IS NOT NULL, current_schema() = %s,"
+            " to_regclass(%s) IS NULL AND to_regclass('public.django_migrations') IS NOT NULL",
+            [schema, schema, f"{schema}.django_migrations"],
+        )
+        is_there, is_current, is_shadowed = cursor.fetchone()
+    if not is_there:
+        raise UnusableDatabaseError(
+            f"Database {name} has no schema {schema}: run `manage.py migrate`, which makes it."
+        )
+    if not is_current:
+        raise UnusableDatabaseError(
+            f"The search path of ?schema={schema} did not reach the server: a PgBouncer drops it."
+            f' Run once: psql -d {name} -c "ALTER ROLE {user} IN DATABASE {name} SET search_path ='
+            f' {schema}, public"'
+        )
+    if is_shadowed:
+        raise UnusableDatabaseError(
+            f"Schema public of database {name} holds the tables of another site, and {schema} none."
+            " Use a database of its own for one of them."
+        )
 
 
 def _check_vector() -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 from django.conf import settings
 
+from ragsite.environment import load_env_file
 from ragsite.metrics import files
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
+load_env_file()
 # Before settings are read. Twice the threads that answer pages: streams hold none while they wait.
 os.environ.setdefault("RAGSITE_DATABASE_POOL_SIZE", "16")
 
@@ -41,11 +43,19 @@ LONGEST_PAUSE_SECONDS = 30.0
 
 
 def on_starting(server: Any) -> None:
-    """Before there are workers: where they count together."""
+    """Before there are workers: where they count together, and the code that they then share
+    instead of each importing it. Connections are made by the workers."""
     try:
         files.begin(settings.VAR_DIR)
     except OSError as error:
         logger.warning("each process counts for itself, /metrics tells of one: %s", error)
+    server.app.wsgi()
+    from django.urls import get_resolver  # noqa: PLC0415 (the settings are read by now)
+
+    _ = get_resolver().url_patterns  # views, and all that they import
+    # Looking for garbage would write into memory that is shared otherwise.
+    gc.collect()
+    gc.freeze()
 
 
 def child_exit(server: Any, worker: Any) -> None:
@@ -62,8 +72,8 @@ def on_exit(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Show nothing to what no request fenced, and load the embedding models beside the first
-    requests, so that no person waits for them."""
+    """Show nothing to what no request fenced, and embed a question beside the first requests, so
+    that no person waits for the model or for what asks a worker."""
     from common.fence import close_by_default  # noqa: PLC0415 (Django is set up by now)
 
     close_by_default()

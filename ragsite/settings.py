@@ -1,17 +1,18 @@
-"""All settings, from the environment. `docs/reference/settings.md` lists the variables."""
+"""All settings, from the environment and `.env`: see `docs/reference/settings.md`."""
 
 import secrets
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
 from django.templatetags.static import static
 
 from ragsite import embedded
+from ragsite.environment import Environment, load_env_file
 
-env = environ.Env()
+load_env_file()
+env = Environment()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.str("RAGSITE_VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
@@ -116,9 +117,41 @@ DATABASE_URL = env.str("DATABASE_URL", default="") or embedded.database_url(VAR_
 DATABASE_POOL_SIZE = env.int("RAGSITE_DATABASE_POOL_SIZE", default=0)
 
 
+# Whether the server keeps the plans of searches, which saves a third of their time. A PgBouncer
+# that gives a connection to another client after each transaction must be at least 1.21 for it.
+DATABASE_PREPARED_STATEMENTS = env.bool(
+    "RAGSITE_DATABASE_PREPARED_STATEMENTS", default=EMBEDDED_DATABASE
+)
+
+
+# What a statement of a request or of a short command may take; 0 is no limit. Migrations, index
+# builds, backups and workers take their time.
+DATABASE_STATEMENT_SECONDS = env.float("RAGSITE_DATABASE_STATEMENT_SECONDS", default=60.0)
+# After so long without a sign of life from the server's machine a connection is given up, also in
+# the middle of a statement, whoever asked for it; 0 leaves it to the system (hours).
+DATABASE_COMMAND_SECONDS = env.int("RAGSITE_DATABASE_COMMAND_SECONDS", default=30)
+# How long a command tries again at its start to reach a database that does not answer.
+DATABASE_START_SECONDS = env.float("RAGSITE_DATABASE_START_SECONDS", default=15.0)
+
+
+def _signs_of_life(seconds: int) -> dict[str, int]:
+    """libpq's options, which stay on this side: PgBouncer does not see them."""
+    if seconds <= 0:
+        return {}
+    return {
+        "keepalives_idle": max(1, seconds // 2),
+        "keepalives_interval": max(1, seconds // 6),
+        "keepalives_count": 3,
+        "tcp_user_timeout": seconds * 1000,
+    }
+
+
 def _database(url: str) -> dict[str, Any]:
     """Django's settings for a database URL; a percent-encoded host is a socket directory."""
     parsed = env.db_url_config(url)
+    given = parsed.get("OPTIONS", {})
+    if schema := given.pop("schema", ""):
+        given["options"] = f"{given.get('options', '')} -c search_path={schema},public".strip()
     kept = 0 if DATABASE_POOL_SIZE else env.int("DATABASE_CONN_MAX_AGE", default=60)
     return {
         **parsed,
@@ -129,7 +162,9 @@ def _database(url: str) -> dict[str, Any]:
         "OPTIONS": {
             "application_name": "ragsite",
             "connect_timeout": 5,
-            **parsed.get("OPTIONS", {}),
+            "prepare_threshold": 5 if DATABASE_PREPARED_STATEMENTS else None,
+            **_signs_of_life(DATABASE_COMMAND_SECONDS),
+            **given,
             "pool": DATABASE_POOL_SIZE,
         },
     }
@@ -139,6 +174,7 @@ def _replica(url: str) -> dict[str, Any]:
     """The same for a replica: tried for a short time, because the primary can always answer."""
     database = _database(url)
     given = env.db_url_config(url).get("OPTIONS", {})
+    given.pop("schema", None)
     soon = {"connect_timeout": 2, "keepalives_idle": 5, "keepalives_interval": 2}
     soon |= {"keepalives_count": 3, "tcp_user_timeout": 10_000}
     options = {**database["OPTIONS"], **soon, "application_name": "ragsite-replica", **given}
@@ -146,6 +182,8 @@ def _replica(url: str) -> dict[str, Any]:
 
 
 DATABASES = {"default": _database(DATABASE_URL)}
+# Where the site's tables are; empty: where the login's search path leads, usually to `public`.
+DATABASE_SCHEMA = env.db_url_config(DATABASE_URL).get("OPTIONS", {}).get("schema", "")
 # Searches are read from these, as far as they hold all that the primary does.
 for _number, _url in enumerate(env.list("DATABASE_REPLICA_URL", default=[]), start=1):
     DATABASES[f"replica_{_number}"] = _replica(_url)
@@ -160,7 +198,7 @@ REDIS_DB = env.int("RAGSITE_REDIS_DB", default=0)
 REDIS_URL = env.str("REDIS_URL", default="") or embedded.redis_url(VAR_DIR, REDIS_DB)
 CACHES = {
     "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "BACKEND": "common.caches.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "ragsite",
     }
@@ -192,7 +230,10 @@ CELERY_BEAT_SCHEDULE = {
         "task": "documents.tasks.recover_reembeddings",
         "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
     },
-    "refresh-statistics": {"task": "documents.tasks.refresh_stale_statistics", "schedule": 600.0},
+    "index-pending-chunks": {
+        "task": "documents.tasks.index_pending_chunks",
+        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
+    },
     "sweep-files": {"task": "documents.tasks.sweep_files", "schedule": 3600.0},
     "prune-idempotency-records": {
         "task": "accounts.tasks.prune_idempotency_records",
@@ -284,6 +325,11 @@ INFERENCE = {
     ),
 }
 
+# Local embedders and rerankers are asked of a worker that has them in memory; a process without one
+# loads its own, after it has waited so long for a worker that is about to start.
+SHARED_MODELS = env.bool("RAGSITE_SHARED_MODELS", default=True)
+WORKER_PATIENCE_SECONDS = env.float("RAGSITE_WORKER_PATIENCE_SECONDS", default=0.0)
+
 # Chat models by their makers' names (claude-…, gpt-…, ollama/…), where the maker's key or address
 # is there: all, or those that these names and patterns allow. Empty addresses are the makers' own.
 CHAT_MODELS = env.list("RAGSITE_CHAT_MODELS", default=[])
@@ -309,7 +355,19 @@ INGEST_ROOTS = env.list("RAGSITE_INGEST_ROOTS", default=[])
 # Whether documents may be fetched from the web; addresses inside the network never are.
 URL_INGESTION = env.bool("RAGSITE_URL_INGESTION", default=False)
 # At most this many chunks in scope are scanned exactly; more go through the approximate index.
-EXACT_SCAN_CHUNKS = env.int("RAGSITE_EXACT_SCAN_CHUNKS", default=20_000)
+EXACT_SCAN_CHUNKS = env.int("RAGSITE_EXACT_SCAN_CHUNKS", default=2_000)
+# How searches join words and meaning where neither the request nor the collections say: by scaled
+# `score`, by rank (`rrf`), or `weighted` by fixed weights.
+FUSION = env.str("RAGSITE_FUSION", default="score")
+RRF_K = env.int("RAGSITE_RRF_K", default=60)
+FUSION_WEIGHTS = {
+    name: float(weight)
+    for name, weight in env.dict(
+        "RAGSITE_FUSION_WEIGHTS", default={"vector": "0.5", "lexical": "0.5"}
+    ).items()
+}
+# How many candidates words and meaning list each. 0: as many as the question needs.
+SEARCH_DEPTH = env.int("RAGSITE_SEARCH_DEPTH", default=0)
 # What was asked, by whom and what was found: no text of a document.
 SEARCH_LOG = env.bool("RAGSITE_SEARCH_LOG", default=True)
 SEARCH_LOG_DAYS = env.int("RAGSITE_SEARCH_LOG_DAYS", default=90)
@@ -413,6 +471,8 @@ AUTH_PASSWORD_VALIDATORS = [
 LANGUAGE_CODE = "en"
 TIME_ZONE = env.str("TZ", default="UTC") or "UTC"
 USE_TZ = True
+# All text is English: nothing is looked up in catalogues.
+USE_I18N = False
 
 # --- files -------------------------------------------------------------------------------------
 
@@ -466,7 +526,6 @@ REST_FRAMEWORK = {
     "DEFAULT_METADATA_CLASS": None,
     "URL_FORMAT_OVERRIDE": None,
     "DEFAULT_PAGINATION_CLASS": "common.pagination.CursorPagination",
-    "PAGE_SIZE": 50,
     "DEFAULT_SCHEMA_CLASS": "common.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "common.api.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
@@ -494,7 +553,7 @@ SPECTACULAR_SETTINGS = {
         "ItemState": "documents.models.IngestionItem.State",
         "EmbeddingMetric": "documents.models.EmbeddingSpace.Metric",
         "SearchMode": "search.results.MODES",
-        "SearchFusion": "common.fusion.METHODS",
+        "SearchFusion": "common.fusion_options.METHODS",
         "MemoryOrigin": "memory.models.Origin",
         "MemorySearchMode": "memory.retrieval.finding.MODES",
         "GraphOrigin": "graph.api.serializers.ORIGINS",
@@ -550,7 +609,14 @@ LOG_FORMAT = env.str("LOG_FORMAT", default="") or "line"
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"work": {"()": "common.logs.records.AddWork"}},
+    "filters": {
+        "work": {"()": "common.logs.records.AddWork"},
+        # They come every few seconds; `common.celery` tells of those that did something.
+        "no_periodic": {
+            "()": "common.logs.records.DropTasks",
+            "tasks": frozenset(entry["task"] for entry in CELERY_BEAT_SCHEDULE.values()),
+        },
+    },
     "formatters": {
         "line": {"()": "common.logs.records.LineFormatter"},
         "json": {"()": "common.logs.records.JsonFormatter"},
@@ -566,6 +632,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         # `ragsite.access` tells of answers below 500, without what stands in their addresses.
         "django.request": {"level": "ERROR"},
+        "celery.worker.strategy": {"filters": ["no_periodic"]},
     }
     | {
         name: {"level": LOG_LEVEL}
@@ -581,3 +648,5 @@ LOGGING: dict[str, Any] = {
         )
     },
 }
+
+env.check_names()

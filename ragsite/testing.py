@@ -34,6 +34,7 @@ _LARGE_BYTES = 64 * 1024 * 1024
 
 # Before settings are read: servers beside the user's own ones, a quick embedder, and a Valkey
 # number that no other test process has.
+os.environ["RAGSITE_ENV_FILE"] = ""  # a developer's own
 os.environ.setdefault("RAGSITE_VAR_DIR", str(_ROOT / "var" / "test"))
 os.environ.setdefault("EMBEDDER_BACKEND", "inference.backends.hashing.HashingEmbedder")
 # A thread a process for models: tests run side by side, and threads that wait for each other burn

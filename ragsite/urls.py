@@ -9,6 +9,8 @@ from ragsite.metrics.views import metrics
 admin.autodiscover()
 
 urlpatterns = [
+    # before a hundred addresses of pages, which are tried one by one
+    path("api/", include("ragsite.api")),
     path("", include("search.urls")),
     path("", include("documents.urls")),
     path("", include("graph.urls")),
@@ -19,7 +21,6 @@ urlpatterns = [
     path("health/", include("ragsite.health.urls")),
     path("metrics", metrics, name="metrics"),
     path("docs/", include("ragsite.handbook.urls")),
-    path("api/", include("ragsite.api")),
     path("admin/login/", views.admin_login),
     path("admin/", admin.site.urls),
 ]

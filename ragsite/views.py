@@ -6,13 +6,14 @@ from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import TooManyFilesSent
-from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
+from common.outages import DatabaseUnavailable
+from common.postgresql.base import StatementTimeout
 from common.web import error_page
 
 
@@ -61,9 +62,16 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """500: without the database and without the user, because either may be what is broken. 503
-    where it is known to be the database."""
-    if isinstance(sys.exception(), OperationalError):
-        answer = HttpResponse(render_to_string("503.html"), status=503)
-        answer.headers["Retry-After"] = "30"
-        return answer
-    return HttpResponse(render_to_string("500.html"), status=500)
+    where it is the database: a page that was only read loads itself again until it is back."""
+    error = sys.exception()
+    if isinstance(error, StatementTimeout):
+        return error_page(request, status=error.status, message=str(error))
+    if not isinstance(error, DatabaseUnavailable.CAUSES):
+        return HttpResponse(render_to_string("500.html"), status=500)
+    seconds = DatabaseUnavailable.retry_after
+    context = {"seconds": seconds if request.method in ("GET", "HEAD") else None}
+    answer = HttpResponse(render_to_string("503.html", context), status=503)
+    answer.headers["Retry-After"] = str(seconds)
+    if context["seconds"]:
+        answer.headers["Refresh"] = str(seconds)  # seconds until the browser loads it again
+    return answer

@@ -1,15 +1,15 @@
 """What a search may be asked for: everything else is refused, with its name and the cure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
-from common.fusion import METHODS, Method
+from common.fusion_options import FusionOptions, Method
+from documents.spaces import check_option
 from search.query import Query, QueryError, parse_query
 from search.results import EXPANSIONS, MODES, SORTS, VERSIONS, Expansion, Mode, Sort, Versions
 
@@ -26,8 +26,10 @@ class SearchQuery:
 
     text: str
     mode: Mode = "hybrid"
-    fusion: Method = "score"
+    fusion: Method | None = None
+    rrf_k: int | None = None
     weights: Mapping[str, float] | None = None
+    depth: int | None = None
     vector: Sequence[float] | NDArray[np.float32] | None = None
     rerank: bool | None = None
     min_similarity: float | None = None
@@ -36,12 +38,23 @@ class SearchQuery:
     group: bool = False
     expand: Expansion = "parent"
     sort: Sort = "relevance"
+    ef_search: int | None = None
+    probes: int | None = None
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Which arms can be weighed."""
+        return ("lexical", "vector", *(["graph"] if self.mode == "graph" else []))
+
+    @property
+    def fusion_options(self) -> FusionOptions:
+        """What the request says of fusion."""
+        return FusionOptions(self.fusion, self.rrf_k, self.weights, self.depth)
 
     def check(self) -> None:
         """Raise InvalidInput for a choice that there is not, or that goes with no other."""
         choices: tuple[tuple[str, str, Sequence[str]], ...] = (
             ("mode", self.mode, MODES),
-            ("fusion", self.fusion, METHODS),
             ("expand", self.expand, EXPANSIONS),
             ("sort", self.sort, SORTS),
         )
@@ -50,7 +63,18 @@ class SearchQuery:
                 raise InvalidInput(
                     f"There is no {field} “{value}”. Use {', '.join(known)}.", field=field
                 )
+        self.fusion_options.check(arms=self.arms)
         check_thresholds(self.mode, self.rerank, self.min_similarity, self.min_rerank)
+        for field, number in (("ef_search", self.ef_search), ("probes", self.probes)):
+            if number is None:
+                continue
+            check_option(field, number)
+            if self.mode == "lexical":
+                raise InvalidInput(
+                    "Mode lexical asks no index of vectors. Use another mode or leave"
+                    f" {field} out.",
+                    field=field,
+                )
 
 
 def check_page(*, k: int, offset: int) -> None:
@@ -116,19 +140,11 @@ def checked_vector(
     return asked
 
 
-def checked_weights(given: Mapping[str, float], *, arms: Iterable[str]) -> dict[str, float]:
-    """A weight for each of `arms`; one that is not given is 0."""
-    known = list(arms)
-    unknown = sorted(given.keys() - set(known))
-    if unknown:
-        raise InvalidInput(
-            f"There is no arm “{unknown[0]}” to weigh. There are: {', '.join(known)}.",
-            field="weights",
-        )
-    weights = {name: float(given.get(name, 0.0)) for name in known}
-    each = weights.values()
-    if not all(isfinite(weight) and weight >= 0 for weight in each) or not any(each):
-        raise InvalidInput(
-            "Weights are finite numbers of at least 0, one of them greater.", field="weights"
-        )
-    return weights
+def arm_weights(alpha: float | None, beta: float | None) -> dict[str, float] | None:
+    """Weights from α of meaning and β of words; None where neither is given. Of one alone the other
+    is what is left to 1."""
+    if alpha is None and beta is None:
+        return None
+    vector = max(0.0, 1 - (beta or 0.0)) if alpha is None else alpha
+    lexical = max(0.0, 1 - vector) if beta is None else beta
+    return {"lexical": lexical, "vector": vector}

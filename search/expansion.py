@@ -6,8 +6,9 @@ from itertools import takewhile
 
 from django.db.models import Q
 
+from documents.ingestion.patching import joined
 from documents.models import Chunk
-from documents.services import joined_text
+from search.passages import Passage
 from search.results import Expansion, Surroundings
 
 #: Chunks on either side. A section that is longer is cut to as many.
@@ -16,7 +17,9 @@ REACH = {"siblings": 1, "section": 10}
 _HEAVY = ("embedding", "search_vector", "metadata")
 
 
-def surroundings(chunks: Sequence[Chunk], expansion: Expansion) -> dict[int, Surroundings]:
+def surroundings(
+    chunks: Sequence[Chunk | Passage], expansion: Expansion
+) -> dict[int, Surroundings]:
     """By chunk id. `siblings` are the chunk before and the one behind; a `section` is what stands
     under the same headings without a break; a `parent` is all that was cut from one passage, and
     where a chunk has none it has no surroundings."""
@@ -32,7 +35,7 @@ def surroundings(chunks: Sequence[Chunk], expansion: Expansion) -> dict[int, Sur
     return found
 
 
-def _parents(chunks: Sequence[Chunk]) -> dict[int, Surroundings]:
+def _parents(chunks: Sequence[Chunk | Passage]) -> dict[int, Surroundings]:
     parts = [chunk for chunk in chunks if chunk.parent is not None]
     if not parts:
         return {}
@@ -50,12 +53,12 @@ def _parents(chunks: Sequence[Chunk]) -> dict[int, Surroundings]:
     }
 
 
-def _joined(chunks: Sequence[Chunk]) -> Surroundings:
+def _joined(chunks: Sequence[Chunk | Passage]) -> Surroundings:
     start, end = chunks[0].start, max(chunk.end for chunk in chunks)
-    return Surroundings(joined_text(chunks, start=start), start, end)
+    return Surroundings(joined(chunks, start=start), start, end)
 
 
-def _near(chunks: Sequence[Chunk], expansion: Expansion) -> list[Chunk]:
+def _near(chunks: Sequence[Chunk | Passage], expansion: Expansion) -> list[Chunk]:
     reach = REACH[expansion]
     places = Q()
     for chunk in chunks:
@@ -65,7 +68,11 @@ def _near(chunks: Sequence[Chunk], expansion: Expansion) -> list[Chunk]:
 
 
 def _following(
-    chunk: Chunk, by_place: dict[tuple[int, int], Chunk], expansion: Expansion, *, step: int
+    chunk: Chunk | Passage,
+    by_place: dict[tuple[int, int], Chunk],
+    expansion: Expansion,
+    *,
+    step: int,
 ) -> Iterator[Chunk]:
     """The chunks from `chunk` on in one direction, without it, as far as the expansion goes."""
     places = range(chunk.ordinal + step, chunk.ordinal + step * (REACH[expansion] + 1), step)

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from common.replicas import reads_from_replica
 from search.asked import SearchQuery
 from search.filters import to_json
 from search.listing import Listed, Listing, make_listing, page_of
+from search.passages import read_passages
 from search.results import Hit, Scope
 from search.sorting import in_order
 
@@ -42,9 +43,10 @@ class Export:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The hits with what an export says of them."""
+        listing = replace(self.listing, passages=read_passages)  # as they are by then
         for start in range(0, len(self.hits), BATCH):
             page = self.hits[start : start + BATCH]
-            for hit in page_of(self.listing, page, first_rank=start + 1, snippets=False):
+            for hit in page_of(listing, page, first_rank=start + 1, snippets=False):
                 yield _row(hit, self.link(hit))
 
 
@@ -95,12 +97,15 @@ def _row(hit: Hit, link: str) -> dict[str, Any]:
         "document_id": hit.document_id,
         "document_key": hit.document_key,
         "chunk_id": hit.chunk_id,
+        "chunk_key": hit.chunk_key,
+        "summary": hit.summary,
+        "token_count": hit.token_count,
         "metadata": hit.metadata,
     }
 
 
 def _rounded(score: float | None) -> float | None:
-    return None if score is None else round(score, 6)
+    return None if score is None else round(score, 6) + 0.0  # −0.0 becomes 0.0
 
 
 COLUMNS = (
@@ -124,6 +129,9 @@ COLUMNS = (
     "document_id",
     "document_key",
     "chunk_id",
+    "chunk_key",
+    "summary",
+    "token_count",
     "metadata",
 )
 

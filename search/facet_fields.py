@@ -84,9 +84,9 @@ class Material:
         """Each candidate's values in `field`; a list stands for each of its elements."""
         if field.name == METADATA:
             return (scalars_at(self.metadata.get(each.chunk_id), field.keys) for each in found)
-        return ([value] if value else [] for value in self._texts(field, found))
+        return ([value] if value else [] for value in self.texts(field, found))
 
-    def _texts(self, field: Field, found: Iterable[Candidate]) -> Iterable[str]:
+    def texts(self, field: Field, found: Iterable[Candidate]) -> Iterable[str]:
         """Of a field that is none of the metadata: one each, '' where it is not known."""
         collections, documents = self.facts.collections, self.documents
         match field.name:

@@ -71,6 +71,14 @@ def without_choice(scope: Scope, field: Field) -> Scope | None:
 
 def count_values(field: Field, listing: Listing, material: Material) -> Counts:
     """How many hits of the listing have each value."""
+    if field.name != METADATA:  # one each, and all of them texts
+        return Counter(
+            {
+                (str, value): n
+                for value, n in Counter(material.texts(field, listing.found)).items()
+                if value
+            }
+        )
     return Counter(
         key
         for values in material.values(field, listing.found)

@@ -2,42 +2,58 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote_plus
 
 from django.core.exceptions import TooManyFieldsSent
 from django.http import QueryDict
 
 from common.addresses import address
 from common.errors import InvalidInput
+from common.fusion_options import METHODS, Method
 from search.filters import And, FilterError, Node, read_filter, to_text
 from search.results import MODES, SORTS, Mode, Sort
 
 T = TypeVar("T", bound=str)
 
+#: A page has dozens of addresses with the same question in them.
+_quoted = lru_cache(maxsize=1000)(quote_plus)
+
 MAX_PAGE = 100
+#: Of the page and of what shows a part of it.
+PARAMETERS = {
+    *("q", "mode", "sort", "fusion", "rerank", "collection", "type", "filter", "page", "explain"),
+    *("group", "as", "facet", "prefix"),
+}
+MOST_UNKNOWN = 5
+SWITCH = {"": None, "1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 #: Longer addresses are cut off by browsers and proxies.
 MAX_ADDRESS = 6000
 
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """A question and how it is asked. `page` counts from 1; `rerank` where a reranker is set up."""
+    """A question and how it is asked. `page` counts from 1; `rerank` is None where a reranker is
+    used if one is set up, `fusion` None where it is that of the collections or the site.
+    `unknown` are parameters that mean nothing here, which the page says."""
 
     q: str = ""
     mode: Mode = "hybrid"
     sort: Sort = "relevance"
-    rerank: bool = True
+    fusion: Method | None = None
+    rerank: bool | None = None
     collections: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     filter: str = ""
     page: int = 1
     explain: bool = False
     group: bool = True
+    unknown: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, params: QueryDict) -> Self:
-        """Raises InvalidInput for a mode or an order that there is not; a strange page is the
+        """Raises InvalidInput for a choice that there is not; a page that is no number is the
         first."""
         # PostgreSQL's text holds no NUL.
         clean = {name: [v.replace("\x00", "") for v in params.getlist(name)] for name in params}
@@ -45,13 +61,15 @@ class SearchState:
             q=(clean.get("q") or [""])[-1].strip(),
             mode=_known("mode", clean, MODES),
             sort=_known("sort", clean, SORTS),
-            rerank=(clean.get("rerank") or [""])[-1] != "0",
+            fusion=_known("fusion", clean, METHODS) if any(clean.get("fusion", ())) else None,
+            rerank=_switch("rerank", clean),
             collections=_given(clean.get("collection")),
             types=_given(clean.get("type")),
             filter=(clean.get("filter") or [""])[-1].strip(),
             page=_page((clean.get("page") or [""])[-1]),
-            explain=(clean.get("explain") or [""])[-1] == "1",
-            group=(clean.get("group") or [""])[-1] != "0",
+            explain=_switch("explain", clean) or False,
+            group=_switch("group", clean) is not False,
+            unknown=tuple(sorted(clean.keys() - PARAMETERS)[:MOST_UNKNOWN]),
         )
 
     @classmethod
@@ -71,14 +89,15 @@ class SearchState:
         pairs: list[tuple[str, Any]] = [("q", self.q)] if self.q else []
         pairs += [("mode", self.mode)] if self.mode != "hybrid" else []
         pairs += [("sort", self.sort)] if self.sort != "relevance" else []
-        pairs += [("rerank", 0)] if not self.rerank else []
+        pairs += [("fusion", self.fusion)] if self.fusion else []
+        pairs += [("rerank", int(self.rerank))] if self.rerank is not None else []
         pairs += [("collection", slug) for slug in self.collections]
         pairs += [("type", media_type) for media_type in self.types]
         pairs += [("filter", self.filter)] if self.filter else []
         pairs += [("group", 0)] if not self.group else []
         pairs += [("explain", 1)] if self.explain else []
         pairs += [("page", self.page)] if self.page > 1 else []
-        return urlencode(pairs)
+        return "&".join(f"{name}={_quoted(str(value))}" for name, value in pairs)
 
     @property
     def kept_parameters(self) -> str:
@@ -120,6 +139,14 @@ class SearchState:
     def is_filtered(self) -> bool:
         """Whether anything narrows the search."""
         return bool(self.collections or self.types or self.filter)
+
+
+def _switch(name: str, given: Mapping[str, Sequence[str]]) -> bool | None:
+    """On, off, or None where nothing is said."""
+    asked = (given.get(name) or [""])[-1].casefold()
+    if asked not in SWITCH:
+        raise InvalidInput(f"{name} is 1 or 0, and not “{asked}”.", field=name)
+    return SWITCH[asked]
 
 
 def _given(values: list[str] | None) -> tuple[str, ...]:

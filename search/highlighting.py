@@ -22,7 +22,8 @@ _WIDE = "".join(map(chr, (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range
 _USUAL = unicodedata.normalize("NFKC", _WIDE)
 
 # `<` and `>` become spaces of the same length, because ts_headline drops what looks like a tag
-# and would shift every offset behind it. `translate` is slow with many characters.
+# and would shift every offset behind it. `translate` is slow with many characters. Without
+# OFFSET each query would be put together twice.
 _SQL = """
     SELECT chunk.id,
            ts_headline(chunk.language,
@@ -46,7 +47,7 @@ _SQL = """
                                 UNION ALL
                                 SELECT to_tsquery(chunk.language, prefix || ':*')::text
                                 FROM unnest(%(prefixes)s::text[]) AS prefix) AS words
-                          WHERE quoted <> '') AS query) AS meant
+                          WHERE quoted <> '') AS query OFFSET 0) AS meant
     WHERE chunk.id = ANY(%(ids)s) AND meant.query IS NOT NULL
 """
 

@@ -1,20 +1,18 @@
 """From ranked candidates to hits: what a page shows of its passages, and only of those."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from documents.models import Chunk
-from graph.retrieval import Named, RankedGraph
+from graph.retrieval import RankedGraph
 from search.expansion import surroundings
 from search.highlighting import highlights
 from search.query import Query
-from search.ranking import Ranked
+from search.ranking import Passages, Ranked
 from search.relating import paths, related
-from search.results import Expansion, Hit, RelatedPassage, Scope, Surroundings
+from search.results import Expansion, Hit, Scope
 from search.retrieval.facts import ScopeFacts
 from search.sentences import focuses
-from search.snippets import Span, make_snippet
-from search.told import Told
+from search.snippets import make_snippet
 
 
 def grouped(hits: Sequence[Ranked]) -> list[tuple[Ranked, int]]:
@@ -51,101 +49,76 @@ def make_hits(
     by_meaning: bool,
     expand: Expansion,
     scope: Scope,
-    told: Callable[[Iterable[int]], Mapping[int, Told]],
+    passages: Passages,
     graph: RankedGraph | None = None,
 ) -> tuple[Hit, ...]:
     """The page's hits, with their texts and snippets; those of hits that hold no word of the query
     show the sentence nearest to it where `by_meaning`. A hit that was deleted since it was ranked
     is left out. `graph` says how it led to those that it did."""
     ids = [ranked.candidate.chunk_id for ranked, _ in listed]
-    chunks = (
-        Chunk.objects.select_related("document").defer("embedding", "search_vector").in_bulk(ids)
-    )
+    read = passages(ids)
     marked = highlights(query, ids) if snippets else {}
-    present = [chunks[chunk_id] for chunk_id in ids if chunk_id in chunks]
+    present = [read[chunk_id] for chunk_id in ids if chunk_id in read]
     focus = focuses(query.text, present, marked, spaces=facts.spaces) if by_meaning else {}
     around = surroundings(present, expand)
-    of = told(chunk.document_id for chunk in present)
     led = paths(graph, ids)
     beside = related(query, ids, scope=scope) if expand == "graph" else {}
-    return tuple(
-        _hit(
-            chunks[ranked.candidate.chunk_id],
-            ranked,
-            facts=facts,
-            spans=marked.get(ranked.candidate.chunk_id, []),
-            focus=focus.get(ranked.candidate.chunk_id),
-            around=around.get(ranked.candidate.chunk_id),
-            path=led.get(ranked.candidate.chunk_id, ()),
-            beside=beside.get(ranked.candidate.chunk_id, ()),
-            dated=of[chunks[ranked.candidate.chunk_id].document_id].dated,
-            relevance=relevance(ranked),
-            rank=rank,
-            more=more,
+    hits = []
+    for rank, (ranked, more) in enumerate(listed, start=first_rank):
+        candidate, fused = ranked.candidate, ranked.fused
+        passage = read.get(candidate.chunk_id)
+        if passage is None:
+            continue
+        collection = facts.collections[passage.collection_id]
+        hits.append(
+            Hit(
+                rank=rank,
+                chunk_id=passage.chunk_id,
+                chunk_key=passage.chunk_key,
+                ordinal=passage.ordinal,
+                text=passage.text,
+                context=passage.context,
+                heading_path=tuple(passage.heading_path),
+                page=passage.page,
+                parent=passage.parent,
+                start=passage.start,
+                end=passage.end,
+                summary=passage.summary,
+                token_count=passage.token_count,
+                document_id=passage.document_id,
+                document_key=passage.document_key,
+                version=passage.version,
+                is_current=passage.is_current,
+                title=passage.title,
+                source=passage.source,
+                url=passage.url,
+                media_type=passage.media_type,
+                rendering=passage.rendering,
+                language=passage.language,
+                collection_id=passage.collection_id,
+                collection_slug=collection.slug,
+                collection_name=collection.name,
+                updated_at=passage.updated_at,
+                dated=passage.dated,
+                metadata=passage.metadata,
+                similarity=candidate.similarity,
+                lexical=candidate.lexical,
+                fused=fused.score,
+                fused_rank=ranked.fused_rank,
+                rerank=ranked.rerank,
+                ranks=candidate.ranks,
+                contributions=fused.contributions,
+                relevance=relevance(ranked),
+                snippet=make_snippet(
+                    passage.text,
+                    marked.get(passage.chunk_id, []),
+                    focus=focus.get(passage.chunk_id),
+                ),
+                surroundings=around.get(passage.chunk_id),
+                more_in_document=more,
+                graph=candidate.graph,
+                path=led.get(passage.chunk_id, ()),
+                related=beside.get(passage.chunk_id, ()),
+            )
         )
-        for rank, (ranked, more) in enumerate(listed, start=first_rank)
-        if ranked.candidate.chunk_id in chunks
-        and chunks[ranked.candidate.chunk_id].document_id in of
-    )
-
-
-def _hit(
-    chunk: Chunk,
-    ranked: Ranked,
-    *,
-    facts: ScopeFacts,
-    spans: list[tuple[int, int]],
-    focus: Span | None,
-    around: Surroundings | None,
-    path: tuple[Named, ...],
-    beside: tuple[RelatedPassage, ...],
-    dated: str,
-    relevance: float,
-    rank: int,
-    more: int,
-) -> Hit:
-    document, candidate = chunk.document, ranked.candidate
-    collection = facts.collections[chunk.collection_id]
-    return Hit(
-        rank=rank,
-        chunk_id=chunk.pk,
-        chunk_key=chunk.key,
-        ordinal=chunk.ordinal,
-        text=chunk.text,
-        context=chunk.context,
-        heading_path=tuple(chunk.heading_path),
-        page=chunk.page,
-        parent=chunk.parent,
-        start=chunk.start,
-        end=chunk.end,
-        document_id=document.pk,
-        document_key=document.key,
-        version=document.version,
-        is_current=document.is_current,
-        title=document.shown_title,
-        source=document.source,
-        url=document.url,
-        media_type=chunk.media_type,
-        rendering=document.rendering,
-        language=document.language,
-        collection_id=chunk.collection_id,
-        collection_slug=collection.slug,
-        collection_name=collection.name,
-        updated_at=document.updated_at,
-        dated=dated,
-        metadata=chunk.metadata,
-        similarity=candidate.similarity,
-        lexical=candidate.lexical,
-        fused=ranked.fused.score,
-        fused_rank=ranked.fused_rank,
-        rerank=ranked.rerank,
-        ranks=candidate.ranks,
-        contributions=dict(ranked.fused.contributions),
-        relevance=relevance,
-        snippet=make_snippet(chunk.text, spans, focus=focus),
-        surroundings=around,
-        more_in_document=more,
-        graph=candidate.graph,
-        path=path,
-        related=beside,
-    )
+    return tuple(hits)

@@ -1,5 +1,6 @@
 """What a person should know of an answer."""
 
+from common.wording import counted
 from search.listing import Listing
 
 
@@ -10,7 +11,8 @@ def notes_on(listing: Listing, *, shown: int) -> tuple[str, ...]:
     if shown < len(listing.hits):
         notes.append(
             f"Sorted by {'title' if listing.query.sort == 'title' else 'date'}: the {shown} best of"
-            f" {len(listing.hits)} hits. The others fit less than half as well as the best."
+            f" {counted(len(listing.hits), 'hit')}. The others fit less than half as well as"
+            " the best."
         )
     if query.named:
         notes.append(

@@ -2,33 +2,79 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
 from time import perf_counter
 
-from common.fusion import EVIDENCE, LETTERS_DEPTH, Arm, Fused, Method, fuse, with_evidence
-from common.letters import letters
+import numpy as np
+from numpy.typing import NDArray
+
+from common.fusion import EVIDENCE, LETTERS_DEPTH, Arm, Fused, Fusion, Numbers, fuse
+from common.fusion_options import RRF_K, Method
+from common.letters import held_trigrams, weighed
 from documents.models import Document
 from inference.base import InferenceError
 from search.diversity import diversified
-from search.passages import passages
+from search.known_items import Named, title_match
+from search.passages import Passage, read_passages
 from search.query import Query
-from search.reranking import Reranking, rerank_scores, reranking_for
+from search.reranking import NoRerankerConfigured, Reranking, rerank_scores, reranking_for
 from search.retrieval.arms import Candidate, Retrieved
 
+#: Reads passages by chunk id; one that was deleted meanwhile is absent.
+Passages = Callable[[Sequence[int]], Mapping[int, Passage]]
 
-@dataclass(frozen=True, slots=True)
+
+class Texts:
+    """What passages say beside one question. Each is read and compared once, however often it is
+    ranked."""
+
+    def __init__(self, question: str, passages: Passages = read_passages) -> None:
+        self._question = question
+        self._passages = passages
+        self._compared: dict[int, tuple[NDArray[np.bool_], float]] = {}
+
+    def compare(
+        self, chunk_ids: Sequence[int]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Numbers]:
+        """Which of these there still are; of each that is there the question's trigrams that it
+        holds, of shape (passages, trigrams), and what to add for what it is called."""
+        if missing := [each for each in chunk_ids if each not in self._compared]:
+            read = self._passages(missing)
+            passages = read.values()
+            holds = held_trigrams(self._question, [each.embedded_text for each in passages])
+            named = [Named(each.title, each.document_key, each.context) for each in passages]
+            matches = title_match(self._question, named).tolist()
+            self._compared |= zip(read, zip(holds, matches, strict=True), strict=True)
+        present = np.array([each in self._compared for each in chunk_ids], bool)
+        found = [self._compared[each] for each in chunk_ids if each in self._compared]
+        return present, np.array([each[0] for each in found]), np.array([each[1] for each in found])
+
+
+@dataclass(slots=True)
 class Ranked:
     """A hit in the making. `score` is what orders it among its like: the reranker's where it was
-    read again, else the fused one; reranked hits come first. `relevance` is 0..1, for a bar."""
+    read again, else the fused one; reranked hits come first."""
 
     candidate: Candidate
-    fused: Fused
+    fused_score: float
     fused_rank: int
+    fusion: Fusion
     rerank: float | None = None
 
     @property
+    def fused(self) -> Fused:
+        """What each arm added to its fused score."""
+        place = self.candidate.place
+        given = self.fusion.contributions
+        return Fused(
+            hit=self.candidate.chunk_id,
+            score=self.fused_score,
+            contributions={name: float(given[name][place]) for name in sorted(given)},
+            best_rank=int(self.fusion.best_ranks[place]),
+        )
+
+    @property
     def score(self) -> float:
-        return self.fused.score if self.rerank is None else self.rerank
+        return self.fused_score if self.rerank is None else self.rerank
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +122,21 @@ class RankingOptions:
     min_rerank: float | None = None
     diversify: bool = False
     letters: bool = True
-
-
-class NoRerankerConfigured(Exception):
-    """Reranking was demanded where no model does it."""
+    rrf_k: int = RRF_K
 
 
 def rank(
-    query: Query, retrieved: Retrieved, weights: Mapping[str, float], options: RankingOptions
+    query: Query,
+    retrieved: Retrieved,
+    weights: Mapping[str, float],
+    options: RankingOptions,
+    texts: Texts | None = None,
 ) -> Ranking:
     """Order the candidates. A reranker that does not work leaves the fused order, and it is said.
 
     Raises NoRerankerConfigured.
     """
-    hits = fused_hits(query, retrieved, weights, options)
+    hits = fused_hits(query, retrieved, weights, options, texts)
     if options.min_similarity is not None:
         least = options.min_similarity
         hits = [hit for hit in hits if _reaches(hit.candidate.similarity, least)]
@@ -102,57 +149,53 @@ def rank(
     return replace(ranking, hits=tuple(hits))
 
 
-#: What each arm, and each piece of evidence, knows of a candidate.
-VALUES: Mapping[str, Callable[[Candidate], float | None]] = {
-    "lexical": lambda candidate: candidate.lexical,
-    "vector": lambda candidate: candidate.closeness,
-    "likeness": lambda candidate: candidate.likeness,
-    "graph": lambda candidate: candidate.graph,
-}
+#: Which of the candidates' scores each arm goes by.
+SCORES = {"lexical": "lexical", "vector": "closeness", "graph": "graph"}
 
 
 def fused_hits(
-    query: Query, retrieved: Retrieved, weights: Mapping[str, float], options: RankingOptions
+    query: Query,
+    retrieved: Retrieved,
+    weights: Mapping[str, float],
+    options: RankingOptions,
+    texts: Texts | None = None,
 ) -> list[Ranked]:
-    """The candidates in the order of what the arms and the evidence say together."""
-    candidates = {candidate.chunk_id: candidate for candidate in retrieved.candidates}
-    arms = [_arm(report.name, weights[report.name], retrieved) for report in retrieved.arms]
+    """The candidates in the order of what the arms and the evidence say together. `texts` tells
+    what the best of them say, where evidence is taken from it."""
+    candidates = retrieved.candidates
+    arms = {report.name: weights[report.name] for report in retrieved.arms}
     # Evidence is beside both arms or not at all: a search by one of them stays what it is.
     has_evidence = options.evidence and len(arms) > 1 and options.method == "score"
+    said = [
+        Arm(name, candidates.scores[SCORES[name]], candidates.ranks[name], weight)
+        for name, weight in arms.items()
+    ]
     if has_evidence:
-        arms.append(_arm("likeness", EVIDENCE["likeness"], retrieved))
-    fused = fuse(arms, method=options.method)
-    if has_evidence and options.letters:
-        fused = with_evidence(fused, _letters(query, fused[:LETTERS_DEPTH]))
+        said.append(Arm("likeness", candidates.scores["likeness"], weight=EVIDENCE["likeness"]))
+    fusion = fuse(candidates.chunk_ids, said, method=options.method, rrf_k=options.rrf_k)
+    order = fusion.order()
+    if has_evidence and options.letters and len(order):
+        fusion = _with_texts(fusion, order[:LETTERS_DEPTH], texts or Texts(query.text))
+        order = fusion.order()
+    scores = fusion.scores
     return [
-        Ranked(candidates[entry.hit], entry, rank)
-        for rank, entry in enumerate(fused[: options.depth], start=1)
+        Ranked(Candidate(candidates, int(place)), float(scores[place]), rank, fusion)
+        for rank, place in enumerate(order[: options.depth], start=1)
     ]
 
 
-def _letters(query: Query, fused: Sequence[Fused]) -> Arm:
-    """How much of the question's letters the best hits hold."""
-    scores = letters(query.text, passages([entry.hit for entry in fused]))
-    return Arm("letters", ranks={}, scores=scores, weight=EVIDENCE["letters"])
-
-
-def _arm(name: str, weight: float, retrieved: Retrieved) -> Arm:
-    known = {entry.chunk_id: VALUES[name](entry) for entry in retrieved.candidates}
-    return Arm(
-        name=name,
-        ranks={
-            entry.chunk_id: entry.ranks[name]
-            for entry in retrieved.candidates
-            if name in entry.ranks
-        },
-        # NaN is a likeness without a direction: that between two opposite vectors.
-        scores={
-            chunk_id: score
-            for chunk_id, score in known.items()
-            if score is not None and not isnan(score)
-        },
-        weight=weight,
-    )
+def _with_texts(fusion: Fusion, places: NDArray[np.intp], texts: Texts) -> Fusion:
+    """With how much of the question's trigrams the best hits hold, and whether they are called as
+    the question says."""
+    present, holds, named = texts.compare(fusion.hits[places].tolist())
+    if not present.any():
+        return fusion
+    places = places[present]
+    held = np.maximum(weighed(holds), 0.0)
+    most = held.max(initial=0.0)
+    if most > 0:
+        fusion = fusion.with_evidence("letters", places, EVIDENCE["letters"] * held / most)
+    return fusion.with_evidence("title", places, named) if named.any() else fusion
 
 
 def _reaches(score: float | None, least: float) -> bool:
@@ -196,7 +239,7 @@ def _scores(query: Query, hits: Sequence[Ranked], reranking: Reranking) -> dict[
     return rerank_scores(
         query.text,
         [hit.candidate.chunk_id for hit in hits],
-        [hit.fused.score for hit in hits],
+        [hit.fused_score for hit in hits],
         reranking,
     )
 

@@ -21,8 +21,9 @@ def paths(graph: RankedGraph | None, chunk_ids: Sequence[int]) -> dict[int, tupl
     if graph is None:
         return {}
     found = {chunk_id: graph.path(chunk_id) for chunk_id in chunk_ids}
-    names = named_stops(found.values())
-    return {chunk_id: _named(path, names) for chunk_id, path in found.items() if len(path) > 1}
+    led = {chunk_id: path for chunk_id, path in found.items() if len(path) > 1}
+    names = named_stops(led.values())
+    return {chunk_id: _named(path, names) for chunk_id, path in led.items()}
 
 
 def _named(path: Sequence[Stop], names: Names) -> tuple[Named, ...]:

@@ -3,17 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from common.errors import InvalidInput
 from inference.backends.rerank_basic import NoReranker
 from inference.base import InferenceError
 from inference.handler import rerankers
-from search.passages import passages
-from search.retrieval.facts import ScopeFacts
+from search.passages import read_passages
+from search.results import Scope
+from search.retrieval.facts import ScopeFacts, facts_now, known_facts
 
 #: A reranker reads four times what is asked for, and this many at least; more than the most cost
 #: more than they bring.
 DEPTH_FACTOR = 4
 LEAST = 20
 MOST = 100
+
+
+class NoRerankerConfigured(InvalidInput):
+    """Reranking was demanded where no model does it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "There is no reranker: set RERANKER_BACKEND (docs/how-to/rerank.md), choose one in the"
+            " collection, or search without reranking.",
+            field="rerank",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,14 @@ def has_reranker(facts: ScopeFacts) -> bool:
         return reranking_for(facts, k=1) is not None
     except InferenceError:
         return True
+
+
+def require_reranker(scope: Scope) -> None:
+    """Raise NoRerankerConfigured where none is set up for `scope`, before a model is loaded for the
+    question."""
+    # What this process remembers may be out of date, so that a refusal needs a second look.
+    if not has_reranker(known_facts(scope)) and not has_reranker(facts_now(scope)):
+        raise NoRerankerConfigured
 
 
 def reranking_for(facts: ScopeFacts, *, k: int) -> Reranking | None:
@@ -61,7 +82,8 @@ def rerank_scores(
 
     `fused` are the scores that the chunks came with. Raises inference.base.InferenceError.
     """
-    texts = passages(chunk_ids)
+    found = read_passages(chunk_ids)
+    texts = {chunk_id: each.embedded_text for chunk_id, each in found.items()}
     present = [
         (chunk_id, score)
         for chunk_id, score in zip(chunk_ids, fused, strict=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from common.fusion_options import Method
 from graph.retrieval import Named
 from search.filters import ALL, Node
 
@@ -95,9 +96,11 @@ class Hit:
     `similarity` -1..1, `lexical` BM25 ≥ 0, `graph` 0..1, `fused`, `rerank` 0..1; None where an arm
     did not see it. Where the graph led to it, `path` says how. `ranks` are 1-based places in the
     arms' own lists; `contributions` sum to `fused`, by which alone it would be at `fused_rank`.
-    `surroundings` are there where they were asked for, and where the chunk is a part of a larger
-    passage; chunks with the same `parent` are parts of one. `relevance` 0..1 is for a bar: the
-    score that ordered the list, over the list's best. `related` is there where it was asked for.
+    `summary` is the author's, empty where the chunk came without; `token_count` is the author's, or
+    else the embedder's. `surroundings` are there where they were asked for, and where the chunk is
+    a part of a larger passage; chunks with the same `parent` are parts of one. `relevance` 0..1 is
+    for a bar: the score that ordered the list, over the list's best. `related` is there where it
+    was asked for.
     `dated` is the day that the document is of, ISO and as precise as its own metadata say, or else
     the day on which it was brought.
     """
@@ -113,6 +116,8 @@ class Hit:
     parent: int | None
     start: int
     end: int
+    summary: str
+    token_count: int
     document_id: int
     document_key: str
     version: int
@@ -179,8 +184,9 @@ class Facet:
 class SearchResult:
     """A page of hits and how it came about.
 
-    `total` counts everything that was ranked (passages, or documents when grouped; at most a few
-    hundred), of which `hits` are those from `offset` on. `degraded` names arms that should have
+    `total` is the length of the ranked list (passages, or documents when grouped; at most a few
+    hundred), of which `hits` are those from `offset` on; with `is_cut` it is only the best of what
+    may fit. `degraded` names arms that should have
     worked and did not (“vector” when the embedder is down, “rerank” when the reranker is); `notes`
     are sentences for a person. `reranked` hits were read again by `reranker`. `suggestion` is the
     query with its misspelt words mended, where some stand nowhere and others like them do.
@@ -207,6 +213,8 @@ class SearchResult:
     backgrounds: Mapping[int, float] = field(default_factory=dict)
     sort: Sort = "relevance"
     can_rerank: bool = False
+    fusion: Method = "score"
+    is_cut: bool = False
 
     @property
     def is_corrected(self) -> bool:

@@ -13,8 +13,9 @@ from django.core.cache import caches
 
 from common.logs.context import carrying
 from documents.embedders import embed_question, embedder_for
-from documents.models import Chunk, EmbeddingSpace
+from documents.models import EmbeddingSpace
 from inference.base import Embedder, InferenceError
+from search.passages import Passage
 from search.snippets import Span, Spans, sentences, wants_focus
 
 logger = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class _Cut:
 
 def focuses(
     query: str,
-    chunks: Sequence[Chunk],
+    chunks: Sequence[Passage],
     marked: Mapping[int, Spans],
     *,
     spaces: Sequence[EmbeddingSpace],

@@ -6,7 +6,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from common.fusion import Method
+from common.fusion_options import Method
 from common.metrics import SEARCH_STAGE_SECONDS
 from common.replicas import reads_from_replica
 from search.asked import SearchQuery, check_page
@@ -45,8 +45,10 @@ def search(
     k: int = 10,
     offset: int = 0,
     sort: Sort = "relevance",
-    fusion: Method = "score",
+    fusion: Method | None = None,
+    rrf_k: int | None = None,
     weights: Mapping[str, float] | None = None,
+    depth: int | None = None,
     vector: Sequence[float] | NDArray[np.float32] | None = None,
     rerank: bool | None = None,
     min_similarity: float | None = None,
@@ -56,12 +58,15 @@ def search(
     expand: Expansion = "parent",
     facets: Sequence[str] = (),
     snippets: bool = True,
+    ef_search: int | None = None,
+    probes: int | None = None,
 ) -> SearchResult:
     """Rank the passages in `scope` for `query`.
 
     `vector` is asked instead of an embedding of the query, which may then be empty in mode
-    `vector`. `weights` (of `lexical` and `vector`, at least 0) take the place of those that follow
-    the question. `rerank`: None reads the best hits again where a reranker is set up, True demands
+    `vector`. `fusion`, `rrf_k` and `depth` are those of the collections or the site where they are
+    None. `weights` (of `lexical` and `vector`, at least 0) take the place of those that follow the
+    question. `rerank`: None reads the best hits again where a reranker is set up, True demands
     it, False does without. `min_similarity` (−1 to 1) and `min_rerank` (0 to 1) drop hits whose own
     score of that kind is lower or missing. `diversify` puts hits of the same document or source
     behind others. `group` shows the best passage of each document and how many more it has; `k`
@@ -73,7 +78,9 @@ def search(
     `oldest` first, or by `title`. `facets` are fields to count the values of: `language`, `origin`,
     `dated`, any of the metadata; `*` is these three with what the collections chose, or else the
     most telling. Without `snippets` no words are highlighted, which programs that only want the
-    ranking need not wait for.
+    ranking need not wait for. `ef_search` (1 to 1,000, HNSW) and `probes` (1 to 32,768, IVFFlat)
+    are how much of the indexes of vectors is looked at, in place of what the spaces say; scopes
+    that are compared vector by vector need neither.
 
     Raises InvalidInput for what cannot be, and EmbedderUnavailable for mode `vector` without a
     working model; mode `hybrid` then answers by words alone and says so in `degraded`.
@@ -83,7 +90,9 @@ def search(
         query,
         mode=mode,
         fusion=fusion,
+        rrf_k=rrf_k,
         weights=weights,
+        depth=depth,
         vector=vector,
         rerank=rerank,
         min_similarity=min_similarity,
@@ -92,9 +101,11 @@ def search(
         group=group,
         expand=expand,
         sort=sort,
+        ef_search=ef_search,
+        probes=probes,
     )
     check_page(k=k, offset=offset)
-    listing = make_listing(asked, scope=scope, last=offset + k, k=k)
+    listing = make_listing(asked, scope=scope, last=offset + k, k=k, is_counted=bool(facets))
     order = in_order(listing, sort)
     counted = count_facets(listing, fields=facets)
     hits = page_of(
@@ -113,8 +124,10 @@ def search(
         mode=mode,
         hits=hits,
         total=len(order),
+        is_cut=listing.is_cut,
         offset=offset,
         k=k,
+        fusion=listing.fusion,
         arms=listing.arms,
         facets=counted,
         timings=timings,
@@ -124,7 +137,7 @@ def search(
         reranker=ranking.reranker,
         reranked=ranking.reranked,
         suggestion=listing.suggestion,
-        backgrounds=retrieved.found.backgrounds,
+        backgrounds=retrieved.gathered.backgrounds,
         sort=sort,
         can_rerank=has_reranker(retrieved.facts),
     )

@@ -17,16 +17,17 @@ from common.spaceless import (
     LETTERS,
     MARKS,
     THAI,
+    compiled,
     is_spaceless,
     letters_alone,
 )
 
 #: A line may end within a word of all these scripts but Hangul.
 _LINE_END = rf"(?<![{HANGUL}])[ \t]*\n[ \t]*(?=[{LETTERS}])(?![{HANGUL}])"
-_RUN = re.compile(f"[{LETTERS}{MARKS}]+(?:{_LINE_END}[{LETTERS}{MARKS}]+)*")
-_UNIT = re.compile(f"[{LETTERS}][{MARKS}]*")
+_RUN = f"[{LETTERS}{MARKS}]+(?:{_LINE_END}[{LETTERS}{MARKS}]+)*"
+_UNIT = f"[{LETTERS}][{MARKS}]*"
 #: Here a pair of letters is less than a word, or a particle like any other.
-_LONG_WORDS = re.compile(f"[{HANGUL}{THAI}{LAO}{KHMER}{BURMESE}]")
+_LONG_WORDS = f"[{HANGUL}{THAI}{LAO}{KHMER}{BURMESE}]"
 #: Hiragana, and the commonest function words of Chinese: what joins words and is none itself.
 _CHINESE_GLUE = "的了是在和与與及也就都而着著之个個这這那哪吗嗎呢什么麼"
 _GLUE = re.compile(rf"[\u3041-\u309f{_CHINESE_GLUE}]")
@@ -52,21 +53,23 @@ def shared_runs(query: str, text: str) -> list[Span]:
         return []
     wanted = _Wanted(query)
     folded = text.translate(_FOLDED)
-    return [span for run in _RUN.finditer(folded) for span in wanted.within(run)]
+    return [span for run in compiled(_RUN).finditer(folded) for span in wanted.within(run)]
 
 
 class _Wanted:
     """The pairs of letters of a query, and which of them begin one of its runs."""
 
     def __init__(self, query: str) -> None:
-        runs = [_UNIT.findall(run) for run in _RUN.findall(query.translate(_FOLDED))]
+        runs = [
+            compiled(_UNIT).findall(run) for run in compiled(_RUN).findall(query.translate(_FOLDED))
+        ]
         self.alone = set(letters_alone(query))
         self.pairs = {pair for run in runs for pair in pairwise(run)}
         self.first = {(run[0], run[1]) for run in runs if len(run) > 1}
 
     def within(self, run: re.Match[str]) -> Iterator[Span]:
         """Spans of the text's run, longest ones whole."""
-        units = list(_UNIT.finditer(run.string, *run.span()))
+        units = list(compiled(_UNIT).finditer(run.string, *run.span()))
         letters = [unit[0] for unit in units]
         position = 0
         while position < len(letters):
@@ -89,7 +92,7 @@ class _Wanted:
             begins = (letters[start], letters[start + 1]) in self.first
             return (
                 (start, end)
-                if begins or not (_LONG_WORDS.search(shared) or _GLUE.search(shared))
+                if begins or not (compiled(_LONG_WORDS).search(shared) or _GLUE.search(shared))
                 else None
             )
         return _without_glue(letters, start, end)

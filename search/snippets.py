@@ -4,8 +4,8 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
+from common.graphemes import may_join
 from common.spaceless import LETTERS
-from documents.chunkers.graphemes import may_join
 from search.results import Snippet
 
 #: About three lines of a result; of wide characters, such as Chinese ones, half as many fill them.
@@ -33,14 +33,12 @@ def parse_marked(marked: str, *, start: str, stop: str) -> list[Span]:
     Both markers are one character long and occur in the text as nothing else.
     """
     spans: list[Span] = []
-    opened, position = 0, 0
-    for character in marked:
-        if character == start:
-            opened = position
-        elif character == stop:
-            spans.append((opened, position))
-        else:
-            position += 1
+    before, *pieces = marked.split(start)
+    position = len(before)
+    for piece in pieces:
+        inside, closed, after = piece.partition(stop)
+        spans += [(position, position + len(inside))] if closed else []
+        position += len(inside) + len(after)
     return spans
 
 

@@ -1,24 +1,23 @@
 """Celery tasks."""
 
-from celery import shared_task
-
+from common.celery import app
 from search import log
 from search.evaluation import keeping
 
 
-@shared_task
+@app.task
 def prune_search_log() -> int:
     """Delete what the search log has kept long enough; returns how many rows."""
     return log.prune_search_log()
 
 
-@shared_task
+@app.task
 def measure_quality(evaluation_id: int) -> bool:
     """Measure what was asked for; False where somebody else does."""
     return keeping.measure_now(evaluation_id) is not None
 
 
-@shared_task
+@app.task
 def measure_due_quality() -> int:
     """Measure what is due, and what a message was lost for; how many collections."""
     keeping.end_lost()

@@ -88,10 +88,10 @@ def test_one_that_turns_out_different_changes_nothing(
         ),
     }
     rewrite(archive, tables=other)
-    with pytest.raises(NotTheSame, match="1 of 4") as caught:
+    with pytest.raises(NotTheSame, match=r"1 of \d+ tables") as caught:
         restore(archive, *occupied, replacing=True)
     (said,) = caught.value.differences
-    assert said.startswith("documents_embeddingspace: 1 rows with hash ffffffff… in the backup, 1 ")
+    assert said.startswith("documents_embeddingspace: 1 row with hash ffffffff… in the backup, 1 ")
     assert is_untouched(*occupied)
 
 

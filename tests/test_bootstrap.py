@@ -8,11 +8,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
 
 from ragsite import embedded
+from ragsite.database import UnusableDatabaseError, check_url
 from tests.instances import instance_dir
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -33,7 +35,9 @@ def manage(*words: str, var_dir: Path, **environment: str) -> Said:
     done = subprocess.run(  # noqa: PLW1510 - its code is part of the answer
         [sys.executable, "manage.py", *words],
         cwd=REPOSITORY,
-        env=ours | {"RAGSITE_VAR_DIR": str(var_dir)} | environment,
+        env=ours
+        | {"RAGSITE_VAR_DIR": str(var_dir), "RAGSITE_DATABASE_START_SECONDS": "0"}
+        | environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -70,6 +74,7 @@ def server() -> Iterator[Path]:
                 "SELECT pg_reload_conf()",
                 "CREATE DATABASE bare TEMPLATE template0",
                 "CREATE DATABASE fresh TEMPLATE template0",
+                "CREATE DATABASE shared TEMPLATE template0",
                 "CREATE ROLE plain LOGIN",
                 "CREATE ROLE locked LOGIN PASSWORD 'right'",
                 "CREATE ROLE blind LOGIN SUPERUSER",
@@ -270,3 +275,36 @@ def test_up_says_so_when_the_port_is_taken(var_dir: Path) -> None:
     assert said.code == 2
     assert f"make run PORT={port + 1}" in said.err
     assert "Traceback" not in said.err
+
+
+def test_a_schema_of_ones_own_is_made_by_migrate_and_leaves_public_clean(
+    var_dir: Path, server: Path
+) -> None:
+    environment = {
+        "DATABASE_URL": f"{url(server, 'shared')}?schema=rag",
+        "REDIS_URL": embedded.redis_url(server),
+    }
+    said = refused(manage("stats", var_dir=var_dir, **environment))
+    assert "has no schema rag: run `manage.py migrate`" in said
+    assert manage("migrate", var_dir=var_dir, **environment).code == 0
+    assert manage("stats", var_dir=var_dir, **environment).code == 0
+    with psycopg.connect(embedded.libpq_url(server, "shared"), autocommit=True) as connection:
+        connection.execute("CREATE TABLE public.django_migrations ()")
+        connection.execute("DROP SCHEMA rag CASCADE")
+        left = connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+        )
+        assert left.fetchall() == [("django_migrations",)]
+        extensions = connection.execute(
+            "SELECT DISTINCT extnamespace::regnamespace::text FROM pg_extension"
+            " WHERE extname <> 'plpgsql'"
+        )
+        assert extensions.fetchall() == [("public",)]
+    said = refused(manage("migrate", var_dir=var_dir, **environment))
+    assert "Schema public of database shared holds the tables of another site" in said
+
+
+@pytest.mark.parametrize("schema", ["", "Rag", "pg_rag", "a,b", "rag;", "x" * 64])
+def test_what_cannot_be_a_schema_is_refused(schema: str) -> None:
+    with pytest.raises(UnusableDatabaseError, match="cannot be a schema"):
+        check_url(f"postgresql://u:p@localhost/x?schema={quote(schema)}")

@@ -11,7 +11,7 @@ from django.core.files.base import ContentFile
 from django.db import connection
 from django.urls import reverse
 
-from documents import services
+from documents import lexical_index, services
 from documents.ingestion import stages
 from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
@@ -65,7 +65,9 @@ def upload(collection: Collection, content: bytes, name: str = NAME, **options: 
 
 
 def work(document: Document) -> None:
+    """What a worker does, up to the index of words."""
     stages.embed_documents(stages.parse_documents([document.pk]))
+    lexical_index.index_pending(document.collection_id)
     document.refresh_from_db()
 
 
@@ -106,13 +108,15 @@ def test_the_search_for_words_finds_them_everywhere(
     stages.parse_documents([document.pk])
     assert "documents_stageddocument: payload" in places_with_words(media_root)
     stages.embed_documents([document.pk])
+    lexical_index.index_pending(collection.pk)
     places = places_with_words(media_root)
     assert places >= {
         "documents_chunk",
         "documents_document",
         "documents_ingestionitem",
         "documents_ingestionrun",
-        "documents_lexemefrequency",
+        "documents_lexeme",
+        "documents_posting",
     }
     assert any(place.startswith("media: ") for place in places)
 

@@ -5,7 +5,14 @@ import subprocess
 import sys
 from secrets import token_urlsafe
 
+import pytest
 from django.conf import settings
+from django.contrib.admin import site
+from django.core.checks import Tags, run_checks
+from django.core.checks.registry import registry
+from django.urls import get_resolver
+
+from documents.models import Document
 
 PUBLIC = {
     "RAGSITE_HTTPS": "true",
@@ -41,3 +48,16 @@ def test_plain_http_and_debugging_are_advised_against() -> None:
     assert said.returncode == 1
     for number in ("security.W004", "security.W008", "security.W012", "security.W018"):
         assert number in said.stderr
+
+
+def test_pages_are_checked_with_deploy_alone() -> None:
+    pages = {Tags.urls, Tags.admin, Tags.templates}
+    assert not pages & registry.tags_available()
+    assert pages <= registry.tags_available(deployment_checks=True)
+
+
+def test_what_is_wrong_with_an_admin_page_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    _ = get_resolver().url_patterns  # registers them
+    monkeypatch.setattr(type(site.get_model_admin(Document)), "list_display", ["nothing_of_it"])
+    found = run_checks(tags=[Tags.admin], include_deployment_checks=True)
+    assert [message.id for message in found] == ["admin.E108"]

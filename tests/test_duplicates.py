@@ -6,10 +6,10 @@ import pytest
 from django.core.files.base import ContentFile
 from django.db.models import Count
 
-from documents import services
-from documents.ingestion import stages, statistics
+from documents import lexical_index, services
+from documents.ingestion import stages
 from documents.ingestion.sources import text_source
-from documents.models import Chunk, Collection, Document, IngestionRun, LexemeFrequency
+from documents.models import Chunk, Collection, Document, IngestionRun, Posting
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.factories import CollectionFactory
 from search.services import search, site_scope
@@ -198,8 +198,8 @@ def test_a_deleted_original_leaves_its_chunks_to_the_oldest_link(linked: Collect
     assert heir.duplicate_of is None
     assert document("charlie.txt").duplicate_of == heir
     assert {chunk.context for chunk in heir.chunks.all()} == {"Bravo"}
-    statistics.refresh(linked)
-    assert not LexemeFrequency.objects.filter(lexeme="alpha").exists()
+    lexical_index.index_pending(linked.pk)
+    assert not Posting.objects.filter(lexeme="alpha").exists()
     assert_whole(linked)
     services.delete_document(document=heir)
     assert_whole(linked)

@@ -12,13 +12,13 @@ from celery.worker.request import Request
 from django.test import Client
 from kombu.transport.base import Message
 
+import rag.tasks
+from common.celery import HEADER, app, begin_task, end_task
 from common.logs import redaction
 from common.logs.context import NOTHING, Work, carrying, current_work, working
 from common.logs.records import AddWork, JsonFormatter, LineFormatter
 from common.logs.redaction import clean
 from documents.tests.factories import MembershipFactory
-from ragsite import task_work
-from ragsite.celery import app
 
 
 class Log:
@@ -169,9 +169,27 @@ def test_a_task_of_nobody_has_no_request(told: Log) -> None:
     seen.clear()
     tell.delay()
     message = sent(told)
-    assert task_work.HEADER not in message.headers
+    assert HEADER not in message.headers
     Request(message, app=app, task=tell, hostname="here").execute()
     assert [work.request_id for work in seen] == [""]
+
+
+@pytest.mark.parametrize(("done", "level"), [(0, "DEBUG"), (3, "INFO")])
+def test_a_periodic_task_is_news_where_it_did_something(told: Log, done: int, level: str) -> None:
+    task = rag.tasks.end_lost_runs
+    begin_task(task_id="t", task=task)
+    end_task(state="SUCCESS", task=task, retval=done)
+    (line,) = told.records
+    assert (line["level"], line["task"]) == (level, task.name)
+    assert ("end_lost_runs did 3" in line["message"]) is (done > 0)
+
+
+def test_that_a_periodic_task_was_received_is_no_line_of_the_log() -> None:
+    received = logging.getLogger("celery.worker.strategy")
+    assert [
+        bool(received.filter(logging.makeLogRecord({"data": {"name": name}})))
+        for name in ("rag.tasks.end_lost_runs", "documents.tasks.ingest_documents")
+    ] == [False, True]
 
 
 # --- what is never told ---------------------------------------------------------------------------

@@ -255,3 +255,19 @@ def test_the_description_is_served_and_shown_from_local_files() -> None:
     page = client.get("/api/docs/").content.decode()
     assert "/static/drf_spectacular_sidecar/" in page
     assert "https://" not in page
+
+
+@pytest.mark.parametrize("address", ["/api/", "/api/v1/"])
+def test_the_index_leads_programs_to_every_resource_and_browsers_to_the_docs(
+    address: str,
+) -> None:
+    client = APIClient()
+    index = client.get(address).json()
+    assert index["schema"] == "http://testserver/api/schema/"
+    assert index["resources"]["graph/nodes"] == "http://testserver/api/v1/graph/nodes/"
+    for url in index["resources"].values():
+        assert client.get(url).status_code in (401, 405)  # it is there
+
+    browser = client.get(address, headers={"Accept": "text/html,*/*;q=0.8"})
+    assert (browser.status_code, browser["Location"]) == (302, "/api/docs/")
+    assert client.get(address, headers={"Accept": "*/*"}).status_code == 200

@@ -10,6 +10,10 @@ from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import include, path
+from psycopg.errors import AdminShutdown
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
 
@@ -26,7 +30,16 @@ def without_database(request: HttpRequest) -> HttpResponse:
     raise OperationalError("connection refused")
 
 
+class CutOff(APIView):
+    authentication_classes = []
+    permission_classes = []
+
+    def get(self, request: Request) -> Response:
+        raise AdminShutdown("terminating connection")
+
+
 urlpatterns = [
+    path("api/without-database/", CutOff.as_view()),
     path("", include("ragsite.urls")),
     path("broken/", broken),
     path("without-database/", without_database),
@@ -102,9 +115,27 @@ def test_a_mistake_of_the_site_gets_a_page_that_needs_no_database() -> None:
 def test_a_database_that_is_away_is_no_mistake_of_the_site() -> None:
     answer = Client(raise_request_exception=False).get("/without-database/")
 
-    assert (answer.status_code, answer["Retry-After"]) == (503, "30")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert answer["Refresh"] == "5"  # the browser loads the page again by itself
     assert "Its database does not answer" in answer.text
+    assert "loads itself again every 5 seconds" in answer.text
     assert "The site made a mistake" not in answer.text
+
+
+@pytest.mark.urls("tests.test_pages")
+def test_a_form_that_the_database_missed_is_not_sent_again_by_itself() -> None:
+    answer = Client(raise_request_exception=False).post("/without-database/")
+
+    assert (answer.status_code, "Refresh" in answer) == (503, False)
+    assert "may not have been stored" in answer.text
+
+
+@pytest.mark.urls("tests.test_pages")
+def test_programs_are_told_when_to_ask_a_database_again_that_is_away() -> None:
+    answer = Client(raise_request_exception=False).get("/api/without-database/")
+
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert answer.json()["code"] == "database_unavailable"
 
 
 @pytest.mark.django_db

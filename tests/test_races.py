@@ -12,8 +12,8 @@ from django.db import connection, connections, transaction
 from django.db.models import Count
 
 from common.errors import NotFound
-from documents import services
-from documents.ingestion import reembedding, stages, statistics
+from documents import lexical_index, services
+from documents.ingestion import reembedding, stages
 from documents.ingestion.sources import text_source
 from documents.models import (
     Chunk,
@@ -21,8 +21,8 @@ from documents.models import (
     Document,
     EmbeddingSpace,
     IngestionRun,
-    LexemeFrequency,
-    LexicalStatistics,
+    Lexeme,
+    Posting,
     StagedDocument,
 )
 from documents.services import Upload, ingest_inline, ingest_uploads
@@ -252,7 +252,7 @@ def test_a_document_deleted_while_it_is_loaded_is_gone(collection: Collection, p
     document_id = upload(collection, LONG, policy=policy)
     staged = stages.parse_documents([document_id])
     document = Document.objects.current().get()
-    with nobody_writes("documents_lexicalstatistics"):
+    with nobody_writes("documents_pendingchunk"):
         loading = Raced(lambda: stages.embed_documents(staged))
         wait_until(blocked(1), what="loading is in its transaction")
         deleting = Raced(lambda: services.delete_document(document=document))
@@ -261,7 +261,7 @@ def test_a_document_deleted_while_it_is_loaded_is_gone(collection: Collection, p
     deleting.result()
     assert not Document.objects.exists()
     assert not Chunk.objects.exists()
-    assert not LexemeFrequency.objects.filter(lexeme="topic5").exists()
+    assert not Posting.objects.filter(lexeme="topic5").exists()
     assert all(run.is_finished for run in IngestionRun.objects.all())
 
 
@@ -301,14 +301,14 @@ def test_a_version_registered_while_its_document_is_deleted_begins_anew(
 
 def test_a_collection_deleted_while_it_is_loaded_is_gone(collection: Collection) -> None:
     staged = stages.parse_documents([upload(collection, LONG)])
-    with nobody_writes("documents_lexicalstatistics"):
+    with nobody_writes("documents_pendingchunk"):
         loading = Raced(lambda: stages.embed_documents(staged))
         wait_until(blocked(1), what="loading is in its transaction")
         deleting = Raced(lambda: services.delete_collection(collection=collection))
         wait_until(blocked(2), what="the deletion waits for it")
     loading.result()
     deleting.result()
-    for model in (Collection, Document, Chunk, IngestionRun, LexemeFrequency, StagedDocument):
+    for model in (Collection, Document, Chunk, IngestionRun, Posting, StagedDocument):
         assert not model.objects.exists()
 
 
@@ -338,29 +338,21 @@ def test_a_command_whose_collection_is_deleted_says_so(collection: Collection) -
     assert not Document.objects.exists()
 
 
-def test_words_of_a_document_deleted_while_they_are_counted_do_not_stay(
+def test_words_of_a_document_deleted_while_they_are_indexed_do_not_stay(
     collection: Collection,
 ) -> None:
-    ingest_inline(collection=collection, sources=[text_source("note", LONG)])
-    document = Document.objects.get()
-    LexicalStatistics.objects.all().delete()
-    with transaction.atomic():
-        # Counting comes to write this row, too, when it has counted, and waits for ours.
-        LexicalStatistics.objects.create(
-            workspace=collection.workspace,
-            collection=collection,
-            language="english",
-            chunk_count=1,
-            average_length=1,
-        )
-        counting = Raced(lambda: statistics.refresh(collection))
-        wait_until(blocked(1), what="the words are counted")
+    staged = stages.parse_documents([upload(collection, LONG)])
+    with nobody_writes("documents_posting"):
+        indexing = Raced(lambda: stages.embed_documents(staged))
+        wait_until(blocked(1), what="the words are being indexed")
+        document = Document.objects.get()
         deleting = Raced(lambda: services.delete_document(document=document))
         wait_until(blocked(2), what="the deletion waits for that")
-        transaction.set_rollback(True)
-    counting.result()
+    indexing.result()
     deleting.result()
-    assert not LexemeFrequency.objects.exists()
+    assert lexical_index.differences(collection.pk) == []
+    assert not Posting.objects.exists()
+    assert not Lexeme.objects.exists()
 
 
 def test_a_version_that_comes_while_chunks_move_to_another_model_moves_too(

@@ -25,7 +25,7 @@ memory = InMemorySpanExporter()
 tracing.instrument(SimpleSpanProcessor(memory))
 from django.test import Client
 Client().get("/login/?q=secretquestion")
-Client().get("/", headers={"Cookie": "sessionid=abcdefghijklmnopqrstuvwxyz012345"})
+Client().post("/login/", {"username": "nobody", "password": "secretquestion"})
 print(json.dumps([[each.name, dict(each.attributes)] for each in memory.get_finished_spans()]))
 """
 
@@ -59,5 +59,5 @@ def test_requests_and_their_statements_are_told_without_what_was_asked() -> None
     spans: list[tuple[str, dict[str, Any]]] = json.loads(done.stdout)
 
     assert any("login" in name for name, _ in spans)
-    assert any("SELECT" in name for name, _ in spans)
+    assert any("SELECT" in str(told) for _, told in spans)
     assert "secretquestion" not in done.stdout

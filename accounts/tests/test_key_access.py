@@ -208,6 +208,8 @@ def expected_scope(method: str, address: str) -> str:
             return scope
     if address.endswith("/run/"):
         return "chat"
+    if method == "patch" and "/spaces/" in address:  # they belong to the whole site
+        return "admin"
     is_question = any(re.search(each, address) for each in QUESTIONS)
     return "read" if method == "get" or (method == "post" and is_question) else "write"
 

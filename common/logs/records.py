@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +21,18 @@ class AddWork(logging.Filter):
         if not hasattr(record, "work"):
             record.work = current_work().fields()
         return True
+
+
+class DropTasks(logging.Filter):
+    """Drops Celery's line that a task of these names was received."""
+
+    def __init__(self, tasks: Collection[str]) -> None:
+        super().__init__()
+        self._tasks = tasks
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        received = getattr(record, "data", {})
+        return received.get("name") not in self._tasks
 
 
 class LineFormatter(logging.Formatter):

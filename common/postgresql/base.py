@@ -3,15 +3,42 @@ with the fence of `common.fence` around each statement."""
 
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base
 from django.db.transaction import TransactionManagementError
+from django.db.utils import DatabaseErrorWrapper, OperationalError
+from django.utils.functional import cached_property
 from psycopg import sql as composing
+from psycopg.errors import QueryCanceled
 
+from common.errors import RagsiteError
 from common.postgresql import fencing
 from common.postgresql.pool import Connection, Pool
 
 _CONTROL = ("SAVEPOINT ", "ROLLBACK TO SAVEPOINT ", "RELEASE SAVEPOINT ")
+
+
+class StatementTimeout(RagsiteError, OperationalError):
+    """A statement of a request or of a short command took longer than it may."""
+
+    code = "statement_timeout"
+    status = 503
+
+
+class _ErrorWrapper(DatabaseErrorWrapper):
+    wrapper: Any  # Django's DatabaseWrapper; not in the stubs
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if isinstance(error, QueryCanceled) and fencing.timeout_prefix():
+            self.wrapper.errors_occurred = True
+            raise StatementTimeout(
+                "The database did not finish this within"
+                f" {settings.DATABASE_STATEMENT_SECONDS:g} seconds, and was stopped. Ask for less"
+                " at once, try again when it has less to do, or raise"
+                " RAGSITE_DATABASE_STATEMENT_SECONDS."
+            ) from error
+        super().__exit__(kind, error, traceback)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -28,6 +55,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.execute_wrappers.append(self._execute_fenced)
         #: Whether the transaction may hold the role and the setting of an earlier statement.
         self._is_set = False
+        #: What was said last in this transaction of role and workspaces.
+        self._sent = ""
+
+    @cached_property
+    def wrap_database_errors(self) -> "_ErrorWrapper":
+        """Django's translation of psycopg's errors, with one more."""
+        return _ErrorWrapper(self)
 
     @property
     def pool(self) -> Pool | None:
@@ -60,22 +94,33 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return super().chunked_cursor() if self.in_atomic_block else self.cursor()
 
     def _set_autocommit(self, autocommit: bool) -> None:
-        self._is_set = False  # a transaction begins or has ended
+        self._is_set, self._sent = False, ""  # a transaction begins or has ended
         super()._set_autocommit(autocommit)  # type: ignore[misc]  # not in the stubs
+
+    def begin(self, characteristics: str = "", settings: str = "") -> None:
+        """Begin the transaction of the atomic block that was just entered: its characteristics,
+        settings and the fence in one message, where psycopg would send a bare BEGIN first."""
+        self.connection.autocommit = True
+        prefix = self._prefix()
+        self.connection.execute(f"BEGIN {characteristics}; {settings}{prefix}", prepare=False)
+        self._sent = prefix
 
     def fence_transaction(self) -> None:
         """Have what follows in this transaction run within the fence, such as a COPY, which does
         not pass through a cursor's `execute`."""
         prefix = self._prefix()
-        if prefix:
+        if prefix and prefix != self._sent:
             self.connection.execute(prefix)
+            self._sent = prefix
 
     def _prefix(self) -> str:
-        prefix = fencing.prefix(self)
-        if prefix:
-            self._is_set = True
-            return prefix
-        return fencing.LIFT if self._is_set and self.in_atomic_block else ""
+        """What goes before a statement: nothing in commands and workers that take their time,
+        unless it takes back what an earlier statement of the transaction needed."""
+        limit, role = fencing.timeout_prefix(), fencing.fence_prefix(self)
+        if self._is_set and self.in_atomic_block:
+            limit, role = limit or fencing.NO_LIMIT, role or fencing.LIFT
+        self._is_set = self._is_set or bool(limit or role)
+        return limit + role
 
     def _execute_fenced(
         self, execute: Any, sql: Any, params: Any, many: bool, context: dict[str, Any]
@@ -85,11 +130,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         # What undoes a failure must be the first that a failed transaction is told.
         is_control = isinstance(sql, str) and sql.startswith(_CONTROL)
         prefix = "" if is_control else self._prefix()
+        self._sent = prefix  # a savepoint may have undone it
         if not prefix:
             return execute(sql, params, many, context)
         cursor = context["cursor"].cursor
         if many or getattr(cursor, "name", None):
             # Several messages, or a cursor of the server: within a transaction only.
+            if not self.in_atomic_block and not fencing.fence_prefix(self):
+                return execute(sql, params, many, context)
             self._check_transaction()
             self.connection.execute(prefix)
             return execute(sql, params, many, context)

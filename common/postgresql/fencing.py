@@ -1,13 +1,17 @@
-"""The fence of the work at hand as SQL that goes before a statement."""
+"""What goes before a statement as SQL: the fence of the work at hand, and how long it may take."""
 
 from math import inf
 from time import monotonic
 from typing import Any
 
+from django.conf import settings
+
 from common import fence
 
 #: Before a statement outside every fence, in a transaction that an earlier one may have fenced.
 LIFT = "SET LOCAL ROLE NONE; "
+#: The same of a statement without a limit.
+NO_LIMIT = "SET LOCAL statement_timeout = DEFAULT; "
 
 #: What the role of a login is called: roles are a server's, and two sites must not share one.
 ROLE_NAME = "left(current_user::text, 58) || '_site'"
@@ -29,9 +33,28 @@ LOOK_AGAIN_SECONDS = 30.0
 _roles: dict[str, tuple[str, float]] = {}
 
 
-def prefix(connection: Any) -> str:
-    """What goes before a statement: nothing outside every fence, and where row-level security is
-    not set up (`common.W003` says so)."""
+#: Whether statements outside every fence are limited too: those of a short command.
+_is_short_command = False
+
+
+def limit_command() -> None:
+    """Limit each statement of this process to RAGSITE_DATABASE_STATEMENT_SECONDS."""
+    global _is_short_command  # noqa: PLW0603 (one state of the process)
+    _is_short_command = True
+
+
+def timeout_prefix() -> str:
+    """The limit as a setting of the transaction, because a session belongs to others next where
+    PgBouncer lends it."""
+    seconds: float = settings.DATABASE_STATEMENT_SECONDS
+    if seconds <= 0 or not (_is_short_command or fence.has_fence()):
+        return ""
+    return f"SET LOCAL statement_timeout = {max(1, round(seconds * 1000))}; "
+
+
+def fence_prefix(connection: Any) -> str:
+    """Role and workspaces: nothing outside every fence, and where row-level security is not set up
+    (`common.W003` says so)."""
     current = fence.current()
     if current is None:
         return ""

@@ -1,13 +1,17 @@
 """Fusion obeys its laws whatever the arms bring."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.fusion import METHODS, RRF_K, Arm, Fused, Method, adapted_weights, fuse, with_evidence
+from common import fusion
+from common.fusion import Fused, Fusion, adapted_weights
+from common.fusion_options import METHODS, RRF_K, Method
 
 SCORES = st.dictionaries(
     st.integers(1, 30), st.floats(0.01, 100, allow_nan=False), min_size=1, max_size=20
@@ -17,6 +21,49 @@ EXACT_SCORES = st.dictionaries(
     st.integers(1, 12), st.integers(1, 64).map(float), min_size=1, max_size=10
 )
 EXACT_WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0])
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Ranks and scores by hit."""
+
+    name: str
+    ranks: Mapping[int, int]
+    scores: Mapping[int, float]
+    weight: float = 1.0
+
+
+def fused_arrays(arms: Sequence[Arm], method: Method = "score") -> Fusion:
+    hits = list(dict.fromkeys(hit for arm in arms for hit in (*arm.ranks, *arm.scores)))
+    return fusion.fuse(
+        np.array(hits, np.int64),
+        [
+            fusion.Arm(
+                each.name,
+                np.array([each.scores.get(hit, np.nan) for hit in hits], np.float64),
+                np.array([each.ranks.get(hit, 0) for hit in hits], np.int64),
+                each.weight,
+            )
+            for each in arms
+        ],
+        method=method,
+    )
+
+
+def in_order(fused: Fusion) -> list[Fused]:
+    return [
+        Fused(
+            hit=int(fused.hits[place]),
+            score=float(fused.scores[place]),
+            contributions={name: float(of[place]) for name, of in fused.contributions.items()},
+            best_rank=int(fused.best_ranks[place]),
+        )
+        for place in fused.order()
+    ]
+
+
+def fuse(arms: Sequence[Arm], *, method: Method = "score") -> list[Fused]:
+    return in_order(fused_arrays(arms, method))
 
 
 def arm(name: str, scores: dict[int, float], weight: float = 1.0) -> Arm:
@@ -101,15 +148,11 @@ def test_evidence_may_as_well_come_later(
 ) -> None:
     arms = [arm("one", first, 0.4), arm("two", second, 0.6)]
     letters = Arm("letters", {}, known, 0.25)
-    at_once = {entry.hit: entry for entry in fuse([*arms, letters])}
-    later = with_evidence(fuse(arms), letters)
-    assert len(later) == len(at_once)
-    for entry in later:
-        # A hit that it says nothing of has no contribution, in place of none worth mentioning.
-        contributions = {"letters": 0.0, **entry.contributions}
-        assert contributions == at_once[entry.hit].contributions
-        assert entry.score == pytest.approx(at_once[entry.hit].score)
-    assert later == sorted(later, key=lambda entry: (-entry.score, entry.best_rank, entry.hit))
+    at_once = fused_arrays([*arms, letters])
+    scores = np.array([known.get(hit, np.nan) for hit in at_once.hits.tolist()])
+    added = fusion.contribution(fusion.Arm("letters", scores, weight=0.25))
+    without = fused_arrays([*arms, Arm("letters", {}, known, 0.0)])
+    assert in_order(without.with_evidence("letters", slice(None), added)) == in_order(at_once)
 
 
 def test_evidence_moves_a_hit_by_its_share_of_the_best() -> None:

@@ -1,5 +1,5 @@
-"""Curation of collections, documents and their chunks; a look at runs, spaces and statistics."""
+"""Curation of collections, documents and their chunks; a look at runs and spaces."""
 
-from documents.admin import chunks, collections, documents, edits, runs, spaces, statistics
+from documents.admin import chunks, collections, documents, edits, runs, segments, spaces
 
-__all__ = ["chunks", "collections", "documents", "edits", "runs", "spaces", "statistics"]
+__all__ = ["chunks", "collections", "documents", "edits", "runs", "segments", "spaces"]

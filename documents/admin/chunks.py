@@ -17,9 +17,12 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from common.admin import LoggedByNumber, ReadOnlyAdmin, link_to
 from common.errors import RagsiteError
 from documents import services
-from documents.models import Chunk, LexicalStatistics
+from documents.lexical_search import find_terms
+from documents.models import Chunk, Collection
 
 EXCERPT_CHARACTERS = 160
+#: A search of the list looks at so many chunks, the best by BM25.
+MOST_SEARCHED = 10_000
 
 
 class ChunkForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -129,10 +132,10 @@ class ChunkAdmin(LoggedByNumber, ReadOnlyAdmin):
     ) -> tuple[QuerySet[Chunk], bool]:
         if not search_term:
             return queryset, False
-        languages = {
-            "simple",
-            *LexicalStatistics.objects.order_by().values_list("language", flat=True).distinct(),
-        }
+        collections = list(Collection.objects.values_list("pk", flat=True))
+        terms = find_terms(collections=collections, text=search_term, superseded=True)
+        best, _ = terms.score().best(MOST_SEARCHED)
+        languages = {"simple", *terms.statistics}
         # Each language with its own reading of the words: an exclusion read by the rules of
         # another language would exclude nothing.
         matches = [
@@ -142,7 +145,9 @@ class ChunkAdmin(LoggedByNumber, ReadOnlyAdmin):
             )
             for language in sorted(languages)
         ]
-        return queryset.filter(reduce(or_, matches)), False
+        return queryset.filter(
+            reduce(or_, matches), index_id__in=best[:MOST_SEARCHED].tolist()
+        ), False
 
     @display(description="chunk", ordering="id")
     def place(self, chunk: Chunk) -> str:

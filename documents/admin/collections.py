@@ -16,6 +16,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from common.admin import LargeTableAdmin, link_to, link_to_list
 from common.errors import RagsiteError
+from common.wording import counted
 from documents import services
 from documents.admin.deletion import ServiceDeletion
 from documents.admin.exporting import download
@@ -25,6 +26,7 @@ from documents.forms import (
     GRAPH_CHOICES,
     ChunkerOptionsField,
     FacetsField,
+    FusionField,
 )
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import Collection, Document, IngestionRun
@@ -74,6 +76,15 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         help_text=Collection._meta.get_field("reranker").help_text,
     )
 
+    fusion = FusionField(
+        max_length=200,
+        required=False,
+        empty_value="",
+        widget=UnfoldAdminTextInputWidget,
+        help_text="How searches join words and meaning: “method=rrf rrf_k=60”, “method=weighted"
+        " vector=0.7 lexical=0.3”, “depth=400”. Empty: as the site does.",
+    )
+
     class Meta:
         model = Collection
         fields = [
@@ -87,6 +98,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
             "graph",
             "reranker",
             "rerank_instruction",
+            "fusion",
             "facets",
         ]
 
@@ -119,7 +131,7 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
     prepopulated_fields = {"slug": ["name"]}
     actions = ["read_again", "embed_again", "export"]
     reading = ("default_language", "chunker", "chunker_options", "graph")
-    searching = ("reranker", "rerank_instruction", "facets")
+    searching = ("reranker", "rerank_instruction", "fusion", "facets")
     fields = ["workspace", "name", "slug", "description", *reading]
     fixed_fields = [
         "workspace",
@@ -132,7 +144,7 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
-        return super().get_queryset(request).prefetch_related("lexical_statistics")
+        return super().get_queryset(request).prefetch_related("lexical_segments")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         editable = ["name", "description", *self.reading, *self.searching]
@@ -207,7 +219,7 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
             except RagsiteError as error:
                 messages.error(request, str(error))
             else:
-                words = f"{collection}: workers embed {passages:,} passages anew."
+                words = f"{collection}: workers embed {counted(passages, 'passage')} anew."
                 messages.success(request, words)
 
     @admin.action(description="Export as JSON Lines", permissions=["read"])
@@ -227,8 +239,10 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
 
     @display(description="chunks")
     def chunk_count(self, collection: Collection) -> int:
-        """As the statistics know it: counting chunks would read them all."""
-        return sum(each.chunk_count for each in collection.lexical_statistics.all())
+        """As the lexical index counts those of current versions: reading all would take long."""
+        return sum(
+            each.chunk_count for each in collection.lexical_segments.all() if each.is_current
+        )
 
     @display(description="contents")
     def contents(self, collection: Collection) -> str:

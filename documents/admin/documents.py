@@ -15,6 +15,7 @@ from unfold.decorators import display
 
 from common.admin import ReadOnlyAdmin, link_to, link_to_list
 from common.errors import RagsiteError
+from common.wording import counted
 from documents import services
 from documents.admin.deletion import ServiceDeletion
 from documents.admin.exporting import download
@@ -157,7 +158,7 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
         except RagsiteError as error:
             messages.error(request, str(error))
         else:
-            messages.success(request, f"A worker embeds {passages:,} passages anew.")
+            messages.success(request, f"A worker embeds {counted(passages, 'passage')} anew.")
 
     @admin.action(description="Export as JSON Lines", permissions=["read"])
     def export(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponseBase | None:
@@ -198,7 +199,7 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
     @display(description="contents")
     def contents(self, document: Document) -> str:
         chunks = link_to_list(
-            Chunk, f"{document.chunk_count:,} chunks", document__id__exact=document.pk
+            Chunk, counted(document.chunk_count, "chunk"), document__id__exact=document.pk
         )
         runs = link_to_list(IngestionItem, "runs", document__id__exact=document.pk)
         return format_html("{} · {}", chunks, runs)

@@ -13,6 +13,7 @@ from unfold.decorators import display
 
 from common.admin import ReadOnlyAdmin, link_to, link_to_list
 from common.errors import RagsiteError
+from common.wording import counted
 from documents import services
 from documents.models import IngestionItem, IngestionRun
 
@@ -153,7 +154,7 @@ class IngestionRunAdmin(ReadOnlyAdmin):
 
     @display(description="files")
     def files(self, run: IngestionRun) -> str:
-        return link_to_list(IngestionItem, f"{run.total:,} files", run__id__exact=run.pk)
+        return link_to_list(IngestionItem, counted(run.total, "file"), run__id__exact=run.pk)
 
 
 @admin.register(IngestionItem)

@@ -8,13 +8,18 @@ from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import filesizeformat
 from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action, display
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+)
 
 from common.admin import LargeTableAdmin, ReadOnlyAdmin, link_to, link_to_list, press
 from common.errors import RagsiteError
+from common.wording import counted
 from documents import services
 from documents.models import Collection, EmbeddingSpace, Reembedding
-from documents.spaces import checked_index
+from documents.spaces import INDEX_OPTIONS, OPTION_BOUNDS, SEARCH_OPTIONS, checked_index
 from inference.base import InferenceError
 from inference.handler import embedders
 
@@ -25,6 +30,22 @@ STATE_COLOURS = {
     State.FAILED: "danger",
     State.DONE: "success",
 }
+
+
+def _option_field(name: str, meaning: str) -> forms.IntegerField:
+    least, most = OPTION_BOUNDS[name]
+    return forms.IntegerField(
+        required=False,
+        min_value=least,
+        max_value=most,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text=f"{meaning}, {least} to {most:,}. Empty: what suits the size of the index.",
+    )
+
+
+def chosen_options(given: dict[str, Any]) -> dict[str, int]:
+    """Those that the form sets."""
+    return {name: given[name] for name in SEARCH_OPTIONS if given.get(name) is not None}
 
 
 class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -47,9 +68,20 @@ class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
         help_text="What queries tell a model to find that heeds instructions. Empty: its own.",
     )
 
+    ef_search = _option_field("ef_search", "HNSW: how many candidates a search looks at")
+    probes = _option_field("probes", "IVFFlat: how many lists a search looks at")
+
     class Meta:
         model = EmbeddingSpace
-        fields = ["name", "embedder", "metric", "index_type", "precision", "query_instruction"]
+        fields = [
+            *("name", "embedder", "metric", "index_type", "precision", "query_instruction"),
+            *SEARCH_OPTIONS,
+        ]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in SEARCH_OPTIONS:
+            self.initial[name] = self.instance.index_options.get(name)
 
     def clean(self) -> dict[str, Any]:
         """Ask the embedder, so that saving cannot be refused."""
@@ -61,7 +93,7 @@ class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
                 dimensions=embedders[given["embedder"]].dimensions,
                 index_type=given["index_type"],
                 precision=given["precision"] or None,
-                options={},
+                options=chosen_options(given),
             )
         except (RagsiteError, InferenceError) as error:
             raise forms.ValidationError(str(error)) from error
@@ -106,7 +138,12 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
     actions = None
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.fixed_fields if obj else NewSpaceForm.Meta.fields
+        if obj is None:
+            return NewSpaceForm.Meta.fields
+        known = INDEX_OPTIONS[obj.index_type]
+        place = self.fixed_fields.index("index_options")
+        options = [name for name in SEARCH_OPTIONS if name in known]
+        return [*self.fixed_fields[:place], *options, *self.fixed_fields[place:]]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return [name for name in self.fixed_fields if name != "query_instruction"] if obj else []
@@ -119,10 +156,20 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
             services.change_instruction(
                 space=obj, instruction=form.cleaned_data["query_instruction"]
             )
+            known = INDEX_OPTIONS[obj.index_type]
+            services.change_search_options(
+                space=obj,
+                **{name: form.cleaned_data[name] for name in SEARCH_OPTIONS if name in known},
+            )
             press(self, request, obj)
             return
         given = dict(form.cleaned_data)
-        made, remarks = services.add_space(**{**given, "precision": given["precision"] or None})
+        options = chosen_options(given)
+        for name in SEARCH_OPTIONS:
+            del given[name]
+        made, remarks = services.add_space(
+            **{**given, "precision": given["precision"] or None}, options=options
+        )
         obj.__dict__.update(made.__dict__)
         for remark in remarks:
             messages.info(request, remark)
@@ -234,7 +281,7 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     @display(description="progress")
     def progress(self, row: Reembedding) -> str:
         refused = f", {len(row.refused):,} refused" if row.refused else ""
-        return f"{row.done:,} of {row.total:,} chunks ({100 * row.share:.0f} %){refused}"
+        return f"{row.done:,} of {counted(row.total, 'chunk')} ({100 * row.share:.0f} %){refused}"
 
     @display(description="what")
     def what(self, row: Reembedding) -> str:

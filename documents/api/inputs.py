@@ -10,6 +10,7 @@ from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common.serializers import MetadataField, PageParameters, StrictSerializer
+from documents.api.serializers import FusionSerializer
 from documents.chunkers import CHUNKERS
 from documents.chunkers.options import Option
 from documents.facets import MAX_CHARACTERS, MOST_FACETS
@@ -189,6 +190,9 @@ class CollectionInput(_CollectionInput):
         allow_blank=True,
         max_length=1000,
         help_text="What the reranker is to look for, for models that heed it.",
+    )
+    fusion = FusionSerializer(
+        required=False, help_text="How searches join words and meaning; `{}`: as the site does."
     )
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from common.fusion_options import DEPTHS, METHODS, RRF_KS
+from common.serializers import StrictSerializer
 from documents.models import (
     Chunk,
     Collection,
@@ -26,6 +28,34 @@ class SpaceSerializer(serializers.ModelSerializer[EmbeddingSpace]):
         read_only_fields = fields
 
 
+class FusionSerializer(StrictSerializer):
+    """How searches join words and meaning; what is left out is as the site has it."""
+
+    method = serializers.ChoiceField(
+        choices=METHODS,
+        required=False,
+        help_text="`score` adds scaled scores by weights that follow the question; `weighted` by"
+        " fixed weights; `rrf` adds reciprocal ranks.",
+    )
+    rrf_k = serializers.IntegerField(
+        required=False,
+        min_value=RRF_KS[0],
+        max_value=RRF_KS[-1],
+        help_text="The constant of `rrf`.",
+    )
+    weights = serializers.DictField(
+        child=serializers.FloatField(min_value=0),
+        required=False,
+        help_text="What `vector` (α) and `lexical` (β) count for.",
+    )
+    depth = serializers.IntegerField(
+        required=False,
+        min_value=DEPTHS[0],
+        max_value=DEPTHS[-1],
+        help_text="How many candidates words and meaning list each.",
+    )
+
+
 class CollectionSerializer(serializers.ModelSerializer[Collection]):
     """Documents that are cut, embedded and searched alike."""
 
@@ -41,6 +71,7 @@ class CollectionSerializer(serializers.ModelSerializer[Collection]):
         help_text="The options that were given; the others have the chunker's defaults.",
     )
     space = SpaceSerializer()
+    fusion = FusionSerializer()
     document_count = serializers.IntegerField(help_text="Current documents that you may see.")
 
     class Meta:
@@ -57,6 +88,7 @@ class CollectionSerializer(serializers.ModelSerializer[Collection]):
             "space",
             "reranker",
             "rerank_instruction",
+            "fusion",
             "facets",
             "document_count",
             "created_at",

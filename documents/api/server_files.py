@@ -87,6 +87,11 @@ class SyncSerializer(serializers.Serializer[Sync]):
     renamed = MoveSerializer(many=True, help_text="Their documents move; nothing is embedded.")
     deleted = _names("Gone from the directory.")
     failed = _names("There, and not to be read. Nothing is concluded of them.")
+    retried = _names("Failed before, and tried again.")
+    reasons = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="Why, by path: of `failed`, and of `retried` why they failed before.",
+    )
     deletions_applied = serializers.BooleanField(
         help_text="Whether the documents of deleted files were removed."
     )

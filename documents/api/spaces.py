@@ -8,8 +8,12 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceParameters, WorkspaceViewSet
-from common.serializers import PageParameters
+from common.errors import Forbidden, NotFound
+from common.fence import unfenced
+from common.serializers import PageParameters, StrictSerializer
+from documents import services
 from documents.models import Collection, EmbeddingSpace, Reembedding
+from documents.spaces import OPTION_BOUNDS
 
 SPACE = OpenApiExample(
     "A space",
@@ -40,6 +44,9 @@ SPACE = OpenApiExample(
     },
     response_only=True,
 )
+
+
+WIDER = OpenApiExample("Look at more candidates", value={"ef_search": 400}, request_only=True)
 
 
 class SpaceFilter(PageParameters, WorkspaceParameters):
@@ -104,6 +111,26 @@ class SpaceDetailSerializer(serializers.ModelSerializer[EmbeddingSpace]):
         return [collection.slug for collection in row.own_collections]  # type: ignore[attr-defined]
 
 
+class SearchOptionField(serializers.IntegerField):
+    """How much of an index searches look at; refusals name both bounds."""
+
+    def __init__(self, option: str, **kwargs: Any) -> None:
+        least, most = OPTION_BOUNDS[option]
+        bounds = f"{option} must be a whole number from {least} to {most:,}."
+        messages: dict[str, Any] = dict.fromkeys(("min_value", "max_value", "invalid"), bounds)
+        super().__init__(
+            required=False, min_value=least, max_value=most, error_messages=messages, **kwargs
+        )
+
+
+@extend_schema_serializer(component_name="EmbeddingSpaceChange")
+class SpaceInput(StrictSerializer):
+    """How much of a space's index searches look at. Null leaves it to the size of the index."""
+
+    ef_search = SearchOptionField("ef_search", allow_null=True, help_text="Of HNSW indexes.")
+    probes = SearchOptionField("probes", allow_null=True, help_text="Of IVFFlat indexes.")
+
+
 @extend_schema(tags=["spaces"])
 class SpaceViewSet(WorkspaceViewSet):
     """Embedding spaces of the site. `manage.py spaces` makes, indexes and removes them, and
@@ -113,10 +140,16 @@ class SpaceViewSet(WorkspaceViewSet):
     lookup_field = "name"
     lookup_value_converter = "slug"
     action_parameters = {"list": SpaceFilter}
+    action_scopes = {"partial_update": "admin"}
     unguarded_fields = frozenset({"collections", "moves"})
 
     def get_queryset(self) -> QuerySet[EmbeddingSpace]:
-        own = Collection.objects.visible_to(self.request.user).filter(workspace=self.workspace)
+        own = Collection.objects.none()
+        try:
+            own = Collection.objects.visible_to(self.request.user).filter(workspace=self.workspace)
+        except NotFound:
+            if self.action != "partial_update":  # staff need not be members
+                raise
         moves = Reembedding.objects.exclude(state=Reembedding.State.DONE).filter(
             Q(collection=None) | Q(collection__in=own)
         )
@@ -131,4 +164,21 @@ class SpaceViewSet(WorkspaceViewSet):
 
     @extend_schema(summary="Read an embedding space", examples=[SPACE])
     def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        return self.answer(self.get_object())
+
+    @extend_schema(
+        summary="Change how searches use an index",
+        description="For staff who may change embedding spaces: they belong to the site. Nothing is"
+        " built anew.",
+        request=SpaceInput,
+        examples=[WIDER, SPACE],
+    )
+    def partial_update(self, *args: Any, **kwargs: Any) -> Response:
+        if not self.request.user.has_perm("documents.change_embeddingspace"):
+            _ = self.workspace  # who is no member sees no spaces
+            raise Forbidden("Embedding spaces belong to the site: staff change them.")
+        space = self.get_object()
+        values = self.validated(SpaceInput)
+        with unfenced():  # the history of the site belongs to no workspace
+            services.change_search_options(space=space, **values)
         return self.answer(self.get_object())

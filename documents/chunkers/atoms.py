@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 
 from semantic_text_splitter import TextSplitter
 
-from documents.chunkers.graphemes import is_edge, may_join
+from common.graphemes import is_edge, may_join
 from documents.chunkers.measure import Measure
 
 Extent = tuple[int, int]

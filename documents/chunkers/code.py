@@ -7,9 +7,9 @@ from documents.chunkers.boundaries import HEADING, WORD, keep_blocks_whole, natu
 from documents.chunkers.measure import Measure
 from documents.chunkers.splitting import Budget, split_document
 from documents.chunkers.windows import Window
+from documents.code_languages import LANGUAGES
 from documents.parsers import ParsedDocument
 from documents.parsers.code_blocks import code_blocks
-from documents.parsers.code_languages import LANGUAGES
 
 #: An outermost block is a better place than one inside it, and that better than those in there.
 _OUTER, _OUTER_STEP = 2, 0.15

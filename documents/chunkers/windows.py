@@ -4,13 +4,13 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from common.graphemes import is_edge
 from documents.chunkers.atoms import Atoms, Extent, atomise
 from documents.chunkers.boundaries import (
     keep_blocks_whole,
     keep_headings_with_text,
     natural_worth,
 )
-from documents.chunkers.graphemes import is_edge
 from documents.chunkers.measure import Measure
 from documents.chunkers.structure import HeadingLine, heading_lines
 from documents.parsers import ParsedDocument

@@ -13,9 +13,10 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from common.deadlocks import despite_deadlocks
-from documents.ingestion import runs, settling, statistics
+from documents.ingestion import runs, settling
 from documents.ingestion.media import delete_files
-from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
+from documents.lexical_index import index_pending
+from documents.models import Document, IngestionItem, IngestionRun, StagedDocument
 
 #: Documents that are undone in one transaction.
 BATCH = 500
@@ -50,7 +51,7 @@ def carry_out(run_id: int) -> None:
         if run.is_finished:
             return
         runs.end(run)
-    statistics.refresh_after_run(Collection.objects.get(id=run.collection_id))
+    index_pending(run.collection_id)
 
 
 @transaction.atomic

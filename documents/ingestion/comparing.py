@@ -9,15 +9,20 @@ from pathlib import Path, PurePosixPath
 from django.conf import settings
 
 from documents.ingestion import recipes, versions
-from documents.ingestion.chunk_lines import is_line_name
 from documents.ingestion.contents import content_of
 from documents.ingestion.sources import BrokenSource, Source, clean_key, clean_name, discover
 from documents.ingestion.walking import matches
-from documents.models import Collection, Document, IngestionRun
+from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.parsers import ParseError
-from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, is_chunk_json_name
+from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX
 
 Entry = Source | BrokenSource
+
+
+def sync_source(directory: Path) -> str:
+    """What a run says of where its files come from, if it is the sync of a directory."""
+    return f"sync {directory}"
+
 
 #: Sources whose rows are asked for at once.
 BATCH = 500
@@ -47,8 +52,9 @@ class Move:
 class Plan:
     """What became of a directory since it was ingested; each list names files by their path in it.
 
-    `failed` are those that cannot be read, of which nothing is concluded. `changed_keys` are those
-    to ingest.
+    `failed` are those that cannot be read, of which nothing is concluded; `retried` those whose
+    ingestion failed before, which are tried again. `reasons` tells why, by name, for both.
+    `changed_keys` are those to ingest.
     """
 
     new: list[str] = field(default_factory=list)
@@ -57,6 +63,8 @@ class Plan:
     renamed: list[Move] = field(default_factory=list)
     gone: list[Gone] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    retried: list[str] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
     changed_keys: set[str] = field(default_factory=set)
 
     @property
@@ -68,6 +76,7 @@ class Plan:
             + len(self.unchanged)
             + len(self.renamed)
             + len(self.failed)
+            + len(self.retried)
         )
 
 
@@ -81,17 +90,26 @@ def compare(collection: Collection, directory: Path, glob: str, sources: Iterabl
     broken: list[str] = []
     unknown: list[Source] = []
     seen: set[str] = set()
+    failures = _failures(collection, directory)
     for batch in _batches(sources):
-        known = versions.compared_with(
-            collection, [entry.key for entry in batch if isinstance(entry, Source)]
-        )
+        keys = [entry.key for entry in batch if isinstance(entry, Source)]
+        known = versions.compared_with(collection, keys)
         for entry in batch:
             if isinstance(entry, BrokenSource):
                 broken.append(entry.name)
+                plan.reasons[entry.name] = entry.reason
                 continue
             seen.add(entry.key)
-            if entry.key in known:
-                _note_known(plan, collection, entry, known[entry.key])
+            document, failure = known.get(entry.key), failures.get(entry.name)
+            if document is not None and _is_unchanged(document, collection, entry):
+                plan.unchanged.append(entry.name)
+            elif reason := _failed_before(entry, document, failure):
+                plan.retried.append(entry.name)
+                plan.reasons[entry.name] = reason
+                plan.changed_keys.add(entry.key)
+            elif document is not None:
+                plan.modified.append(entry.name)
+                plan.changed_keys.add(entry.key)
             else:
                 unknown.append(entry)
     plan.failed += broken
@@ -114,15 +132,33 @@ def _digest(source: Source) -> str | None:
         return None
 
 
-def _note_known(plan: Plan, collection: Collection, source: Source, document: Document) -> None:
+def _is_unchanged(document: Document, collection: Collection, source: Source) -> bool:
     digest = _digest(source)
     recipe = recipes.recipe_of(collection).digest(source.declared)
     policy = IngestionRun.Policy.SKIP_IF_UNCHANGED
-    if digest is not None and document.is_unchanged(policy, digest, recipe):
-        plan.unchanged.append(source.name)
-    else:
-        plan.modified.append(source.name)
-        plan.changed_keys.add(source.key)
+    return digest is not None and document.is_unchanged(policy, digest, recipe)
+
+
+def _failures(collection: Collection, directory: Path) -> dict[str, IngestionItem]:
+    """The last failed attempt at each file, by its name: one that never became a document is known
+    only from the runs of this directory."""
+    rows = IngestionItem.objects.filter(
+        run__collection=collection,
+        run__source__in=[sync_source(directory), str(directory)],
+        state=IngestionItem.State.FAILED,
+    )
+    return {item.name: item for item in rows.select_related("run").order_by("id")}
+
+
+def _failed_before(source: Source, document: Document | None, item: IngestionItem | None) -> str:
+    """Why the ingestion of these bytes failed, empty where it did not. Of a failed attempt only the
+    size is known, and not the hash."""
+    if document is not None:
+        if document.status == Document.Status.FAILED and document.size == source.size:
+            return document.error
+        if item is not None and item.run.started_at < document.updated_at:
+            return ""  # it was loaded since
+    return item.error if item is not None and item.size == source.size else ""
 
 
 def _sort_unknown(plan: Plan, unknown: Iterable[Source], gone: list[Gone]) -> None:
@@ -194,12 +230,10 @@ def _is_gone(key: str, source: str, prefix: str, glob: str, broken: list[str]) -
 
 
 def _is_beside(relative: str, broken: str) -> bool:
-    """Whether a chunk file, or a directory, that cannot be read may have been of the bundle."""
-    if is_chunk_json_name(PurePosixPath(broken).name) or is_line_name(broken):
-        return str(PurePosixPath(broken).parent) in {
-            str(parent) for parent in PurePosixPath(relative).parents
-        }
-    return _is_within(relative, broken)
+    """Whether what cannot be read, a file beside the bundle or a record in one, or a directory, may
+    have been of the bundle. A file of chunks may have any name."""
+    parents = map(str, PurePosixPath(relative).parents)
+    return str(PurePosixPath(broken).parent) in parents or _is_within(relative, broken)
 
 
 def _is_within(relative: str, broken: str) -> bool:

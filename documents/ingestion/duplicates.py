@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from django.db import connection
 from django.utils import timezone
 
-from documents.ingestion import listeners, statistics
+from documents.ingestion import listeners
 from documents.ingestion.revising import copy_edits, open_edits
 from documents.models import Document
 
@@ -121,5 +121,4 @@ def _copy_chunks(original_id: int, heir: Document) -> None:
         duplicate_of=None,
         updated_at=timezone.now(),
     )
-    statistics.note_change(heir.collection_id)
     listeners.loaded([heir.pk])

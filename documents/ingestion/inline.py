@@ -206,22 +206,20 @@ class InlineIngestion:
     @transaction.atomic
     def _register_once(self, ready: Sequence[_Ready], token: UUID) -> list[Job]:
         sources = [changed.source for changed, _ in ready]
+        # As of now: it may be of another space since the run began.
+        collection = Collection.objects.select_related("space").get(pk=self.collection.pk)
         registered = register_documents(
-            self.collection, sources, run=self.run, state=State.EMBEDDING
+            collection, sources, run=self.run, state=State.EMBEDDING, token=token
         )
         runs.hold_open(self.run.id)
-        ids = [document.id for document in registered.values()]
-        _, documents = claims.claim(ids, token=token)
-        by_key = {document.key: document for document in documents}
         return [
             Job(
-                document=by_key[changed.source.key],
+                document=registered[changed.source.key],
                 prepared=prepared,
                 digest=self.recipe.digest(changed.source.declared),
                 source_sha256=changed.content.sha256,
             )
             for changed, prepared in ready
-            if changed.source.key in by_key
         ]
 
 

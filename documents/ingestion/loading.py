@@ -1,22 +1,23 @@
 """Prepared documents and their vectors into the chunk table, in one transaction."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.utils import timezone
 from psycopg.types.json import Jsonb
 
 from common.copy import copy_rows
+from documents import lexical_index
 from documents.ingestion import (
     duplicates,
     linking,
     listeners,
     revising,
     runs,
-    statistics,
     versions,
 )
 from documents.ingestion.embedding import Vectors
@@ -93,6 +94,10 @@ class VectorsMissing(StaleVectors):
     """A chunk whose vector was to be kept is gone: its text must be embedded after all."""
 
 
+class KeyTaken(StaleVectors):
+    """Somebody else made a document of a key that had none: it is replaced like any other."""
+
+
 @transaction.atomic
 def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     """Make the documents' chunks exactly the prepared ones; returns the ids that were loaded.
@@ -103,7 +108,7 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     nothing, where the vectors were made for a space that a collection has left meanwhile, or a
     chunk that had one is gone.
     """
-    _check_spaces(jobs)
+    _check_spaces(job.document.collection for job in jobs)
     once = linking.wanted_once([job.document.id for job in jobs])
     linking.hold_bytes(
         (job.document.collection_id, job.source_sha256) for job in jobs if job.document.id in once
@@ -130,7 +135,6 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     if new:
         configuration_oids()  # asked for now: nothing can be asked while rows are being copied
         copy_rows("documents_chunk", COLUMNS, (_row(job, chunk, vectors) for job, chunk in new))
-    _note_languages(stored)
     _finish(mine, leaning)
     StagedDocument.objects.filter(document_id__in=held.ids).delete()
     runs.count_loaded(_sizes(stored, new))
@@ -138,6 +142,35 @@ def load(jobs: Sequence[Job], vectors: Vectors, *, token: UUID) -> list[int]:
     listeners.loaded(sorted(held.ids))
     runs.settle_items(held.ids, state=IngestionItem.State.READY)
     return sorted(held.ids)
+
+
+def load_new(collection: Collection, jobs: Iterable[Job], vectors: Vectors) -> None:
+    """Insert documents that are in no table yet, with their chunks: rows that nobody else has seen
+    are written once, as they stay. In the caller's transaction. The documents have ids, and are not
+    inserted before their chunks, so that `jobs` may make them one by one while PostgreSQL works.
+
+    Raises StaleVectors like `load`, and where somebody else took a key meanwhile.
+    """
+    _check_spaces([collection])
+    configuration_oids()  # asked for now: nothing can be asked while rows are being copied
+    documents: list[Document] = []
+    now = timezone.now()
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for job in jobs:
+            outcome = {**_outcome(job), "status": Document.Status.READY, "indexed_at": now}
+            for name, value in outcome.items():
+                setattr(job.document, name, value)
+            documents.append(job.document)
+            for chunk in job.prepared.chunks:
+                if chunk.content_sha256 not in vectors:
+                    raise VectorsMissing
+                yield _row(job, chunk, vectors)
+
+    copy_rows("documents_chunk", COLUMNS, rows())
+    if len(versions.insert(documents)) < len(documents):
+        raise KeyTaken
+    listeners.loaded(sorted(document.pk for document in documents))
 
 
 def _revised(jobs: Sequence[Job], revisions: Mapping[int, Revision]) -> dict[int, Revised]:
@@ -165,8 +198,8 @@ def _make_room(jobs: Sequence[Job], held: versions.Held, leaning: Mapping[int, i
     versions.overtake(held)
 
 
-def _check_spaces(jobs: Sequence[Job]) -> None:
-    wanted = {job.document.collection_id: job.document.collection.space_id for job in jobs}
+def _check_spaces(collections: Iterable[Collection]) -> None:
+    wanted = {collection.pk: collection.space_id for collection in collections}
     share_collections(wanted)
     spaces = dict(Collection.objects.filter(id__in=wanted).values_list("id", "space_id"))
     if any(spaces.get(collection_id, space) != space for collection_id, space in wanted.items()):
@@ -247,7 +280,7 @@ def _remove_vanished(jobs: Sequence[Job], staying: set[int]) -> None:
     document_ids = [job.document.id for job in jobs]
     vanished = Chunk.objects.filter(document_id__in=document_ids).exclude(id__in=staying)
     if vanished.exists():
-        statistics.forget(vanished)
+        lexical_index.forget(vanished)
         listeners.remove_chunks(vanished)
 
 
@@ -282,17 +315,6 @@ def _sizes(jobs: Sequence[Job], new: Sequence[tuple[Job, PreparedChunk]]) -> dic
         )
         for job in jobs
     }
-
-
-def _note_languages(jobs: Sequence[Job]) -> None:
-    """Make sure that searches look for the languages of what was loaded."""
-    found = {
-        (job.document.collection_id, _language(job, chunk)): job.document
-        for job in jobs
-        for chunk in job.prepared.chunks
-    }
-    for (_, language), document in sorted(found.items(), key=lambda pair: pair[0]):
-        statistics.note_language(document, language)
 
 
 def _metadata(job: Job, chunk: PreparedChunk) -> dict[str, Any]:
@@ -333,34 +355,51 @@ def _row(job: Job, chunk: PreparedChunk, vectors: Vectors) -> tuple[Any, ...]:
 
 
 _FINISH = """
-    UPDATE documents_document
-    SET title = %s, media_type = %s, rendering = %s, language = %s, metadata = %s,
-        content_sha256 = %s, source_sha256 = %s, recipe = %s, chunk_count = %s, token_count = %s,
-        duplicate_of_id = %s,
+    UPDATE documents_document AS document
+    SET title = new.title, media_type = new.media_type, rendering = new.rendering,
+        language = new.language, metadata = new.metadata, content_sha256 = new.content_sha256,
+        source_sha256 = new.source_sha256, recipe = new.recipe, chunk_count = new.chunk_count,
+        token_count = new.token_count, duplicate_of_id = new.duplicate_of_id,
         status = 'ready', error_code = '', error = '', attempts = 0,
         claimed_by = NULL, claimed_until = NULL, indexed_at = now(), updated_at = now()
-    WHERE id = %s
+    FROM jsonb_to_recordset(%s) AS new (
+        id bigint, title text, media_type text, rendering text, language text, metadata jsonb,
+        content_sha256 text, source_sha256 text, recipe text, chunk_count int, token_count bigint,
+        duplicate_of_id bigint)
+    WHERE document.id = new.id
 """
 
 
 def _finish(jobs: Sequence[Job], leaning: Mapping[int, int]) -> None:
-    """The documents' own rows, by statements that psycopg sends in one go."""
-    rows: list[Any] = [
-        (
-            job.prepared.title,
-            job.prepared.media_type,
-            job.prepared.rendering,
-            job.prepared.language,
-            Jsonb(job.prepared.metadata),
-            job.prepared.content_sha256,
-            job.source_sha256,
-            job.digest,
-            0 if job.document.id in leaning else len(job.prepared.chunks),
-            0 if job.document.id in leaning else job.prepared.token_count,
-            leaning.get(job.document.id),
-            job.document.id,
-        )
+    """The documents' own rows, which are held, by one statement."""
+    rows = [
+        {
+            "id": job.document.id,
+            **_outcome(job),
+            "duplicate_of_id": leaning[job.document.id],
+            "chunk_count": 0,
+            "token_count": 0,
+        }
+        if job.document.id in leaning
+        else {"id": job.document.id, **_outcome(job)}
         for job in jobs
     ]
+    parameters: list[Any] = [Jsonb(rows)]
     with connection.cursor() as cursor:
-        cursor.executemany(_FINISH, rows)
+        cursor.execute(_FINISH, parameters)
+
+
+def _outcome(job: Job) -> dict[str, Any]:
+    """What a document that has chunks of its own is when it is loaded."""
+    return {
+        "title": job.prepared.title,
+        "media_type": job.prepared.media_type,
+        "rendering": job.prepared.rendering,
+        "language": job.prepared.language,
+        "metadata": job.prepared.metadata,
+        "content_sha256": job.prepared.content_sha256,
+        "source_sha256": job.source_sha256,
+        "recipe": job.digest,
+        "chunk_count": len(job.prepared.chunks),
+        "token_count": job.prepared.token_count,
+    }

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -11,6 +12,7 @@ from documents.chunkers import ChunkerError, Embed, Span, TokenCounter, get_chun
 from documents.ingestion.contents import Content, content_of_bytes, refuse_above
 from documents.ingestion.stopwatch import Stopwatch
 from documents.languages import detect_language
+from documents.models.chunk import embedding_text
 from documents.parsers import ParsedChunk, ParsedDocument, ParseError, content_sha256, parse
 from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, chunk_offsets
 from documents.parsers.registry import detect_media_type
@@ -28,7 +30,7 @@ MAX_CHUNK_CHARACTERS = 200_000
 MAX_CONTEXT_CHARACTERS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recipe:
     """How documents of a collection are cut and embedded.
 
@@ -45,8 +47,13 @@ class Recipe:
 
     def digest(self, declared: dict[str, Any]) -> str:
         """Changes with everything but the bytes that decides about the chunks."""
-        parts = [RECIPE_VERSION, asdict(self), declared]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        said = json.dumps(declared, sort_keys=True)
+        return hashlib.sha256(f"{self._written}{said}]".encode()).hexdigest()
+
+    @cached_property
+    def _written(self) -> str:
+        """A JSON array that begins with what is the same for all documents."""
+        return json.dumps([RECIPE_VERSION, asdict(self)], sort_keys=True)[:-1] + ", "
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +97,6 @@ class PreparedDocument:
     def token_count(self) -> int:
         """Tokens of all chunks."""
         return sum(chunk.token_count for chunk in self.chunks)
-
-
-def embedding_text(context: str, text: str) -> str:
-    """Context and text as one, in the order in which they are indexed."""
-    return f"{context}\n{text}" if context else text
 
 
 def prepare(
@@ -145,12 +147,7 @@ def prepare_parsed(
     Raises ParseError, and whatever `embed` raises.
     """
     title = str(declared.get("title") or parsed.title)
-    language = str(
-        declared.get("language")
-        or parsed.language
-        or recipe.language
-        or detect_language(parsed.text, default=recipe.fallback_language)
-    )
+    language = language_of(parsed.text, declared, recipe, told=parsed.language)
     most = None if max_chunks is None else max_chunks + 1
     chunks = tuple(islice(_chunks(parsed, title, recipe, counter, embed), most))
     if most is not None and len(chunks) == most:
@@ -169,6 +166,17 @@ def prepare_parsed(
         content_sha256=content_sha256(parsed.text),
         metadata={**parsed.metadata, **declared.get("metadata", {})},
         chunks=chunks,
+    )
+
+
+def language_of(text: str, declared: Mapping[str, Any], recipe: Recipe, *, told: str = "") -> str:
+    """ISO code: what the caller says, then the file (`told`), then the collection; only where none
+    of them says anything is it detected."""
+    return str(
+        declared.get("language")
+        or told
+        or recipe.language
+        or detect_language(text, default=recipe.fallback_language)
     )
 
 

@@ -18,13 +18,14 @@ from django.utils import timezone
 
 from common.clock import database_now
 from common.errors import Conflict
+from common.wording import counted
 from documents.embedders import embedder_for
 from documents.ingestion.heartbeat import heartbeat
 from documents.ingestion.indexes import build_index, drop_index
 from documents.ingestion.locks import hold_collection, hold_starts
-from documents.ingestion.preparing import embedding_text
 from documents.ingestion.recipes import recipe_of
 from documents.models import Chunk, Collection, Document, EmbeddingSpace, Reembedding
+from documents.models.chunk import embedding_text
 from inference.base import Embedder, EmptyText, InvalidVector
 
 State = Reembedding.State
@@ -353,7 +354,8 @@ def _refusal(row: Reembedding) -> str:
     # By number: names go with their documents.
     where = f", the first one in document {first.document_id}" if first else ""
     return (
-        f"{len(row.refused)} passages got no usable vector from {row.target.model_name}{where}."
-        " They stay in their old space and are found there. Change or delete them, or choose"
+        f"{counted(len(row.refused), 'passage')} got no usable vector from"
+        f" {row.target.model_name}{where}. They stay in their old space and are found there. Change"
+        " or delete them, or choose"
         " another model; then start this again."
     )

@@ -1,14 +1,15 @@
 """Rows for documents that are about to be ingested, many at a time."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from django.db import connection, transaction
-from django.utils import timezone
 from psycopg.types.json import Jsonb
 
+from common.clock import database_now
 from common.errors import Conflict
-from documents.ingestion import admitting, versions
+from documents.ingestion import admitting, claims, versions
 from documents.ingestion.locks import share_collections
 from documents.ingestion.sources import Source
 from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
@@ -27,28 +28,60 @@ WAITING = {
 
 @transaction.atomic
 def register_documents(
-    collection: Collection, sources: Sequence[Source], *, run: IngestionRun | None, state: str = ""
+    collection: Collection,
+    sources: Sequence[Source],
+    *,
+    run: IngestionRun | None,
+    state: str = "",
+    token: UUID | None = None,
 ) -> dict[str, Document]:
-    """The rows that the texts go into, by key, waiting, and an open item on `run`, if there is one,
-    for each. Under the run's policy `new_version` they may be such as are not current yet. Raises
-    Conflict where one that others made meanwhile refuses its text."""
+    """The rows that the texts go into, by key, waiting, or claimed at once under `token`; and an
+    open item on `run`, if there is one, for each.
+
+    Under the run's policy `new_version` they may be such as are not current yet. Raises Conflict
+    where one that others made meanwhile refuses its text.
+    """
     share_collections([collection.pk])
     by_key = {source.key: source for source in sources}
+    waiting: Mapping[str, Any] = WAITING
+    if token is not None:
+        waiting = WAITING | {
+            "status": Document.Status.PROCESSING,
+            "attempts": 1,
+            "claimed_by": token,
+            "claimed_until": database_now() + claims.lease(),
+        }
+    made: dict[str, Document] = {}
+
+    def make(key: str) -> Document:
+        made[key] = Document(
+            workspace_id=collection.workspace_id,
+            collection=collection,
+            key=key,
+            title=str(by_key[key].declared.get("title", ""))[:500],
+            access=None if by_key[key].access is None else list(by_key[key].access or ()),
+        )
+        renew(made[key], by_key[key], waiting)
+        return made[key]
+
     documents = versions.hold_for_writing(
         collection,
         by_key,
         policy=run.policy if run is not None else IngestionRun.Policy.OVERWRITE,
-        make=lambda key: _new(collection, by_key[key]),
+        make=make,
     )
     for key, document in documents.items():
         why = admitting.refused(by_key[key], document, user=run.user if run is not None else None)
         if why is not None:
             raise Conflict(f"{why.name}: {why.reason}")
-    # An older text that waits for its vectors must not be loaded after this.
-    StagedDocument.objects.filter(document__in=documents.values()).delete()
-    for document in documents.values():
-        _renew(document, by_key[document.key])
-    _save_renewed(documents.values())
+    known = [row for row in documents.values() if row is not made.get(row.key)]
+    for document in known:
+        document.collection = collection
+        renew(document, by_key[document.key], waiting)
+    if known:
+        # An older text that waits for its vectors must not be loaded after this.
+        StagedDocument.objects.filter(document__in=known).delete()
+        _save_renewed(known, waiting)
     if run is not None:
         IngestionItem.objects.bulk_create(
             _item(run, source, documents[source.key], state) for source in sources
@@ -56,50 +89,43 @@ def register_documents(
     return documents
 
 
-def _new(collection: Collection, source: Source) -> Document:
-    return Document(
-        workspace_id=collection.workspace_id,
-        collection=collection,
-        key=source.key,
-        title=str(source.declared.get("title", ""))[:500],
-        access=None if source.access is None else list(source.access),
-    )
-
-
-def _renew(document: Document, source: Source) -> None:
+def renew(document: Document, source: Source, waiting: Mapping[str, Any] = WAITING) -> None:
+    """Have the row say where its new text is from, and that it waits for it."""
     document.source = source.name[:1024]
     document.declared = source.declared
     document.url = source.declared.get("url", "")
     document.size = source.size
-    document.updated_at = timezone.now()
-    for name, value in WAITING.items():
+    for name, value in waiting.items():
         setattr(document, name, value)
 
 
 #: Bulk updates in Django's way take a thousand documents four seconds, most of it in Python.
 _RENEW = """
-    UPDATE documents_document
-    SET source = %s, declared = %s, url = %s, size = %s, updated_at = %s,
-        status = %s, error_code = %s, error = %s, attempts = %s, claimed_by = %s, claimed_until = %s
-    WHERE id = %s
+    UPDATE documents_document AS document
+    SET source = new.source, declared = new.declared, url = new.url, size = new.size,
+        updated_at = statement_timestamp(), status = %(status)s, error_code = %(error_code)s,
+        error = %(error)s, attempts = %(attempts)s, claimed_by = %(claimed_by)s,
+        claimed_until = %(claimed_until)s
+    FROM jsonb_to_recordset(%(rows)s)
+         AS new (id bigint, source text, declared jsonb, url text, size bigint)
+    WHERE document.id = new.id
 """
 
 
-def _save_renewed(documents: Iterable[Document]) -> None:
-    rows: list[Any] = [
-        (
-            document.source,
-            Jsonb(document.declared),
-            document.url,
-            document.size,
-            document.updated_at,
-            *WAITING.values(),
-            document.pk,
-        )
+def _save_renewed(documents: Iterable[Document], waiting: Mapping[str, Any]) -> None:
+    rows = [
+        {
+            "id": document.pk,
+            "source": document.source,
+            "declared": document.declared,
+            "url": document.url,
+            "size": document.size,
+        }
         for document in documents
     ]
+    parameters: dict[str, Any] = {**waiting, "rows": Jsonb(rows)}
     with connection.cursor() as cursor:
-        cursor.executemany(_RENEW, rows)
+        cursor.execute(_RENEW, parameters)
 
 
 def _item(run: IngestionRun, source: Source, document: Document, state: str) -> IngestionItem:

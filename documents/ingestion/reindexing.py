@@ -8,12 +8,12 @@ import numpy as np
 from django.db import connection, transaction
 from numpy.typing import NDArray
 
+from documents import lexical_index
 from documents.embedders import embedder_for
-from documents.ingestion import statistics
 from documents.ingestion.indexes import rebuild_index
 from documents.ingestion.locks import share_collections
-from documents.ingestion.preparing import embedding_text
 from documents.models import Chunk, Collection, Document, EmbeddingSpace
+from documents.models.chunk import embedding_text
 from inference.base import EmptyText, InvalidVector
 from inference.vectors import check_vectors
 
@@ -97,7 +97,7 @@ def _reindex(
             refused += without
             busy += missed
             on_progress(embedded + len(refused) + len(busy), total)
-        statistics.refresh(collection)
+        lexical_index.rebuild(collection.pk)
     spaces: dict[int, EmbeddingSpace] = {row.space_id: row.space for row in collections}
     built = [space.name for space in spaces.values() if index and rebuild_index(space)]
     return Reindexed(

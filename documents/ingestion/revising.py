@@ -17,9 +17,9 @@ from documents.ingestion.preparing import (
     chunk_digest,
     context_limit,
     contextual_title,
-    embedding_text,
 )
 from documents.models import ChunkEdit, Collection, Document
+from documents.models.chunk import embedding_text
 from documents.parsers import content_sha256
 
 State = ChunkEdit.State

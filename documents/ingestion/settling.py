@@ -4,12 +4,17 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 
-from documents.ingestion import claims, runs, statistics, versions
+from common.wording import counted
+from documents.ingestion import claims, runs, versions
 from documents.ingestion.stopwatch import Stopwatch
+from documents.lexical_index import index_pending
 from documents.models import Document, IngestionItem, IngestionRun, StagedDocument
 from inference.base import InferenceError
+
+#: The planner is told at once of so many new chunks; of fewer, autovacuum tells it in time.
+ANALYZE_FROM = 5_000
 
 
 @transaction.atomic
@@ -44,7 +49,8 @@ def gave_up(document: Document, token: UUID) -> bool:
     fail(
         [document.id],
         code="attempts",
-        message=f"Given up after {document.attempts} attempts: the worker died or the model"
+        message=f"Given up after {counted(document.attempts, 'attempt')}: the worker died or"
+        " the model"
         " failed each time. See the worker's log, then upload it again.",
         token=token,
     )
@@ -58,16 +64,16 @@ def finish_runs(document_ids: Sequence[int]) -> None:
 
 
 def finish_run(run_id: int) -> None:
-    """End the run if all its files are settled, and count the collection's words."""
+    """End the run if all its files are settled, and index what it loaded."""
     if not runs.finish_if_settled(run_id):
         return
     run = IngestionRun.objects.select_related("collection").get(id=run_id)
     watch = Stopwatch()
     with watch("index"):
-        if run.ready:
-            statistics.note_change(run.collection_id)
-        statistics.refresh_after_run(run.collection)
-        statistics.analyze_after_run(run.embedded)
+        index_pending(run.collection_id)
+        if run.embedded >= ANALYZE_FROM:
+            with connection.cursor() as cursor:
+                cursor.execute("ANALYZE documents_document, documents_chunk")
     runs.add_timings([run_id], watch.seconds)
 
 

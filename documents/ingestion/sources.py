@@ -4,28 +4,24 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from documents.ingestion.chunk_lines import (
-    MAX_LINE_BYTES,
-    ChunkLine,
-    Opener,
-    holds_chunks,
-    line_name,
-    lines_of,
-    read_line,
-)
 from documents.ingestion.walking import Oddity, look_at, walk
 from documents.parsers import ParseError
-from documents.parsers.chunk_json import (
-    CHUNK_BUNDLE_SUFFIX,
-    is_chunk_json_name,
-    parse_chunk_json,
+from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, parse_chunk_json
+from documents.parsers.chunk_records import (
+    MAX_RECORD_BYTES,
+    Layout,
+    Opener,
+    RecordSpan,
+    chunk_layout,
+    read_record,
+    record_name,
+    record_spans,
 )
-
-#: Of one chunk file: the longest chunk, twice, in any encoding of JSON.
-MAX_CHUNK_FILE_BYTES = MAX_LINE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +88,21 @@ class SourceError(Exception):
     """The request itself names nothing that can be ingested."""
 
 
+class NothingFoundError(SourceError):
+    """No file is there, or none that the glob matches."""
+
+    def __init__(self, paths: Sequence[Path], glob: str) -> None:
+        where = ", ".join(map(str, paths))
+        if glob == "**/*":
+            message = f"There is no file below {where}, so nothing was ingested."
+        else:
+            message = (
+                f"No file below {where} matches the glob “{glob}”, so nothing was ingested. `*`"
+                " does not cross a `/`: `**/*.md` also looks in the folders below."
+            )
+        super().__init__(f"{message} Hidden files are passed over.")
+
+
 def text_source(key: str, text: str, **declared: Any) -> Source:
     """A document out of a string."""
     data = text.encode()
@@ -121,6 +132,17 @@ def discover(
             yield from _from_directory([_kept_in(below, file) for file in siblings], root=path)
 
 
+def discover_some(
+    paths: Sequence[Path], *, glob: str = "**/*", below: Path | None = None
+) -> Iterator[Source | BrokenSource]:
+    """Like `discover`, but raises NothingFoundError at once where there is no source at all."""
+    sources = discover(paths, glob=glob, below=below)
+    first = next(sources, None)
+    if first is None:
+        raise NothingFoundError(paths, glob)
+    return chain([first], sources)
+
+
 def _kept_in(below: Path | None, file: Path | Oddity) -> Path | Oddity:
     if below is None or isinstance(file, Oddity) or file.resolve().is_relative_to(below):
         return file
@@ -130,21 +152,24 @@ def _kept_in(below: Path | None, file: Path | Oddity) -> Path | Oddity:
 def _from_directory(
     siblings: Sequence[Path | Oddity], *, root: Path
 ) -> Iterator[Source | BrokenSource]:
-    chunk_files: list[ChunkFile] = []
+    records: list[ChunkFile] = []
     directory = ""
     for file in siblings:
         if isinstance(file, Oddity):
             yield BrokenSource(_shown_name(file.path, root), 0, file.code, file.reason)
             continue
-        if is_chunk_json_name(file.name):
-            chunk_files.append(_chunk_file(file, root))
-        elif holds_chunks(file.name, _opener(file)):
-            chunk_files += chunk_line_files(_shown_name(file, root), _opener(file))
-        else:
+        try:
+            found = chunk_files(_shown_name(file, root), _opener(file))
+        except OSError as error:
+            reason = f"It cannot be read: {error.strerror}. Check its permissions."
+            yield BrokenSource(_shown_name(file, root), _size(file), "unreadable", reason)
+            continue
+        if found is None:
             yield _file_source(file, root=root)
             continue
+        records += found
         directory = directory or clean_key(f"{file.parent.resolve()}/")
-    yield from bundle_chunks(chunk_files, key_prefix=directory)
+    yield from bundle_chunks(records, key_prefix=directory)
 
 
 def _file_source(file: Path, *, root: Path) -> Source:
@@ -161,10 +186,6 @@ def _opener(file: Path) -> Opener:
     return lambda: file.open("rb")
 
 
-def _chunk_file(file: Path, root: Path) -> "ChunkFile":
-    return ChunkFile(_shown_name(file, root), _size(file), file.read_bytes)
-
-
 def _size(file: Path) -> int:
     """Whoever reads it will see whether it is gone."""
     try:
@@ -179,25 +200,34 @@ def _shown_name(file: Path, root: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChunkFile:
-    """A chunk JSON file. `read` is called twice: to learn where it belongs, and for its bytes."""
+    """A chunk record in a file, or all of it. `read` is called twice: to learn which document it
+    belongs to, and for its bytes."""
 
     name: str
     size: int
     read: Callable[[], bytes]
 
 
-def chunk_line_files(name: str, opened: Opener) -> Iterator[ChunkFile]:
-    """Each line of a file of JSON Lines as the chunk file that it could have been."""
+def chunk_files(name: str, opened: Opener) -> Iterator[ChunkFile] | None:
+    """The chunk records of a file, which is known by their fields; None for any other file. Raises
+    OSError."""
+    layout = chunk_layout(name, opened)
+    return None if layout is None else _chunk_files(name, opened, layout)
 
-    def reading(line: ChunkLine) -> Callable[[], bytes]:
-        return lambda: read_line(opened, line)
+
+def _chunk_files(name: str, opened: Opener, layout: Layout) -> Iterator[ChunkFile]:
+    def refused(error: ParseError) -> bytes:
+        raise error
 
     try:
-        for line in lines_of(opened):
-            yield ChunkFile(line_name(name, line), line.size, reading(line))
+        for span in record_spans(opened, layout):
+            read = partial(read_record, opened, span)
+            yield ChunkFile(record_name(name, span, layout), span.size, read)
+    except ParseError as error:
+        yield ChunkFile(name, 0, partial(refused, error))
     except OSError:
-        # Gone since it was looked at: reading it as a chunk file says so.
-        yield ChunkFile(name, 0, lambda: read_line(opened, ChunkLine(1, 0, 0)))
+        # Gone since it was looked at: reading it says so.
+        yield ChunkFile(name, 0, partial(read_record, opened, RecordSpan(1, 0, 0)))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -212,54 +242,64 @@ class _Place:
 def bundle_chunks(
     files: Iterable[ChunkFile], *, key_prefix: str = ""
 ) -> Iterator[Source | BrokenSource]:
-    """Group chunk JSON files into one source a document, by their `source_document`.
+    """Group chunk records into one source a document, by their `source_document`.
 
-    Files that cannot be read come out as BrokenSource, each by its own name.
+    Records that cannot be read, or repeat an id of their document, come out as BrokenSource, each
+    by its own name.
     """
-    documents: dict[str, list[_Place]] = {}
+    documents: dict[str, dict[str, _Place]] = {}
     for file in files:
         try:
             record = parse_chunk_json(_chunk_bytes(file), name=file.name)
+            places = documents.setdefault(record.source_document, {})
+            if twin := places.get(record.chunk_id):
+                raise ParseError(
+                    "malformed",
+                    f"The id {record.chunk_id[:200]} is in {twin.file.name}, too, which is read."
+                    " Give each chunk an id of its own.",
+                )
         except ParseError as error:
             yield BrokenSource(file.name, file.size, error.code, str(error))
         except OSError as error:
             reason = f"{file.name} cannot be read: {error.strerror}. Check its permissions."
             yield BrokenSource(file.name, file.size, "unreadable", reason)
         else:
-            place = _Place(record.ordinal, record.chunk_id, file)
-            documents.setdefault(record.source_document, []).append(place)
+            places[record.chunk_id] = _Place(record.ordinal, record.chunk_id, file)
     for source_document, places in documents.items():
-        yield _bundle(source_document, sorted(places), key_prefix)
+        if places:
+            yield _bundle(source_document, sorted(places.values()), key_prefix)
 
 
 def _chunk_bytes(file: ChunkFile) -> bytes:
-    if file.size > MAX_CHUNK_FILE_BYTES:
+    if file.size > MAX_RECORD_BYTES:
         raise ParseError(
             "too_large",
-            f"{file.name} has {file.size:,} bytes; a chunk file may have"
-            f" {MAX_CHUNK_FILE_BYTES:,}. Split the chunk.",
+            f"{file.name} has {file.size:,} bytes; a chunk record may have {MAX_RECORD_BYTES:,}."
+            " Split the chunk.",
         )
     return file.read()
 
 
 def _bundle(source_document: str, places: Sequence[_Place], key_prefix: str) -> Source:
-    def read() -> bytes:
-        return b"\n".join(_one_line(place.file) for place in places)
+    def line(place: _Place) -> bytes:
+        try:
+            # With the ids that it may only have from the name of its file.
+            record = json.loads(_chunk_bytes(place.file)) | {
+                "chunk_id": place.chunk_id,
+                "source_document": source_document,
+            }
+        except (ValueError, TypeError) as error:
+            raise ParseError(
+                "malformed", f"{place.file.name} changed while it was read."
+            ) from error
+        return json.dumps(record, ensure_ascii=False).encode(errors="backslashreplace")
 
     return Source(
         key=key_prefix + source_document,
         name=source_document + CHUNK_BUNDLE_SUFFIX,
         size=sum(place.file.size for place in places),
-        read=read,
+        read=lambda: b"\n".join(map(line, places)),
     )
-
-
-def _one_line(file: ChunkFile) -> bytes:
-    try:
-        value = json.loads(_chunk_bytes(file))
-        return json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace")
-    except ValueError as error:
-        raise ParseError("malformed", f"{file.name} changed while it was read.") from error
 
 
 def sha256(data: bytes) -> str:

@@ -4,6 +4,7 @@ All versions of a key have a row each. One is current; one above it waits to bec
 any. Whoever changes one of them holds the current row first.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Q
+from django.utils import timezone
 from psycopg.types.json import Jsonb
 
 from common.errors import Conflict
-from documents.ingestion import listeners, statistics
+from documents.ingestion import listeners
 from documents.ingestion.media import delete_files
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
 
@@ -41,7 +43,8 @@ def hold_for_writing(
 
     The current one; under the policy `new_version` one above it, unless nothing was ever loaded
     into the current one. A version that waits there already is taken: the newest text wins. Under
-    other policies it is withdrawn. `make` gives the row of a key without any.
+    other policies it is withdrawn. `make` gives the row of a key without any, complete: rows that
+    were made are returned as the very objects that it gave.
     """
     current = _hold_current(collection, set(keys), make)
     waiting = _waiting_above(current)
@@ -55,7 +58,7 @@ def hold_for_writing(
         for key, row in sorted(current.items())
         if key not in first and key not in waiting
     ]
-    Document.objects.bulk_create(made)
+    insert(made)
     return {**current, **waiting, **{row.key: row for row in made}, **first}
 
 
@@ -70,13 +73,63 @@ def _hold_current(
             return held
         known = set(rows.filter(key__in=missing).values_list("key", flat=True))
         # Two that register the same new key at once: the second waits for the first, then finds it.
-        Document.objects.bulk_create(
-            [make(key) for key in missing if key not in known], ignore_conflicts=True
-        )
+        new = insert([make(key) for key in missing if key not in known])
+        held |= {document.key: document for document in new}
         # A row that was overtaken, or deleted, while this waited for it is not current any more.
-        found = rows.filter(key__in=missing).select_for_update(no_key=True).order_by("id")
+        others = rows.filter(key__in=[key for key in missing if key not in held])
+        found = others.select_for_update(no_key=True).order_by("id")
         held |= {document.key: document for document in found}
     raise Conflict("Others change the same documents again and again. Try again in a moment.")
+
+
+_SEQUENCE = "documents_document_id_seq"
+_COLUMNS = [field.attname for field in Document._meta.concrete_fields if not field.primary_key]
+_NAMES = ", ".join(_COLUMNS)
+# Two parameters for all rows, what they have in common and what is their own: Django's bulk_create
+# has one for each value of each.
+_INSERT = f"""
+    INSERT INTO documents_document (id, {_NAMES})
+    SELECT coalesce(id, nextval('{_SEQUENCE}')), {_NAMES}
+    FROM jsonb_populate_recordset(jsonb_populate_record(NULL::documents_document, %s), %s)
+    ON CONFLICT DO NOTHING RETURNING id, key
+"""  # noqa: S608 (the model's own columns)
+
+
+def new_ids(count: int) -> list[int]:
+    """Ids for rows that `insert` is to store."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nextval(%s) FROM generate_series(1, %s)", [_SEQUENCE, count])
+        return [pk for (pk,) in cursor.fetchall()]
+
+
+def insert(documents: Sequence[Document]) -> list[Document]:
+    """Insert rows of different keys, and return those whose keys nobody else inserted meanwhile."""
+    if not documents:
+        return []
+    now = timezone.now()
+    for document in documents:
+        document.created_at = document.updated_at = now
+    # Not by their attributes: a file's is made to be read, and takes longer than all others.
+    first = vars(documents[0])
+    common = {name: first[name] for name in _COLUMNS}
+    rows = [
+        {"id": own["id"]} | {name: own[name] for name in _COLUMNS if own[name] is not first[name]}
+        for own in map(vars, documents)
+    ]
+    parameters: list[Any] = [Jsonb(common, dumps=_dumps), Jsonb(rows, dumps=_dumps)]
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT, parameters)
+        ids = {key: pk for pk, key in cursor.fetchall()}
+    made = [document for document in documents if document.key in ids]
+    for document in made:
+        document.pk = ids[document.key]
+        document._state.adding = False
+    return made
+
+
+def _dumps(rows: Any) -> str:
+    """Dates, ids and file names are written as texts, which PostgreSQL reads as their columns'."""
+    return json.dumps(rows, default=str)
 
 
 def _waiting_above(current: dict[str, Document]) -> dict[str, Document]:
@@ -189,7 +242,6 @@ def overtake(held: Held) -> None:
         return
     old = [held.current[new] for new in held.overtakes if new in held.current]
     chunks = Chunk.objects.filter(document__in=old)
-    statistics.forget(chunks)
     chunks.update(is_current=False)
     Document.objects.filter(pk__in=old).update(is_current=False)
     Document.objects.filter(pk__in=held.overtakes).update(is_current=True)

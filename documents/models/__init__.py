@@ -4,10 +4,16 @@ from documents.models.chunk import Chunk
 from documents.models.collection import Collection
 from documents.models.document import Document, StagedDocument
 from documents.models.edit import ChunkEdit
+from documents.models.lexical import (
+    Lexeme,
+    LexicalSegment,
+    PendingChunk,
+    Posting,
+    RemovedChunk,
+)
 from documents.models.reembedding import Reembedding
 from documents.models.run import IngestionItem, IngestionRun
 from documents.models.space import EmbeddingSpace
-from documents.models.statistics import LexemeFrequency, LexicalStatistics
 
 __all__ = [
     "Chunk",
@@ -17,8 +23,11 @@ __all__ = [
     "EmbeddingSpace",
     "IngestionItem",
     "IngestionRun",
-    "LexemeFrequency",
-    "LexicalStatistics",
+    "Lexeme",
+    "LexicalSegment",
+    "PendingChunk",
+    "Posting",
     "Reembedding",
+    "RemovedChunk",
     "StagedDocument",
 ]

@@ -21,6 +21,18 @@ SEARCH_VECTOR = joined(
 )
 
 
+def embedding_text(context: str, text: str) -> str:
+    """Context and text as one, in the order in which they are indexed."""
+    return f"{context}\n{text}" if context else text
+
+
+class NextIndexId(models.Func):
+    """The next number of the sequence that `Chunk.index_id` is drawn from."""
+
+    template = "nextval('documents_chunk_index_id')"
+    output_field = models.BigIntegerField()
+
+
 class Chunk(models.Model):
     """A passage of a document, with everything that finding it needs.
 
@@ -60,6 +72,11 @@ class Chunk(models.Model):
     search_vector = models.GeneratedField(
         expression=SEARCH_VECTOR, output_field=SearchVectorField(), db_persist=True
     )
+    index_id = models.BigIntegerField(
+        editable=False,
+        db_default=NextIndexId(),
+        help_text="What the lexical index knows these words by: another one once they change.",
+    )
     embedding = VectorField(null=True, blank=True)
     content_sha256 = models.CharField(max_length=64)
 
@@ -77,8 +94,7 @@ class Chunk(models.Model):
         ]
         indexes = [
             models.Index(fields=["collection", "space"], name="chunk_collection_space_index"),
-            # Without the pending list, a search never pays for a bulk load before it.
-            GinIndex("search_vector", name="chunk_search_vector_index", fastupdate=False),
+            models.Index(fields=["index_id"], name="chunk_index_id_index"),
             # Equality in filters: 0.2 ms instead of 75 ms among 100,000 chunks, for 35 µs a chunk.
             GinIndex(
                 fields=["metadata"],

@@ -38,7 +38,6 @@ class Collection(TimestampedModel):
         blank=True,
         help_text="ISO code, such as “de”. Empty: each document's language is detected.",
     )
-    statistics_stale = models.BooleanField(default=False, editable=False)
     graph = models.CharField(
         max_length=5,
         choices=Graph,
@@ -52,6 +51,12 @@ class Collection(TimestampedModel):
     )
     rerank_instruction = models.TextField(
         blank=True, help_text="What the reranker is to look for. Empty: what it was trained on."
+    )
+    fusion = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="How searches join words and meaning, such as {“method”: “rrf”, “rrf_k”: 60}."
+        " Empty: as the site does.",
     )
     facets = ArrayField(
         models.CharField(max_length=200),

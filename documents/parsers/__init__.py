@@ -15,9 +15,9 @@ from documents.parsers.chunk_json import (
     ChunkRecord,
     assemble,
     chunk_offsets,
-    is_chunk_json_name,
     parse_chunk_json,
 )
+from documents.parsers.chunk_records import is_chunk_json_name
 from documents.parsers.normalise import content_sha256, decode_text, normalise_text
 from documents.parsers.registry import PARSERS, detect_media_type, parse
 

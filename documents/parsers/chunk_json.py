@@ -1,9 +1,12 @@
-"""Chunk JSON: one file a chunk, cut and described by its author; many make one document."""
+"""Chunk JSON: chunks that their author cut and described, each a record; many make one document.
+
+`documents.parsers.chunk_records` finds the records in a file.
+"""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from io import BytesIO
 from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any
@@ -15,6 +18,15 @@ from documents.parsers.base import (
     ParsedDocument,
     ParseError,
 )
+from documents.parsers.chunk_records import (
+    FLAT_FIELDS,
+    LINE_SUFFIXES,
+    TEXT_FIELDS,
+    chunk_layout,
+    is_chunk_json_name,
+    record_name,
+    record_spans,
+)
 from documents.parsers.json_fields import MAX_INTEGER, Fields, load_object
 from documents.parsers.metadata import language_code, readable_title
 
@@ -25,23 +37,13 @@ SEPARATOR = "\n\n"
 MIN_CHARACTERS = 10
 MAX_ID_CHARACTERS = 1024
 
-_FIELDS = frozenset(
-    {
-        "chunk_id",
-        "source_document",
-        "chunk_text",
-        "original_text",
-        "contextual_prefix",
-        "token_count",
-        "metadata",
-    }
-)
-_METADATA_FIELDS = frozenset({"chapter_title", "section_title", "subsection_title", "summary"})
+_NUMBERED_ID = re.compile(r"_chunk_?[0-9]*\Z", re.I)
+_NUMBERED_NAME = re.compile(r"(.*):([0-9]+)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkRecord:
-    """One chunk file: which document it belongs to, where in it, and the chunk."""
+    """One record: which document it belongs to, where in it, and the chunk."""
 
     chunk_id: str
     source_document: str
@@ -51,56 +53,89 @@ class ChunkRecord:
 
 
 class ChunkJsonParser:
-    """A single chunk file as a document of one chunk; `assemble` joins many."""
+    """A file of chunk records, all of one document."""
 
     media_types: tuple[str, ...] = (CHUNK_JSON,)
     suffixes: tuple[str, ...] = ()
 
     def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        return assemble([parse_chunk_json(data, name=name)])
+        def opened() -> BytesIO:
+            return BytesIO(data)
 
-
-def is_chunk_json_name(name: str) -> bool:
-    """True for `*_chunk*.json`, in any folder and any case."""
-    file_name = PurePosixPath(name.replace("\\", "/")).name
-    return fnmatchcase(file_name.lower(), "*_chunk*.json")
+        layout = chunk_layout(name, opened) or "object"
+        return assemble(
+            [
+                parse_chunk_json(
+                    data[span.offset : span.offset + span.size],
+                    name=record_name(name, span, layout),
+                )
+                for span in record_spans(opened, layout)
+            ]
+        )
 
 
 def parse_chunk_json(data: bytes, *, name: str) -> ChunkRecord:
-    """Read one file; `ParseError` names the field that is wrong and what it must be."""
+    """Read one record; `ParseError` names the field that is wrong and what it must be.
+
+    The titles, `summary`, `token_count` and the ids are looked for at the top, then in `metadata`.
+    Ids that are missing are made from `name`: of a file, or of a record in it, `chunks.json:12`.
+    """
     record = Fields(load_object(data))
     metadata = record.mapping("metadata")
-    chunk_id = record.text("chunk_id", cure="Give each chunk an id such as leaflet_chunk_001.")
-    if len(chunk_id) > MAX_ID_CHARACTERS:
-        raise ParseError(
-            "malformed",
-            f"chunk_id has {len(chunk_id):,} characters, it may have {MAX_ID_CHARACTERS:,}."
-            " Give a shorter one.",
-        )
-    path = _heading_path(metadata)
+
+    def holder(field: str) -> Fields:
+        return metadata if record.values.get(field) in (None, "") else record
+
+    chunk_id, source, number = _ids(
+        holder("chunk_id").optional_text("chunk_id").strip(),
+        holder("source_document").optional_text("source_document").strip(),
+        name,
+    )
+    titles = [
+        holder(field).optional_text(field).strip() for field in ("chapter_title", "section_title")
+    ] + [title.strip() for title in holder("subsection_title").texts("subsection_title")]
+    if any(titles) and not titles[0]:
+        titles[0] = document_title(source)  # or else `section=` would look for the chapter's place
+    path = tuple(filter(None, titles))
     prefix = record.optional_text("contextual_prefix").strip()
+    number_of_page = holder("page").values.get("page")
+    # A page that is no number stays in the metadata and fails nothing.
+    is_page = type(number_of_page) is int and 0 < number_of_page <= MAX_INTEGER
+    page = number_of_page if is_page else None
+    text_field = next((field for field in TEXT_FIELDS if record.values.get(field)), TEXT_FIELDS[0])
     chunk = ParsedChunk(
         key=chunk_id,
-        text=_shown_text(record, prefix),
+        text=_shown_text(record, text_field, prefix),
         context=prefix or " > ".join(path),
         heading_path=path,
-        summary=metadata.optional_text("summary"),
-        token_count=record.positive("token_count", cure="Count the tokens of chunk_text."),
-        page=_page(metadata),
-        metadata=_rest(record, metadata),
+        summary=holder("summary").optional_text("summary"),
+        # No token is shorter than a byte, and nothing but the record can have been counted.
+        token_count=holder("token_count").optional_positive(
+            "token_count", most=len(data), cure="Count the tokens of the text, or leave it out."
+        ),
+        page=page,
+        metadata=_rest(record, metadata, text_field=text_field, page=page),
     )
+    digits = re.search(r"([0-9]{1,18})\Z", chunk_id)
     return ChunkRecord(
         chunk_id=chunk_id,
-        source_document=record.text("source_document", cure="Name the document it is part of."),
-        ordinal=_ordinal(chunk_id),
+        source_document=source,
+        ordinal=int(digits[1]) if digits else number,
         chunk=chunk,
         name=name,
     )
 
 
+def document_title(source: str) -> str:
+    """A title from a `source_document`, which may be the name of a file."""
+    is_file = source.lower().endswith((".json", *LINE_SUFFIXES))
+    return readable_title(source if is_file else f"{source}.json")
+
+
 def parse_bundle(data: bytes, *, name: str) -> ParsedDocument:
     """One document of records, one a line."""
-    return assemble([parse_chunk_json(line, name=name) for line in data.splitlines()])
+    lines = enumerate(data.splitlines(), start=1)
+    return assemble([parse_chunk_json(line, name=f"{name}:{n}") for n, line in lines])
 
 
 def assemble(records: Sequence[ChunkRecord]) -> ParsedDocument:
@@ -116,7 +151,7 @@ def assemble(records: Sequence[ChunkRecord]) -> ParsedDocument:
     return ParsedDocument(
         text=SEPARATOR.join(chunk.text for chunk in chunks),
         media_type=CHUNK_JSON,
-        title=readable_title(f"{source}.json"),
+        title=document_title(source),
         metadata={"source_document": source},
         language=languages.pop() if len(languages) == 1 else "",
         chunks=chunks,
@@ -133,41 +168,43 @@ def chunk_offsets(document: ParsedDocument) -> list[tuple[int, int]]:
     ]
 
 
-def _heading_path(metadata: Fields) -> tuple[str, ...]:
-    titles = [metadata.optional_text("chapter_title"), metadata.optional_text("section_title")]
-    stripped = (title.strip() for title in titles + metadata.texts("subsection_title"))
-    return tuple(title for title in stripped if title)
-
-
-def _shown_text(record: Fields, prefix: str) -> str:
-    chunk_text = record.text("chunk_text", cure="Give the text of the chunk.")
-    if len(chunk_text) < MIN_CHARACTERS:
+def _ids(chunk_id: str, source: str, name: str) -> tuple[str, str, int]:
+    """`chunk_id` and `source_document`, made from `name` where they are empty, and the record's
+    number in its file, or 0."""
+    if len(chunk_id) > MAX_ID_CHARACTERS:
         raise ParseError(
             "malformed",
-            f"chunk_text has {len(chunk_text)} characters, it must have at least "
-            f"{MIN_CHARACTERS}. Join it with its neighbour.",
+            f"chunk_id has {len(chunk_id):,} characters, it may have {MAX_ID_CHARACTERS:,}."
+            " Give a shorter one.",
         )
-    original = record.optional_text("original_text").strip() or chunk_text
+    file_name = PurePosixPath(name.replace("\\", "/")).name
+    numbered = _NUMBERED_NAME.fullmatch(file_name)
+    file_name, number = (numbered[1], int(numbered[2])) if numbered else (file_name, 0)
+    stem = PurePosixPath(file_name).stem if is_chunk_json_name(file_name) else file_name
+    if not source:
+        whole = chunk_id if _NUMBERED_ID.search(chunk_id) else stem
+        source = _NUMBERED_ID.sub("", whole) or whole
+    return chunk_id or (f"{stem}_chunk_{number:03}" if number else stem), source, number
+
+
+def _shown_text(record: Fields, field: str, prefix: str) -> str:
+    text = record.text(field, cure="Give the text of the chunk.")
+    if len(text) < MIN_CHARACTERS:
+        raise ParseError(
+            "malformed",
+            f"{field} has {len(text)} characters, it must have at least {MIN_CHARACTERS}. Join it"
+            " with its neighbour.",
+        )
+    original = record.optional_text("original_text").strip() or text
     return original.removeprefix(prefix).strip() or original
 
 
-def _page(metadata: Fields) -> int | None:
-    """A page is a nicety: one that is no number stays in the metadata and fails nothing."""
-    page = metadata.values.get("page")
-    return page if type(page) is int and 0 < page <= MAX_INTEGER else None
-
-
-def _rest(record: Fields, metadata: Fields) -> dict[str, Any]:
-    """All that is in the file and has no field of its own."""
-    outer = {key: value for key, value in record.values.items() if key not in _FIELDS}
-    known = _METADATA_FIELDS if _page(metadata) is None else _METADATA_FIELDS | {"page"}
-    inner = {key: value for key, value in metadata.values.items() if key not in known}
-    return outer | inner
-
-
-def _ordinal(chunk_id: str) -> int:
-    digits = re.search(r"([0-9]{1,18})\Z", chunk_id)
-    return int(digits[1]) if digits else 0
+def _rest(record: Fields, metadata: Fields, *, text_field: str, page: int | None) -> dict[str, Any]:
+    """All that is in the record and has no field of its own."""
+    known = FLAT_FIELDS if page is None else FLAT_FIELDS | {"page"}
+    own = known | {text_field, "original_text", "contextual_prefix", "metadata"}
+    outer = {key: value for key, value in record.values.items() if key not in own}
+    return outer | {key: value for key, value in metadata.values.items() if key not in known}
 
 
 def _refuse_mixture(records: Sequence[ChunkRecord]) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
+from documents.code_languages import LANGUAGES, CodeLanguage
 from documents.parsers.base import (
     DEFAULT_LIMITS,
     Heading,
@@ -12,7 +13,6 @@ from documents.parsers.base import (
     ParseError,
 )
 from documents.parsers.code_blocks import CodeBlock, code_blocks
-from documents.parsers.code_languages import LANGUAGES, CodeLanguage
 from documents.parsers.normalise import decode_text, normalise_text
 
 #: Data written as code may have more names than text.

@@ -11,7 +11,7 @@ MAX_INTEGER = 2**31 - 1
 
 
 def load_object(data: bytes) -> dict[str, Any]:
-    """The object that a UTF-8 file holds, its strings normalised."""
+    """The object that a file or record in UTF-8 holds, its strings normalised."""
     if not data.strip():
         raise ParseError("empty", "The file is empty. Write the chunk again.")
     try:
@@ -34,7 +34,7 @@ def load_object(data: bytes) -> dict[str, Any]:
         value = json_safe(value)
     except MetadataTooLargeError as error:
         raise ParseError(
-            "malformed", "The JSON is nested too deep or too large. Keep one chunk to a file."
+            "malformed", "The JSON is nested too deep or too large. Keep one chunk to a record."
         ) from error
     if not isinstance(value, dict):
         raise ParseError("malformed", "The JSON is no object. Write one chunk as an object.")
@@ -64,16 +64,16 @@ class Fields:
             raise self._error(key, f"is {_kind(value)}", "Make it a string.")
         return value or ""
 
-    def positive(self, key: str, *, cure: str) -> int:
+    def optional_positive(self, key: str, *, most: int, cure: str) -> int | None:
         value = self.values.get(key)
         if value is None:
-            raise self._error(key, "is missing", cure)
+            return None
         if isinstance(value, bool) or not isinstance(value, int):
             raise self._error(key, f"is {_kind(value)}", "Make it a whole number above 0.")
         if value <= 0:
             raise self._error(key, f"is {value}, it must be above 0", cure)
-        if value > MAX_INTEGER:
-            raise self._error(key, f"is larger than {MAX_INTEGER:,}", cure)
+        if value > most:
+            raise self._error(key, f"is larger than {most:,}, the bytes of the record", cure)
         return value
 
     def mapping(self, key: str) -> "Fields":

@@ -34,6 +34,8 @@ class JsonParser:
         text = written.text()
         if not text:
             raise ParseError("no_text", "The JSON holds nothing but empty strings.")
+        if text in {"[]", "{}"}:
+            raise ParseError("empty", f"The JSON is empty, {text}. Check that it was saved.")
         return ParsedDocument(
             text=text,
             media_type=self.media_types[0],

@@ -3,11 +3,7 @@
 import re
 from functools import cache
 from itertools import accumulate
-from typing import Any
-
-import yaml
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from typing import TYPE_CHECKING, Any
 
 from documents.parsers.base import (
     DEFAULT_LIMITS,
@@ -24,6 +20,10 @@ from documents.parsers.metadata import (
 )
 from documents.parsers.normalise import decode_text
 
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 MAX_LINES = 100_000
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.M | re.S)
@@ -33,20 +33,6 @@ _COMMENT = re.compile(r"\s*(?:<!--(?:(?!-->).)*-->\s*)+", re.S)
 #: PyYAML takes quadratic time over brackets that are open.
 _MAX_BRACKETS = 1_000
 _MAX_MERGED = 10_000
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe, and with an end to merges: `<<` of mappings that merge others multiplies them."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__(source)
-        self._merged = 0
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        super().flatten_mapping(node)
-        self._merged += len(node.value)
-        if self._merged > _MAX_MERGED:
-            raise MetadataTooLargeError
 
 
 class MarkdownParser:
@@ -73,7 +59,7 @@ class MarkdownParser:
         )
 
 
-def markdown_blocks(text: str) -> list[Token]:
+def markdown_blocks(text: str) -> "list[Token]":
     """The block tokens of CommonMark with tables; nothing inside a line is parsed.
 
     None for a text of more than 100,000 lines: that is data, and a line costs up to 0.1 ms and
@@ -122,20 +108,37 @@ def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
         return {}, text
     if sum(map(match[1].count, "[{")) > _MAX_BRACKETS:
         return {}, text
+    import yaml  # noqa: PLC0415 (who cuts or colours Markdown needs no front matter)
+
+    class Loader(yaml.SafeLoader):
+        """Safe, and with an end to merges: `<<` of mappings that merge others multiplies them."""
+
+        merged = 0
+
+        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+            super().flatten_mapping(node)
+            self.merged += len(node.value)
+            if self.merged > _MAX_MERGED:
+                raise MetadataTooLargeError
+
     try:
-        values = json_safe(yaml.load(match[1], _Loader))  # nosec B506  # noqa: S506 - a safe one
+        values = json_safe(yaml.load(match[1], Loader))  # nosec B506  # noqa: S506 - a safe one
     except (yaml.YAMLError, MetadataTooLargeError, ValueError, RecursionError):
         return {}, text
     return (values, text[match.end() :]) if isinstance(values, dict) else ({}, text)
 
 
 @cache
-def _block_parser() -> MarkdownIt:
+def _block_parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # noqa: PLC0415 (most commands read no Markdown)
+
     return MarkdownIt("commonmark").enable("table").disable("inline")
 
 
 @cache
-def _inline_parser() -> MarkdownIt:
+def _inline_parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # noqa: PLC0415
+
     return MarkdownIt("commonmark")
 
 

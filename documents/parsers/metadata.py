@@ -58,8 +58,7 @@ def _scalar(value: object) -> Any:
 
 def readable_title(name: str) -> str:
     """A title from a file name: `reports/side-effects_2024.md` gives `Side effects 2024`."""
-    file_name = PurePosixPath(name.replace("\\", "/")).name
-    stem = PurePosixPath(file_name).stem or file_name
+    stem = PurePosixPath(name.replace("\\", "/")).stem
     words = " ".join(normalise_text(stem).replace("_", " ").replace("-", " ").split())
     return words[:1].upper() + words[1:] if words else "Untitled"
 

@@ -1,7 +1,12 @@
 """Which parser reads which file. A new format is one file beside this one and one line here."""
 
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from io import BytesIO
 from pathlib import PurePosixPath
 
+from documents.code_languages import language_of_file_name
 from documents.parsers.base import (
     DEFAULT_LIMITS,
     Limits,
@@ -9,20 +14,13 @@ from documents.parsers.base import (
     ParseError,
     Parser,
 )
-from documents.parsers.chunk_json import CHUNK_JSON, ChunkJsonParser, is_chunk_json_name
+from documents.parsers.chunk_json import CHUNK_JSON, ChunkJsonParser
+from documents.parsers.chunk_records import chunk_layout, is_chunk_json_name
 from documents.parsers.code import CODE_PARSERS
-from documents.parsers.code_languages import language_of_file_name
 from documents.parsers.csv import CsvParser
-from documents.parsers.docx import DocxParser
-from documents.parsers.epub import EpubParser
-from documents.parsers.html import HtmlParser
 from documents.parsers.json_text import JSON_PARSERS
-from documents.parsers.markdown import MarkdownParser
 from documents.parsers.normalise import decode_text
-from documents.parsers.odf import OdfParser
-from documents.parsers.pdf import PdfParser
 from documents.parsers.plain import PlainParser
-from documents.parsers.pptx import PptxParser
 from documents.parsers.rst import RstParser
 from documents.parsers.sniff import (
     Kind,
@@ -33,21 +31,61 @@ from documents.parsers.sniff import (
     text_but_no_prose,
 )
 from documents.parsers.sql import SqlParser
-from documents.parsers.xlsx import XlsxParser
 
+
+@dataclass(frozen=True)
+class LazyParser:
+    """A parser that is imported with the first file of its kind, because it brings a library."""
+
+    path: str
+    media_types: tuple[str, ...]
+    suffixes: tuple[str, ...]
+
+    @cached_property
+    def parser(self) -> Parser:
+        module, _, name = self.path.rpartition(".")
+        parser: Parser = getattr(import_module(f"documents.parsers.{module}"), name)()
+        return parser
+
+    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
+        return self.parser.parse(data, name=name, limits=limits)
+
+
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_ODF = "application/vnd.oasis.opendocument"
 #: Formats that no text editor makes: what has their name and is text is no such file.
 _BINARY: tuple[Parser, ...] = (
-    PdfParser(),
-    DocxParser(),
-    PptxParser(),
-    XlsxParser(),
-    OdfParser(),
-    EpubParser(),
+    LazyParser("pdf.PdfParser", ("application/pdf",), (".pdf",)),
+    LazyParser(
+        "docx.DocxParser",
+        (f"{_OFFICE}.wordprocessingml.document",),
+        (".docx", ".docm", ".dotx", ".dotm"),
+    ),
+    LazyParser(
+        "pptx.PptxParser",
+        (f"{_OFFICE}.presentationml.presentation",),
+        (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
+    ),
+    LazyParser(
+        "xlsx.XlsxParser",
+        (f"{_OFFICE}.spreadsheetml.sheet",),
+        (".xlsx", ".xlsm", ".xltx", ".xltm"),
+    ),
+    LazyParser(
+        "odf.OdfParser",
+        (f"{_ODF}.text", f"{_ODF}.spreadsheet", f"{_ODF}.presentation"),
+        (".odt", ".ott", ".ods", ".ots", ".odp", ".otp"),
+    ),
+    LazyParser("epub.EpubParser", ("application/epub+zip",), (".epub",)),
 )
 PARSERS: tuple[Parser, ...] = (
     PlainParser(),
-    MarkdownParser(),
-    HtmlParser(),
+    LazyParser(
+        "markdown.MarkdownParser", ("text/markdown",), (".md", ".markdown", ".mdown", ".mkd")
+    ),
+    LazyParser(
+        "html.HtmlParser", ("text/html", "application/xhtml+xml"), (".html", ".htm", ".xhtml")
+    ),
     *_BINARY,
     ChunkJsonParser(),
     CsvParser(),
@@ -61,6 +99,7 @@ PARSERS: tuple[Parser, ...] = (
 _TEXTS = frozenset({"application/json", "application/x-ndjson"})
 _BY_MEDIA_TYPE = {media_type: parser for parser in PARSERS for media_type in parser.media_types}
 _BY_SUFFIX = {suffix: parser for parser in PARSERS for suffix in parser.suffixes}
+_JSON_SUFFIXES = frozenset(suffix for parser in JSON_PARSERS for suffix in parser.suffixes)
 _BINARY_SUFFIXES = frozenset(suffix for parser in _BINARY for suffix in parser.suffixes)
 _BINARY_TYPES = frozenset(kind for parser in _BINARY for kind in parser.media_types)
 _SUPPORTED = (
@@ -100,7 +139,8 @@ def parse(
 
 def _detect(data: bytes, name: str) -> Kind:
     """Content decides; the name only chooses between formats that are all text."""
-    if is_chunk_json_name(name):
+    is_json = is_chunk_json_name(name) or _suffix(name) in _JSON_SUFFIXES
+    if is_json and chunk_layout(name, lambda: BytesIO(data)):
         return Kind(CHUNK_JSON, "chunk JSON")
     if is_zip(data):
         return identify_binary(data)

@@ -13,7 +13,6 @@ from common.errors import Conflict
 from documents.models import Collection, Document, IngestionRun
 from documents.services.documents import create_run
 from documents.services.runs import queue_again
-from documents.tasks import enqueue_reindexing
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +88,8 @@ def reembed_documents(*, documents: Sequence[Document]) -> int:
             thing=[each.pk for each in mine],
             collection_id=collection,
         )
+    from documents.tasks import enqueue_reindexing  # noqa: PLC0415 (loads Celery)
+
     enqueue_reindexing([document.pk for document in documents])
     return sum(document.chunk_count for document in documents)
 
@@ -105,5 +106,7 @@ def reembed_collection(*, collection: Collection) -> int:
         thing=collection.pk,
         values={"passages": sum(counts.values())},
     )
+    from documents.tasks import enqueue_reindexing  # noqa: PLC0415 (loads Celery)
+
     enqueue_reindexing(list(counts))
     return sum(counts.values())

@@ -9,12 +9,12 @@ from django.utils.text import slugify
 from accounts.history import Action, Kind, note_change
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
+from common.fusion_options import FusionOptions
 from documents.chunkers import ChunkerError, check_options
 from documents.facets import checked_facets
 from documents.ingestion import listeners
 from documents.ingestion.locks import hold_collection
 from documents.ingestion.media import delete_files
-from documents.ingestion.statistics import hold as hold_statistics
 from documents.languages import CONFIGURATIONS, OTHERS
 from documents.models import Chunk, Collection
 from documents.services.spaces import default_space
@@ -30,6 +30,7 @@ CHANGEABLE = (
     "chunker_options",
     "reranker",
     "rerank_instruction",
+    "fusion",
     "graph",
     "facets",
 )
@@ -141,6 +142,7 @@ def update_collection(
     chunker_options: dict[str, Any] | None = None,
     reranker: str | None = None,
     rerank_instruction: str | None = None,
+    fusion: Mapping[str, Any] | None = None,
     graph: str | None = None,
     facets: Sequence[str] | None = None,
 ) -> Collection:
@@ -149,9 +151,10 @@ def update_collection(
     A new language or chunker holds for documents ingested from now on: those that are there are cut
     anew when they are ingested again, although their bytes did not change. A new chunker begins
     with its own defaults, unless options are given with it. A reranker (an entry of RERANKERS, or
-    empty for the site's own) holds for the next search. Where documents are to be read for the
-    graph in another way (`graph`: off, rules or llm), all are read again. `facets` are the fields
-    of the metadata that searches count; none for the most telling. Raises InvalidInput.
+    empty for the site's own) and `fusion` (plain FusionOptions, empty for the site's own) hold for
+    the next search. Where documents are to be read for the graph in another way (`graph`: off,
+    rules or llm), all are read again. `facets` are the fields of the metadata that searches count;
+    none for the most telling. Raises InvalidInput.
     """
     if name is not None:
         if not name.strip():
@@ -174,6 +177,9 @@ def update_collection(
         collection.reranker = reranker
     if rerank_instruction is not None:
         collection.rerank_instruction = rerank_instruction.strip()
+    if fusion is not None:
+        FusionOptions.parse(fusion)
+        collection.fusion = dict(fusion)
     if graph is not None:
         _check_graph(graph)
         collection.graph = graph
@@ -224,11 +230,10 @@ def _check_reranker(alias: str) -> None:
 
 
 def delete_collection(*, collection: Collection) -> None:
-    """Remove the collection with everything in it: rows, vectors, statistics, stored files."""
+    """Remove the collection with everything in it: rows, vectors, index, stored files."""
     with transaction.atomic():
-        # Until those who bring something just now, or count it, are done.
+        # Until those who bring something just now are done.
         hold_collection(collection.pk)
-        hold_statistics([collection.pk])
         files = list(collection.documents.exclude(file="").values_list("file", flat=True))
         note_change(
             action=Action.DELETED,
@@ -239,7 +244,6 @@ def delete_collection(*, collection: Collection) -> None:
         )
         # The chunks by one statement: collecting them as objects would load every one.
         listeners.remove_chunks(Chunk.objects.filter(collection=collection))
-        collection.lexeme_frequencies.all()._raw_delete("default")
         collection.delete()
         transaction.on_commit(lambda: delete_files(files))
 

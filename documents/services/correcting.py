@@ -13,12 +13,14 @@ from psycopg.types.json import Jsonb
 from accounts.history import Action, Kind, note_change
 from common.deadlocks import despite_deadlocks
 from common.errors import Conflict, InvalidInput
-from documents.ingestion import duplicates, listeners, statistics
+from documents import lexical_index
+from documents.ingestion import duplicates, listeners
 from documents.ingestion.locks import share_collections
-from documents.ingestion.preparing import chunk_digest, embedding_text
+from documents.ingestion.preparing import chunk_digest
 from documents.ingestion.revising import context_under
 from documents.ingestion.sources import MAX_METADATA_CHARACTERS
 from documents.models import Chunk, Collection, Document
+from documents.models.chunk import embedding_text
 from documents.services.access import checked_access
 from documents.services.editing import (
     TRIES,
@@ -225,7 +227,7 @@ _WRITE = """
 
 def _write_contexts(document: Document, titled: _Titled, vectors: Vectors) -> None:
     chunks = Chunk.objects.filter(pk__in=list(vectors))
-    statistics.forget(chunks)
+    lexical_index.forget(chunks)
     rows: list[Any] = [
         (
             context,
@@ -239,8 +241,6 @@ def _write_contexts(document: Document, titled: _Titled, vectors: Vectors) -> No
     ]
     with connection.cursor() as cursor:
         cursor.executemany(_WRITE, rows)
-    statistics.remember(chunks)
-    statistics.note_change(document.collection_id)
 
 
 def _corrections(document: Document, metadata: Mapping[str, Any]) -> dict[str, Any]:

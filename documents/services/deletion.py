@@ -6,7 +6,8 @@ from django.db import connection, transaction
 
 from accounts.history import Action, Kind, note_change
 from common.errors import InvalidInput
-from documents.ingestion import listeners, runs, settling, statistics
+from documents import lexical_index
+from documents.ingestion import listeners, runs, settling
 from documents.ingestion.duplicates import hand_over
 from documents.ingestion.forgetting import forget_names
 from documents.ingestion.media import delete_files
@@ -96,7 +97,7 @@ def _remove(documents: Sequence[Document]) -> Iterable[int]:
     ids = [document.pk for document in documents]
     hand_over(dict.fromkeys(ids))
     chunks = Chunk.objects.filter(document__in=ids)
-    statistics.forget(chunks)
+    lexical_index.forget(chunks)
     listeners.remove_chunks(chunks)
     run_ids = open_runs(ids)
     runs.settle_items(

@@ -36,7 +36,6 @@ from documents.models import (
 )
 from documents.parsers import ParseError
 from documents.services.access import checked_access
-from documents.tasks import enqueue
 
 #: What members read of a run whose files only some of them may see.
 LISTED_SOURCE = "Documents with an access list"
@@ -127,6 +126,8 @@ def ingest_sources(
                 for entry in _seen_by(listed, sources)
                 if (document_id := _queue_source(entry, run, stored)) is not None
             ]
+            from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
+
             enqueue(queued)
             complete = True
     except BaseException:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from accounts.history import Action, Kind, note_change
 from common.deadlocks import despite_deadlocks
 from common.errors import Conflict, InvalidInput, NotFound, RagsiteError
+from documents import lexical_index
 from documents.chunkers import TokenCounter
 from documents.embedders import embedder_for
-from documents.ingestion import listeners, statistics
+from documents.ingestion import listeners
 from documents.ingestion.locks import share_collections
 from documents.ingestion.patching import (
     Change,
@@ -27,9 +28,10 @@ from documents.ingestion.patching import (
     owner_of,
     rewritten,
 )
-from documents.ingestion.preparing import chunk_digest, embedding_text
+from documents.ingestion.preparing import chunk_digest
 from documents.ingestion.revising import can_be_read
 from documents.models import Chunk, ChunkEdit, Collection, Document
+from documents.models.chunk import embedding_text
 from documents.parsers import content_sha256, normalise_text
 from inference.base import EmptyText, InferenceError, InvalidVector
 from inference.vectors import check_vectors
@@ -302,14 +304,12 @@ def _store(
     touched = plan.touched
     ids = [chunk.pk for chunk, _ in touched]
     before = Chunk.objects.filter(pk__in=[*ids, *plan.removed])
-    statistics.forget(before)
+    lexical_index.forget(before)
     listeners.rewritten(Chunk.objects.filter(pk__in=ids))
     if plan.removed:
         listeners.remove_chunks(Chunk.objects.filter(pk__in=plan.removed))
     _write(plan, vectors)
     _move(plan)
-    statistics.remember(Chunk.objects.filter(pk__in=ids))
-    statistics.note_change(document.collection_id)
     _count(document, plan)
     listeners.loaded([document.pk])
     chunk = Chunk.objects.defer("embedding", "search_vector").get(pk=plan.chunks[plan.owner].pk)

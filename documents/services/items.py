@@ -9,12 +9,12 @@ import numpy as np
 from django.db import transaction
 from numpy.typing import NDArray
 
-from accounts.history import Action, Kind, note_change
 from common.errors import Conflict, InvalidInput
-from documents.ingestion import settling, statistics
+from documents.ingestion import settling
 from documents.ingestion.items import Item, is_storable
 from documents.ingestion.media import delete_files
 from documents.ingestion.storing import write_items
+from documents.lexical_index import PENDING, index_pending
 from documents.models import Chunk, Collection, Document
 from documents.services.deletion import delete_documents
 from documents.services.documents import joined_text
@@ -68,19 +68,11 @@ def store_items(
     if user is not None:
         _refuse_hidden(collection, [item.id for item in batch], user)
     written = write_items(collection, batch, concurrency=concurrency)
-    note_change(
-        action=Action.INGESTED,
-        kind=Kind.DOCUMENT,
-        workspace_id=collection.workspace_id,
-        count=len(written.changed),
-        collection_id=collection.pk,
-    )
     transaction.on_commit(lambda: delete_files(written.files))
     for run_id in written.run_ids:
         settling.finish_run(run_id)
-    if written.chunks:
-        statistics.note_change(collection.pk)
-        statistics.refresh_after_batch(collection, written.chunks)
+    if written.changed:
+        index_pending(collection.pk, at_least=PENDING)
     return Stored(written.changed, written.unchanged)
 
 

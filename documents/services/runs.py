@@ -14,7 +14,6 @@ from common.errors import Conflict
 from documents.ingestion import cancelling
 from documents.ingestion.registering import WAITING
 from documents.models import Document, IngestionItem, IngestionRun
-from documents.tasks import enqueue
 
 State = IngestionItem.State
 
@@ -77,6 +76,8 @@ def queue_again(run: IngestionRun, documents: Sequence[Document]) -> None:
     )
     ids = [document.pk for document in documents]
     Document.objects.filter(pk__in=ids).update(**WAITING)
+    from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
+
     enqueue(ids)
 
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from common.errors import InvalidInput
 from documents.ingestion.roots import allowed_directory
-from documents.ingestion.sources import discover
+from documents.ingestion.sources import NothingFoundError, discover_some
 from documents.models import Collection, IngestionRun
 from documents.services.documents import ingest_sources
 from documents.services.sync import Sync, sync_directory
@@ -15,9 +16,13 @@ def ingest_server_directory(
     """Store and queue the files; links that lead out of the root fail. Raises Forbidden and
     InvalidInput."""
     allowed = allowed_directory(directory)
+    try:
+        sources = discover_some([allowed.path], glob=glob, below=allowed.root)
+    except NothingFoundError as error:
+        raise InvalidInput(str(error), field="glob") from error
     return ingest_sources(
         collection=collection,
-        sources=discover([allowed.path], glob=glob, below=allowed.root),
+        sources=sources,
         source=str(allowed.path),
         **options,
     )

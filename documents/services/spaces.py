@@ -13,9 +13,14 @@ from common.errors import Conflict, InvalidInput, NotFound
 from documents.ingestion import reembedding
 from documents.ingestion.indexes import IndexState, build_index, drop_index, index_states
 from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
-from documents.spaces import HNSW_DEFAULTS, INDEX_TYPES, METRICS, PRECISIONS, checked_index
-from documents.tasks import build_space_index as build_space_index_later
-from documents.tasks import enqueue_reembedding
+from documents.spaces import (
+    HNSW_DEFAULTS,
+    INDEX_TYPES,
+    METRICS,
+    PRECISIONS,
+    check_options,
+    checked_index,
+)
 from inference.base import Embedder, InferenceError
 from inference.handler import embedders
 
@@ -165,7 +170,9 @@ def build_space_index(*, space: EmbeddingSpace, rebuild: bool = False) -> bool:
 def build_space_index_in_queue(*, space: EmbeddingSpace) -> None:
     """The same by a worker; returns at once."""
     _refuse_unindexed(space)
-    build_space_index_later.delay(space.pk)
+    from documents import tasks  # noqa: PLC0415 (loads Celery)
+
+    tasks.build_space_index.delay(space.pk)
 
 
 def _refuse_unindexed(space: EmbeddingSpace) -> None:
@@ -186,6 +193,30 @@ def change_instruction(*, space: EmbeddingSpace, instruction: str) -> None:
             thing=space.pk,
             fields=["query_instruction"],
         )
+
+
+@transaction.atomic
+def change_search_options(*, space: EmbeddingSpace, **options: int | None) -> EmbeddingSpace:
+    """How much of its index searches look at: `ef_search` of HNSW, `probes` of IVFFlat; None leaves
+    it to the size of the index. The next search heeds it, and nothing is built anew.
+
+    Raises InvalidInput for an option of another index type, and for one out of bounds.
+    """
+    row = EmbeddingSpace.objects.select_for_update().get(pk=space.pk)
+    given = {name: value for name, value in options.items() if value is not None}
+    check_options(row.index_type, {**dict.fromkeys(options, 1), **given})
+    kept = {name: value for name, value in row.index_options.items() if name not in options}
+    if row.index_options != {**kept, **given}:
+        row.index_options = {**kept, **given}
+        row.save(update_fields=["index_options", "updated_at"])
+        note_change(
+            action=Action.CHANGED,
+            kind=Kind.SPACE,
+            workspace_id=None,
+            thing=row.pk,
+            fields=["index_options"],
+        )
+    return row
 
 
 def drop_space(*, space: EmbeddingSpace) -> None:
@@ -261,6 +292,8 @@ def reembed_in_queue(
 ) -> Reembedding:
     """The same on the `embed` queue; returns at once."""
     row = reembedding.start(target=target, collection=collection, user=user)
+    from documents.tasks import enqueue_reembedding  # noqa: PLC0415 (loads Celery)
+
     enqueue_reembedding(row, reembedding.take(row))
     return row
 

@@ -1,6 +1,6 @@
 """A collection made to agree with a directory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from documents.ingestion.comparing import (
     compare,
     is_gone_still,
     key_prefix,
+    sync_source,
 )
 from documents.ingestion.sources import discover
 from documents.models import Collection, Document, IngestionRun
@@ -35,7 +36,8 @@ DELETED_AT_ONCE = 100
 class Sync:
     """What became of the files, each by its path in the directory. `run` is None where nothing was
     to be done but to look; `deleted` are gone from the directory, and from the collection only
-    where that was asked for."""
+    where that was asked for. `failed` could not be read, and the ingestion of `retried` failed
+    before; `reasons` tells why, by name, for both."""
 
     run: IngestionRun | None
     new: tuple[str, ...]
@@ -44,6 +46,8 @@ class Sync:
     renamed: tuple[tuple[str, str], ...]
     deleted: tuple[str, ...]
     failed: tuple[str, ...]
+    retried: tuple[str, ...]
+    reasons: Mapping[str, str]
     deletions_applied: bool
 
 
@@ -87,7 +91,7 @@ def sync_directory(
         arguments: dict[str, Any] = {
             "collection": collection,
             "sources": changed_sources(directory, glob, _to_ingest(plan, moved), below=below),
-            "source": f"sync {directory}",
+            "source": sync_source(directory),
         }
         if queue:
             run = ingest_sources(**arguments, user=user)
@@ -134,7 +138,7 @@ def _refuse_emptied(plan: Plan, directory: Path, *, allow_empty: bool) -> None:
 
 def _refuse_many(plan: Plan, *, force: bool) -> None:
     gone, known = len(plan.gone), len(plan.gone) + len(plan.modified) + len(plan.unchanged)
-    known += len(plan.renamed)
+    known += len(plan.renamed) + len(plan.retried)
     if gone > FEW and 2 * gone > known and not force:
         raise InvalidInput(
             f"{gone:,} of {known:,} documents would be deleted, more than half. Nothing was"
@@ -193,5 +197,7 @@ def _report(plan: Plan, directory: Path, *, run: IngestionRun | None, applied: b
         renamed=tuple((relative(move.gone), move.name) for move in plan.renamed),
         deleted=tuple(map(relative, plan.gone)),
         failed=tuple(plan.failed),
+        retried=tuple(plan.retried),
+        reasons=plan.reasons,
         deletions_applied=applied,
     )

@@ -11,17 +11,15 @@ from django.core.files.base import File
 from django.core.files.uploadedfile import TemporaryUploadedFile
 
 from common.errors import InvalidInput
-from documents.ingestion.chunk_lines import holds_chunks
 from documents.ingestion.sources import (
     BrokenSource,
     ChunkFile,
     Source,
     bundle_chunks,
-    chunk_line_files,
+    chunk_files,
     clean_name,
 )
 from documents.models import Collection, IngestionRun
-from documents.parsers.chunk_json import is_chunk_json_name
 from documents.services.documents import ingest_sources
 
 
@@ -62,13 +60,11 @@ def ingest_uploads(
 
 
 def _upload_sources(uploads: Sequence[Upload]) -> Iterable[Source | BrokenSource]:
-    chunk_files = []
+    records: list[ChunkFile] = []
     for upload in uploads:
-        if is_chunk_json_name(upload.name):
-            chunk_files.append(_chunk_file(upload))
-            continue
-        if holds_chunks(upload.name, partial(_opened, upload)):
-            chunk_files += chunk_line_files(clean_name(upload.name), partial(_opened, upload))
+        found = chunk_files(clean_name(upload.name), partial(_opened, upload))
+        if found is not None:
+            records += found
             continue
         yield Source(
             key=clean_name(upload.name),
@@ -78,7 +74,7 @@ def _upload_sources(uploads: Sequence[Upload]) -> Iterable[Source | BrokenSource
             declared={"metadata": upload.metadata} if upload.metadata else {},
             path=_temporary_path(upload),
         )
-    yield from bundle_chunks(chunk_files)
+    yield from bundle_chunks(records)
 
 
 @contextmanager
@@ -100,11 +96,3 @@ def _temporary_path(upload: Upload) -> Path | None:
 
 def _order(entry: Source | BrokenSource) -> str:
     return entry.key if isinstance(entry, Source) else ""
-
-
-def _chunk_file(upload: Upload) -> ChunkFile:
-    def read() -> bytes:
-        upload.file.seek(0)
-        return bytes(upload.file.read())
-
-    return ChunkFile(clean_name(upload.name), upload.file.size, read)

@@ -1,15 +1,16 @@
 """Documents from the web."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
 from common.errors import Forbidden, InvalidInput
-from documents.fetching import FetchError, checked_url
-from documents.ingestion.web import Fetch, fetch_page, web_sources
 from documents.models import Collection, IngestionRun
 from documents.services.documents import ingest_inline, ingest_sources
+
+if TYPE_CHECKING:
+    from documents.ingestion.web import Fetch
 
 
 def require_urls(urls: Sequence[str]) -> None:
@@ -19,6 +20,8 @@ def require_urls(urls: Sequence[str]) -> None:
             "Nothing is fetched from the web here. Upload the page, or ask the operator to set"
             " RAGSITE_URL_INGESTION=true."
         )
+    from documents.fetching import FetchError, checked_url  # noqa: PLC0415 (loads HTTPX)
+
     for url in urls:
         try:
             checked_url(url)
@@ -37,15 +40,19 @@ def ingest_urls(
     store_once: bool = False,
     access: Sequence[str] | None = None,
     on_progress: Callable[[IngestionRun], Any] = lambda run: None,
-    fetch_with: Fetch = fetch_page,
+    fetch_with: "Fetch | None" = None,
 ) -> IngestionRun:
     """Fetch the pages now, and ingest them here or, with `queue`, by the workers.
 
     The document's key is the address as it was asked for. A page that cannot be had fails alone.
     Raises Forbidden and InvalidInput.
     """
+    from documents.fetching import checked_url  # noqa: PLC0415 (loads HTTPX)
+    from documents.ingestion.web import fetch_page, web_sources  # noqa: PLC0415
+
     require_urls(urls)
-    sources = web_sources(collection, urls, metadata=metadata, fetch_with=fetch_with)
+    fetch = fetch_with or fetch_page
+    sources = web_sources(collection, urls, metadata=metadata, fetch_with=fetch)
     common: dict[str, Any] = {
         "collection": collection,
         "policy": policy,

@@ -5,7 +5,7 @@ import re
 from django import template
 from django.conf.locale import LANG_INFO
 
-from documents.parsers.code_languages import LANGUAGES
+from documents.code_languages import LANGUAGES
 
 register = template.Library()
 

@@ -13,7 +13,6 @@ from django.contrib.auth.hashers import make_password
 from factory.django import DjangoModelFactory
 
 from accounts.models import Membership, Role, User, Workspace
-from documents.ingestion.statistics import note_language
 from documents.models import (
     Chunk,
     Collection,
@@ -141,7 +140,6 @@ class ChunkFactory(DjangoModelFactory[Chunk]):
         document.chunk_count += 1
         document.token_count += chunk.token_count
         document.save(update_fields=["chunk_count", "token_count"])
-        note_language(document, chunk.language)
         return chunk
 
 

@@ -21,7 +21,7 @@ from accounts.history import Action, Door, Kind, acting, note_change
 from accounts.keys import create_key
 from accounts.models import Change, IdempotencyRecord, Membership
 from common import admin as common_admin
-from documents.ingestion import statistics
+from documents import lexical_index
 from documents.models import (
     Chunk,
     ChunkEdit,
@@ -30,8 +30,9 @@ from documents.models import (
     EmbeddingSpace,
     IngestionItem,
     IngestionRun,
-    LexemeFrequency,
-    LexicalStatistics,
+    Lexeme,
+    LexicalSegment,
+    Posting,
     Reembedding,
     StagedDocument,
 )
@@ -108,11 +109,11 @@ def rows() -> dict[type[models.Model], models.Model]:
     staged = StagedDocument.objects.create(
         workspace=member.workspace, document=document, payload=b"x" * 2048
     )
-    statistics.refresh(collection)
+    lexical_index.index_pending(collection.pk)
     everything: list[Any] = [member.user, member.workspace, member, collection, document, chunk]
     everything += [run, item, edit, staged, EmbeddingSpace.objects.get()]
     everything += [Reembedding.objects.create(target=EmbeddingSpace.objects.get(), total=7, done=3)]
-    everything += [LexicalStatistics.objects.get(), LexemeFrequency.objects.first()]
+    everything += [LexicalSegment.objects.get()]
     idempotency.begin(
         user=member.user, workspace=member.workspace, key="nightly-upload", fingerprint="0"
     )
@@ -270,8 +271,7 @@ TOLD: dict[str, list[str]] = {
     "ingestionrun": ["three files", "1 of 3, 1 failed"],
     "ingestionitem": ["locked.pdf", "Remove the password", "three files"],
     "idempotencyrecord": ["nightly-upload", "person"],
-    "lexicalstatistics": ["Package leaflets", "english"],
-    "lexemefrequency": ["common", "english"],
+    "lexicalsegment": ["Package leaflets", "english", "Select search index segment to view"],
     "judgement": ["nausea?", "Good", "Aripiprazole", "Package leaflets"],
     "context": ["Call me Al.", "alice", "Workspace"],
     "fact": ["name", "Al", "alice"],
@@ -336,7 +336,7 @@ def test_every_filter_narrows_its_list(
     client: Client, rows: dict[type[models.Model], models.Model]
 ) -> None:
     collection = rows[Collection]
-    for model in (Document, Chunk, LexicalStatistics, LexemeFrequency):
+    for model in (Document, Chunk, LexicalSegment):
         url = page_of(model)
         found = client.get(url, {"collection__id__exact": collection.pk}).context["cl"]
         assert found.result_count > 0, model
@@ -433,13 +433,15 @@ def test_a_large_table_is_estimated_and_a_large_selection_cut_off(
 ) -> None:
     monkeypatch.setattr(common_admin, "COUNTED_ROWS", 10)
     collection = CollectionFactory()
-    LexemeFrequency.objects.bulk_create(
-        LexemeFrequency(
+    LexicalSegment.objects.bulk_create(
+        LexicalSegment(
             workspace=collection.workspace,
             collection=collection,
             language="simple",
-            lexeme=f"word{number}",
-            chunk_count=1,
+            is_current=True,
+            chunk_count=number,
+            wordless_count=0,
+            total_length=0,
         )
         for number in range(30)
     )
@@ -447,12 +449,12 @@ def test_a_large_table_is_estimated_and_a_large_selection_cut_off(
     def count(rows: models.QuerySet[Any]) -> int:
         return common_admin.EstimatedPaginator(rows.order_by("-id"), 50).count
 
-    everything = LexemeFrequency.objects.order_by("-id")
+    everything = LexicalSegment.objects.order_by("-id")
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE documents_lexemefrequency")
+        cursor.execute("ANALYZE documents_lexicalsegment")
     assert count(everything) == 30
-    assert count(everything.filter(lexeme__startswith="word1")) == 10
-    assert count(everything.filter(lexeme="word1")) == 1
+    assert count(everything.filter(chunk_count__gt=10)) == 10
+    assert count(everything.filter(chunk_count=1)) == 1
     assert count(everything.none()) == 0
 
     last = common_admin.EstimatedPaginator(everything, 7).page(5)
@@ -568,7 +570,7 @@ def stored() -> Document:
     document = DocumentFactory()
     document.file.save("1", ContentFile(b"text"), save=True)
     ChunkFactory(document=document, text="unicorn")
-    statistics.refresh(document.collection)
+    lexical_index.index_pending(document.collection_id)
     return document
 
 
@@ -597,7 +599,8 @@ def test_deleting_leaves_neither_chunks_nor_files_nor_words(
         assert client.post(url, form).status_code == 302
     assert not what.objects.exists()
     assert not Chunk.objects.exists()
-    assert not LexemeFrequency.objects.filter(lexeme="unicorn").exists()
+    for model in (Posting, Lexeme):
+        assert not model.objects.filter(lexeme="unicorn").exists()
     assert not storage.exists(name)
 
 
@@ -631,3 +634,19 @@ def test_who_may_only_look_at_runs_cancels_none() -> None:
     client.post(page_of(IngestionRun), {"action": "cancel", "_selected_action": [run.pk]})
     run.refresh_from_db()
     assert run.state == "running"
+
+
+def test_what_searches_look_at_of_an_index_is_changed_in_the_admin(client: Client) -> None:
+    space = EmbeddingSpace.objects.get()
+    page = page_of(space, "change")
+    shown = client.get(page).content.decode()
+    assert 'name="ef_search"' in shown
+    assert 'name="probes"' not in shown
+    assert client.post(page, {"query_instruction": "", "ef_search": "300"}).status_code == 302
+    space.refresh_from_db()
+    assert space.index_options["ef_search"] == 300
+    refused = client.post(page, {"query_instruction": "", "ef_search": "1001"})
+    assert "less than or equal to 1000" in refused.content.decode()
+    assert client.post(page, {"query_instruction": "", "ef_search": ""}).status_code == 302
+    space.refresh_from_db()
+    assert "ef_search" not in space.index_options

@@ -597,7 +597,6 @@ def test_parameters_that_cannot_be_are_refused_by_name(
         "collections/%F0%9F%98%80/",
         "nothing/",
         "collections",
-        "",
     ],
 )
 def test_what_is_not_there_is_not_found_in_json(client: APIClient, path: str) -> None:

@@ -52,6 +52,8 @@ def test_a_directory_is_queued(client: APIClient, notes: Collection, root: Path)
 def test_a_glob_narrows_it(client: APIClient, notes: Collection, root: Path) -> None:
     body = {"collection": "notes", "directory": str(root), "glob": "*.txt"}
     assert client.post(DOCUMENTS, body).json()["total"] == 1
+    refused = client.post(DOCUMENTS, {**body, "glob": "*.pdf"}).json()["errors"][0]
+    assert (refused["attr"], "“*.pdf”" in refused["detail"]) == ("glob", True)
 
 
 def test_without_roots_no_directory_is_read(

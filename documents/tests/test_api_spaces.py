@@ -3,9 +3,9 @@
 import pytest
 from rest_framework.test import APIClient
 
-from accounts.models import Membership
+from accounts.models import Change, Membership
 from documents.models import EmbeddingSpace, Reembedding
-from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 SPACES = "/api/v1/spaces/"
@@ -52,7 +52,28 @@ def test_moves_of_others_are_not_shown(client: APIClient, alice: Membership) -> 
     ]
 
 
-def test_spaces_are_read_only_and_for_members(client: APIClient) -> None:
+def test_staff_change_how_searches_use_an_index_and_members_do_not(
+    client: APIClient, alice: Membership
+) -> None:
+    space = EmbeddingSpace.objects.get(is_default=True)
+    address = f"{SPACES}{space.name}/"
+    assert client.patch(address, {"ef_search": 300}).status_code == 403
+
+    staff = UserFactory(is_superuser=True)
+    client.force_login(staff)
+    changed = client.patch(address, {"ef_search": 300})
+    assert (changed.status_code, changed.json()["index_options"]["ef_search"]) == (200, 300)
+    refused = client.patch(address, {"ef_search": 2000}).json()["errors"][0]
+    assert (refused["attr"], "1 to 1,000" in refused["detail"]) == ("ef_search", True)
+    assert client.patch(address, {"probes": 3}).status_code == 400
+    assert client.patch(address, {"m": 3}).status_code == 400
+    change = Change.objects.get(kind="space")
+    assert (change.user, change.details["fields"]) == (staff, ["index_options"])
+    changed = client.patch(address, {"ef_search": None})
+    assert "ef_search" not in changed.json()["index_options"]
+
+
+def test_spaces_are_made_elsewhere_and_shown_to_members(client: APIClient) -> None:
     assert client.post(SPACES, {"name": "mine"}).status_code == 405
     assert client.get(f"{SPACES}none/").status_code == 404
     assert APIClient().get(SPACES).status_code == 401

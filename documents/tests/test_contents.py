@@ -26,7 +26,6 @@ from documents.ingestion.contents import (
 from documents.ingestion.packing import pack, unpack
 from documents.ingestion.preparing import PreparedChunk, PreparedDocument
 from documents.ingestion.sources import (
-    MAX_CHUNK_FILE_BYTES,
     BrokenSource,
     Source,
     discover,
@@ -35,6 +34,7 @@ from documents.ingestion.sources import (
 from documents.ingestion.walking import Oddity, walk
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.parsers import ParseError
+from documents.parsers.chunk_records import MAX_RECORD_BYTES
 from documents.services import ingest_inline, ingest_sources
 from documents.tests.factories import CollectionFactory
 from documents.tests.factories_files import chunk_json
@@ -218,7 +218,7 @@ def test_a_chunk_file_that_is_too_large_or_changes_is_named(tmp_path: Path) -> N
     large, small = tmp_path / "a_chunk_001.json", tmp_path / "b_chunk_002.json"
     small.write_bytes(chunk_json(2))
     with large.open("wb") as file:
-        file.truncate(MAX_CHUNK_FILE_BYTES + 1)
+        file.truncate(MAX_RECORD_BYTES + 1)
     broken, source = discover([tmp_path])
     assert isinstance(broken, BrokenSource)
     assert (broken.name, broken.code) == (large.name, "too_large")
@@ -232,7 +232,7 @@ def test_a_line_of_chunk_lines_without_end_is_named_and_not_held(tmp_path: Path)
     path = tmp_path / "all.jsonl"
     with path.open("wb") as file:
         file.write(chunk_json(1) + b"\n")
-        file.write(b" " * (2 * MAX_CHUNK_FILE_BYTES + 9) + b"{}\n")
+        file.write(b" " * (2 * MAX_RECORD_BYTES + 9) + b"{}\n")
         file.write(chunk_json(2))
     broken, source = discover([tmp_path])
     assert isinstance(broken, BrokenSource)

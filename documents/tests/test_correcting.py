@@ -7,11 +7,12 @@ from django.contrib.auth.models import Group
 
 from accounts.models import Change, Membership
 from common.errors import InvalidInput
-from documents.ingestion import statistics
+from documents import lexical_index
 from documents.ingestion.sources import text_source
-from documents.models import Chunk, Collection, Document, LexemeFrequency
+from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline, update_document
 from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.words import chunk_counts
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root", "embedder")]
 
@@ -56,11 +57,10 @@ def test_a_title_goes_into_every_passage_and_is_found(collection: Collection) ->
     assert [chunk.pk for chunk in chunks] == list(before)
     assert all(chunk.context.startswith("Handbook of everything") for chunk in chunks)
     assert all(tuple(chunk.embedding) != before[chunk.pk] for chunk in chunks)
-    words = LexemeFrequency.objects.filter(collection=collection)
-    at_once = dict(words.values_list("lexeme", "chunk_count"))
-    assert at_once["handbook"] == len(chunks)
-    statistics.refresh(collection)
-    assert dict(words.values_list("lexeme", "chunk_count")) == at_once
+    at_once = chunk_counts(collection)
+    assert at_once["english", "handbook"] == len(chunks)
+    lexical_index.index_pending(collection.pk)
+    assert chunk_counts(collection) == at_once
 
 
 def test_a_title_and_metadata_outlive_a_changed_source(collection: Collection) -> None:

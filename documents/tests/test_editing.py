@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from accounts.models import Change
 from common.errors import Conflict, InvalidInput
-from documents import services
-from documents.ingestion import claims, groups, loading, statistics
+from documents import lexical_index, services
+from documents.ingestion import claims, groups, loading
 from documents.ingestion.items import Item
 from documents.ingestion.recipes import prepare_for, recipe_of
 from documents.ingestion.registering import register_documents
@@ -27,11 +27,13 @@ from documents.models import (
     Collection,
     Document,
     IngestionRun,
-    LexemeFrequency,
+    Lexeme,
+    Posting,
 )
 from documents.services import document_text, edit_chunk, ingest_inline, undo_edit
 from documents.services.editing import StaleText
 from documents.tests.factories import CollectionFactory, UserFactory
+from documents.tests.words import chunk_counts
 from documents.validation.run import validate
 from inference.backends.hashing import HashingEmbedder
 
@@ -86,11 +88,6 @@ def vectors(document: Document) -> dict[int, tuple[float, ...]]:
     return {chunk.pk: tuple(chunk.embedding) for chunk in chunks_of(document)}
 
 
-def frequencies(collection: Collection) -> dict[str, int]:
-    rows = LexemeFrequency.objects.filter(collection=collection)
-    return dict(rows.values_list("lexeme", "chunk_count"))
-
-
 def assert_whole(document: Document, text: str) -> None:
     """The document says `text`, each passage is a part of it, and nothing is amiss."""
     whole = document_text(Document.objects.get(pk=document.pk))
@@ -136,10 +133,12 @@ def test_the_counts_of_words_are_those_of_a_count_from_nothing(collection: Colle
     document = ingest(collection)
     chunk = passage_about(document, "topic2")
     edit_chunk(chunk=chunk, text=chunk.text.replace("topic2", "zeppelin"))
-    at_once = frequencies(collection)
-    assert at_once["zeppelin"] >= 1
-    statistics.refresh(collection)
-    assert frequencies(collection) == at_once
+    at_once = chunk_counts(collection)
+    assert at_once["english", "zeppelin"] >= 1
+    lexical_index.index_pending(collection.pk)
+    assert chunk_counts(collection) == at_once
+    lexical_index.rebuild(collection.pk)
+    assert chunk_counts(collection) == at_once
 
 
 def test_line_ends_of_a_form_and_space_at_the_ends_change_nothing(collection: Collection) -> None:
@@ -373,9 +372,11 @@ def test_documents_that_are_stored_once_share_the_change_and_take_it_with_them(
 def test_deleting_the_document_leaves_no_word_of_a_change(collection: Collection) -> None:
     document = ingest(collection)
     changed_about(document, "topic5", "zeppelin")
+    lexical_index.index_pending(collection.pk)
     services.delete_document(document=document)
     assert not ChunkEdit.objects.exists()
-    assert "zeppelin" not in frequencies(collection)
+    assert not Posting.objects.filter(lexeme="zeppelin").exists()
+    assert not Lexeme.objects.exists()
 
 
 @hypothesis_settings(
@@ -398,9 +399,9 @@ def test_any_row_of_changes_leaves_a_whole_document_that_survives(
             edit_chunk(chunk=chunk, text=text)
     text = document_text(document).text
     assert_whole(document, text)
-    statistics_now = frequencies(collection)
-    statistics.refresh(collection)
-    assert frequencies(collection) == statistics_now
+    at_once = chunk_counts(collection)
+    lexical_index.rebuild(collection.pk)
+    assert chunk_counts(collection) == at_once
 
 
 @pytest.mark.django_db(transaction=True)

@@ -11,8 +11,8 @@ from django.core.files.base import ContentFile
 from django.db import connection
 from django.utils import timezone
 
-from documents import services
-from documents.ingestion import claims, groups, loading, packing, settling, stages, statistics
+from documents import lexical_index, services
+from documents.ingestion import claims, groups, loading, packing, settling, stages
 from documents.ingestion.sources import Source, SourceError, discover, text_source
 from documents.models import (
     Chunk,
@@ -20,11 +20,16 @@ from documents.models import (
     Document,
     IngestionItem,
     IngestionRun,
-    LexemeFrequency,
+    Lexeme,
+    LexicalSegment,
+    PendingChunk,
+    Posting,
+    RemovedChunk,
     StagedDocument,
 )
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.words import chunk_counts, counted_chunks
 from inference.backends.hashing import HashingEmbedder
 from inference.handler import embedders
 
@@ -117,8 +122,7 @@ def test_a_key_that_comes_twice_at_once_ends_with_its_last_text(collection: Coll
         "Another text.",
         "The second text.",
     ]
-    collection.refresh_from_db()
-    assert not collection.statistics_stale
+    assert lexical_index.differences(collection.pk) == []
 
 
 def test_a_shortened_document_leaves_nothing_behind(collection: Collection) -> None:
@@ -127,7 +131,8 @@ def test_a_shortened_document_leaves_nothing_behind(collection: Collection) -> N
     document = Document.objects.get()
     assert document.chunk_count == document.chunks.count()
     assert not Chunk.objects.filter(text__contains="topic5").exists()
-    assert not LexemeFrequency.objects.filter(lexeme="topic5").exists()
+    assert not Posting.objects.filter(lexeme="topic5").exists()
+    assert not Lexeme.objects.filter(lexeme="topic5").exists()
 
 
 def test_paragraphs_that_changed_places_are_moved(collection: Collection) -> None:
@@ -308,22 +313,21 @@ def test_words_are_counted_by_collection_and_language(collection: Collection) ->
     german = "Die Häuser der Stadt stehen seit langer Zeit an einem breiten Fluss im Norden. " * 2
     english = "The houses of the town have been standing by a broad river for a long time. " * 2
     ingest(collection, text_source("de", german), text_source("en", english))
-    counted = set(LexemeFrequency.objects.values_list("language", "lexeme", "chunk_count"))
-    assert ("german", "haus", 1) in counted
-    assert ("english", "hous", 1) in counted
-    assert dict(collection.lexical_statistics.values_list("language", "chunk_count")) == {
-        "german": 1,
-        "english": 1,
-    }
+    counted = chunk_counts(collection)
+    assert (counted["german", "haus"], counted["english", "hous"]) == (1, 1)
+    assert counted_chunks(collection) == {"german": 1, "english": 1}
 
 
-def test_refreshing_agrees_with_forgetting(collection: Collection) -> None:
+def test_an_index_that_is_built_anew_agrees_with_forgetting(collection: Collection) -> None:
     sources = [text_source(str(n), f"shared words and word{n} " * 5) for n in range(3)]
     ingest(collection, *sources)
     services.delete_document(document=Document.objects.get(key="1"))
-    forgotten = set(LexemeFrequency.objects.values_list("lexeme", "chunk_count"))
-    statistics.refresh(collection)
-    assert set(LexemeFrequency.objects.values_list("lexeme", "chunk_count")) == forgotten
+    forgotten = chunk_counts(collection)
+    known = set(Lexeme.objects.values_list("language", "lexeme"))
+    assert known == forgotten.keys()
+    lexical_index.rebuild(collection.pk)
+    assert chunk_counts(collection) == forgotten
+    assert set(Lexeme.objects.values_list("language", "lexeme")) == known
 
 
 def test_a_deleted_document_is_gone_from_every_table_and_from_the_disk(
@@ -332,7 +336,11 @@ def test_a_deleted_document_is_gone_from_every_table_and_from_the_disk(
     with django_capture_on_commit_callbacks():
         document = queue(collection, "secret.txt", b"The xylophonist keeps zanzibarite.")
     work(document)
-    assert tables_holding("zanzibarit") == {"documents_chunk", "documents_lexemefrequency"}
+    assert tables_holding("zanzibarit") == {
+        "documents_chunk",
+        "documents_lexeme",
+        "documents_posting",
+    }
     with django_capture_on_commit_callbacks(execute=True):
         services.delete_document(document=document)
     assert tables_holding("zanzibarit") == set()
@@ -355,7 +363,8 @@ def tables_holding(word: str) -> set[str]:
 def test_a_deleted_collection_takes_everything_with_it(collection: Collection) -> None:
     ingest(collection, text_source("note", PARAGRAPHS[0]))
     services.delete_collection(collection=collection)
-    for model in (Document, Chunk, IngestionRun, IngestionItem, LexemeFrequency):
+    index = (LexicalSegment, Posting, PendingChunk, RemovedChunk, Lexeme)
+    for model in (Document, Chunk, IngestionRun, IngestionItem, *index):
         assert not model.objects.exists()
 
 

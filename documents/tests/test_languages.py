@@ -1,8 +1,13 @@
 """Telling the language of a text."""
 
-import pytest
+from functools import cache
+from typing import Any
 
-from documents.languages import detect_language
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from documents.languages import CONFIGURATIONS, OTHERS, _identifier, detect_language
 
 SENTENCES = {
     "zh": "糖尿病是一种以血糖升高为特征的慢性代谢性疾病。",
@@ -40,3 +45,24 @@ def test_names_in_another_script_do_not_change_the_language_of_a_text() -> None:
 def test_longer_texts_are_told_by_what_they_say() -> None:
     german = "Die Häuser am Fluss wurden nach dem Hochwasser von ihren Besitzern neu gebaut."
     assert detect_language(german, default="en") == "de"
+
+
+@cache
+def library() -> Any:
+    """py3langid's own identifier."""
+    from py3langid.langid import MODEL_DIR, MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_modelpath(MODEL_DIR / MODEL_FILE, norm_probs=True)
+    identifier.set_languages(sorted(set(identifier.labels) & {*CONFIGURATIONS, *OTHERS}))
+    return identifier
+
+
+@settings(deadline=None)
+@given(st.text(st.sampled_from("abcdeéinorst ĳ\nÜß東ыиκα.,-01"), max_size=300))
+@example("A")
+@example("The committee meets at nine, and die Sitzung ist um zwölf. " * 60)
+def test_all_places_at_once_give_what_the_library_gives_byte_by_byte(text: str) -> None:
+    language, probability = _identifier().classify(text)
+    expected = dict(library().rank(text))
+    assert probability == pytest.approx(max(expected.values()), abs=1e-5)
+    assert expected[language] == pytest.approx(max(expected.values()), abs=1e-5)

@@ -74,8 +74,35 @@ def test_titles_are_nested_and_make_the_context_where_no_prefix_is() -> None:
     assert chunk.context == "C > S > a > b"
 
 
+def test_titles_summary_and_count_may_be_at_the_top() -> None:
+    flat = {
+        "chapter_title": "C",
+        "section_title": "S",
+        "subsection_title": ["a"],
+        "summary": "Short.",
+        "page": 3,
+        "metadata": {"audience": "patients", "token_count": 9},
+    }
+    chunk = read(**flat, contextual_prefix=None, token_count=None).chunk
+    assert chunk.heading_path == ("C", "S", "a")
+    assert (chunk.summary, chunk.token_count, chunk.page) == ("Short.", 9, 3)
+    assert chunk.metadata == {
+        "processing_metadata": {"phase_1_model": "none"},
+        "audience": "patients",
+    }
+
+
+def test_tokens_may_be_left_to_be_counted() -> None:
+    assert read(token_count=None).chunk.token_count is None
+
+
+def test_a_section_without_a_chapter_stays_the_second_heading() -> None:
+    assert read(metadata={"section_title": "S"}).chunk.heading_path == ("Examplol leaflet", "S")
+
+
 def test_one_subsection_may_be_a_string() -> None:
-    assert read(metadata={"subsection_title": "only"}).chunk.heading_path == ("only",)
+    metadata = {"chapter_title": "C", "subsection_title": "only"}
+    assert read(metadata=metadata).chunk.heading_path == ("C", "only")
 
 
 def test_everything_else_is_kept_as_metadata_once() -> None:
@@ -102,10 +129,8 @@ def test_a_page_that_is_no_number_is_only_metadata() -> None:
         ({"chunk_text": "  "}, "chunk_text is missing or empty"),
         ({"chunk_text": "short"}, "chunk_text has 5 characters"),
         ({"chunk_text": 5}, "chunk_text is a number. Make it a string"),
-        ({"chunk_id": None}, "chunk_id is missing"),
         ({"chunk_id": ["a"]}, "chunk_id is a list"),
-        ({"source_document": ""}, "source_document is missing or empty"),
-        ({"token_count": None}, "token_count is missing"),
+        ({"token_count": 2**20}, r"token_count is larger than \d+, the bytes of the record"),
         ({"token_count": 0}, "token_count is 0, it must be above 0"),
         ({"token_count": -3}, "token_count is -3"),
         ({"token_count": 1.5}, "token_count is a fraction"),

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from documents.chunkers.structure import Structure
+from documents.code_languages import LANGUAGES, language_of_file_name
 from documents.parsers import PARSERS, ParsedDocument, ParseError, parse
 from documents.parsers.code_blocks import CodeBlock, code_blocks
 from documents.parsers.code_grammars import GRAMMARS, LINE_PATTERNS
-from documents.parsers.code_languages import LANGUAGES, language_of_file_name
 from documents.parsers.sql_statements import statements
 
 PYTHON = '''\

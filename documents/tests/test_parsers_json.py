@@ -97,6 +97,7 @@ def test_names_that_come_twice_are_both_kept() -> None:
         ("[" * 100_000, "malformed", "nested deeper than 200 levels"),
         ('{"a":' * 100_000, "malformed", "nested deeper than 200 levels"),
         ('""', "no_text", "nothing but empty strings"),
+        ("[]", "empty", "The JSON is empty"),
         ("\ufeff \n", "empty", "no text"),
     ],
 )

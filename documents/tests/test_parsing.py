@@ -199,7 +199,7 @@ def test_a_process_that_died_while_idle_fails_nothing(process: ParserProcess) ->
 
 
 def test_a_process_that_keeps_too_much_memory_makes_room_for_another() -> None:
-    process = ParserProcess(ParserLimits(memory_bytes=150 * MIB))  # a quarter is less than it needs
+    process = ParserProcess(ParserLimits(memory_bytes=60 * MIB))  # a quarter is less than it needs
     pids = set()
     for number in range(3):
         assert process.parse(text("a.txt", f"text {number}")).text == f"text {number}"

@@ -19,8 +19,8 @@ from django.test import Client
 from django.urls import reverse
 
 from common.errors import Conflict
-from documents import services
-from documents.ingestion import reembedding, statistics
+from documents import lexical_index, services
+from documents.ingestion import reembedding
 from documents.ingestion.indexes import index_states
 from documents.ingestion.sources import sha256, text_source
 from documents.models import Chunk, Collection, Document, EmbeddingSpace, Reembedding
@@ -101,7 +101,7 @@ def large(collection: Collection, chunks: int) -> Collection:
                 zip(texts, embedder.embed_documents(texts), strict=True)
             )
         )
-    statistics.refresh(collection)
+    lexical_index.index_pending(collection.pk)
     return collection
 
 
@@ -308,7 +308,7 @@ def test_a_text_that_the_new_model_refuses_stays_searchable_and_is_named(
     configure(settings, wide={**WIDE, "BACKEND": f"{__name__}.Choosy"})
     row = services.reembed_here(target=wide)
     assert row.state == State.FAILED
-    assert "1 passages got no usable vector" in row.error
+    assert "1 passage got no usable vector" in row.error
     (left,) = Chunk.objects.exclude(space=wide)
     assert own_word(3, 7, 0) in left.text
     assert f"document {left.document_id}." in row.error

@@ -115,8 +115,8 @@ def test_a_document_or_collection_is_embedded_only_when_asked(collection: Collec
     assert same(before, vectors(collection))
 
 
-def test_words_are_counted_anew(collection: Collection) -> None:
-    collection.lexeme_frequencies.update(chunk_count=99)
+def test_the_index_of_words_is_built_anew(collection: Collection) -> None:
+    assert collection.lexical_segments.update(total_length=1) > 0
     assert not validate().is_clean
     run_command("--collection", "notes", "--workspace", collection.workspace.slug)
     assert validate().is_clean

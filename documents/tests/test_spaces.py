@@ -57,7 +57,13 @@ def test_no_index_is_chosen_that_cannot_be_built(
 
 @pytest.mark.parametrize(
     ("index_type", "options"),
-    [("hnsw", {"lists": 3}), ("ivfflat", {"m": 4}), ("hnsw", {"m": 0}), ("hnsw", {"m": "16"})],
+    [
+        ("hnsw", {"lists": 3}),
+        ("ivfflat", {"m": 4}),
+        ("hnsw", {"m": 0}),
+        ("hnsw", {"m": "16"}),
+        ("hnsw", {"ef_search": 1001}),
+    ],
 )
 def test_options_that_mean_nothing_to_an_index_are_refused(
     index_type: str, options: dict[str, Any]
@@ -158,3 +164,33 @@ def test_a_site_without_documents_follows_the_configured_model(settings: Any) ->
     old = EmbeddingSpace.objects.get(name="minilm-384")
     assert old.state == "retired"
     assert index_states([old, space]).keys() == {space.pk}
+
+
+@pytest.mark.django_db
+def test_what_searches_look_at_is_changed_and_left_to_the_index_again() -> None:
+    name = EmbeddingSpace.objects.get(is_default=True).name
+    assert call("set", name, "--ef-search", "300")[0] == "ef_search: 300\n"
+    assert services.get_space(name).index_options["ef_search"] == 300
+    assert services.get_space(name).index_options["m"] == 16
+    assert call("set", name, "--ef-search", "auto")[0] == "ef_search: automatic\n"
+    assert "ef_search" not in services.get_space(name).index_options
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--ef-search", "1001"], "ef_search must be a whole number from 1 to 1,000."),
+        (["--ef-search", "0"], "from 1 to 1,000"),
+        (["--ef-search", "many"], "invalid number value: 'many'"),
+        (["--probes", "5"], "An index of type hnsw knows no option “probes”."),
+        (["--probes", "auto"], "An index of type hnsw knows no option “probes”."),
+        ([], "Say --ef-search or --probes"),
+    ],
+)
+def test_what_an_index_does_not_take_is_refused(words: list[str], why: str) -> None:
+    name = EmbeddingSpace.objects.get(is_default=True).name
+    with pytest.raises(CommandError) as refusal:
+        call("set", name, *words)
+    assert why in str(refusal.value)
+    assert "ef_search" not in services.get_space(name).index_options

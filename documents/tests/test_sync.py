@@ -106,6 +106,29 @@ def test_a_dry_run_changes_nothing(collection: Collection, folder: Path) -> None
     assert names(collection, folder) == ALL
 
 
+def test_a_file_that_failed_is_retried_and_not_modified(
+    collection: Collection, folder: Path
+) -> None:
+    write(folder / "bad.pdf", "%PDF-1.7 cut off")
+    sync(collection, folder)
+    result = sync(collection, folder, dry_run=True)
+    assert (result.retried, result.modified, result.failed) == (("bad.pdf",), (), ())
+    assert "ends too early" in result.reasons["bad.pdf"]
+
+    _, said = run_command(
+        *(str(folder), "--collection", "notes", "--workspace", collection.workspace.slug),
+        "--dry-run",
+    )
+    assert f"failed, to be tried again: bad.pdf: {result.reasons['bad.pdf']}\n" in said
+    assert sync(collection, folder).run.failed == 1  # type: ignore[union-attr]
+
+    (folder / "one.txt").write_bytes(b"\0\1\2" * 100)
+    sync(collection, folder)
+    assert set(sync(collection, folder, dry_run=True).retried) == {"bad.pdf", "one.txt"}
+    write(folder / "one.txt", "This one can be read again.")
+    assert sync(collection, folder, dry_run=True).modified == ("one.txt",)
+
+
 def test_a_renamed_file_keeps_its_chunks(collection: Collection, folder: Path) -> None:
     sync(collection, folder)
     before = chunk_ids(collection)
@@ -324,7 +347,7 @@ def test_the_command_names_and_counts(collection: Collection, folder: Path) -> N
     )
     assert code == 0
     assert "deleted: two.txt\nrenamed: one.txt -> first.txt\n" in said
-    assert "0 new, 0 modified, 1 unchanged, 1 renamed, 1 deleted, 0 failed" in said
+    assert "0 new, 0 modified, 1 unchanged, 1 renamed, 1 deleted, 0 failed, 0 retried" in said
 
 
 def test_a_program_reads_every_name(collection: Collection, folder: Path) -> None:

@@ -132,7 +132,7 @@ def test_an_upload_that_fails_leaves_no_file(collection: Collection, media_root:
         connection.cursor().execute("SELECT 1")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("documents.services.documents.enqueue", cut)
+        patch.setattr("documents.tasks.enqueue", cut)
         with pytest.raises(DatabaseError):
             bring(collection, "a.txt", "b.txt")
     assert files_in(media_root) == set()

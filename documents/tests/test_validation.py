@@ -16,8 +16,7 @@ from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
-from documents import services
-from documents.ingestion import statistics
+from documents import lexical_index, services
 from documents.ingestion.indexes import drop_index
 from documents.ingestion.sources import text_source
 from documents.models import (
@@ -26,8 +25,7 @@ from documents.models import (
     Document,
     IngestionItem,
     IngestionRun,
-    LexemeFrequency,
-    LexicalStatistics,
+    LexicalSegment,
     StagedDocument,
 )
 from documents.tests.factories import (
@@ -78,7 +76,7 @@ def change_run(collection: Collection, **values: Any) -> None:
 
 def drop_chunk(collection: Collection, ordinal: int) -> None:
     chunks = of(collection).chunks.filter(ordinal=ordinal)
-    statistics.forget(chunks)
+    lexical_index.forget(chunks)
     chunks.delete()
 
 
@@ -96,12 +94,6 @@ def open_run(collection: Collection, **values: Any) -> IngestionRun:
     run = RunFactory(collection=collection, **values)
     IngestionRun.objects.filter(pk=run.pk).update(updated_at=LONG_AGO)
     return run
-
-
-def stale(collection: Collection) -> None:
-    Collection.objects.filter(pk=collection.pk).update(statistics_stale=True)
-    documents = Document.objects.filter(collection=collection)
-    documents.update(indexed_at=LONG_AGO, updated_at=LONG_AGO)
 
 
 def test_nothing_is_wrong_with_what_ingestion_makes(collection: Collection) -> None:
@@ -135,7 +127,7 @@ def overwrite_overlap(collection: Collection) -> None:
     before, chunk = of(collection).chunks.order_by("ordinal")[:2]
     assert chunk.start < before.end
     change(collection, text="#" + chunk.text[1:])
-    statistics.refresh(collection)
+    lexical_index.index_pending(collection.pk)
 
 
 BROKEN: dict[str, Callable[[Collection], Any]] = {
@@ -162,7 +154,7 @@ BROKEN: dict[str, Callable[[Collection], Any]] = {
     "chunk_workspace": lambda c: change(c, workspace=WorkspaceFactory()),
     "chunk_access": lambda c: change(c, access=["user:1"]),
     "chunk_media_type": lambda c: change(c, media_type="text/html"),
-    "chunk_is_current": lambda c: (change(c, is_current=False), statistics.refresh(c)),
+    "chunk_is_current": lambda c: change(c, is_current=False),
     "chunk_without_vector": lambda c: change(c, embedding=None),
     "chunk_space": lambda c: change(c, space=other_space()),
     "chunk_offsets": lambda c: change(c, of(c).chunk_count - 1, end=F("end") + 1),
@@ -189,12 +181,8 @@ BROKEN: dict[str, Callable[[Collection], Any]] = {
     "ingestionitem_workspace": lambda c: IngestionItem.objects.filter(run__collection=c).update(
         workspace=WorkspaceFactory()
     ),
-    "lexicalstatistics_workspace": lambda c: c.lexical_statistics.update(
-        workspace=WorkspaceFactory()
-    ),
-    "statistics_language": lambda c: LexicalStatistics.objects.filter(collection=c).delete(),
-    "statistics_stale": stale,
-    "statistics_disagree": lambda c: c.lexeme_frequencies.update(chunk_count=99),
+    "lexicalsegment_workspace": lambda c: c.lexical_segments.update(workspace=WorkspaceFactory()),
+    "lexical_index": lambda c: c.lexical_segments.update(total_length=1),
 }
 #: What goes with it: a run of another workspace has items of another workspace.
 #: What the graph knows of them is elsewhere then, too.
@@ -212,9 +200,9 @@ def test_what_is_broken_is_named(collection: Collection, check: str) -> None:
     assert problems(CollectionFactory()) == {}
 
 
-def test_the_words_of_a_chunk_that_were_never_counted_are_named(collection: Collection) -> None:
-    LexemeFrequency.objects.filter(collection=collection).delete()
-    assert problems() == {"statistics_disagree": 1}
+def test_the_words_of_chunks_that_are_in_no_index_are_named(collection: Collection) -> None:
+    LexicalSegment.objects.filter(collection=collection).delete()
+    assert problems() == {"lexical_index": 1}
 
 
 def test_chunks_of_a_document_must_come_in_the_order_of_their_texts(collection: Collection) -> None:
@@ -235,8 +223,7 @@ def test_a_chunk_of_another_collection_than_its_document_is_named(collection: Co
     [
         *("document_counts", "document_stuck", "staged_not_waiting", "chunk_access"),
         *("chunk_media_type", "chunk_is_current", "former_space_missing", "run_counters"),
-        *("run_not_closed", "run_abandoned", "statistics_language", "statistics_stale"),
-        "statistics_disagree",
+        *("run_not_closed", "run_abandoned", "lexical_index"),
     ],
 )
 def test_what_is_safe_to_mend_is_mended(collection: Collection, check: str) -> None:
@@ -272,7 +259,6 @@ def test_a_run_at_work_is_no_problem(collection: Collection) -> None:
     run = RunFactory(collection=collection, total=300)
     document = DocumentFactory(collection=collection, status="queued")
     ItemFactory(run=run, document=document)
-    Collection.objects.filter(pk=collection.pk).update(statistics_stale=True)
     assert problems() == {}
 
 
@@ -308,7 +294,7 @@ def test_a_large_space_without_its_index_is_named_and_gets_one(settings: Any) ->
     document = DocumentFactory(title="", collection__graph="off")
     for _ in range(3):
         ChunkFactory(document=document)
-    statistics.refresh(document.collection)
+    lexical_index.index_pending(document.collection_id)
     assert problems() == {}
     drop_index(document.collection.space)
     report = validate()

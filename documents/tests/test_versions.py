@@ -9,8 +9,8 @@ import pytest
 from django.core.files.base import ContentFile
 
 from common.errors import InvalidInput
-from documents import services
-from documents.ingestion import claims, groups, loading, packing, stages, statistics
+from documents import lexical_index, services
+from documents.ingestion import claims, groups, loading, packing, stages
 from documents.ingestion.sources import Source, text_source
 from documents.models import (
     Chunk,
@@ -18,10 +18,10 @@ from documents.models import (
     Document,
     IngestionItem,
     IngestionRun,
-    LexemeFrequency,
 )
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.factories import CollectionFactory
+from documents.tests.words import chunk_counts, counted_chunks
 from inference.backends.hashing import HashingEmbedder
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
@@ -233,12 +233,13 @@ def test_a_version_that_fails_leaves_the_old_one_and_says_so(collection: Collect
 def test_words_of_superseded_versions_do_not_count(collection: Collection) -> None:
     ingest(collection, "A text about xylophones.")
     ingest(collection, "A text about bassoons.")
-    words = set(LexemeFrequency.objects.values_list("lexeme", flat=True))
-    assert "bassoon" in words
-    assert "xylophon" not in words
-    statistics.refresh(collection)
-    assert set(LexemeFrequency.objects.values_list("lexeme", flat=True)) == words
-    assert collection.lexical_statistics.get().chunk_count == 1
+    at_once = chunk_counts(collection)
+    assert at_once["english", "bassoon"] == 1
+    assert ("english", "xylophon") not in at_once
+    assert counted_chunks(collection) == {"english": 1}
+    lexical_index.rebuild(collection.pk)
+    assert chunk_counts(collection) == at_once
+    assert counted_chunks(collection) == {"english": 1}
 
 
 def test_a_later_version_of_an_earlier_text_takes_its_place_again(collection: Collection) -> None:

@@ -1,5 +1,8 @@
 """A real worker is killed in the middle; nothing is lost and nothing is there twice."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -7,7 +10,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.db import connection
 
-from documents import tasks
+from documents import lexical_index, tasks
 from documents.models import (
     Chunk,
     Collection,
@@ -15,12 +18,15 @@ from documents.models import (
     EmbeddingSpace,
     IngestionItem,
     IngestionRun,
+    PendingChunk,
+    RemovedChunk,
     StagedDocument,
 )
 from documents.services import Upload, ingest_uploads
-from documents.tests.factories import CollectionFactory
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
+from documents.tests.words import scores
 from documents.validation import validate
-from ragsite.testing import WorkerProcess, wait_until
+from ragsite.testing import WorkerProcess, database_url_of_tests, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -71,12 +77,13 @@ def test_every_document_is_ready_exactly_once_after_a_worker_was_killed(
 
 
 #: Where the worker is when it waits for a lock on the table: about to hand over what it parsed, in
-#: the middle of loading chunks, about to say that they are ready, and counting words.
+#: the middle of loading chunks, about to say which are not in the index yet, and moving them there.
 STAGES = [
     "documents_stageddocument",
     "documents_chunk",
-    "documents_lexicalstatistics",
-    "documents_lexemefrequency",
+    "documents_pendingchunk",
+    "documents_lexicalsegment",
+    "documents_posting",
 ]
 
 
@@ -123,6 +130,62 @@ def test_two_workers_share_the_work_and_do_none_of_it_twice(
     assert_each_once(run)
 
 
+@pytest.mark.parametrize(
+    "table",
+    [f"documents_{name}" for name in ("removedchunk", "lexicalsegment", "lexeme", "posting")],
+)
+@pytest.mark.parametrize("work", ["index_pending(pk)", "compact(pk, everything=True)"])
+def test_a_process_killed_while_it_writes_the_index_changes_nothing_that_is_found(
+    work: str, table: str
+) -> None:
+    collection = half_indexed()
+    before = scores(collection, "otter heron")
+    superseded = scores(collection, "otter heron", superseded=True)
+    code = f"from documents import lexical_index; pk = {collection.pk}; lexical_index.{work}"
+    with locked(table):
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "shell", "-v0", "--no-imports", "-c", code],
+            env=os.environ | {"DATABASE_URL": database_url_of_tests()},
+        )
+        wait_until(lambda: waiting(table), what=f"it waits for {table}")
+        killed = waiting(table)
+        process.kill()
+        process.wait()
+        assert scores(collection, "otter heron") == before
+    wait_until(lambda: not connected(killed), what="the server has noticed that it is gone")
+    for _ in range(2):
+        assert lexical_index.differences(collection.pk, sample=1000) == []
+        assert scores(collection, "otter heron") == before
+        assert scores(collection, "otter heron", superseded=True) == superseded
+        lexical_index.index_pending(collection.pk)
+        lexical_index.compact(collection.pk, everything=True)
+    assert not PendingChunk.objects.exists()
+    assert not RemovedChunk.objects.exists()
+
+
+def half_indexed() -> Collection:
+    """Chunks in two segments and in none, removed ones and superseded ones among all of them."""
+    collection = CollectionFactory()
+    for batch in range(3):
+        document = DocumentFactory(collection=collection)
+        for number in range(4):
+            ChunkFactory(document=document, text=f"otter {'heron ' * number} of batch {batch}")
+        if batch < 2:
+            lexical_index.index_pending(collection.pk)
+        document.chunks.filter(ordinal=0).delete()
+        document.chunks.filter(ordinal=1).update(is_current=False)
+    return collection
+
+
+def connected(processes: list[int]) -> bool:
+    """Whether the server still works for one of these of its processes."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = ANY(%s))", [processes]
+        )
+        return bool(cursor.fetchone()[0])
+
+
 @contextmanager
 def held_up(worker: WorkerProcess, table: str) -> Iterator[IngestionRun]:
     """A run whose worker is in the middle: it waits for the table."""
@@ -130,7 +193,7 @@ def held_up(worker: WorkerProcess, table: str) -> Iterator[IngestionRun]:
     run = upload(CollectionFactory())
     with locked(table):
         worker.start()
-        wait_until(lambda: is_waited_for(table), what=f"the worker waits for {table}")
+        wait_until(lambda: waiting(table), what=f"the worker waits for {table}")
         yield run
 
 
@@ -142,13 +205,13 @@ def locked(table: str) -> Iterator[None]:
         yield
 
 
-def is_waited_for(table: str) -> bool:
+def waiting(table: str) -> list[int]:
+    """The server processes that wait for a lock on the table."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = %s::regclass AND NOT granted)",
-            [table],
+            "SELECT pid FROM pg_locks WHERE relation = %s::regclass AND NOT granted", [table]
         )
-        return bool(cursor.fetchone()[0])
+        return [pid for (pid,) in cursor.fetchall()]
 
 
 def has_ended(run: IngestionRun) -> bool:

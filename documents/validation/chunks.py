@@ -1,9 +1,5 @@
 """Chunks against the documents that they are of, and their offsets against their texts."""
 
-from django.db import connection, transaction
-
-from documents.ingestion import statistics
-from documents.models import Collection
 from documents.validation.base import Check, Scope, SqlProbe, execute
 
 #: Reads every chunk's row once, without its text and vector.
@@ -41,14 +37,6 @@ _OFFSETS = """
     WHERE %(collection)s::bigint IS NULL OR c.collection_id = %(collection)s
 """
 
-#: Whose words are counted wrongly by that: superseded chunks are not counted.
-_MISCOUNTED = """
-    SELECT DISTINCT c.collection_id
-    FROM documents_chunk c JOIN documents_document d ON d.id = c.document_id
-    WHERE c.is_current <> d.is_current
-      AND (%(collection)s::bigint IS NULL OR d.collection_id = %(collection)s)
-"""
-
 _COPY_AGAIN = """
     UPDATE documents_chunk c
     SET access = d.access, media_type = d.media_type, is_current = d.is_current
@@ -61,14 +49,7 @@ _COPY_AGAIN = """
 
 
 def _copy_again(scope: Scope) -> int:
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(_MISCOUNTED, scope.parameters)
-            miscounted = [pk for (pk,) in cursor.fetchall()]
-        changed = execute(_COPY_AGAIN, scope)
-        for collection in Collection.objects.filter(pk__in=miscounted):
-            statistics.refresh(collection)
-    return changed
+    return execute(_COPY_AGAIN, scope)
 
 
 _DELETE_AND_INGEST = "Delete their documents and ingest them again."

@@ -10,9 +10,9 @@ from documents.validation import (
     documents,
     files,
     indexes,
+    lexical,
     runs,
     spaces,
-    statistics,
     tenants,
     vectors,
 )
@@ -25,7 +25,7 @@ _probes: list[Probe] = [
     *spaces.PROBES,
     *runs.PROBES,
     *tenants.PROBES,
-    *statistics.PROBES,
+    *lexical.PROBES,
     *indexes.PROBES,
     *files.PROBES,
 ]

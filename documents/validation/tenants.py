@@ -8,8 +8,7 @@ _COPIES = (
     ("stageddocument", "document", "document", "o.collection_id"),
     ("ingestionrun", "collection", "collection", "t.collection_id"),
     ("ingestionitem", "run", "ingestionrun", "o.collection_id"),
-    ("lexicalstatistics", "collection", "collection", "t.collection_id"),
-    ("lexemefrequency", "collection", "collection", "t.collection_id"),
+    ("lexicalsegment", "collection", "collection", "t.collection_id"),
 )
 
 PROBES = tuple(

@@ -12,6 +12,7 @@ from accounts.services import require_editor
 from common.errors import NotFound
 from common.events import TooManyStreams, stream
 from common.web import page
+from common.wording import counted
 from documents import services
 from documents.models import IngestionItem, IngestionRun
 from documents.pace import pace_of, stage_times
@@ -83,7 +84,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     require_editor(user=request.user, workspace=run.workspace)
     if request.method == "POST":
         ended = services.cancel_run(run=run, user=request.user)
-        told = f"The run is cancelled: {ended.ready:,} of {ended.total:,} files are ready."
+        told = f"The run is cancelled: {ended.ready:,} of {counted(ended.total, 'file')} are ready."
         messages.success(request, told)
     elif not run.is_finished:
         context = {"run": run, "left": max(run.total - run.settled, 0)}

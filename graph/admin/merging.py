@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from common.errors import RagsiteError
+from common.wording import counted
 from graph import services
 from graph.admin.base import bounded_count, scope_of_row
 from graph.models import Edge, Mention, Node, Origin
@@ -52,11 +53,11 @@ def merging_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
     try:
         if "merge" in request.POST and request.POST.get("shown") == str(kept.pk):
             merged = services.merge_nodes(scope=scope_of_row(kept), **names)
-            model_admin.log_change(request, kept, f"Merged {len(others)} nodes into it.")
+            model_admin.log_change(request, kept, f"Merged {counted(len(others), 'node')} into it.")
             done = merged.done
             messages.success(
                 request,
-                f"{done.nodes + 1} nodes are one, with {done.edges:,} edges and"
+                f"{counted(done.nodes + 1, 'node')} are one, with {counted(done.edges, 'edge')} and"
                 f" {done.mentions:,} mentions more than before.",
             )
             return HttpResponseRedirect(reverse("admin:graph_node_change", args=[kept.pk]))

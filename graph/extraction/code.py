@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from documents.parsers.code_languages import LANGUAGES
+from documents.code_languages import LANGUAGES
 from graph.extraction.code_words import COMMON, DOMAINS, NOTHING, SUFFIXES
 from graph.extraction.forms import form
 from graph.extraction.found import Kind, Mention, Passage, Source

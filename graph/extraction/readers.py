@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from django.conf import settings
 
+from common.wording import counted
 from documents.models import Collection
 from graph.extraction import code, dates, links, rules, schema, titles
 from graph.extraction.found import Extraction, Passage, Relation, Source
@@ -136,5 +137,7 @@ def _note(source: Source, asked: int, unread: list[Exception]) -> str:
     if unread:
         notes.append(f"The model could not read {len(unread)} of {asked} passages. {unread[-1]}")
     if asked < len(source.passages):
-        notes.append(f"Only the first {asked} of {len(source.passages)} passages were read.")
+        notes.append(
+            f"Only the first {asked} of {counted(len(source.passages), 'passage')} were read."
+        )
     return " ".join(notes)

@@ -7,6 +7,7 @@ from typing import Any
 
 from common.errors import NotFound
 from common.showing import Shown, table_of
+from common.wording import counted
 from documents.management.naming import workspace_named
 from graph import services
 from graph.management.rows import link_of, truncated_in_words, vertex_of
@@ -35,8 +36,8 @@ def stats(options: Options) -> Shown:
     about = "about " if found.sampled else ""
     rows = [(kind, name, count) for kind, name, count in _parts(counts)]
     told = (
-        f"{about}{found.nodes:,} nodes, {found.edges:,} edges, {found.documents:,} documents,"
-        f" {found.mentions:,} mentions"
+        f"{about}{counted(found.nodes, 'node')}, {counted(found.edges, 'edge')},"
+        f" {counted(found.documents, 'document')}, {counted(found.mentions, 'mention')}"
     )
     return Shown(counts, (told,), table_of(("of", "", "number"), rows) if rows else None)
 
@@ -115,7 +116,10 @@ def path(options: Options) -> Shown:
     )
     data: dict[str, Any] = {"found": found.path is not None, "truncated": asdict(found.truncated)}
     if found.path is None:
-        told = [f"no way of at most {found.max_depth} steps", *truncated_in_words(found.truncated)]
+        told = [
+            f"no way of at most {counted(found.max_depth, 'step')}",
+            *truncated_in_words(found.truncated),
+        ]
         return Shown({**data, "nodes": [], "edges": []}, (" · ".join(told),))
     nodes, links = found.path.vertices, found.path.links
     data |= {"nodes": list(map(vertex_of, nodes)), "edges": list(map(link_of, links))}
@@ -123,7 +127,7 @@ def path(options: Options) -> Shown:
     for link, before, vertex in zip(links, nodes, nodes[1:], strict=False):
         way = f"{link.rel} →" if link.source == before.id else f"← {link.rel}"
         cells.append((way, vertex.id, vertex.name))
-    return Shown(data, (f"{len(links)} steps",), table_of(("", "id", "name"), cells))
+    return Shown(data, (counted(len(links), "step"),), table_of(("", "id", "name"), cells))
 
 
 def _listed(vertices: Sequence[Vertex]) -> Shown:
@@ -155,8 +159,9 @@ def merge(options: Options) -> Shown:
 
 def _merged(done: Merge, verb: str) -> Shown:
     told = (
-        f"{done.nodes:,} nodes {verb} into it, with {done.edges:,} edges ({done.edges_joined:,} of"
-        f" them there already), {done.mentions:,} mentions and {done.aliases:,} names;"
-        f" {done.edges_dropped:,} edges among them {verb} away"
+        f"{counted(done.nodes, 'node')} {verb} into it, with {counted(done.edges, 'edge')}"
+        f" ({done.edges_joined:,} of them there already),"
+        f" {counted(done.mentions, 'mention')} and {counted(done.aliases, 'name')};"
+        f" {counted(done.edges_dropped, 'edge')} among them {verb} away"
     )
     return Shown(asdict(done), (told,))

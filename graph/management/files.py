@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from common.errors import InvalidInput
 from common.showing import Shown, visible
+from common.wording import counted
 from documents.management.writing import written
 from documents.transfer.format import STANDARD, open_for_reading
 from graph import services
@@ -30,10 +31,10 @@ def import_file(options: Options) -> Shown:
             replace_props=options["replace_props"],
         )
     told = [
-        f"{done.nodes_created:,} nodes new, {done.nodes_updated:,} changed",
-        f"{done.edges_created:,} edges new, {done.edges_updated:,} changed",
+        f"{counted(done.nodes_created, 'node')} new, {done.nodes_updated:,} changed",
+        f"{counted(done.edges_created, 'edge')} new, {done.edges_updated:,} changed",
     ]
-    told += [f"{done.stubs:,} nodes made for edges"] if done.stubs else []
+    told += [f"{counted(done.stubs, 'node')} made for edges"] if done.stubs else []
     lines = ["; ".join(told)]
     if done.taken:
         lines.append(f"mean another node already: {', '.join(map(visible, done.taken))}")

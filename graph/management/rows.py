@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from common.wording import counted
 from graph.reading.results import Link, Truncated
 from graph.reading.vertices import Vertex
 
@@ -28,4 +29,5 @@ def truncated_in_words(truncated: Truncated) -> Iterator[str]:
     if truncated.work:
         yield "given up: too much to look at"
     if truncated.hubs:
-        yield f"only the weightiest neighbours of {len(truncated.hubs):,} nodes were looked at"
+        yield f"only the weightiest neighbours of {counted(len(truncated.hubs), 'node')} were"
+        " looked at"

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from documents.models import Chunk
+from common.postgresql.binary import array, fetch
+from common.replicas import read_connection
 from graph.addresses import passage_id
-from graph.models import Node
 from graph.ranking import Stop
 
 
@@ -19,21 +19,32 @@ class Named:
     name: str
 
 
+_SQL = """
+    SELECT 'node' AS kind, id, key, name, NULL AS slug, NULL::int AS ordinal
+    FROM graph_node WHERE id = ANY(%(nodes)s::bigint[])
+    UNION ALL
+    SELECT 'chunk', chunk.id, document.key,
+           coalesce(nullif(document.title, ''), nullif(document.source, ''), document.key),
+           collection.slug, chunk.ordinal
+    FROM documents_chunk AS chunk
+    JOIN documents_document AS document ON document.id = chunk.document_id
+    JOIN documents_collection AS collection ON collection.id = chunk.collection_id
+    WHERE chunk.id = ANY(%(chunks)s::bigint[])
+"""
+
+
 def named_stops(paths: Iterable[Iterable[Stop]]) -> dict[Stop, Named]:
     """By stop; one that was removed meanwhile is absent."""
-    stops = {stop for path in paths for stop in path}
-    nodes = Node.objects.filter(pk__in=[stop.id for stop in stops if stop.kind == "node"])
-    chunks = (
-        Chunk.objects.filter(pk__in=[stop.id for stop in stops if stop.kind == "chunk"])
-        .select_related("document", "collection")
-        .only("ordinal", "document__key", "document__title", "document__source", "collection__slug")
-    )
-    names = {
-        Stop("node", pk): Named("node", key, name or key)
-        for pk, key, name in nodes.values_list("pk", "key", "name")
-    }
-    for chunk in chunks:
-        document = chunk.document
-        key = passage_id(collection=chunk.collection.slug, key=document.key, ordinal=chunk.ordinal)
-        names[Stop("chunk", chunk.pk)] = Named("chunk", key, document.shown_title)
+    ids: dict[str, set[int]] = {"node": set(), "chunk": set()}
+    for path in paths:
+        for stop in path:
+            ids[stop.kind].add(stop.id)
+    if not any(ids.values()):
+        return {}
+    asked = {f"{kind}s": array(of_kind) for kind, of_kind in ids.items()}
+    names = {}
+    for kind, pk, key, name, slug, ordinal in fetch(read_connection(), _SQL, asked, prepare=True):
+        is_node = kind == "node"
+        public = key if is_node else passage_id(collection=slug, key=key, ordinal=ordinal)
+        names[Stop(kind, pk)] = Named(kind, public, name or key)
     return names

@@ -97,7 +97,7 @@ def test_a_file_with_a_bad_line_changes_nothing(
 
 def test_the_graph_is_looked_at(imported: Any, capsys: Any) -> None:
     assert data(capsys, "stats")["nodes"] == 2
-    assert "2 nodes, 1 edges" in told(capsys, "stats")
+    assert "2 nodes, 1 edge" in told(capsys, "stats")
     (found,) = data(capsys, "find", "ada l")
     assert (found["id"], found["labels"]) == ("src:ada", ["Person"])
     assert data(capsys, "find", "ada l", "--label", "Town") == []
@@ -127,7 +127,7 @@ def test_nodes_are_merged_after_a_look(imported: Any, capsys: Any) -> None:
     merging = ("merge", "src:ada", "src:engine")
     looked = data(capsys, *merging, "--dry-run")
     assert Node.objects.count() == 2
-    assert "1 nodes would go" in told(capsys, *merging, "--dry-run")
+    assert "1 node would go" in told(capsys, *merging, "--dry-run")
     assert data(capsys, *merging) == looked
     assert (Node.objects.count(), Edge.objects.count()) == (1, 0)
     assert data(capsys, "show", "src:engine")["id"] == "src:ada"

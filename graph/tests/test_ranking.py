@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from graph.ranking import (
     DAMPING,
     MOST_DOCUMENTS,
+    OWN,
     SEED_POWER,
     SEEDS,
     Neighbourhood,
@@ -31,18 +32,14 @@ def around(
     """Rows of (chunk, node, whether it is the name of the chunk's document); every chunk is a
     document of its own unless `documents` says otherwise, and every node is in as many documents as
     are here unless `often` does."""
+    signed = [(chunk, node, OWN * own) for chunk, node, own in rows]
     of = {chunk: (documents or {}).get(chunk, chunk) for chunk, _, _ in rows}
-    seen: dict[int, set[int]] = {}
-    for chunk, node, _ in rows:
-        seen.setdefault(node, set()).add(of[chunk])
-    frequency = {node: len(found) for node, found in seen.items()} | (often or {})
-    return Neighbourhood(
-        chunks=np.array([chunk for chunk, _, _ in rows], dtype=np.int64),
-        documents=np.array([of[chunk] for chunk, _, _ in rows], dtype=np.int64),
-        nodes=np.array([node for _, node, _ in rows], dtype=np.int64),
-        own=np.array([own for _, _, own in rows], dtype=bool),
-        frequencies=np.array([frequency[node] for _, node, _ in rows], dtype=np.int64),
-    )
+    mentions = np.array(signed, dtype=np.int64).reshape(-1, 3).T
+    readable = np.array([*of.items()], dtype=np.int64).reshape(-1, 2).T
+    near = Neighbourhood.of(*mentions, *readable)
+    for node, frequency in (often or {}).items():
+        near.frequencies[near.node_ids == node] = frequency
+    return near
 
 
 def scores(

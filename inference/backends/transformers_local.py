@@ -5,20 +5,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from inference.base import InferenceError
 from inference.local.folder import ModelFolder, Pooling, read_model_folder
 from inference.local.locate import locate
 from inference.local.once import LoadOnce
 from inference.local.placement import Placement
-from inference.local.tokens import WindowTokenizer, load_tokenizer
 from inference.texts import check_texts
-from inference.vectors import averaged, check_vectors, normalised
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # settings are checked at each start, and need none of these
+    import numpy as np
+    from numpy.typing import NDArray
+
     from inference.local.encoder import Encoder
+    from inference.local.tokens import WindowTokenizer
 
 
 class TransformersEmbedder:
@@ -63,6 +62,11 @@ class TransformersEmbedder:
         self._loaded = LoadOnce(self._load)
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether torch and the weights are in the memory of this process."""
+        return self._loaded.is_loaded
+
+    @property
     def dimensions(self) -> int:
         whole = self._folder.hidden_size
         kept = self._dimensions or whole
@@ -80,21 +84,21 @@ class TransformersEmbedder:
     def max_tokens(self) -> int:
         return self._tokenizer.max_tokens
 
-    def token_counter(self) -> WindowTokenizer:
+    def token_counter(self) -> "WindowTokenizer":
         return self._tokenizer
 
-    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Shape (len(texts), dimensions), L2-normalised. Raises InferenceError."""
         return self._embed(self._folder.prompts.document, texts)
 
-    def embed_query(self, text: str, instruction: str | None = None) -> NDArray[np.float32]:
+    def embed_query(self, text: str, instruction: str | None = None) -> "NDArray[np.float32]":
         """Shape (dimensions,). `instruction` takes the place of the folder's own."""
         vector: NDArray[np.float32] = self.embed_queries([text], instruction)[0]
         return vector
 
     def embed_queries(
         self, texts: Sequence[str], instruction: str | None = None
-    ) -> NDArray[np.float32]:
+    ) -> "NDArray[np.float32]":
         """Shape (len(texts), dimensions): several queries under one instruction, in one pass."""
         return self._embed(self._folder.prompts.for_query(instruction), texts)
 
@@ -109,14 +113,20 @@ class TransformersEmbedder:
         )
 
     @cached_property
-    def _tokenizer(self) -> WindowTokenizer:
+    def _tokenizer(self) -> "WindowTokenizer":
+        from inference.local.tokens import WindowTokenizer, load_tokenizer  # noqa: PLC0415
+
         folder = self._folder
         return WindowTokenizer(
             load_tokenizer(folder.path, lowercase=folder.lowercase),
             max_length=folder.max_length,
         )
 
-    def _embed(self, prompt: str, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _embed(self, prompt: str, texts: Sequence[str]) -> "NDArray[np.float32]":
+        import numpy as np  # noqa: PLC0415
+
+        from inference.vectors import averaged, check_vectors, normalised  # noqa: PLC0415
+
         check_texts(texts)
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)

@@ -26,6 +26,10 @@ class LoadOnce(Generic[T]):
                 self._loaded = self._made()
             return self._loaded
 
+    @property
+    def is_loaded(self) -> bool:
+        return self._loaded is not None
+
     def _made(self) -> T:
         # Read when torch is loaded. Threads that spin while they wait take the cores from each
         # other: a query beside a busy worker took 820 ms on two cores, without spinning 32 ms.

@@ -38,6 +38,11 @@ class LocalReranker(ABC):
         self._loaded = LoadOnce(self._load)
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether the weights are in the memory of this process."""
+        return self._loaded.is_loaded
+
+    @property
     def model_name(self) -> str:
         return self._name or self._located[1]
 

@@ -26,6 +26,10 @@ _SOCKET_SECONDS = 5.0  # more than the broker itself waits for
 _LONGEST_QUEUE = 1000
 
 
+class NoWorker(BackendUnavailable):
+    """Nobody serves the model, or the broker cannot be asked who does."""
+
+
 class Client:
     """May be shared by threads and survives a fork: connections belong to a process and a turn."""
 
@@ -48,7 +52,8 @@ class Client:
     def ask(self, service: Service, question: Question, *, timeout: float) -> bytes:
         """The reply as it came, for `replies` to decode.
 
-        Without a worker it fails at once, not after `timeout` seconds. Raises BackendUnavailable.
+        Without a worker it fails at once, not after `timeout` seconds: NoWorker. Raises
+        BackendUnavailable for one that does not answer in time.
         """
         request_id = uuid.uuid4().hex
         deadline = monotonic() + timeout
@@ -66,6 +71,13 @@ class Client:
                 " start one more, or raise the timeout in OPTIONS."
             )
         return reply
+
+    def is_served(self, service: Service) -> bool:
+        """Whether a worker is there that has the model in memory."""
+        try:
+            return bool(self._redis.exists(service.alive))
+        except RedisError:
+            return False
 
     def read(self, key: str) -> bytes | None:
         """What workers left there for everybody. Raises BackendUnavailable."""
@@ -104,12 +116,12 @@ class Client:
         return None
 
 
-def nobody(service: Service) -> BackendUnavailable:
-    return BackendUnavailable(f"no worker serves {service.name}: {START}.")
+def nobody(service: Service) -> NoWorker:
+    return NoWorker(f"no worker serves {service.name}: {START}.")
 
 
-def _broker_down(error: RedisError) -> BackendUnavailable:
-    return BackendUnavailable(
+def _broker_down(error: RedisError) -> NoWorker:
+    return NoWorker(
         f"the broker that carries texts to the model does not answer ({error}): start it, or"
         " correct REDIS_URL."
     )

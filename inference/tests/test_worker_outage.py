@@ -90,7 +90,7 @@ def test_a_broker_that_dies_under_way_is_an_error_and_the_next_question_is_answe
     killed_at = monotonic()
     valkey.kill()
     asking.join()
-    assert monotonic() - killed_at < 2
+    assert monotonic() - killed_at < 10  # and not its timeout of 30
     assert "broker" in str(failures[0])
     with pytest.raises(BackendUnavailable, match="broker"):
         there.embed_query("while it is away")

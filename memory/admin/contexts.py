@@ -14,6 +14,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from common.admin import EXCERPT_CHARACTERS, excerpt, isolated, link_to_list
+from common.wording import counted
 from memory import services
 from memory.admin.base import ForgettableAdmin, scope_of_row
 from memory.models import Context, Fact
@@ -95,7 +96,7 @@ class ContextAdmin(ForgettableAdmin):
     @display(description="facts learnt from it")
     def learnt(self, row: Context) -> SafeString:
         return link_to_list(
-            Fact, f"{row.facts.count():,} facts", source__id__exact=row.pk, held="all"
+            Fact, counted(row.facts.count(), "fact"), source__id__exact=row.pk, held="all"
         )
 
     @display(description="bytes")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from documents.chunkers.graphemes import is_edge
+from common.graphemes import is_edge
 from memory.injection.entries import Pair, Turn
 
 Entry = TypeVar("Entry", Pair, Turn)

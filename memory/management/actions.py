@@ -6,6 +6,7 @@ from typing import Any, BinaryIO
 
 from common.errors import InvalidInput
 from common.showing import Shown, table_of, visible
+from common.wording import counted
 from documents.management.naming import workspace_named
 from documents.management.writing import written
 from memory import services
@@ -116,7 +117,7 @@ def export(options: Options) -> Shown:
         return lines - 1  # the header is no row
 
     rows = written(options["output"], write)
-    return Shown({"rows": rows}, (f"{rows:,} rows",))
+    return Shown({"rows": rows}, (counted(rows, "row"),))
 
 
 def erase(options: Options) -> Shown:
@@ -125,7 +126,8 @@ def erase(options: Options) -> Shown:
     if not options["yes"]:
         used = services.usage(scope=scope)
         raise InvalidInput(
-            f"Nothing is erased. {used.rows:,} contexts and {used.facts:,} facts would be, with"
+            f"Nothing is erased. {counted(used.rows, 'context')} and"
+            f" {counted(used.facts, 'fact')} would be, with"
             " what waits to be read: say --yes."
         )
     erased = services.erase_memory(scope=scope)

@@ -1,1 +1,1 @@
-"""Finding what a user is remembered by, in one SQL statement."""
+"""Finding what a user is remembered by: all rows are scored, and the best are listed."""

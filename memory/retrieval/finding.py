@@ -1,20 +1,24 @@
-"""Running the statement: a question in, everything that a ranking must know out."""
+"""From a question to everything that a ranking must know of the user's rows. Begin with `find`."""
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from math import isnan
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+import numpy as np
 
 from common.closeness import on_one_scale
+from common.fence import unfenced
+from common.postgresql.binary import array, fetch, snapshot
 from common.replicas import read_connection
+from common.spaceless import letters_alone
 from documents.embedders import embed_question
 from documents.models import EmbeddingSpace
+from documents.spaces import SpaceSql
 from inference.base import InferenceError
-from memory.ranking import Candidate
+from memory.ranking import Candidates
 from memory.relevance import settled_background
-from memory.retrieval.statement import SpaceQuery, Table, build_statement
+from memory.retrieval.rows import scored
+from memory.retrieval.statement import Table, describe, scan
 from memory.scopes import UserScope
 
 Mode = Literal["hybrid", "lexical", "vector"]
@@ -26,27 +30,12 @@ DEPTH = 100
 TRIES = 3
 
 
-class Row(NamedTuple):
-    """A row of the statement that stands for a remembered one."""
-
-    id: int
-    moment: datetime
-    text: str
-    lexical: float | None
-    coverage: float | None
-    similarity: float | None
-    space_id: int
-    likeness: float | None
-    previous: int | None
-    following: int | None
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
     """Candidates in no order. `rows` is how many the user has in all, `background` how similar any
     of them is to the question; `degraded` names what did not work."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: Candidates
     rows: int
     background: float | None
     degraded: tuple[str, ...] = ()
@@ -66,82 +55,71 @@ def find(
     A model that does not work leaves the words, and it is said. With mode `vector` there is nothing
     left then, and the InferenceError is raised.
     """
-    spaces = list(EmbeddingSpace.objects.filter(is_default=True)) if mode != "lexical" else []
+    connection = read_connection()
+    spaces = _default_space(connection) if mode != "lexical" else []
+    parameters: dict[str, Any] = {
+        "workspace": scope.workspace_id,
+        "user": scope.user_id,
+        "text": question,
+        "prefixes": list(letters_alone(question)),
+        "now": now,
+    }
     for _ in range(TRIES):
-        queries, error = _queries(spaces, question)
-        if error is not None and mode == "vector" and not queries:
+        asked: list[SpaceSql] = []
+        error: InferenceError | None = None
+        for space in spaces:
+            try:
+                parameters[space.sql.parameter] = embed_question(space, question)
+                asked.append(space.sql)
+            except InferenceError as failed:
+                error = failed
+        if error is not None and mode == "vector" and not asked:
             raise error
-        rows, whole = _run(table, question, scope=scope, queries=queries, depth=depth, now=now)
-        others = set(whole["spaces"]) - {space.pk for space in spaces}
+        with snapshot(connection):
+            rows = scored(fetch(connection, scan(table, asked), parameters, prepare=True))
+            listed = rows.listed(depth)
+            chosen = {"listed": listed.ids, "best": listed.best, "first": listed.first}
+            parameters |= {name: array(ids) for name, ids in chosen.items()}
+            details = fetch(connection, describe(table), parameters, prepare=True)
+        others = set(rows.spaces.tolist()) - {0, *(space.pk for space in spaces)}
         if mode == "lexical" or not others:
             break
         spaces += EmbeddingSpace.objects.filter(pk__in=others)
-    levels = {int(space): told for space, told in whole["backgrounds"].items()}
+    levels = rows.backgrounds()
     # Of a few rows the mean says little, and of one row only how similar that one is.
     scale = {
         space: settled_background(level, rows=count) for space, (level, count) in levels.items()
     }
+    ids, texts, likenesses = details[0] if details else (rows.ids[:0], [], rows.lexical[:0])
+    places = np.searchsorted(rows.ids, ids)
+    words = mode != "vector"  # else they only choose who is looked at
     return Found(
-        candidates=_candidates(rows, scale, words=mode != "vector"),
-        rows=whole["rows"],
+        candidates=Candidates(
+            ids=ids,
+            moments=rows.moments[places],
+            texts=texts,
+            lexical=rows.lexical[places] * words,
+            coverage=rows.coverage[places] * words,
+            similarities=on_one_scale(rows.similarities[places], rows.spaces[places], scale),
+            likenesses=likenesses,
+            previous=listed.previous[places],
+            following=listed.following[places],
+        ),
+        rows=len(rows.ids),
         # several are joined on a scale on which any row has 0
         background=next(iter(levels.values()))[0] if len(levels) == 1 else None,
-        degraded=("vector",) if error is not None and rows else (),
+        degraded=("vector",) if error is not None and len(ids) else (),
     )
 
 
-def _queries(
-    spaces: Sequence[EmbeddingSpace], question: str
-) -> tuple[list[SpaceQuery], InferenceError | None]:
-    queries: list[SpaceQuery] = []
-    error: InferenceError | None = None
-    for space in spaces:
-        try:
-            queries.append(SpaceQuery(space.sql, embed_question(space, question)))
-        except InferenceError as failed:
-            error = failed
-    return queries, error
-
-
-def _run(
-    table: Table,
-    question: str,
-    *,
-    scope: UserScope,
-    queries: Sequence[SpaceQuery],
-    depth: int,
-    now: datetime,
-) -> tuple[list[Any], dict[str, Any]]:
-    sql, parameters = build_statement(
-        table, question, scope=scope, spaces=queries, depth=depth, now=now
-    )
-    with read_connection().cursor() as cursor:
-        cursor.execute(sql, parameters)
-        rows = cursor.fetchall()
-    whole = next(row for row in rows if row[0] is None)
-    return [row for row in rows if row[0] is not None], json.loads(whole[2])
-
-
-def _candidates(
-    rows: Sequence[Any], backgrounds: dict[int, float], *, words: bool
-) -> tuple[Candidate, ...]:
-    found = [Row(*row) for row in rows]
-    close = on_one_scale(
-        {row.id: (row.space_id, row.similarity) for row in found if row.similarity is not None},
-        backgrounds,
-    )
-    return tuple(
-        Candidate(
-            id=row.id,
-            created_at=row.moment,
-            text=row.text,
-            lexical=(row.lexical or 0.0) if words else 0.0,
-            coverage=(row.coverage or 0.0) if words else 0.0,
-            similarity=close.get(row.id),
-            # NaN is a likeness without a direction: that between two opposite vectors
-            likeness=None if row.likeness is None or isnan(row.likeness) else row.likeness,
-            previous=row.previous,
-            following=row.following,
+def _default_space(connection: Any) -> list[EmbeddingSpace]:
+    """By hand, because making a queryset's SQL takes longer than running it; unfenced, because
+    spaces are the site's and a fence would need a transaction."""
+    columns = [field.attname for field in EmbeddingSpace._meta.concrete_fields]
+    with unfenced():
+        rows = fetch(
+            connection,
+            f"SELECT {', '.join(columns)} FROM documents_embeddingspace WHERE is_default",  # noqa: S608
+            prepare=True,
         )
-        for row in found
-    )
+    return [EmbeddingSpace.from_db(connection.alias, columns, row) for row in rows]

@@ -1,34 +1,17 @@
-"""The statement that scores all rows of a user by words and by meaning."""
+"""The statements of a search: all the user's rows in numbers, what the listed ones say, and the
+best of them in full."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import cache
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from common.spaceless import letters_alone
+from documents.lexical_search import term_cte
 from documents.spaces import SpaceSql, similarity_by_space
-from memory.scopes import UserScope
 
-SQL_DIRECTORY = Path(__file__).parent / "sql"
-
-#: Robertson and Zaragoza, “The Probabilistic Relevance Framework: BM25 and Beyond” (2009).
-K1 = 1.2
-B = 0.75
-#: So often more counts a word that the user said, or of a fact's key: as a heading of a document.
-SAID_BOOST = 1.0
-#: How rare words are is judged as among so many rows at least.
-LEAST_ROWS = 100
-#: Turns of a conversation with a longer pause between them are not about the same thing.
-PAUSE = timedelta(hours=1)
 #: As much of a text as its letters are compared by.
 PREVIEW_CHARACTERS = 2000
-
-Parameters = dict[str, Any]
+#: Half of how often a word of weight D, C, B or A counts, because no weight may be above 1: what
+#: the user said and the key of a fact, which have A, count twice, as headings do.
+HALVES = "{0.5, 0.5, 0.5, 1}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,80 +29,95 @@ class Table:
 CONTEXTS = Table(
     name="memory_context",
     condition="",
-    text="left(user_message, {n}) || E'\\n' || left(assistant_response, {n})",
+    text=f"left(user_message, {PREVIEW_CHARACTERS}) || E'\\n'"
+    f" || left(assistant_response, {PREVIEW_CHARACTERS})",
     moment="created_at",
-    thread="conversation",
+    thread="hashtextextended(conversation, 0)",
 )
 FACTS = Table(
     name="memory_fact",
-    condition=" AND row.valid_to IS NULL AND row.valid_from <= %(now)s",
-    text="replace(key, '_', ' ') || ': ' || left(value, {n})",
+    condition=" AND row.valid_to IS NULL AND row.valid_from <= %(now)s::timestamptz",
+    text=f"replace(key, '_', ' ') || ': ' || left(value, {PREVIEW_CHARACTERS})",
     moment="valid_from",
     thread="id",  # none follows another
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SpaceQuery:
-    """The question's vector in one space."""
+def scan(table: Table, spaces: Sequence[SpaceSql]) -> str:
+    """One row of arrays, or none. Of all rows of the user: id, words, moment in microseconds,
+    language, thread, space (0 without one) and similarity (NaN without one). Of the question's
+    terms, numbered from 1: language, and times asked for. Of each row with a term: the term's
+    number, the row's id, and how often it has it.
 
-    space: SpaceSql
-    vector: NDArray[np.float32]
-
-
-@cache
-def piece(name: str) -> str:
-    """The text of `sql/name.sql`."""
-    return (SQL_DIRECTORY / f"{name}.sql").read_text()
-
-
-def build_statement(
-    table: Table,
-    question: str,
-    *,
-    scope: UserScope,
-    spaces: Sequence[SpaceQuery],
-    depth: int,
-    now: datetime | None = None,
-) -> tuple[str, Parameters]:
-    """SQL and its parameters.
-
-    Rows: (id, moment, text, lexical score, coverage, similarity, space, likeness to the best by
-    words and by meaning, previous and following row of the conversation) of the best `depth` by
-    words, the best by meaning, and the neighbours of both (these without their text).
-
-    What holds for all rows stands in one whose id is NULL, as JSON in the column of the text: how
-    many they are, their spaces, and by space the mean similarity and of how many rows.
+    Quotas bound a user's rows, so nothing is missed and no index can mix two users.
     """
-    parameters: Parameters = {
-        "workspace": scope.workspace_id,
-        "user": scope.user_id,
-        "text": question,
-        "prefixes": list(letters_alone(question)),
-        "depth": depth,
-        "k1": K1,
-        "b": B,
-        "said_boost": SAID_BOOST,
-        "least_rows": LEAST_ROWS,
-        "pause": PAUSE,
-        "now": now,
-    }
-    for entry in spaces:
-        parameters[entry.space.parameter] = entry.vector
-    steps = [
-        piece("mine").format(
-            table=table.name,
-            condition=table.condition,
-            similarity=similarity_by_space("row", [entry.space for entry in spaces]),
-            moment=table.moment,
-            thread=table.thread,
-        ),
-        piece("terms"),
-        piece("bm25"),
-        piece("listed"),
-        piece("best").format(table=table.name),
-    ]
-    selection = piece("selection").format(
-        table=table.name, text=table.text.format(n=PREVIEW_CHARACTERS), moment=table.moment
-    )
-    return "WITH\n" + ",\n".join(steps) + "\n" + selection, parameters
+    return f"""
+WITH mine AS MATERIALIZED (
+    SELECT row.id, row.language, row.space_id, {table.thread} AS thread, {table.moment} AS moment,
+           -- joined with nothing, so that it is decompressed once
+           row.search_vector || ''::tsvector AS search_vector,
+           {similarity_by_space("row", spaces)} AS similarity
+    FROM {table.name} AS row
+    -- in subqueries no plan is made for one user: that would take longer each time than it saves
+    WHERE row.workspace_id = (SELECT %(workspace)s::bigint)
+      AND row.user_id = (SELECT %(user)s::text){table.condition}
+),
+language AS MATERIALIZED (SELECT DISTINCT language FROM mine),{term_cte()},
+-- a tsquery's text quotes any character
+asked AS MATERIALIZED (
+    SELECT number::bigint, language, times::bigint,
+           ('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || ''''
+            || CASE WHEN is_prefix THEN ':*' ELSE '' END)::tsquery AS query
+    FROM term
+)
+SELECT *
+FROM (
+    SELECT array_agg(id), array_agg(length(search_vector)::bigint),
+           array_agg((extract(epoch FROM moment) * 1000000)::bigint),
+           array_agg(language::oid::bigint), array_agg(thread),
+           array_agg(coalesce(space_id, 0)), array_agg(coalesce(similarity, 'NaN'))
+    FROM mine
+    HAVING count(*) > 0
+) AS rows,
+(
+    SELECT coalesce(array_agg(language::oid::bigint), '{{}}'), coalesce(array_agg(times), '{{}}')
+    FROM (SELECT * FROM asked ORDER BY number) AS terms
+) AS terms,
+(
+    -- each occurrence of a single term is a cover of its own, and adds its weight: a count
+    SELECT coalesce(array_agg(number), '{{}}'), coalesce(array_agg(id), '{{}}'),
+           coalesce(array_agg((2 * ts_rank_cd('{HALVES}', search_vector, query))::bigint), '{{}}')
+    FROM asked
+    JOIN mine ON mine.language = asked.language AND mine.search_vector @@ query
+) AS held"""  # noqa: S608 (constants)
+
+
+def describe(table: Table) -> str:
+    """Of the rows of `listed` ids arrays, where there are any: ids, texts of those among the `best`
+    (empty for others), and likenesses: the cosine to the direction between the rows `first` by
+    words and by meaning in its space, NaN without one."""
+    return f"""
+WITH first AS MATERIALIZED (
+    SELECT space_id, sum(l2_normalize(embedding)) AS vector
+    FROM {table.name}
+    WHERE id = ANY(%(first)s::bigint[]) AND workspace_id = %(workspace)s::bigint
+      AND user_id = %(user)s::text AND embedding IS NOT NULL
+    GROUP BY space_id
+)
+SELECT array_agg(id),
+       array_agg(CASE WHEN id = ANY(%(best)s::bigint[]) THEN {table.text} ELSE '' END),
+       array_agg(coalesce(1 - (embedding <=> first.vector), 'NaN'))
+FROM {table.name}
+LEFT JOIN first USING (space_id)
+WHERE id = ANY(%(listed)s::bigint[]) AND workspace_id = %(workspace)s::bigint
+  AND user_id = %(user)s::text
+HAVING count(*) > 0"""  # noqa: S608 (constants)
+
+
+def read(table: Table, columns: Sequence[str]) -> str:
+    """The rows of some `ids`, as far as they are still the user's."""
+    return f"""
+SELECT {", ".join(columns)}
+FROM {table.name} AS row
+WHERE id = ANY(%(ids)s) AND row.workspace_id = %(workspace)s
+  AND row.user_id = %(user)s{table.condition}"""  # noqa: S608 (constants)

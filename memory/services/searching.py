@@ -3,18 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from time import perf_counter
+from typing import TypeVar
 
 from django.conf import settings
+from django.db.models import Model
 from django.utils import timezone
 
 from common.errors import InvalidInput
 from common.replicas import reads_from_replica
 from memory.models import Context, Fact
-from memory.ranking import Ranked, rank
+from memory.ranking import Ranked, Ranking, rank
 from memory.retrieval.finding import MODES, Found, Mode, find
-from memory.retrieval.statement import CONTEXTS, FACTS, Table
+from memory.retrieval.statement import CONTEXTS, FACTS, Table, read
 from memory.scopes import UserScope
+
+M = TypeVar("M", Context, Fact)
 
 MAX_RESULTS = 100
 MAX_QUERY_CHARACTERS = 4000
@@ -78,17 +83,13 @@ def search_memory(
         raise InvalidInput(f"max_results is from 1 to {MAX_RESULTS}.", field="max_results")
     if mode not in MODES:
         raise InvalidInput(f"There is no mode “{mode}”. Use {', '.join(MODES)}.", field="mode")
-    found, ranked = _ranked(
-        CONTEXTS, question, scope=scope, recency=recency, mode=mode, now=now or timezone.now()
-    )
-    kept = [each for each in ranked if each.relevance >= least]
-    best = kept[:max_results]
-    rows = Context.objects.of(scope).defer("embedding", "search_vector")
-    contexts = rows.in_bulk([each.id for each in best])
+    now = now or timezone.now()
+    found, ranked = _ranked(CONTEXTS, question, scope=scope, recency=recency, mode=mode, now=now)
+    best = ranked.best(max_results, least=least)
+    contexts = _read(Context, CONTEXTS, best, scope=scope, now=now)
     return MemoryResult(
-        # one that was forgotten meanwhile is not there any more
         hits=tuple(MemoryHit(contexts[each.id], each) for each in best if each.id in contexts),
-        below=len(ranked) - len(kept),
+        below=int((ranked.relevance < least).sum()),
         searched=found.rows,
         degraded=found.degraded,
         milliseconds=round((perf_counter() - started) * 1000, 3),
@@ -105,17 +106,11 @@ def rank_facts(
     """
     if scope is None:
         return []
-    _, ranked = _ranked(
-        FACTS,
-        checked_query(query),
-        scope=scope,
-        recency=0.0,
-        mode="hybrid",
-        now=now or timezone.now(),
-    )
-    rows = Fact.objects.of(scope).current().defer("embedding", "search_vector")
-    facts = rows.in_bulk([each.id for each in ranked[:most]])
-    return [FactHit(facts[each.id], each) for each in ranked[:most] if each.id in facts]
+    question, now = checked_query(query), now or timezone.now()
+    _, ranked = _ranked(FACTS, question, scope=scope, recency=0.0, mode="hybrid", now=now)
+    best = ranked.best(most)
+    facts = _read(Fact, FACTS, best, scope=scope, now=now)
+    return [FactHit(facts[each.id], each) for each in best if each.id in facts]
 
 
 def checked_query(query: str) -> str:
@@ -148,7 +143,7 @@ def _ranked(
     recency: float | None,
     mode: Mode,
     now: datetime,
-) -> tuple[Found, Sequence[Ranked]]:
+) -> tuple[Found, Ranking]:
     found = find(table, question, scope=scope, now=now, mode=mode)
     ranked = rank(
         question,
@@ -160,3 +155,27 @@ def _ranked(
         evidence=mode == "hybrid",
     )
     return found, ranked
+
+
+def _read(
+    model: type[M], table: Table, best: Sequence[Ranked], *, scope: UserScope, now: datetime
+) -> dict[int, M]:
+    """By id, and by hand: making a queryset's SQL takes longer than running it. One that was
+    forgotten meanwhile is absent."""
+    if not best:
+        return {}
+    parameters = {
+        "ids": [each.id for each in best],
+        "workspace": scope.workspace_id,
+        "user": scope.user_id,
+        "now": now,
+    }
+    rows = model._default_manager.raw(read(table, _columns(model)), parameters)
+    return {row.pk: row for row in rows}
+
+
+@cache
+def _columns(model: type[Model]) -> tuple[str, ...]:
+    """All but what only searches need."""
+    columns = (field.attname for field in model._meta.concrete_fields)
+    return tuple(column for column in columns if column not in {"embedding", "search_vector"})

@@ -130,7 +130,7 @@ def test_a_memory_is_exported_to_standard_output(scope: UserScope, capfdbinary: 
     call_command("memory", "export")
     printed = capfdbinary.readouterr()
     assert json.loads(printed.out.splitlines()[1])["value"] == "tea ☕"
-    assert b"1 rows" in printed.err
+    assert b"1 row" in printed.err
 
 
 def test_nothing_is_erased_without_saying_yes(scope: UserScope, capsys: Any) -> None:
@@ -138,7 +138,7 @@ def test_nothing_is_erased_without_saying_yes(scope: UserScope, capsys: Any) -> 
     set_fact(scope=scope, key="drink", value="tea")
     kept = remember(make_scope("bob"), "I like tea")
 
-    with pytest.raises(CommandError, match=r"1 contexts and 1 facts would be.*--yes") as refused:
+    with pytest.raises(CommandError, match=r"1 context and 1 fact would be.*--yes") as refused:
         call_command("memory", "erase")
     assert refused.value.returncode == 2
     assert Context.objects.count() == 2

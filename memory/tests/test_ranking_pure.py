@@ -2,21 +2,58 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.ranking import Candidate, Ranked, rank, recency
+from memory.ranking import EPOCH, MICROSECOND, Candidates, Ranked, rank, recency
 from memory.relevance import relevance, settled_background
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SHARES = st.floats(0, 1)
 COSINES = st.floats(-1, 1)
 MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.just(UTC))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A row of `Candidates`, None where nothing is known."""
+
+    id: int
+    created_at: datetime
+    text: str
+    lexical: float
+    coverage: float
+    similarity: float | None
+    likeness: float | None
+    previous: int | None
+    following: int | None
+
+
+def columns(rows: Sequence[Candidate]) -> Candidates:
+    moments = [(row.created_at - EPOCH) // MICROSECOND for row in rows]
+    links = [[row.previous, row.following] for row in rows]
+    previous, following = (
+        np.array([[-1 if link is None else link for link in pair] for pair in links], np.int64)
+        .reshape(-1, 2)
+        .T
+    )
+    return Candidates(
+        ids=np.array([row.id for row in rows], np.int64),
+        moments=np.array(moments, np.int64),
+        texts=[row.text for row in rows],
+        lexical=np.array([row.lexical for row in rows], np.float64),
+        coverage=np.array([row.coverage for row in rows], np.float64),
+        similarities=np.array([row.similarity for row in rows], np.float64),
+        likenesses=np.array([row.likeness for row in rows], np.float64),
+        previous=previous,
+        following=following,
+    )
 
 
 def candidate(
@@ -54,13 +91,13 @@ def ranked(
 ) -> list[Ranked]:
     return rank(
         question,
-        candidates,
+        columns(candidates),
         background=background,
         now=NOW,
         recency_weight=weight,
         half_life_days=30,
         evidence=evidence,
-    )
+    ).best(len(candidates))
 
 
 def order(entries: Sequence[Ranked]) -> list[int]:
@@ -125,16 +162,25 @@ def test_of_equals_the_newest_comes_first_and_then_the_lower_id() -> None:
         assert order(ranked(given_order)) == [2, 3, 1]
 
 
+def relevance_of(
+    close: float | None, coverage: float, *, speaker: int = 0, date: float = 0.0
+) -> float:
+    (share,) = relevance(
+        np.array([close], np.float64), np.array([coverage]), speaker=speaker, date=date
+    ).tolist()
+    return float(share)
+
+
 @given(close=COSINES, more=SHARES, coverage=SHARES, speaker=st.sampled_from([-1, 0, 1]))
 def test_more_of_anything_never_makes_a_row_less_relevant(
     close: float, more: float, coverage: float, speaker: int
 ) -> None:
-    before = relevance(close, coverage, speaker=speaker)
-    assert relevance(close + more, coverage, speaker=speaker) >= before
-    assert relevance(close, min(coverage + more, 1), speaker=speaker) >= before
-    assert relevance(close, coverage, speaker=speaker, date=more) >= before
-    assert relevance(close, coverage, speaker=min(speaker + 1, 1)) >= before
-    assert relevance(None, min(coverage + more, 1)) >= relevance(None, coverage)
+    before = relevance_of(close, coverage, speaker=speaker)
+    assert relevance_of(close + more, coverage, speaker=speaker) >= before
+    assert relevance_of(close, min(coverage + more, 1), speaker=speaker) >= before
+    assert relevance_of(close, coverage, speaker=speaker, date=more) >= before
+    assert relevance_of(close, coverage, speaker=min(speaker + 1, 1)) >= before
+    assert relevance_of(None, min(coverage + more, 1)) >= relevance_of(None, coverage)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +197,7 @@ def test_more_of_anything_never_makes_a_row_less_relevant(
 def test_words_or_meaning_suffice_and_traces_of_both_do_not(
     close: float | None, coverage: float, passes: bool
 ) -> None:
-    assert (relevance(close, coverage) >= 0.3) is passes
+    assert (relevance_of(close, coverage) >= 0.3) is passes
 
 
 def test_relevance_means_the_same_whatever_else_was_found() -> None:
@@ -188,10 +234,9 @@ def test_many_rows_know_their_background_themselves() -> None:
 def test_recency_is_a_share_and_the_future_counts_as_now(
     moment: datetime, weight: float, half_life: float
 ) -> None:
-    fresh = recency(moment, NOW, weight=weight, half_life=half_life)
-    assert 0 <= fresh <= 1
-    older = recency(moment - timedelta(days=1), NOW, weight=weight, half_life=half_life)
-    assert older <= fresh
+    days = (NOW - moment) / timedelta(days=1)
+    fresh, older = recency(np.array([days, days + 1]), weight=weight, half_life=half_life)
+    assert 0 <= older <= fresh <= 1
     if moment >= NOW:
         assert fresh == 1
 
@@ -200,9 +245,9 @@ def test_recency_is_a_share_and_the_future_counts_as_now(
 def test_full_recency_halves_at_the_half_life_and_is_a_third_at_twice_of_it(
     days: int, share: float
 ) -> None:
-    then = NOW - timedelta(days=days)
-    assert recency(then, NOW, weight=1, half_life=30) == pytest.approx(share)
-    assert recency(then, NOW, weight=0, half_life=30) == 1
+    age = np.array([float(days)])
+    assert recency(age, weight=1, half_life=30) == pytest.approx(share)
+    assert recency(age, weight=0, half_life=30) == 1
 
 
 def test_recency_reorders_and_leaves_relevance_alone() -> None:

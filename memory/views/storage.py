@@ -6,6 +6,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
+from common.wording import counted
 from memory import services
 from memory.forms import ERASE, EraseForm
 from memory.models import ExtractionItem, Pruning
@@ -74,7 +75,8 @@ def erase(request: HttpRequest, whose: Whose) -> HttpResponse:
 
 def _told(erased: Erased) -> str:
     return (
-        f"Everything is erased: {erased.facts:,} facts with their former values,"
-        f" {erased.contexts:,} turns, {erased.conversations:,} conversations in the queue and"
+        f"Everything is erased: {counted(erased.facts, 'fact')} with their former values,"
+        f" {counted(erased.contexts, 'turn')}, {counted(erased.conversations, 'conversation')}"
+        " in the queue and"
         f" {erased.prunings:,} records of pruning."
     )

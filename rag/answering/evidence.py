@@ -8,6 +8,7 @@ from typing import Any
 from django.db import connection
 
 from documents.calibration import scale_of
+from documents.lexical_search import find_terms
 from documents.models import Chunk, EmbeddingSpace
 from rag.answering.coverage import Term, coverage
 from rag.answering.refusal import Evidence
@@ -70,16 +71,27 @@ def _nearness(
 
 
 def _terms(text: str, chunk_ids: Sequence[int], scope: Scope) -> list[Term]:
+    found = find_terms(collections=scope.collection_ids, text=text)
+    counts = {
+        (language, lexeme): count
+        for language, lexemes in found.document_frequencies().items()
+        for lexeme, count in lexemes.items()
+    }
     parameters: dict[str, Any] = {
-        "text": text,
-        "collections": list(scope.collection_ids),
+        "languages": [language for language, _ in counts],
+        "lexemes": [lexeme for _, lexeme in counts],
         "chunks": list(chunk_ids),
     }
     with connection.cursor() as cursor:
         cursor.execute(_sql(), parameters)
         return [
-            Term(language, chunks, count, frozenset(holders))
-            for language, chunks, count, holders in cursor.fetchall()
+            Term(
+                language,
+                found.statistics[language].documents,
+                counts[language, lexeme],
+                frozenset(holders),
+            )
+            for language, lexeme, holders in cursor.fetchall()
         ]
 
 

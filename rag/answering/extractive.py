@@ -17,8 +17,7 @@ from rag.answering.wording import say
 from rag.events import Cited
 from rag.passage import Passage
 
-#: Tells how similar texts are to the question (−1..1, as many), or nothing where no model can say
-#: so in time.
+#: Tells how similar texts are to the question (−1..1, as many), or nothing where no model can say.
 Similar = Callable[[Sequence[str]], Sequence[float] | None]
 
 MOST_QUOTES = 4

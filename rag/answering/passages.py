@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from django.urls import reverse
+from django.utils.functional import lazy
 
 from rag.passage import Passage
 from search.results import Hit
@@ -25,7 +26,8 @@ def from_hit(hit: Hit, *, number: int) -> Passage:
         text=hit.text,
         start=hit.start,
         end=hit.end,
-        url=passage_url(hit.collection_slug, hit.document_id, hit.chunk_id),
+        # made where it is told: the first address of a process imports every page
+        url=lazy(passage_url, str)(hit.collection_slug, hit.document_id, hit.chunk_id),
         language=hit.language,
         rank=hit.rank,
         similarity=hit.similarity,

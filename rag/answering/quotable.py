@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from common.graphemes import may_join
 from common.spaceless import LETTERS
-from documents.chunkers.graphemes import may_join
 
 Kind = Literal["sentence", "item", "row", "code", "heading"]
 
@@ -50,9 +50,11 @@ class Part:
 
 
 def points_elsewhere(part: Part, text: str) -> bool:
-    """Whether it is only a Markdown link, or as an item little more, as in a table of contents:
-    what it is about stands elsewhere."""
+    """Whether it is only a Markdown link, or as an item little more, as in a table of contents, or
+    ends in a colon and announces what comes next: what it is about stands elsewhere."""
     said = text[part.start : part.end]
+    if part.kind in ("item", "sentence") and said.rstrip("*_").endswith((":", "：")):
+        return True
     link = _LINK.match(said)
     if part.kind not in ("item", "sentence") or link is None:
         return False
@@ -190,9 +192,10 @@ def _cut(text: str, start: int, end: int) -> int:
     strong = [match.end() for match in pauses if match[0].strip()]
     places = strong or [match.end() for match in pauses]
     place = places[-1] if places else end
-    while place > start + 1 and may_join(text[place - 1], text[place]):
-        place -= 1
-    return place
+    edge = place
+    while edge > middle and may_join(text[edge - 1], text[edge]):
+        edge -= 1
+    return edge if edge > middle else place  # where half of it is one character, that is torn
 
 
 def _trimmed(kind: Kind, text: str, start: int, end: int) -> Iterator[Part]:

@@ -2,11 +2,8 @@
 
 import logging
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import BoundedSemaphore
 
-from common.logs.context import carrying
 from documents.embedders import embed_question, embedder_for
 from documents.models import Chunk, EmbeddingSpace
 from inference.base import InferenceError
@@ -14,13 +11,6 @@ from rag.answering.extractive import Similar
 from rag.passage import Passage
 
 logger = logging.getLogger(__name__)
-
-#: Seconds that an answer waits: choosing better sentences is worth no more, even where the model
-#: hangs.
-PATIENCE = 0.4
-_AT_ONCE = 4
-_threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="quotations")
-_free = BoundedSemaphore(_AT_ONCE)
 
 
 def similar_to(question: str, passages: Sequence[Passage]) -> Similar | None:
@@ -32,25 +22,16 @@ def similar_to(question: str, passages: Sequence[Passage]) -> Similar | None:
     spaces = list(
         EmbeddingSpace.objects.filter(pk__in=Chunk.objects.filter(pk__in=ids).values("space"))[:2]
     )
-    return partial(_in_time, question, spaces[0]) if len(spaces) == 1 else None
+    return partial(_similarities, question, spaces[0]) if len(spaces) == 1 else None
 
 
-def _in_time(question: str, space: EmbeddingSpace, texts: Sequence[str]) -> list[float] | None:
-    """None where the model fails or takes too long, or too many answers wait for it already."""
-    if not texts or not _free.acquire(blocking=False):
-        return None
-    waiting = _threads.submit(carrying(_similarities), question, space, texts)
-    waiting.add_done_callback(lambda _: _free.release())
+def _similarities(question: str, space: EmbeddingSpace, texts: Sequence[str]) -> list[float] | None:
+    """None where the model fails. How many texts are compared is bounded by who asks and not by a
+    time, so that the same question quotes the same sentences on a busy machine too."""
     try:
-        return waiting.result(timeout=PATIENCE)
-    except TimeoutError:
-        logger.info("sentences are chosen by words: the model takes too long")
+        asked = embed_question(space, question)
+        found: list[float] = (embedder_for(space).embed_documents(list(texts)) @ asked).tolist()
     except InferenceError as error:
         logger.warning("sentences are chosen by words: %s", error)
-    return None
-
-
-def _similarities(question: str, space: EmbeddingSpace, texts: Sequence[str]) -> list[float]:
-    asked = embed_question(space, question)
-    found: list[float] = (embedder_for(space).embed_documents(list(texts)) @ asked).tolist()
+        return None
     return found

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from documents.chunkers.graphemes import may_join
+from common.graphemes import may_join
 from memory.injection.budget import estimated_tokens
 
 __all__ = ["estimated_tokens", "shortened"]

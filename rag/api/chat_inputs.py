@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
+from common.fusion_options import METHODS
 from common.serializers import StrictSerializer, TextField
 from rag.services.answering import MAX_QUESTION_CHARACTERS
 from rag.services.asked import GenerationOptions
@@ -18,7 +19,7 @@ MAX_TURN_CHARACTERS = 100_000
 #: More than any model writes at once.
 MAX_ANSWER_TOKENS = 200_000
 #: What belongs to an answer by passages; the nodes of a pipeline say it for themselves.
-OWN = ("mode", "temperature", "top_p", "max_tokens", "memory")
+OWN = ("mode", "fusion", "rerank", "temperature", "top_p", "max_tokens", "memory")
 
 
 @extend_schema_serializer(component_name="ChatTurn")
@@ -91,6 +92,17 @@ class ChatInput(StrictSerializer):
     mode = serializers.ChoiceField(
         choices=MODES, default="hybrid", help_text="How passages are found, as in searches."
     )
+    fusion = serializers.ChoiceField(
+        choices=METHODS,
+        required=False,
+        help_text="How words and meaning are joined. Default: as the collections or the site do.",
+    )
+    rerank = serializers.BooleanField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Whether a model reads the best passages again. Default: where one is set up.",
+    )
     temperature = serializers.FloatField(
         required=False,
         allow_null=True,
@@ -154,6 +166,7 @@ def question_of(asked: dict[str, Any]) -> Question:
         model=asked.get("model", ""),
         memory=asked["memory"],
         mode=asked["mode"],
+        search_options={name: asked[name] for name in ("fusion", "rerank") if name in asked},
         options=GenerationOptions(
             temperature=asked.get("temperature"),
             top_p=asked.get("top_p"),

@@ -9,6 +9,7 @@ from typing import Any
 from accounts.models import Membership, Role
 from common.errors import InvalidInput, NotFound
 from common.showing import Shown, table_of, visible
+from common.wording import counted
 from documents.management.naming import workspace_named
 from rag.context import RagContext
 from rag.events import Cited, Done, Event, Failed, Step, Token, as_json
@@ -69,7 +70,8 @@ def validate(options: Options) -> Shown:
         faults = [{"path": fault.path, "message": fault.message} for fault in error.faults]
         lines = tuple(visible(str(fault)) for fault in error.faults)
         return Shown({"valid": False, "faults": faults}, lines, code=PROBLEMS)
-    told = f"{len(checked.nodes)} nodes, {len(checked.edges)} edges: nothing is wrong."
+    nodes, edges = counted(len(checked.nodes), "node"), counted(len(checked.edges), "edge")
+    told = f"{nodes}, {edges}: nothing is wrong."
     return Shown({"valid": True, "faults": []}, (told,))
 
 

@@ -52,10 +52,6 @@ class OpenAIView(WorkspaceView):
     def get_exception_handler(self) -> Callable[..., Any]:
         return exception_handler
 
-    def documented_statuses(self) -> list[str]:
-        """A model may be out of order."""
-        return [*super().documented_statuses(), "503"]
-
     def body(self, input_class: type[serializers.Serializer[Any]]) -> dict[str, Any]:
         """The request's body, checked. Names that are not known are passed over, as clients send
         many."""

@@ -1,8 +1,9 @@
 """A question in, an answer out that can be checked: retrieve, ask or quote, cite, validate."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from time import monotonic
+from typing import Any
 
 from django.conf import settings
 
@@ -49,13 +50,15 @@ def answer(
     memory: bool | None = None,
     options: GenerationOptions | None = None,
     mode: Mode = "hybrid",
+    search_options: Mapping[str, Any] | None = None,
     conversation: str = "",
 ) -> Iterator[Event]:
     """Answer `question` from what the user may read: the events, of which the last is Done or
     Failed.
 
     `model` is a name that `inference.routing.chat_model` knows; without one, and where none is
-    connected, sentences are quoted. `history` are the turns before, oldest first, which a follow-up
+    connected, sentences are quoted. `search_options` are others of `search.services.search`, such
+    as its `fusion`. `history` are the turns before, oldest first, which a follow-up
     question leans on. `memory` puts what is remembered of the user before a chat model and keeps
     the question, under the name `conversation`; None is MEMORY_INJECTION.
 
@@ -76,6 +79,7 @@ def answer(
         memory=memory,
         options=options or GenerationOptions(),
         mode=mode,
+        search_options=search_options or {},
         conversation=conversation,
     )
     return _told(asked)
@@ -128,7 +132,12 @@ def _retrieve(asked: Asked) -> Generator[Event, None, tuple[Retrieved, str]]:
         query = rewriting.rewritten(asked.question, asked.history, model=asked.chat)
     asked.context.check()
     result = search(
-        query, scope=asked.scope, mode=asked.mode, k=settings.RAG_PASSAGES, snippets=False
+        query,
+        scope=asked.scope,
+        mode=asked.mode,
+        k=settings.RAG_PASSAGES,
+        snippets=False,
+        **asked.search_options,
     )
     passages = asked.context.collect(result.hits)
     judgement = refusal.judge(evidence.gather(result, passages, scope=asked.scope))

@@ -1,8 +1,9 @@
 """A question on its way to its answer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, perf_counter
+from typing import Any
 
 from django.conf import settings
 
@@ -40,6 +41,7 @@ class Asked:
     options: GenerationOptions
     mode: Mode
     conversation: str
+    search_options: Mapping[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=perf_counter)
     deadline: float = field(default_factory=lambda: monotonic() + settings.RAG_ANSWER_SECONDS)
     text: list[str] = field(default_factory=list)

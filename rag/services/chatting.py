@@ -1,7 +1,8 @@
 """One question of a chat: answered by passages or by a pipeline, kept in a conversation or not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from inference.base import ChatMessage
 from rag.context import RagContext
@@ -32,6 +33,7 @@ class Question:
     pipeline: str = ""
     memory: bool | None = None
     mode: Mode = "hybrid"
+    search_options: Mapping[str, Any] = field(default_factory=dict)
     options: GenerationOptions = field(default_factory=GenerationOptions)
 
 
@@ -101,5 +103,6 @@ def _answered(
         memory=question.memory,
         options=question.options,
         mode=question.mode,
+        search_options=question.search_options,
         conversation=name,
     )

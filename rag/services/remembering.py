@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from common.errors import RagsiteError
 from inference.base import ChatMessage
-from memory.services import archive_turn, inject, record_messages
 from rag.context import RagContext
 from rag.events import Remembered
 
@@ -16,6 +15,8 @@ def with_memory(
     question: str, *, history: Sequence[ChatMessage], context: RagContext
 ) -> tuple[str, Remembered]:
     """The question with what is remembered put behind it, and what that is."""
+    from memory.services import inject  # noqa: PLC0415 (loads Celery and the rules of extraction)
+
     injected = inject(
         messages=_messages(question, history), scope=context.memory_scope, enabled=True
     )
@@ -36,6 +37,8 @@ def archive(
     context: RagContext,
 ) -> None:
     """Keep what was asked and `told`, and have facts learnt from a `conversation` of a name."""
+    from memory.services import archive_turn, record_messages  # noqa: PLC0415
+
     scope = context.memory_scope
     try:
         archive_turn(

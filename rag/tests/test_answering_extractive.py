@@ -136,6 +136,10 @@ def test_what_only_points_elsewhere_is_quoted_only_where_there_is_nothing_else()
     assert quotes(beside) == [said]
     linked = "- [Eiffel](e.md) built the tower with 300 workers.\n"
     assert quotes(extract("Who built the tower?", [passage(linked)])) == [linked[2:].strip()]
+    lead = "What every iron tower does:\n\n- It rusts, so it is painted every seven years.\n"
+    assert quotes(extract("What does every iron tower do?", [passage(lead)])) == [
+        "It rusts, so it is painted every seven years."
+    ]
 
 
 @pytest.mark.parametrize(

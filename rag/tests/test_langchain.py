@@ -18,6 +18,7 @@ from langchain_tests.integration_tests import (
     VectorStoreIntegrationTests,
 )
 
+from common.errors import InvalidInput
 from documents.tests.factories import CollectionFactory
 from rag.langchain import RagsiteRetriever, RagsiteVectorStore
 from rag.remote_retriever import RemoteRetriever
@@ -98,12 +99,24 @@ def test_a_passage_tells_where_it_stands_and_its_own_metadata_go_before(world: W
     assert (found.id, found.page_content) == ("vacation.md", VACATION)
     assert found.metadata["title"] == "Vacation"
     assert found.metadata["collection"] == "handbook"
-    assert found.metadata["year"] == 2026
+    assert (found.metadata["year"], found.metadata["token_count"]) == (2026, 14)
+    assert found.metadata["document_key"] == "vacation.md"
     assert (found.metadata["start"], found.metadata["end"]) == (0, len(VACATION))
     store = RagsiteVectorStore(Retriever(world.alice.user, collections=["handbook"]))
     store.add_texts(["Named otherwise."], [{"title": "Mine"}], ids=["named"])
     (found,) = RagsiteRetriever(retriever=Retriever(world.alice.user)).invoke("otherwise", k=1)
     assert found.metadata["title"] == "Mine"
+
+
+def test_reranking_is_asked_for_by_either_name_or_by_the_call(world: World) -> None:
+    source = Retriever(world.alice.user, collections=["handbook"])
+    for wish in ({"rerank": True}, {"use_reranking": True}):
+        with pytest.raises(InvalidInput, match="reranker"):
+            RagsiteRetriever(retriever=source, **wish).invoke("vacation")
+        with pytest.raises(InvalidInput, match="reranker"):
+            RagsiteRetriever(retriever=source).invoke("vacation", **wish)
+        demanding = RagsiteRetriever(retriever=source, **wish)
+        assert demanding.invoke("unused vacation", rerank=False)[0].id == "vacation.md"
 
 
 def test_filters_narrow_both(empty: Retriever) -> None:

@@ -3,11 +3,12 @@
 import asyncio
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from common.errors import InvalidInput
-from documents.tests.factories import CollectionFactory
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from rag.remote_retriever import Document, RemoteRetriever, SiteRefused, SiteUnreachable
 from rag.retriever import Retriever
 from rag.tests.conftest import ROOT, SiteProcess
@@ -20,6 +21,9 @@ pytestmark = pytest.mark.django_db
 def world(committed: None) -> World:
     world = make_world()
     CollectionFactory(workspace=world.alice.workspace, slug="notes")
+    leaflets = CollectionFactory(workspace=world.alice.workspace, slug="leaflets")
+    leaflet = DocumentFactory(collection=leaflets, key="leaflet")
+    ChunkFactory(document=leaflet, key="leaflet_chunk_001", summary="The dose.", token_count=6)
     return world
 
 
@@ -37,7 +41,8 @@ def test_it_finds_what_the_retriever_of_the_server_finds(
     assert found == remote.search_sync("carry over unused vacation", top_k=2)
     expected = local.search_sync("carry over unused vacation", top_k=2)
     assert [one.url.removeprefix(site.url) for one in found] == [one.url for one in expected]
-    assert (found[0].content, found[0].start, found[0].metadata) == (VACATION, 0, {"year": 2026})
+    assert (found[0].content, found[0].start) == (VACATION, 0)
+    assert found[0].metadata == expected[0].metadata == {"year": 2026, "token_count": 14}
     assert found[0].score == pytest.approx(expected[0].score)
     for question in ("vacation", [1.0, *[0.0] * 383]):
         similar, theirs = remote.similar_sync(question, 2), local.similar_sync(question, 2)
@@ -45,6 +50,20 @@ def test_it_finds_what_the_retriever_of_the_server_finds(
         assert [one.id for one in similar] == [one.id for one in theirs]
         assert [one.url.removeprefix(site.url) for one in similar] == [one.url for one in theirs]
     assert remote.get_sync(["missing", "vacation.md"]) == local.get_sync(["vacation.md"])
+
+
+def test_a_chunk_of_chunk_json_is_the_same_from_afar(
+    site: SiteProcess, world: World, secret: str
+) -> None:
+    remote = RemoteRetriever(site.url, secret, collections=["leaflets"], use_reranking=False)
+    local = Retriever(world.alice.user, collections=["leaflets"], rerank=False)
+    (found,), (expected,) = remote.search_sync("side effects"), local.search_sync("side effects")
+    assert replace(found, url="", score=None) == replace(expected, url="", score=None)
+    assert (found.id, found.document_key) == ("leaflet_chunk_001", "leaflet")
+    assert found.metadata == {"summary": "The dose.", "token_count": 6}
+    with pytest.raises(SiteRefused, match="reranker") as refused:
+        asyncio.run(remote.search("side effects", rerank=True))
+    assert refused.value.status == 400
 
 
 def test_what_is_added_is_found_read_and_removed_when_the_call_returns(

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 
 from common.errors import Forbidden, InvalidInput, NotFound
-from documents.tests.factories import CollectionFactory
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from inference.cancelling import Cancelled
 from rag.context import RagContext
 from rag.retriever import AT_A_TIME, Document, Retriever
@@ -60,7 +60,8 @@ def test_the_passages_that_answer_best_come_with_where_they_stand(handbook: Retr
     best = found[0]
     assert (best.id, best.title, best.collection) == ("vacation.md", "Vacation", "handbook")
     assert best.content == VACATION
-    assert best.metadata == {"year": 2026}
+    assert best.document_key == best.id
+    assert best.metadata == {"year": 2026, "token_count": 14}
     assert best.start == 0
     assert best.end == len(VACATION)
     assert best.score is not None
@@ -77,7 +78,7 @@ def test_what_is_added_is_found_read_and_removed_when_the_call_returns(notes: Re
         assert {document.id for document in found} == {"kiel", "hamburg"}
         read = await notes.get([ids[2], "missing", "kiel", "nul\x00"])
         assert [document.id for document in read] == [ids[2], "kiel"]
-        assert read[1] == replace(NOTES[0], collection="notes")
+        assert read[1] == replace(NOTES[0], collection="notes", document_key="kiel")
         assert await notes.add_documents([replace(NOTES[0], content="It is shallow.")]) == ["kiel"]
         assert [document.id for document in await notes.search("harbour", mode="lexical")] == [
             "hamburg"
@@ -108,6 +109,45 @@ def test_filters_narrow_and_add_up(world: World, notes: Retriever) -> None:
     assert near[0].id == "hamburg"
     with pytest.raises(FilterError):
         recent.search_sync("harbour", 5, {"$nonsense": 1})
+
+
+def test_a_chunk_of_chunk_json_comes_with_its_own_id_summary_and_scores(
+    world: World, settings: Any
+) -> None:
+    collection = CollectionFactory(workspace=world.alice.workspace, slug="leaflets")
+    document = DocumentFactory(collection=collection, key="leaflet")
+    for number in (1, 2):
+        ChunkFactory(
+            document=document,
+            ordinal=number,
+            key=f"leaflet_chunk_{number:03}",
+            text="Take one tablet a day." if number == 1 else "Keep it dry.",
+            summary="The dose." if number == 1 else "",
+            token_count=6,
+            metadata={"audience": "patients"},
+        )
+    backend = "inference.backends.rerank_basic.ScoreReranker"
+    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": {"BACKEND": backend}}}
+    retriever = Retriever(world.alice.user, collections=["leaflets"], use_reranking=False)
+    plain, other = retriever.search_sync("one tablet a day", mode="hybrid")
+    assert (plain.id, plain.document_key) == ("leaflet_chunk_001", "leaflet")
+    known = {"audience": "patients", "token_count": 6}
+    assert plain.metadata == {**known, "summary": "The dose."}
+    assert other.metadata == known
+    for wish in ({"rerank": True}, {"use_reranking": True}):
+        best = retriever.search_sync("one tablet a day", **wish)[0]
+        assert best.metadata == {
+            **known,
+            "summary": "The dose.",
+            "rerank_score": pytest.approx(best.score),
+        }
+    with pytest.raises(InvalidInput, match="two names of one choice"):
+        retriever.search_sync("one tablet a day", rerank=True, use_reranking=False)
+
+
+def test_without_a_reranker_asking_for_one_says_what_to_do(handbook: Retriever) -> None:
+    with pytest.raises(InvalidInput, match="reranker"):
+        handbook.search_sync("vacation", use_reranking=True)
 
 
 def test_vectors_of_ones_own_take_the_place_of_the_model(notes: Retriever) -> None:

@@ -13,6 +13,7 @@ KINDS = {
     "integer": "number",
     "object": "object",
     "array": "list",
+    "number": "number",
 }
 
 

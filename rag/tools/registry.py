@@ -7,6 +7,7 @@ from accounts.history import Door, acting, current_actor
 from common import bounded_json
 from common.errors import InvalidInput, NotFound
 from common.fence import fenced_to
+from common.fusion_options import METHODS
 from common.tools import TEXT, Tool, ToolAnswer, by_name, object_schema
 from common.tools import call as call_tool
 from rag.context import RagContext
@@ -48,6 +49,8 @@ _SEARCH = {
     "collection": _COLLECTION,
 }
 
+_WEIGHT = {"type": "number", "minimum": 0, "maximum": 1}
+
 _OWN = (
     Tool(
         "similarity_search",
@@ -71,6 +74,12 @@ _OWN = (
                 "description": "graph: also passages that name what the best ones name, for"
                 " questions whose answer lies in several documents.",
             },
+            fusion={
+                "enum": list(METHODS),
+                "description": "How words and meaning are joined. Default: as the site does.",
+            },
+            alpha={**_WEIGHT, "description": "What meaning counts for, instead."},
+            beta={**_WEIGHT, "description": "What words count for, instead."},
         ),
         writes=False,
         run=searching.hybrid_query,

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from common.fusion_options import Method
 from rag.context import RagContext
 from rag.tools.wording import told_passages
+from search.asked import arm_weights
 from search.results import Hit, Mode, SearchResult
 from search.services import EmbedderUnavailable, search
 
@@ -41,10 +43,22 @@ def hybrid_query(
     filter: Filter = None,
     collection: str = "",
     mode: Mode = "hybrid",
+    fusion: Method | None = None,
+    alpha: float | None = None,
+    beta: float | None = None,
 ) -> str:
-    """Passages that fit by words and by meaning, as the site's own search has them."""
+    """Passages that fit by words and by meaning, as the site's own search has them, unless `alpha`
+    (of meaning) and `beta` (of words) weigh both."""
     where = scope.search_scope(_named(collection), filter=filter)
-    result = search(query, scope=where, mode=mode, k=int(top_k), snippets=False)
+    result = search(
+        query,
+        scope=where,
+        mode=mode,
+        fusion=fusion,
+        weights=arm_weights(alpha, beta),
+        k=int(top_k),
+        snippets=False,
+    )
     told = _told(scope, result)
     return f"{told}\n\n{BY_WORDS_ONLY}" if result.by_words_only else told
 

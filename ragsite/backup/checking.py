@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from common.wording import counted
 from ragsite.backup import files, product
 from ragsite.backup.errors import BackupError
 from ragsite.backup.files import OnProgress, Record, is_inside
@@ -15,7 +16,7 @@ def checked(folder: Path, *, say: OnProgress) -> Manifest:
     Raises BackupError, which names what is wrong."""
     noted = Manifest.read(folder)
     _check_version(folder, noted)
-    say(f"checking {len(noted.records):,} files, {noted.size:,} bytes")
+    say(f"checking {counted(len(noted.records), 'file')}, {counted(noted.size, 'byte')}")
     wrong = [f"{file.path} leads out of it" for file in noted.files if not is_inside(file.path)]
     wrong = wrong or [said for record in noted.records if (said := _wrong(folder, record))]
     if wrong:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
+from common.wording import counted
 from ragsite.backup.server import Connection
 
 #: What extensions brought belongs to them: pg_dump leaves it to `CREATE EXTENSION`.
@@ -77,4 +78,8 @@ def differences(there: dict[str, Table], here: dict[str, Table]) -> list[str]:
 
 
 def _said(table: Table | None) -> str:
-    return "no such table" if table is None else f"{table.rows:,} rows with hash {table.hash[:8]}…"
+    return (
+        "no such table"
+        if table is None
+        else f"{counted(table.rows, 'row')} with hash {table.hash[:8]}…"
+    )

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from common.wording import counted
 from ragsite.backup import contents, files, manifest, product
 from ragsite.backup.errors import BackupError, told_in_words
 from ragsite.backup.files import OnProgress, Record
@@ -114,7 +115,7 @@ def _dump(server: Server, folder: Path, say: OnProgress) -> tuple[str, _Database
             with running(program, words, server):
                 database = _noted(connection)
         rows = sum(table.rows for table in database.tables.values())
-        say(f"{rows:,} rows of {len(database.tables)} tables")
+        say(f"{counted(rows, 'row')} of {counted(len(database.tables), 'table')}")
         _sync(target)
         return f"{version // 10000}.{version % 10000}", database
 
@@ -180,7 +181,7 @@ def _copied(
             kept.append(files.copy(media_root / path, target / path, path=path))
         except FileNotFoundError:
             gone.add(path)
-    say(f"{len(kept):,} files, {sum(record.size for record in kept):,} bytes")
+    say(f"{counted(len(kept), 'file')}, {counted(sum(record.size for record in kept), 'byte')}")
     return tuple(kept), gone, tuple(links)
 
 

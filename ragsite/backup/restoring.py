@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 
+from common.wording import counted
 from ragsite.backup import contents, manifest, placing, product, target
 from ragsite.backup.errors import BackupError, told_in_words
 from ragsite.backup.files import OnProgress
@@ -63,7 +64,7 @@ def restore(
             placing.check(media_root, replace=replace)
             source = folder / manifest.FILES
             with placing.placed(source, noted.files, media_root), target.set_aside(connection):
-                say(f"{len(noted.files):,} files copied")
+                say(f"{counted(len(noted.files), 'file')} copied")
                 _load(folder / manifest.DUMP, program, server, say)
                 _compare(connection, noted, say)
                 connection.execute("ANALYZE")

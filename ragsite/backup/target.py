@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 from psycopg import sql
 
+from common.wording import counted
 from ragsite.backup.contents import OURS
 from ragsite.backup.errors import BackupError
 from ragsite.backup.server import Connection
@@ -69,7 +70,8 @@ def check(connection: Connection, *, replace: bool) -> None:
     if found and not replace:
         tables = sum(kind == "r" for _, _, kind in found)
         raise BackupError(
-            f"The database {connection.info.dbname} is not empty: it has {tables} tables. Name an"
+            f"The database {connection.info.dbname} is not empty: it has"
+            f" {counted(tables, 'table')}. Name an"
             " empty one by DATABASE_URL, or put the backup in their place with --replace."
         )
 

@@ -32,5 +32,7 @@ def register(probe: Probe) -> None:
 
 
 def probes() -> list[Probe]:
-    """All of them, in the order in which they came."""
-    return list(_probes.values())
+    """The site's own, and then those that were registered, which take the place of their like."""
+    from ragsite.health import standard  # noqa: PLC0415 (what they look at, commands need not load)
+
+    return list(({probe.name: probe for probe in standard.probes()} | _probes).values())

@@ -38,6 +38,11 @@ LET_GO = {
 
 #: Triggers of tables that are spread. Each only touches rows of the workspace of its own.
 TRIGGERS = {
+    "chunk_index_changed": "gives a chunk whose words change another id in the index of words",
+    "chunk_index_new": "has new chunks found until they are in a segment",
+    "chunk_index_removed": "has the postings of chunks that are gone passed over",
+    "collection_drop_index": "takes the index of words along with its collection",
+    "lexicalsegment_drop_postings": "takes postings along with the segment that they are of",
     "rag_forget_documents": "empties answers that quote a document which is gone",
     "searchlog_forget_collections": "takes collections that are gone out of the log",
     "searchlog_forget_documents": "takes documents that are gone out of the log",

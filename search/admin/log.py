@@ -133,7 +133,7 @@ class SearchLogAdmin(ReadOnlyAdmin):
         return row.query
 
     @display(
-        description="found",
+        description="listed",
         label={"nothing": "danger", "nothing by words": "warning"},
     )
     def found(self, row: SearchLog) -> str:

@@ -36,6 +36,8 @@ ANSWER = OpenApiExample(
                 "parent": None,
                 "start": 9120,
                 "end": 9178,
+                "summary": "Which side effects are common.",
+                "token_count": 14,
                 "language": "english",
                 "metadata": {"year": 2025},
                 "scores": {"similarity": 0.71, "lexical": 14.2, "fused": 0.98, "rerank": None},

@@ -7,8 +7,9 @@ from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common import bounded_json
-from common.fusion import METHODS
+from common.fusion_options import DEPTHS, METHODS, RRF_K, RRF_KS
 from common.serializers import StrictSerializer
+from documents.api.spaces import SearchOptionField
 from search.asked import MAX_K, MAX_OFFSET
 from search.export import KINDS as EXPORTS
 from search.facet_values import MOST_LISTED
@@ -97,13 +98,27 @@ class QuestionInput(PlaceInput):
     )
     fusion = serializers.ChoiceField(
         choices=METHODS,
-        default="score",
-        help_text="How hybrid joins its arms: by scaled `score`, or by rank (`rrf`).",
+        required=False,
+        help_text="How hybrid joins its arms: by scaled `score` with weights that follow the"
+        " question, by rank (`rrf`), or `weighted` by fixed weights. Default: as the collections"
+        " or the site have it (`score`).",
+    )
+    rrf_k = serializers.IntegerField(
+        required=False,
+        min_value=RRF_KS[0],
+        max_value=RRF_KS[-1],
+        help_text=f"The constant of `rrf`. Default: of the collections or the site ({RRF_K}).",
     )
     weights = WeightsField(
         required=False,
-        help_text="What `lexical` and `vector` count for, in place of what suits the question."
-        " In an address as JSON.",
+        help_text="What `vector` (α) and `lexical` (β) count for, in place of what suits the"
+        " question. In an address as JSON.",
+    )
+    depth = serializers.IntegerField(
+        required=False,
+        min_value=DEPTHS[0],
+        max_value=DEPTHS[-1],
+        help_text="How many candidates each arm lists. Default: as many as the question needs.",
     )
     rerank = serializers.BooleanField(
         allow_null=True,
@@ -127,6 +142,14 @@ class QuestionInput(PlaceInput):
     )
     group = serializers.BooleanField(
         default=False, help_text="Only the best passage of each document."
+    )
+    ef_search = SearchOptionField(
+        "ef_search",
+        help_text="Candidates that an HNSW index of vectors looks at. Default: what the embedding"
+        " space says, or else what suits the size of its index.",
+    )
+    probes = SearchOptionField(
+        "probes", help_text="The same of an IVFFlat index: lists that are looked at."
     )
 
 

@@ -1,12 +1,16 @@
 """What the API says of a search: the dataclasses of `search.results`, in JSON."""
 
+from threading import local
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.reverse import reverse
 
+from common.serializers import writer
 from search.filters import to_json
-from search.results import MODES, SORTS, Hit
+from search.results import MODES, SORTS, Hit, SearchResult
 
 
 class ScoresSerializer(serializers.Serializer[Any]):
@@ -66,11 +70,20 @@ class RelatedSerializer(serializers.Serializer[Any]):
     collection = serializers.CharField(source="collection_slug")
 
 
+class DocumentAddressField(serializers.HyperlinkedIdentityField):
+    """A document's address in the API; what goes before its id is worked out once a request."""
+
+    def get_url(self, obj: Any, view_name: str, request: Any, format: str | None) -> str:
+        if not hasattr(request, "documents_address"):
+            request.documents_address = reverse("api:document-list", request=request)
+        return f"{request.documents_address}{obj.document_id}/"
+
+
 class HitDocumentSerializer(serializers.Serializer[Any]):
     """The document that a hit stands in."""
 
     id = serializers.IntegerField(source="document_id")
-    url = serializers.HyperlinkedIdentityField(
+    url = DocumentAddressField(
         view_name="api:document-detail",
         lookup_field="document_id",
         lookup_url_kwarg="pk",
@@ -102,7 +115,9 @@ class HitSerializer(serializers.Serializer[Hit]):
 
     rank = serializers.IntegerField(help_text="Its place in the whole list, from 1.")
     chunk_id = serializers.IntegerField()
-    chunk_key = serializers.CharField()
+    chunk_key = serializers.CharField(
+        help_text="The author's `chunk_id`, from chunk JSON; empty where there is none."
+    )
     ordinal = serializers.IntegerField(help_text="Its place in the document, from 0.")
     text = serializers.CharField()
     context = serializers.CharField(  # type: ignore[assignment]
@@ -116,6 +131,12 @@ class HitSerializer(serializers.Serializer[Hit]):
     )
     start = serializers.IntegerField()
     end = serializers.IntegerField()
+    summary = serializers.CharField(
+        help_text="The author's, from chunk JSON; empty where there is none."
+    )
+    token_count = serializers.IntegerField(
+        help_text="The author's, from chunk JSON; else counted as the collection's model does."
+    )
     language = serializers.CharField()
     metadata = serializers.DictField()
     scores = ScoresSerializer(source="*")
@@ -144,12 +165,6 @@ class HitSerializer(serializers.Serializer[Hit]):
     more_in_document = serializers.IntegerField(
         help_text="With `group`: further passages of the document that were found."
     )
-
-    def to_representation(self, instance: Hit) -> Any:
-        shown = super().to_representation(instance)
-        if not self.context["explain"]:  # type: ignore[index]
-            del shown["contributions"], shown["fused_rank"]
-        return shown
 
 
 class FacetSerializer(serializers.Serializer[Any]):
@@ -256,7 +271,9 @@ class SearchAnswerSerializer(serializers.Serializer[Any]):
     mode = serializers.ChoiceField(choices=MODES)
     sort = serializers.ChoiceField(choices=SORTS)
     total = serializers.IntegerField(
-        help_text="How much was ranked: passages, or documents with `group`. Bounded."
+        help_text="Length of the ranked list: passages, or documents with `group`. It does not"
+        " count what fits the question: of each arm only the best are listed, 64 or 200 and more"
+        " for later pages."
     )
     offset = serializers.IntegerField()
     k = serializers.IntegerField()
@@ -299,6 +316,23 @@ class SearchAnswerSerializer(serializers.Serializer[Any]):
         return behind if result.hits and behind < result.total else None
 
 
+#: A serializer copies its fields when it is first used, which takes as long as to write an answer.
+_of_thread = local()
+
+
+def answer_of(result: SearchResult, *, request: Request, explain: bool) -> dict[str, Any]:
+    """A search's answer as JSON takes it."""
+    if not hasattr(_of_thread, "write"):
+        _of_thread.context = {}
+        _of_thread.write = writer(SearchAnswerSerializer(context=_of_thread.context))
+    _of_thread.context["request"] = request
+    answer: dict[str, Any] = _of_thread.write(result)
+    if not explain:
+        for hit in answer["hits"]:
+            del hit["contributions"], hit["fused_rank"]
+    return answer
+
+
 class ExportedSerializer(serializers.Serializer[Any]):
     """A hit in a list to take along."""
 
@@ -322,6 +356,9 @@ class ExportedSerializer(serializers.Serializer[Any]):
     document_id = serializers.IntegerField()
     document_key = serializers.CharField()
     chunk_id = serializers.IntegerField()
+    chunk_key = serializers.CharField()
+    summary = serializers.CharField()
+    token_count = serializers.IntegerField()
     metadata = serializers.DictField()
 
 

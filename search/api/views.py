@@ -14,7 +14,7 @@ from common.api import ErrorSerializer
 from search.api import examples
 from search.api.inputs import ExportParameters, SearchInput, SearchParameters
 from search.api.scoping import asked_scope, called_q
-from search.api.serializers import ExportSerializer, SearchAnswerSerializer
+from search.api.serializers import ExportSerializer, SearchAnswerSerializer, answer_of
 from search.asked import SearchQuery
 from search.export import MOST_HITS, download, export_hits
 from search.log import record_search
@@ -26,12 +26,16 @@ QUESTION = (
     "mode",
     "sort",
     "fusion",
+    "rrf_k",
     "weights",
+    "depth",
     "rerank",
     "min_similarity",
     "min_rerank",
     "diversify",
     "group",
+    "ef_search",
+    "probes",
 )
 OPTIONS = (*QUESTION, "k", "offset", "expand")
 
@@ -65,8 +69,7 @@ class SearchView(WorkspaceView):
         with called_q():
             result = search(asked["q"], scope=scope, facets=asked.get("facet", ()), **options)
         record_search(result=result, scope=scope, user=self.request.user, source="api")
-        context = {"request": self.request, "explain": asked["explain"]}
-        return Response(SearchAnswerSerializer(result, context=context).data)
+        return Response(answer_of(result, request=self.request, explain=asked["explain"]))
 
 
 class ExportView(WorkspaceView):

@@ -1,14 +1,15 @@
 """How fast searches are on the site's own material: the service against the SQL that it sends."""
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
+from common.postgresql.binary import fetch
 from documents.models import EmbeddingSpace
 from search.evaluation.material import (
     Material,
@@ -52,7 +53,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """One mode at one size: the arms' statement alone, `search` without snippets, and with them.
+    """One mode at one size: the arms' statements alone, `search` without snippets, and with them.
 
     `per_second` is how many searches with snippets one asker gets, one after another.
     """
@@ -172,34 +173,29 @@ def _work(question: str, scope: Scope, mode: Mode, k: int) -> tuple[Work, Work, 
         return search(question, scope=scope, mode=mode, k=k, rerank=False, snippets=snippets)
 
     page()
-    return bare_statement(question, scope, mode), lambda: page(snippets=False), page
+    return bare_statements(question, scope, mode), lambda: page(snippets=False), page
 
 
-def bare_statement(question: str, scope: Scope, mode: Mode) -> Work:
-    """Sends the very statement with which the arms answer, under its settings, and reads the rows.
+def bare_statements(question: str, scope: Scope, mode: Mode) -> Work:
+    """Sends the very statements from which the arms make their answer, under their settings, and
+    reads the rows.
 
-    The work returns how many milliseconds the statement took, without the settings.
+    The work returns how many milliseconds the statements took, without the settings.
     """
-    sent: list[tuple[str, Any]] = []
-
-    def note(execute: Any, sql: str, parameters: Any, many: bool, context: Any) -> Any:
-        sent.append((sql, parameters))
-        return execute(sql, parameters, many, context)
-
-    with connection.execute_wrapper(note):
+    with CaptureQueriesContext(connection) as captured:
         retrieve(parse_query(question), scope=scope, mode=mode, depth=DEPTH)
-    settings = [each for each in sent if "set_config" in each[0]]
-    statement = sent[-1]
+    sent = [query["sql"].strip() for query in captured.captured_queries]
+    settings = [sql for sql in sent if sql.startswith("SET LOCAL")]
+    statements = [sql for sql in sent if sql.startswith(("SELECT", "WITH"))]
 
     def run() -> float:
-        # Without settings no transaction: the time of its BEGIN is not the statement's.
-        alone = transaction.atomic() if settings else nullcontext()
-        with alone, connection.cursor() as cursor:
-            for each in settings:
-                cursor.execute(*each)
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                for sql in settings:
+                    cursor.execute(sql)
             started = perf_counter()
-            cursor.execute(*statement)
-            cursor.fetchall()
+            for sql in statements:
+                fetch(connection, sql)
             return _since(started)
 
     return run

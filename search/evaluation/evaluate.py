@@ -10,7 +10,7 @@ from django.utils.text import slugify
 
 from accounts.models import Workspace
 from accounts.services import get_or_create_workspace
-from common.fusion import Method
+from common.fusion_options import Method
 from documents.ingestion.sources import Source, text_source
 from documents.languages import detect_language
 from documents.models import Collection, Document
@@ -51,7 +51,7 @@ def evaluate(
     *,
     modes: Sequence[Mode],
     k: int = 10,
-    fusion: Method = "score",
+    fusion: Method | None = None,
     rerank: bool | None = None,
     scope_field: str = "",
     keep: bool = False,
@@ -78,7 +78,7 @@ def evaluate_collection(
     *,
     modes: Sequence[Mode],
     k: int = 10,
-    fusion: Method = "score",
+    fusion: Method | None = None,
     rerank: bool | None = None,
     scope_field: str = "",
     seconds_to_ingest: float | None = None,
@@ -126,7 +126,7 @@ def ask_all(
     dataset: Dataset,
     *,
     mode: Mode,
-    fusion: Method = "score",
+    fusion: Method | None = None,
     rerank: bool | None = None,
     scope_field: str = "",
     on_progress: Progress = nobody_watches,

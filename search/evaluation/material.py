@@ -14,7 +14,7 @@ from accounts.models import Workspace
 from accounts.services import get_or_create_workspace
 from common.copy import copy_rows
 from common.errors import Conflict, NotFound
-from documents.ingestion import statistics
+from documents import lexical_index
 from documents.ingestion.loading import COLUMNS
 from documents.languages import configuration_oids
 from documents.models import Chunk, Collection, Document, EmbeddingSpace
@@ -105,7 +105,7 @@ def filled_workspace(
             on_progress("load", numbers.stop, count)
         on_progress("count and index", count, count)
         for document in documents.values():
-            statistics.refresh(document.collection)
+            lexical_index.index_pending(document.collection_id)
         build_space_index(space=space)
         _vacuum()
         yield workspace
@@ -118,9 +118,7 @@ def filled_workspace(
 
 def _document(workspace: Workspace, space: EmbeddingSpace, slug: str) -> Document:
     """One document for all chunks of a collection."""
-    collection = Collection.objects.create(
-        workspace=workspace, slug=slug, name=slug, space=space, statistics_stale=True
-    )
+    collection = Collection.objects.create(workspace=workspace, slug=slug, name=slug, space=space)
     return Document.objects.create(
         workspace=workspace,
         collection=collection,
@@ -175,6 +173,4 @@ def _row(
 def _vacuum() -> None:
     """What a site's own vacuum does in a while: the planner knows the tables as they are now."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "VACUUM ANALYZE documents_chunk, documents_lexemefrequency, documents_lexicalstatistics"
-        )
+        cursor.execute("VACUUM ANALYZE documents_chunk, documents_posting, documents_lexeme")

@@ -3,11 +3,12 @@ relevance leaves."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from statistics import mean
 
 from django.conf import settings
 
-from common.fusion import RRF_K
+from common.fusion_options import RRF_K
 from memory.retrieval.finding import find
 from memory.retrieval.statement import CONTEXTS
 from memory.services import MemoryHit, MemoryResult, search_memory
@@ -117,14 +118,11 @@ class _Asked:
                 scope=self.kept.scopes[user],
                 now=self.kept.ends[user],
             )
-            words = _best({each.id: each.lexical for each in found.candidates if each.lexical})
-            meaning = _best(
-                {
-                    each.id: each.similarity
-                    for each in found.candidates
-                    if each.similarity is not None
-                }
-            )
+            rows = found.candidates
+            lexical = zip(rows.ids.tolist(), rows.lexical.tolist(), strict=True)
+            cosines = zip(rows.ids.tolist(), rows.similarities.tolist(), strict=True)
+            words = _best({pk: score for pk, score in lexical if score})
+            meaning = _best({pk: cosine for pk, cosine in cosines if not isnan(cosine)})
             for name, ids in zip(
                 rankings, (words, meaning, _joined_by_rank(words, meaning)), strict=True
             ):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from common.wording import counted
 from search.evaluation.baseline import Change
 from search.evaluation.evaluate import Report
 from search.evaluation.learning import Learnt
@@ -13,8 +14,9 @@ from search.evaluation.memory_measures import MemoryReport
 def report_table(report: Report) -> Table:
     """A row a mode."""
     title = (
-        f"{report.dataset}: {report.documents} documents, {report.chunks} chunks,"
-        f" {report.queries} questions"
+        f"{report.dataset}: {counted(report.documents, 'document')},"
+        f" {counted(report.chunks, 'chunk')},"
+        f" {counted(report.queries, 'question')}"
     )
     if report.seconds_to_ingest is not None:
         title += f", ingested in {report.seconds_to_ingest} s"
@@ -34,7 +36,7 @@ def memory_tables(report: MemoryReport, *, k: int) -> list[Table]:
         "questions",
         "ranking",
         title=f"{report.dataset}: {report.turns} turns of {report.users} users,"
-        f" {report.queries} questions, stored in {report.seconds_to_store} s",
+        f" {counted(report.queries, 'question')}, stored in {report.seconds_to_store} s",
     )
     for name in (*names, "p95_ms"):
         ranked.add_column(name, justify="right")

@@ -10,7 +10,7 @@ from documents.models import Collection, Document
 from search.evaluation.dataset import Dataset, Entry
 from search.evaluation.learning import Learnt, Passage, Question, learn
 from search.evaluation.progress import Progress, nobody_watches
-from search.passages import passages
+from search.passages import read_passages
 from search.query import parse_query
 from search.ranking import Ranked, RankingOptions, rank
 from search.results import Scope
@@ -108,7 +108,8 @@ def _question(
         method="score", depth=len(retrieved.candidates), k=DEPTH, rerank=False
     )
     ranked = rank(parsed, retrieved, UNIT, everything).hits
-    texts = passages([hit.candidate.chunk_id for hit in ranked])
+    read = read_passages([hit.candidate.chunk_id for hit in ranked])
+    texts = {chunk_id: each.embedded_text for chunk_id, each in read.items()}
     places = sorted(ranked, key=lambda hit: (hit.fused.best_rank, hit.fused.hit))
     return Question(
         id=query.id,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
 
 from django.conf.locale import LANG_INFO
-from django.urls import reverse
 from django.utils.dates import MONTHS_3
 
+from common.addresses import address
 from common.fusion import EVIDENCE
 from search.filters import Comparison, all_of, to_text
 from search.filters.fields import Field
@@ -128,7 +128,7 @@ def shown_hits(
 def passage_url(hit: Hit, search: str = "") -> str:
     """The document with the passage marked. `search`, an address behind its `?`, is kept for the
     way back."""
-    path = reverse("document", args=[hit.collection_slug, hit.document_id])
+    path = f"{address('document', hit.collection_slug, 0).removesuffix('0/')}{hit.document_id}/"
     own = {"chunk": hit.chunk_id, "words": " ".join(_found_words(hit))}
     query = urlencode({name: value for name, value in own.items() if value})
     return f"{path}?{query}{'&' if search else ''}{search}#passage"

@@ -16,6 +16,11 @@ METHODS = {
     "ann": "by the index, approximately",
     "paths": "over what passages name",
 }
+FUSIONS = {
+    "score": "scores, weighed by how near the nearest passage is",
+    "weighted": "scores, by fixed weights",
+    "rrf": "reciprocal ranks (RRF)",
+}
 TIMINGS = {
     "plan": "looking up",
     "embed": "embedding",
@@ -33,6 +38,8 @@ def how_it_worked(result: SearchResult) -> list[str]:
         f" weight {arm.weight:.2f}"
         for arm in result.arms
     ]
+    if len(result.arms) > 1:
+        lines.append(f"Fusion: {FUSIONS[result.fusion]}")
     if result.reranked:
         lines.append(f"Read again: {result.reranked} by {result.reranker}")
     spent = [

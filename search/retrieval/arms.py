@@ -1,70 +1,214 @@
-"""Running the arms: what each listed, and how it worked."""
+"""Running the arms: what each listed, and how it worked. Begin with `retrieve`."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import isnan
 from time import perf_counter
+from typing import Any, Literal
 
 import numpy as np
-from django.db import transaction
 from numpy.typing import NDArray
 
+from common.bm25 import Ids, Scores
 from common.closeness import closeness, on_one_scale
-from common.fence import unfenced
-from common.replicas import read_alias, read_connection
+from common.fusion import Numbers
+from common.postgresql.binary import fetch, snapshot
+from common.replicas import read_connection
+from documents.lexical_search import Terms, read_terms
 from graph.retrieval import RankedGraph
 from search.query import Query
 from search.results import ArmReport, Mode, Scope
-from search.retrieval.facts import ScopeFacts, scope_facts
-from search.retrieval.spaces import SpaceQueries, set_index_options, space_queries
-from search.retrieval.statement import FOUND_COLUMNS, addition_statement, build_statement
+from search.retrieval.facts import (
+    ScopeFacts,
+    State,
+    facts_now,
+    known_facts,
+    mean_vectors,
+    read_state,
+)
+from search.retrieval.spaces import SpaceQueries, is_narrowed, narrow_ids, space_queries
+from search.retrieval.statement import (
+    Statement,
+    compare_statement,
+    gather_statement,
+    in_scope_statement,
+)
 
 #: Chunks begin to move to a space that was not asked about once in a long while; twice in a row
 #: within one search would be a fault.
 TRIES = 3
+#: So many of the best by words are looked up in a scope at once, then so many times as many.
+LOOKED_UP = 1_000
+GROWTH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A chunk that some arm listed, with what every arm says of it.
+class Rows:
+    """What the database says of chunks: arrays of one length. No parent is -1; `similarity` to the
+    question, and `likeness` to the direction between the best of both arms, are NaN for chunks
+    without a vector in a space that was asked."""
 
-    `similarity` is its own model's; `closeness` the same on one scale for all models; `likeness`
-    the cosine to the direction between the best passages of both arms; `graph` what the graph arm
-    gives it. `ranks` are its 1-based places in the lists of the arms that listed it. Those of a
-    document with the same `parent` are parts of one passage.
+    chunk_ids: Ids
+    index_ids: Ids
+    space_ids: Ids
+    document_ids: Ids
+    collection_ids: Ids
+    media_types: Sequence[str]
+    parents: Ids
+    similarity: Numbers
+    likeness: Numbers
+
+    def joined(self, other: "Rows") -> "Rows":
+        """With others after them."""
+        names = [each.name for each in fields(self)]
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in names
+            if name != "media_types"
+        }
+        return Rows(**arrays, media_types=[*self.media_types, *other.media_types])
+
+
+_NO_IDS, _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
+NO_ROWS = Rows(_NO_IDS, _NO_IDS, _NO_IDS, _NO_IDS, _NO_IDS, [], _NO_IDS, _NO_SCORES, _NO_SCORES)
+
+
+@dataclass(slots=True)
+class Candidates:
+    """Chunks that some arm listed, with what every arm says of them: arrays of one length.
+
+    `scores` by name: `lexical` (BM25), `similarity` (by the chunk's own model), `closeness` (the
+    same on one scale for all models), `likeness` (cosine to the direction between the best passages
+    of both arms) and `graph`; NaN where an arm says nothing. `ranks` are 1-based places in the
+    lists of the arms, 0 for a chunk that an arm did not list.
     """
 
-    chunk_id: int
-    document_id: int
-    collection_id: int
-    media_type: str
-    lexical: float | None
-    similarity: float | None
-    closeness: float | None
-    likeness: float | None
-    ranks: dict[str, int]
-    parent: int | None = None
-    graph: float | None = None
+    rows: Rows
+    scores: dict[str, Numbers]
+    ranks: dict[str, Ids]
+
+    @property
+    def chunk_ids(self) -> Ids:
+        return self.rows.chunk_ids
+
+    def __len__(self) -> int:
+        return len(self.rows.chunk_ids)
+
+    def __iter__(self) -> Iterator["Candidate"]:
+        return (Candidate(self, place) for place in range(len(self)))
+
+    def with_graph(self, scores: Mapping[int, float]) -> "Candidates":
+        """With what the graph arm gives to chunks, by id."""
+        order = sorted(scores, key=lambda chunk_id: (-scores[chunk_id], chunk_id))
+        places = {chunk_id: rank for rank, chunk_id in enumerate(order, start=1)}
+        ids = self.chunk_ids.tolist()
+        graph = np.array([scores.get(chunk_id, np.nan) for chunk_id in ids], np.float64)
+        ranks = np.array([places.get(chunk_id, 0) for chunk_id in ids], np.int64)
+        return replace(
+            self, scores={**self.scores, "graph": graph}, ranks={**self.ranks, "graph": ranks}
+        )
+
+
+class Candidate:
+    """One of the candidates."""
+
+    __slots__ = ("_of", "place")
+
+    def __init__(self, of: Candidates, place: int) -> None:
+        self._of = of
+        self.place = place
+
+    @property
+    def chunk_id(self) -> int:
+        return int(self._of.rows.chunk_ids[self.place])
+
+    @property
+    def document_id(self) -> int:
+        return int(self._of.rows.document_ids[self.place])
+
+    @property
+    def collection_id(self) -> int:
+        return int(self._of.rows.collection_ids[self.place])
+
+    @property
+    def media_type(self) -> str:
+        return self._of.rows.media_types[self.place]
+
+    @property
+    def parent(self) -> int | None:
+        """Chunks of a document with the same one are parts of one passage."""
+        parent = int(self._of.rows.parents[self.place])
+        return None if parent < 0 else parent
+
+    @property
+    def lexical(self) -> float | None:
+        return self._score("lexical")
+
+    @property
+    def similarity(self) -> float | None:
+        return self._score("similarity")
+
+    @property
+    def closeness(self) -> float | None:
+        return self._score("closeness")
+
+    @property
+    def likeness(self) -> float | None:
+        return self._score("likeness")
+
+    @property
+    def graph(self) -> float | None:
+        return self._score("graph")
+
+    @property
+    def ranks(self) -> dict[str, int]:
+        """Its 1-based places in the lists of the arms that listed it."""
+        of = ((name, int(ranks[self.place])) for name, ranks in self._of.ranks.items())
+        return {name: rank for name, rank in of if rank}
+
+    def _score(self, name: str) -> float | None:
+        scores = self._of.scores.get(name)
+        score = np.nan if scores is None else float(scores[self.place])
+        return None if isnan(score) else score
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What the arms found. `state` is that of the scope's facts, `backgrounds` the usual similarity
+    in each space that was asked and holds chunks, `near` index ids that the vector arm listed and
+    `nearest` the first of each space."""
+
+    spaces: SpaceQueries
+    state: State
+    backgrounds: dict[int, float]
+    scores: Scores
+    rows: Rows
+    near: Sequence[int]
+    nearest: tuple[int, ...] = ()
+    has_unknown_terms: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
     """What the arms brought, in no order, and how they worked.
 
-    `found` is what their statement said, `graph` what the graph arm did where it ran. `nearest` is
-    how close the nearest passage is, on the scale of all models; None without one. `strange`: a
-    word of the query may stand nowhere.
+    `gathered` is what their statements said, `graph` what the graph arm did where it ran. `nearest`
+    is how close the nearest passage is, on the scale of all models; None without one.
     """
 
-    candidates: tuple[Candidate, ...]
+    candidates: Candidates
     facts: ScopeFacts
     arms: tuple[ArmReport, ...]
     degraded: tuple[str, ...]
     timings: dict[str, float]
-    found: "Found"
+    gathered: Gathered
     nearest: float | None = None
-    strange: bool = False
     graph: RankedGraph | None = None
+
+    @property
+    def has_unknown_terms(self) -> bool:
+        """Whether a word of the query may occur in no chunk."""
+        return self.gathered.has_unknown_terms
 
     def listed(self, arm: str) -> int:
         """How many candidates this arm listed; 0 for one that did not run."""
@@ -76,37 +220,6 @@ class Retrieved:
         return replace(self, arms=tuple(arms))
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of the statement that stands for a chunk."""
-
-    chunk_id: int
-    lexical: float | None
-    similarity: float | None
-    likeness: float | None
-    near: bool
-    space_id: int
-    document_id: int
-    collection_id: int
-    media_type: str
-    parent: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What the statement said: `needed` are the spaces that hold chunks of the scope,
-    `backgrounds` the usual similarity in those that hold any, `left_out` whether chunks that have
-    nothing but a common word were passed over, `strange` whether a word of the query may stand in
-    no chunk."""
-
-    rows: tuple[Row, ...]
-    spaces: SpaceQueries
-    needed: frozenset[int]
-    backgrounds: dict[int, float]
-    left_out: bool = False
-    strange: bool = False
-
-
 def retrieve(
     query: Query,
     *,
@@ -116,6 +229,8 @@ def retrieve(
     vector: NDArray[np.float32] | None = None,
     vectors: Mapping[int, NDArray[np.float32]] | None = None,
     known: ScopeFacts | None = None,
+    ef_search: int | None = None,
+    probes: int | None = None,
 ) -> Retrieved:
     """Run the arms of `mode`, each listing its best `depth` chunks in scope.
 
@@ -123,36 +238,41 @@ def retrieve(
     spaces are then not asked. An embedder that does not work takes
     its space out of the vector arm and leaves the lexical one; the answer says so. With mode
     `vector` and no working space there is nothing left, and the InferenceError is raised. `known`
-    are the scope's facts where they have just been read.
+    are the scope's facts where they have just been read. `ef_search` and `probes` go before what
+    the spaces say.
     """
     timings = {"plan": 0.0, "embed": 0.0, "database": 0.0}
     lexical = mode != "vector"
     for _ in range(TRIES):
         started = perf_counter()
-        facts, known = known or scope_facts(scope), None
+        facts, known = known or known_facts(scope), None
         timings["plan"] += _milliseconds(started)
         started = perf_counter()
         spaces = SpaceQueries()
         if mode != "lexical":
             spaces = space_queries(query, scope, facts, depth=depth, vector=vector, vectors=vectors)
+            spaces = spaces.looking_at(ef_search=ef_search, probes=probes)
         timings["embed"] += _milliseconds(started)
         if spaces.error and not lexical and not spaces.queries:
             raise spaces.error
         started = perf_counter()
-        found = _search(query, scope=scope, depth=depth, lexical=lexical, spaces=spaces)
+        gathered = gather(
+            query, scope=scope, facts=facts, depth=depth, lexical=lexical, spaces=spaces
+        )
         timings["database"] += _milliseconds(started)
-        if mode == "lexical" or found.needed <= spaces.ids:
+        is_known = facts.are_of(gathered.state)
+        facts = known = facts_now(scope, gathered.state)
+        if is_known:
             break
-    candidates = _candidates(found, depth)
+    candidates = _candidates(gathered, depth)
     return Retrieved(
         candidates=candidates,
         facts=facts,
-        arms=_reports(candidates, lexical=lexical, spaces=found.spaces),
+        arms=_reports(candidates, lexical=lexical, spaces=gathered.spaces),
         degraded=("vector",) if spaces.error else (),
         timings=timings,
-        found=found,
-        nearest=_nearest(found),
-        strange=found.strange,
+        gathered=gathered,
+        nearest=_nearest(gathered),
     )
 
 
@@ -161,51 +281,40 @@ def with_scores_of(
 ) -> Retrieved:
     """With chunks that no arm listed among the candidates, and what both arms say of them. Those
     that are not in scope are passed over."""
-    known = {candidate.chunk_id for candidate in retrieved.candidates}
-    strangers = [chunk_id for chunk_id in chunk_ids if chunk_id not in known]
-    if not strangers:
+    known = set(retrieved.candidates.chunk_ids.tolist())
+    added = [chunk_id for chunk_id in chunk_ids if chunk_id not in known]
+    if not added:
         return retrieved
     started = perf_counter()
-    statement = addition_statement(
+    before = retrieved.gathered
+    candidates = retrieved.candidates
+    best = candidates.rows.index_ids[candidates.ranks["lexical"] == 1].tolist()
+    rows = _compare(
         query,
         scope=scope,
-        spaces=retrieved.found.spaces.queries,
-        chunk_ids=strangers,
-        best_ids=_best(retrieved),
+        spaces=before.spaces,
+        candidates=added,
+        best=[*best, *before.nearest] if before.spaces.queries else [],
+        by="id",
     )
-    with unfenced(), read_connection().cursor() as cursor:  # as in `_run`
-        cursor.execute(statement.sql, statement.parameters)
-        rows = [Row(*row) for row in cursor.fetchall()]
-    found = replace(retrieved.found, rows=(*retrieved.found.rows, *rows))
+    gathered = replace(before, rows=before.rows.joined(rows))
     spent = retrieved.timings["database"] + _milliseconds(started)
     return replace(
         retrieved,
-        found=found,
-        candidates=_candidates(found, depth),
+        gathered=gathered,
+        candidates=_candidates(gathered, depth),
         timings={**retrieved.timings, "database": spent},
     )
 
 
-def _best(retrieved: Retrieved) -> list[int]:
-    """The first of each arm; of vectors, of each space. By words alone nothing is likened."""
-    if not retrieved.found.spaces.queries:
-        return []
-    best: dict[int, tuple[float, int]] = {}
-    for row in retrieved.found.rows:
-        if row.near and row.similarity is not None:
-            best[row.space_id] = max(
-                best.get(row.space_id, (-2.0, 0)), (row.similarity, -row.chunk_id)
-            )
-    firsts = [each.chunk_id for each in retrieved.candidates if each.ranks.get("lexical") == 1]
-    return [*firsts, *(-chunk_id for _, chunk_id in best.values())]
-
-
-def _nearest(found: Found) -> float | None:
+def _nearest(gathered: Gathered) -> float | None:
+    rows = gathered.rows
+    known = ~np.isnan(rows.similarity)
     return max(
         (
-            closeness(row.similarity, found.backgrounds[row.space_id])
-            for row in found.rows
-            if row.similarity is not None and row.space_id in found.backgrounds
+            closeness(float(rows.similarity[of_space].max()), background)
+            for space_id, background in gathered.backgrounds.items()
+            if (of_space := known & (rows.space_ids == space_id)).any()
         ),
         default=None,
     )
@@ -215,106 +324,194 @@ def _milliseconds(started: float) -> float:
     return round((perf_counter() - started) * 1000, 3)
 
 
-def _search(
-    query: Query, *, scope: Scope, depth: int, lexical: bool, spaces: SpaceQueries
-) -> Found:
-    """Ask, look whether enough was found, and where a shortcut cost too much, ask without it."""
-    found = _run(query, scope=scope, depth=depth, lexical=lexical, spaces=spaces)
-    exactly = spaces.approximate and sum(row.near for row in found.rows) < depth
-    # Words that are rare in the collection may be missing from the part that this scope sees.
-    any_word = found.left_out and sum(bool(row.lexical) for row in found.rows) < depth // 2
-    if exactly:
-        spaces = replace(spaces, queries=tuple(replace(e, exact=True) for e in spaces.queries))
-    if exactly or any_word:
-        return _run(
-            query, scope=scope, depth=depth, lexical=lexical, spaces=spaces, any_word=any_word
+def gather(
+    query: Query,
+    *,
+    scope: Scope,
+    facts: ScopeFacts,
+    depth: int,
+    lexical: bool,
+    spaces: SpaceQueries,
+) -> Gathered:
+    """Ask the database, in one snapshot: what the arms start from, then what there is to say of
+    the best. Where an index of vectors brought too few, they are compared one by one."""
+    may_miss = is_narrowed(query, scope, facts)
+    with snapshot(read_connection(), spaces.settings):
+        within = narrow_ids(scope, query) if may_miss else None
+        if within is not None:
+            spaces = spaces.exactly()
+        asked: dict[str, Any] = {
+            "scope": scope,
+            "depth": depth,
+            "settled": facts.state.settled,
+            "within": within,
+        }
+        state, terms, near = _gather(query, lexical=lexical, spaces=spaces, **asked)
+        if spaces.approximate and sum(map(len, near.values())) < depth:
+            spaces = spaces.exactly()
+            state, _, near = _gather(query, lexical=False, spaces=spaces, **asked)
+        scores = terms.score()
+        listed = _listed(query, scores, scope=scope, depth=depth, within=within, may_miss=may_miss)
+        all_near = [index_id for ids in near.values() for index_id in ids.tolist()]
+        nearest = tuple(int(ids[0]) for ids in near.values())
+        listed_ids = listed.tolist()
+        beside = set(listed_ids)
+        rows = _compare(
+            query,
+            scope=scope,
+            spaces=spaces,
+            candidates=[*listed_ids, *(each for each in all_near if each not in beside)],
+            best=[*listed_ids[:1], *nearest] if spaces.queries else [],
+            are_within=within is not None,
         )
-    return found
+        backgrounds: dict[int, float] = {}
+        if spaces.queries and facts.are_of(state):
+            means = mean_vectors(scope, facts.counted(state), [*near])
+            backgrounds = {
+                entry.space.space_id: _mean_similarity(means[entry.space.space_id], entry.vector)
+                for entry in spaces.queries
+                if entry.space.space_id in means
+            }
+    return Gathered(
+        spaces=spaces,
+        state=state,
+        backgrounds=backgrounds,
+        scores=scores,
+        rows=rows,
+        near=all_near,
+        nearest=nearest,
+        has_unknown_terms=terms.has_unknown,
+    )
 
 
-def _run(
+def _mean_similarity(mean: Numbers, vector: NDArray[np.float32]) -> float:
+    length = float(np.linalg.norm(vector))
+    return float(mean @ vector) / length if length else 0.0
+
+
+def _gather(
     query: Query,
     *,
     scope: Scope,
     depth: int,
     lexical: bool,
     spaces: SpaceQueries,
-    any_word: bool = False,
-) -> Found:
-    """Run it; settings of the approximate scan live only as long as the transaction."""
-    statement = build_statement(
+    settled: bool,
+    within: Ids | None,
+) -> tuple[State, Terms, dict[int, Ids]]:
+    """The state of the scope's facts, the question's terms, and by space the nearest index ids."""
+    statement = gather_statement(
         query,
         scope=scope,
         depth=depth,
         lexical=lexical,
         spaces=spaces.queries,
-        stride=spaces.stride,
-        any_word=any_word,
+        settled=settled,
+        within=None if within is None else within.tolist(),
     )
-    # Without settings no transaction of its own: it would cost two round trips.
-    alone = transaction.atomic(using=read_alias()) if spaces.approximate else nullcontext()
-    # It names workspace, collections and access itself, and gives ids and numbers. Under a policy
-    # PostgreSQL would look no word up in its index: docs/decisions/0045.
-    with unfenced(), alone, read_connection().cursor() as cursor:
-        if spaces.approximate:
-            set_index_options(cursor, ef_search=spaces.ef_search, probes=spaces.probes)
-        cursor.execute(statement.sql, statement.parameters)
-        rows = cursor.fetchall()
-    whole = next(row for row in rows if row[0] is None)
-    needed, backgrounds, left_out, strange = whole[FOUND_COLUMNS:]
-    return Found(
-        rows=tuple(Row(*row[:FOUND_COLUMNS]) for row in rows if row[0] is not None),
-        spaces=spaces,
-        needed=frozenset(needed),
-        backgrounds={
-            entry.space.space_id: level
-            for entry, level in zip(spaces.queries, backgrounds, strict=True)
-            if level is not None
-        },
-        left_out=left_out,
-        strange=bool(strange),
-    )
-
-
-def _candidates(found: Found, depth: int) -> tuple[Candidate, ...]:
-    rows = found.rows
-    close = on_one_scale(
-        {
-            row.chunk_id: (row.space_id, row.similarity)
-            for row in rows
-            if row.similarity is not None
-        },
-        found.backgrounds,
-    )
-    lexical = [(-row.lexical, row.chunk_id) for row in rows if row.lexical]
-    near = [(-close[row.chunk_id], row.chunk_id) for row in rows if row.near]
-    ranks = {"lexical": _ranks(lexical, depth), "vector": _ranks(near, depth)}
-    return tuple(
-        Candidate(
-            chunk_id=row.chunk_id,
-            document_id=row.document_id,
-            collection_id=row.collection_id,
-            media_type=row.media_type,
-            lexical=row.lexical,
-            similarity=row.similarity,
-            closeness=close.get(row.chunk_id),
-            likeness=row.likeness,
-            ranks={name: of[row.chunk_id] for name, of in ranks.items() if row.chunk_id in of},
-            parent=row.parent,
-        )
+    rows = _fetch(statement)
+    (state,) = (
+        read_state(row[6], row[7], row[9], restricted=row[5], settled=row[1])
         for row in rows
+        if row[0] == "state"
+    )
+    near = {row[2]: row[9] for row in rows if row[0] == "near" and row[9] is not None}
+    return state, read_terms(rows), near
+
+
+def _listed(
+    query: Query,
+    scores: Scores,
+    *,
+    scope: Scope,
+    depth: int,
+    within: Ids | None,
+    may_miss: bool,
+) -> Ids:
+    """Index ids of the best `depth` by words that are in scope, best first."""
+    if within is not None:
+        of = scores.of(within)
+        order = np.lexsort((within, -of))[:depth]
+        return within[order[of[order] > 0]]
+    if not may_miss:
+        return scores.best(depth)[0][:depth]
+    allowed: list[Ids] = []
+    seen, count = 0, LOOKED_UP
+    while sum(map(len, allowed)) < depth:
+        ids, _ = scores.best(count)
+        statement = in_scope_statement(query, scope=scope, index_ids=ids[seen:].tolist())
+        found = _fetch(statement)[0][0]
+        allowed += [] if found is None else [found]
+        if len(ids) < count:
+            break
+        seen, count = len(ids), count * GROWTH
+    return np.concatenate([*allowed, _NO_IDS])[:depth]
+
+
+def _compare(
+    query: Query,
+    *,
+    scope: Scope,
+    spaces: SpaceQueries,
+    candidates: Sequence[int],
+    best: Sequence[int],
+    are_within: bool = False,
+    by: Literal["id", "index_id"] = "index_id",
+) -> Rows:
+    if not candidates:
+        return NO_ROWS
+    statement = compare_statement(
+        query,
+        scope=scope,
+        spaces=spaces.queries,
+        candidates=candidates,
+        best=best,
+        are_within=are_within,
+        by=by,
+    )
+    (arrays,) = _fetch(statement)
+    return NO_ROWS if arrays[0] is None else Rows(*arrays)
+
+
+def _fetch(statement: Statement) -> list[tuple[Any, ...]]:
+    return fetch(read_connection(), statement.sql, statement.parameters, prepare=statement.prepare)
+
+
+def _candidates(gathered: Gathered, depth: int) -> Candidates:
+    rows = gathered.rows
+    bm25 = gathered.scores.of(rows.index_ids)
+    close = on_one_scale(rows.similarity, rows.space_ids, gathered.backgrounds)
+    listed = set(gathered.near)
+    near = np.array([each in listed for each in rows.index_ids.tolist()], bool) & ~np.isnan(close)
+    return Candidates(
+        rows=rows,
+        scores={
+            "lexical": np.where(bm25 > 0, bm25, np.nan),
+            "similarity": rows.similarity,
+            "closeness": close,
+            "likeness": rows.likeness,
+        },
+        ranks={
+            "lexical": _ranks(bm25, bm25 > 0, rows.chunk_ids, depth),
+            "vector": _ranks(close, near, rows.chunk_ids, depth),
+        },
     )
 
 
-def _ranks(order: list[tuple[float, int]], depth: int) -> dict[int, int]:
-    return {chunk_id: rank for rank, (_, chunk_id) in enumerate(sorted(order)[:depth], start=1)}
+def _ranks(scores: Numbers, listed: NDArray[np.bool_], chunk_ids: Ids, depth: int) -> Ids:
+    """1-based places of the best `depth` of those that are listed, 0 for all others."""
+    ranks = np.zeros(len(scores), np.int64)
+    at = np.flatnonzero(listed)
+    best = at[np.lexsort((chunk_ids[at], -scores[at]))][:depth]
+    ranks[best] = np.arange(1, len(best) + 1)
+    return ranks
 
 
 def _reports(
-    candidates: tuple[Candidate, ...], *, lexical: bool, spaces: SpaceQueries
+    candidates: Candidates, *, lexical: bool, spaces: SpaceQueries
 ) -> tuple[ArmReport, ...]:
     def listed(name: str) -> int:
-        return sum(name in candidate.ranks for candidate in candidates)
+        return int(np.count_nonzero(candidates.ranks[name]))
 
     reports = [ArmReport("lexical", "bm25", listed("lexical"))] if lexical else []
     if spaces.queries:

@@ -19,7 +19,7 @@ def scope_conditions(scope: Scope, query: Query | None = None) -> tuple[str, Par
     """
     conditions = [
         "chunk.workspace_id = %(workspace)s",
-        "chunk.collection_id = ANY(%(collections)s)",
+        "chunk.collection_id = ANY(%(collections)s::bigint[])",
     ]
     if scope.versions == "current":
         conditions.append("chunk.is_current")
@@ -31,7 +31,7 @@ def scope_conditions(scope: Scope, query: Query | None = None) -> tuple[str, Par
         conditions.append("(chunk.access IS NULL OR chunk.access && %(principals)s::varchar[])")
         parameters["principals"] = list(scope.principals)
     if scope.but:
-        conditions.append("chunk.document_id <> ALL(%(but)s)")
+        conditions.append("chunk.document_id <> ALL(%(but)s::bigint[])")
         parameters["but"] = list(scope.but)
     if scope.is_filtered:
         condition, values = compile_filter(scope.filter, configuration=configuration)

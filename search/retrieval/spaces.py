@@ -1,14 +1,17 @@
 """Which spaces a search looks in, with the query's vector for each, and how it looks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from math import isqrt
 
 import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
+from common.bm25 import Ids
 from common.errors import InvalidInput
+from common.fence import unfenced
+from common.postgresql.binary import fetch
 from common.replicas import read_connection
 from documents.embedders import embed_question
 from documents.ingestion.indexes import IndexState, index_states
@@ -17,35 +20,51 @@ from inference.base import InferenceError
 from search.query import Query
 from search.results import Scope
 from search.retrieval.facts import ScopeFacts
-from search.retrieval.statement import SAMPLE, SpaceQuery, scope_size_statement
+from search.retrieval.statement import SpaceQuery, scope_size_statement, scope_statement
 
-#: pgvector's default of 40 would cut every list to 40 rows.
-MINIMUM_EF_SEARCH = 200
+#: An HNSW index keeps as many of the nearest in sight as the square root of the rows that it has,
+#: and never fewer than these. So the ten nearest of 5,000 and of 100,000 generated vectors are
+#: found to 0.99 and more (docs/decisions/0051). pgvector's default of 40 cuts every list to that.
+MIN_EF_SEARCH = 64
+#: Where a filter drops some of them on the way, so many times as many.
+NARROWED = 2
 MAX_EF_SEARCH = 1000  # pgvector's own limit
-#: Chunks that lie together are of one document: the sample is spread over more than its number.
-MAX_STRIDE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceQueries:
     """The query in every space that its model works for.
 
-    `ids` are all spaces that hold chunks of the scope; `error` is why some are missing. `probes`
-    is for IVFFlat indexes, `ef_search` for HNSW ones. Every `stride`th chunk is enough to see what
-    similarity is usual.
+    `error` is why some of the spaces that hold chunks of the scope are missing. `probes` is for
+    IVFFlat indexes, `ef_search` for HNSW ones.
     """
 
     queries: tuple[SpaceQuery, ...] = ()
-    ids: frozenset[int] = frozenset()
     error: InferenceError | None = None
-    ef_search: int = MINIMUM_EF_SEARCH
+    ef_search: int = MIN_EF_SEARCH
     probes: int = 1
-    stride: int = 1
+
+    def exactly(self) -> "SpaceQueries":
+        """The same, and no index is asked."""
+        return replace(self, queries=tuple(replace(each, exact=True) for each in self.queries))
+
+    def looking_at(self, *, ef_search: int | None, probes: int | None) -> "SpaceQueries":
+        """The same with these numbers, where they are given."""
+        return replace(self, ef_search=ef_search or self.ef_search, probes=probes or self.probes)
 
     @property
     def approximate(self) -> bool:
         """Whether any space is searched through its index."""
         return any(not entry.exact for entry in self.queries)
+
+    @property
+    def settings(self) -> str:
+        """How far the indexes are walked, as settings of a transaction. The plans of statements
+        that the server keeps are made once: what they would cost anew is half of a search."""
+        settings = "SET LOCAL plan_cache_mode = force_generic_plan; "
+        if self.approximate:
+            settings += index_settings(ef_search=self.ef_search, probes=self.probes)
+        return settings
 
 
 def space_queries(
@@ -67,7 +86,7 @@ def space_queries(
         _check_vector(vector, facts)
     queries: list[SpaceQuery] = []
     error: InferenceError | None = None
-    indexes = {} if _scans_exactly(scope, facts) else usable_indexes(facts.spaces)
+    indexes = {} if _scans_exactly(scope, facts) else facts.indexes
     for space in facts.spaces:
         if vectors is not None and space.pk not in vectors:
             continue
@@ -79,21 +98,20 @@ def space_queries(
         except InferenceError as failed:
             error = failed
             continue
-        queries.append(SpaceQuery(space.sql, asked, exact=space.pk not in indexes))
+        is_exact = space.pk not in indexes or _is_small_part(
+            facts.chunks, of=indexes[space.pk], depth=depth
+        )
+        queries.append(SpaceQuery(space.sql, asked, exact=is_exact))
     return SpaceQueries(
         queries=tuple(queries),
-        ids=frozenset(space.pk for space in facts.spaces),
         error=error,
-        ef_search=_ef_search(facts.spaces, depth),
+        ef_search=_ef_search(
+            facts, depth, times=NARROWED if is_narrowed(query, scope, facts) else 1
+        ),
         probes=max(
-            (
-                space.sql.probes(indexes[space.pk].rows)
-                for space in facts.spaces
-                if space.pk in indexes
-            ),
+            (space.sql.probes(indexes[space.pk]) for space in facts.spaces if space.pk in indexes),
             default=1,
         ),
-        stride=min(MAX_STRIDE, max(1, facts.chunks // SAMPLE)),
     )
 
 
@@ -119,17 +137,43 @@ def usable_indexes(spaces: Sequence[EmbeddingSpace]) -> dict[int, IndexState]:
     return {pk: state for pk, state in index_states(spaces).items() if state.valid}
 
 
-def _ef_search(spaces: Sequence[EmbeddingSpace], depth: int) -> int:
-    wanted: list[int] = [space.index_options.get("ef_search", 0) for space in spaces]
-    return min(max(depth, MINIMUM_EF_SEARCH, *wanted), MAX_EF_SEARCH)
+def _ef_search(facts: ScopeFacts, depth: int, *, times: int) -> int:
+    # An index that was not analysed yet says that it has no rows.
+    rows = max(facts.chunks, *facts.indexes.values(), 0)
+    usual = max(MIN_EF_SEARCH, isqrt(rows))
+    automatic = min(max(depth, usual * times), MAX_EF_SEARCH)
+    # One setting is for the indexes of all spaces.
+    return max(
+        (int(space.index_options.get("ef_search") or automatic) for space in facts.spaces),
+        default=automatic,
+    )
+
+
+def is_narrowed(query: Query, scope: Scope, facts: ScopeFacts) -> bool:
+    """Whether some chunks of the scope's collections may not be found."""
+    return bool(
+        scope.is_filtered
+        or scope.but
+        or query.phrases
+        or query.excluded
+        or (scope.principals is not None and facts.restricted)
+    )
+
+
+def _is_small_part(chunks: int, *, of: int, depth: int) -> bool:
+    """Whether the scope is so small a part of its space that most of what the index gives would lie
+    outside it: comparing each of its chunks is quicker.
+
+    An index looks at `depth · of / chunks` rows for `depth` in scope, and at each for about three
+    times as long.
+    """
+    return of > 4 * chunks and chunks * chunks < 3 * depth * of
 
 
 def _scans_exactly(scope: Scope, facts: ScopeFacts) -> bool:
     """Whether the scope is small enough to look at every vector in it."""
     limit: int = settings.EXACT_SCAN_CHUNKS
-    sees_all = not scope.is_filtered and (scope.principals is None or not facts.restricted)
-    is_counted = scope.versions == "current" and not facts.stale
-    if is_counted and (facts.chunks <= limit or sees_all):
+    if scope.versions == "current":
         return facts.chunks <= limit
     return not is_large(scope)
 
@@ -143,12 +187,25 @@ def is_large(scope: Scope) -> bool:
         return bool(cursor.fetchone()[0] > limit)
 
 
-def set_index_options(cursor: Any, *, ef_search: int, probes: int) -> None:
-    """How far the indexes are walked, for the rest of the transaction."""
-    cursor.execute(
-        "SELECT set_config('hnsw.ef_search', %s, true),"
-        " set_config('hnsw.iterative_scan', 'strict_order', true),"
-        " set_config('ivfflat.probes', %s, true),"
-        " set_config('ivfflat.iterative_scan', 'relaxed_order', true)",
-        [str(ef_search), str(probes)],
+def index_settings(*, ef_search: int, probes: int) -> str:
+    """Statements that say how far indexes of vectors are walked for the rest of a transaction."""
+    return (
+        f"SET LOCAL hnsw.ef_search = {int(ef_search)};"
+        " SET LOCAL hnsw.iterative_scan = strict_order;"
+        f" SET LOCAL ivfflat.probes = {int(probes)};"
+        " SET LOCAL ivfflat.iterative_scan = relaxed_order; "
     )
+
+
+def narrow_ids(scope: Scope, query: Query | None = None) -> Ids | None:
+    """The index ids of all chunks in a scope of at most `EXACT_SCAN_CHUNKS`; None for a larger one.
+
+    Outside the fence: a policy would keep the filter from its index. It names workspace,
+    collections and access itself, and gives numbers (docs/decisions/0045).
+    """
+    limit: int = settings.EXACT_SCAN_CHUNKS
+    statement = scope_statement(scope, query, at_most=limit + 1)
+    with unfenced():
+        found = fetch(read_connection(), statement.sql, statement.parameters)[0][0]
+    ids: Ids = np.zeros(0, np.int64) if found is None else found
+    return ids if len(ids) <= limit else None

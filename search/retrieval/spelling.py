@@ -9,14 +9,17 @@ from itertools import groupby
 from common.fence import unfenced
 from common.replicas import read_connection
 from common.spaceless import is_spaceless
+from documents.lexical_search import chunks_with
 from search.query import Query
 from search.results import Scope
 from search.retrieval.scope import scope_conditions
-from search.retrieval.statement import piece
+from search.retrieval.statement import load_sql
 
 #: A shorter word is like too many others, and a longer query than so many words is no typing error.
 LEAST_LETTERS = 4
 MOST_WORDS = 24
+#: So many chunks with a lexeme are looked up for one that is in scope.
+MOST_LOOKED_UP = 10_000
 #: Lexemes that are looked at for each word, and how like a word as it is written must be.
 MOST_SIMILAR = 5
 LIKENESS = 0.7
@@ -30,9 +33,7 @@ _AS_WRITTEN = """
     SELECT ts_headline(chunk.language, ragsite_words(chunk.context || ' ' || chunk.text),
                        %(lexeme)s::tsquery, %(marks)s)
     FROM documents_chunk AS chunk
-    WHERE chunk.search_vector @@ %(lexeme)s::tsquery
-      AND chunk.language = %(language)s::regconfig
-      AND {scope}
+    WHERE chunk.index_id = ANY(%(chunks)s) AND {scope}
     LIMIT 1
 """
 
@@ -67,7 +68,7 @@ def _similar(words: list[str], scope: Scope) -> Iterator[_Similar]:
     # Of the collections it names. A policy would keep it from the index of trigrams.
     with unfenced(), read_connection().cursor() as cursor:
         cursor.execute(
-            piece("similar_words"),
+            load_sql("similar_words"),
             {"collections": list(scope.collection_ids), "words": words, "most": MOST_SIMILAR},
         )
         return iter([_Similar(*row) for row in cursor.fetchall()])
@@ -78,13 +79,14 @@ def _written_like(word: str, similar: Iterator[_Similar], scope: Scope) -> Itera
     conditions, parameters = scope_conditions(scope)
     for each in similar:
         quoted = each.lexeme.replace("\\", "\\\\").replace("'", "''")
-        with unfenced(), read_connection().cursor() as cursor:  # and from that of words
+        chunks = chunks_with(each.lexeme, language=each.language, collections=scope.collection_ids)
+        with read_connection().cursor() as cursor:
             cursor.execute(
                 _AS_WRITTEN.format(scope=conditions),
                 {
                     **parameters,
                     "lexeme": f"'{quoted}'",
-                    "language": each.language,
+                    "chunks": chunks[:MOST_LOOKED_UP].tolist(),
                     "marks": f"HighlightAll=true, StartSel={_MARK}, StopSel={_MARK}",
                 },
             )

@@ -16,17 +16,18 @@ from search.results import Scope
 from search.retrieval.scope import scope_conditions
 from search.retrieval.spaces import (
     MAX_EF_SEARCH,
-    MINIMUM_EF_SEARCH,
+    index_settings,
     is_large,
-    set_index_options,
     usable_indexes,
 )
 from search.stores.matches import Match
 
 #: An item may have several passages among the nearest: more are taken than items are wanted.
 OVERSAMPLING = 4
+FEWEST_PASSAGES = 200
 #: From pgvector's distances to similarities: 1 − d, −d, and `<#>` is the negative inner product.
-SIMILARITIES = {"cosine": "1 - ({})", "l2": "-({})", "ip": "-({})"}
+#: `-(0)` would be a negative zero, and be shown as “-0.0”.
+SIMILARITIES = {"cosine": "1 - ({})", "l2": "0 - ({})", "ip": "0 - ({})"}
 
 _NEAREST = """
     WITH passage AS MATERIALIZED (
@@ -89,11 +90,9 @@ def _nearest(
     asked: dict[str, Any] = {**parameters, "vector": vector, "k": k, "passages": passages}
     with transaction.atomic(using=read_alias()), read_connection().cursor() as cursor:
         if index is not None:
-            set_index_options(
-                cursor,
-                ef_search=min(passages, MAX_EF_SEARCH),
-                probes=space.sql.probes(index.rows),
-            )
+            probes = space.sql.probes(index.rows)
+            ef_search = space.index_options.get("ef_search") or min(passages, MAX_EF_SEARCH)
+            cursor.execute(index_settings(ef_search=ef_search, probes=probes))
         cursor.execute(sql, asked)
         return tuple(_match(*row) for row in cursor.fetchall())
 
@@ -102,7 +101,7 @@ def _passages(space: EmbeddingSpace, k: int) -> int:
     """How many passages the index is asked for. Bits are coarse: the whole vectors decide."""
     if space.precision == EmbeddingSpace.Precision.BINARY:
         return max(OVERSAMPLING * BINARY_OVERSAMPLING * k, BINARY_CANDIDATES)
-    return max(OVERSAMPLING * k, MINIMUM_EF_SEARCH)
+    return max(OVERSAMPLING * k, FEWEST_PASSAGES)
 
 
 def _match(

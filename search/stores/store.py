@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from accounts.services import current_workspace, require_editor
 from common.errors import InvalidInput, NotFound, RagsiteError
+from common.fusion_options import Method
 from documents import services as documents
 from documents.embedders import embed_question
 from documents.ingestion.items import Item, check_vector
@@ -186,10 +187,13 @@ class Store:
         k: int = 10,
         filter: Filter = None,
         weights: Mapping[str, float] | None = None,
+        fusion: Method | None = None,
+        rrf_k: int | None = None,
     ) -> Matches:
         """Words of `query` together with the meaning of `text`, or with `vector`.
 
-        With neither, the query is embedded. `weights` are those of `lexical` and `vector`.
+        With neither, the query is embedded. `weights` are those of `lexical` and `vector`; with
+        neither these nor a `fusion`, here or of the collection, they are `WEIGHTS`.
         """
         if text and vector is not None:
             raise InvalidInput("Give text or a vector, not both.", field="vector")
@@ -200,7 +204,9 @@ class Store:
             mode="hybrid",
             k=k,
             vector=self.embed(text) if text else asked,
-            weights=WEIGHTS if weights is None else weights,
+            weights=self._weights(fusion) if weights is None else weights,
+            fusion=fusion,
+            rrf_k=rrf_k,
             rerank=False,
             group=True,
             snippets=False,
@@ -224,6 +230,9 @@ class Store:
             )
         except InferenceError as error:
             raise _unavailable(error) from error
+
+    def _weights(self, fusion: Method | None) -> Mapping[str, float] | None:
+        return None if fusion or self._current().fusion else WEIGHTS
 
     def _require_editor(self) -> None:
         if self.user is not None:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from rest_framework.test import APIClient
+from rest_framework.request import Request
+from rest_framework.test import APIClient, APIRequestFactory
 
 from accounts.models import Membership
 from documents.models import Chunk, Document
@@ -15,7 +16,9 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
+from search.api.serializers import SearchAnswerSerializer, answer_of
 from search.query import MAX_QUERY_CHARACTERS
+from search.services import scope_for, search
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/search/"
@@ -47,6 +50,9 @@ def leaflet(alice: Membership) -> Document:
         heading_path=["Possible side effects"],
         page=4,
         metadata={"year": 2025},
+        key="aripiprazole_chunk_002",
+        summary="Which side effects are common.",
+        token_count=9,
     )
     return document
 
@@ -69,6 +75,8 @@ def test_the_best_passage_comes_first_with_every_score_apart(
     assert (best["start"], best["end"], best["page"]) == (chunk.start, chunk.end, 4)
     assert best["heading_path"] == ["Possible side effects"]
     assert best["metadata"] == {"year": 2025}
+    assert best["chunk_key"] == "aripiprazole_chunk_002"
+    assert (best["summary"], best["token_count"]) == ("Which side effects are common.", 9)
     assert set(best["scores"]) == {"similarity", "lexical", "graph", "fused", "rerank"}
     assert best["scores"]["lexical"] > 0
     assert -1 <= best["scores"]["similarity"] <= 1
@@ -79,6 +87,15 @@ def test_the_best_passage_comes_first_with_every_score_apart(
     assert best["document"]["key"] == leaflet.key
     assert best["document"]["title"] == "Aripiprazole"
     assert client.get(best["document"]["url"]).json()["id"] == leaflet.pk
+
+
+def test_an_answer_is_what_its_serializer_describes(alice: Membership, leaflet: Document) -> None:
+    scope = scope_for(user=alice.user, workspace=alice.workspace, filter="year>=2020")
+    result = search("nausea", scope=scope, facets=["*"], expand="section")
+    request = Request(APIRequestFactory().get(URL))
+    described = SearchAnswerSerializer(result, context={"request": request}).data
+    assert described["hits"]
+    assert answer_of(result, request=request, explain=True) == described
 
 
 def test_highlights_are_offsets_of_words_of_the_question(
@@ -261,7 +278,10 @@ def test_twenty_hits_cost_as_many_queries_as_two(client: APIClient, leaflet: Doc
             assert client.get(URL, {"q": "nausea passages", "k": 30}).status_code == 200
         return len(captured)
 
+    ChunkFactory(document=leaflet)  # a word that occurs nowhere costs another one
+    queries()  # and so does the first search of a process
     before = queries()
     for _ in range(20):
         ChunkFactory(document=DocumentFactory(collection=leaflet.collection))
+    queries()  # and the first one after a change
     assert queries() == before

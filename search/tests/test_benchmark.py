@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.models import Workspace
-from documents.models import Chunk, EmbeddingSpace, LexemeFrequency
+from documents.models import Chunk, EmbeddingSpace, LexicalSegment, PendingChunk, Posting
 from documents.tests.factories import ChunkFactory, DocumentFactory
 from search.evaluation.benchmark import Benchmark, Growth, Speed, Spread, measure_speed
 
@@ -37,7 +37,9 @@ def _nothing_stays(site: set[int]) -> bool:
         set(Chunk.objects.values_list("pk", flat=True)) == site
         and EmbeddingSpace.objects.count() == 1
         and not Workspace.objects.filter(slug="benchmark").exists()
-        and not LexemeFrequency.objects.exists()
+        and PendingChunk.objects.count() == len(site)
+        and not LexicalSegment.objects.exists()
+        and not Posting.objects.exists()
     )
 
 

@@ -1,11 +1,14 @@
 """`manage.py search` and `manage.py ingest` as a person and as a program use them."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+
+from documents.models import Collection
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -41,6 +44,18 @@ def test_what_was_ingested_is_found(folder: Path, capsys: Any) -> None:
     assert "One tablet" in hit["snippet"]["text"]
 
 
+def test_a_list_that_is_cut_is_not_called_a_count(
+    folder: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "water.txt").write_text("Water is drunk.")
+    output(capsys, "ingest", str(folder), "--collection", "notes")
+    call_command("search", "bread", "--collection", "notes", "-k", "1")
+    assert "1 of 3 passages · " in capsys.readouterr().out
+    monkeypatch.setattr("search.listing.SHALLOW", 2)
+    call_command("search", "bread", "--collection", "notes", "-k", "1")
+    assert "1 of the best 2 passages · " in capsys.readouterr().out
+
+
 def test_a_second_time_nothing_is_embedded(folder: Path, capsys: Any) -> None:
     output(capsys, "ingest", str(folder), "--collection", "notes")
     report = output(capsys, "ingest", str(folder), "--collection", "notes")
@@ -51,6 +66,19 @@ def test_a_second_time_nothing_is_embedded(folder: Path, capsys: Any) -> None:
 def test_a_glob_chooses_files(folder: Path, capsys: Any) -> None:
     report = output(capsys, "ingest", str(folder), "--collection", "c", "--glob", "*.md")
     assert report["documents"]["total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("glob", "said"), [("*.pdf", "matches the glob “*.pdf”"), ("**/*", "There is no file below")]
+)
+def test_a_folder_without_such_a_file_fails_and_makes_no_collection(
+    tmp_path: Path, glob: str, said: str
+) -> None:
+    (tmp_path / ".hidden.md").write_text("Hidden.")
+    with pytest.raises(CommandError, match=re.escape(said)) as failure:
+        call_command("ingest", str(tmp_path), "--collection", "c", "--glob", glob)
+    assert (failure.value.returncode, str(tmp_path) in str(failure.value)) == (1, True)
+    assert not Collection.objects.exists()
 
 
 def test_some_failures_are_listed_and_exit_with_1(folder: Path, capsys: Any) -> None:

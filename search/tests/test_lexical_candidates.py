@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from documents.ingestion import statistics
+from documents import lexical_index
 from documents.models import Chunk, Collection
 from documents.tests.factories import CollectionFactory, DocumentFactory
 from search.query import parse_query
 from search.retrieval.arms import retrieve
-from search.retrieval.statement import MAX_CANDIDATES, build_statement
+from search.retrieval.statement import gather_statement
 from search.services import search, site_scope
 
 pytestmark = pytest.mark.django_db
@@ -51,8 +51,8 @@ def collection() -> Collection:
                 "count": COUNT,
             },
         )
-        statistics.refresh(collection)
-        cursor.execute("ANALYZE documents_chunk, documents_lexemefrequency")
+        lexical_index.index_pending(collection.pk)
+        cursor.execute("ANALYZE documents_chunk, documents_posting")
     return collection
 
 
@@ -77,10 +77,10 @@ def test_a_filter_to_where_the_rare_word_is_missing_still_finds_by_the_common_on
     assert keys(collection, "zeppelin harbour", filter={"part": 1}) == ["first"] * 100
 
 
-def test_common_words_alone_are_found_and_bounded(collection: Collection) -> None:
+def test_common_words_alone_are_found_by_all_of_them_first(collection: Collection) -> None:
     scope = site_scope(workspace=collection.workspace)
     found = retrieve(parse_query("harbour morning"), scope=scope, mode="lexical", depth=3000)
-    assert len(found.candidates) == MAX_CANDIDATES
+    assert len(found.candidates) == 3000
     texts = Chunk.objects.filter(pk__in=[each.chunk_id for each in found.candidates])
     assert not texts.filter(text__contains="evening").exists()
 
@@ -90,12 +90,14 @@ def test_words_are_looked_up_in_the_index_and_no_table_is_read_through(
     collection: Collection, query: str
 ) -> None:
     scope = site_scope(workspace=collection.workspace)
-    statement = build_statement(parse_query(query), scope=scope, depth=200, lexical=True, spaces=())
+    statement = gather_statement(
+        parse_query(query), scope=scope, depth=200, lexical=True, spaces=()
+    )
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN (FORMAT JSON) " + statement.sql, statement.parameters)
         plan = cursor.fetchone()[0]
     nodes = list(walk((json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]))
-    assert "chunk_search_vector_index" in {node.get("Index Name") for node in nodes}
+    assert "documents_posting_pkey" in {node.get("Index Name") for node in nodes}
     read_through = {
         node["Relation Name"]
         for node in nodes

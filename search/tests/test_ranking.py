@@ -202,6 +202,9 @@ def test_the_collections_own_reranker_and_instruction_are_used(
         ({"min_rerank": 0.5, "rerank": False}, "min_rerank"),
         ({"min_similarity": 1.5}, "min_similarity"),
         ({"min_similarity": 0.5, "mode": "lexical"}, "min_similarity"),
+        ({"ef_search": 1001}, "ef_search"),
+        ({"probes": 0}, "probes"),
+        ({"ef_search": 50, "mode": "lexical"}, "ef_search"),
         ({"expand": "everything"}, "expand"),
         ({"weights": {"graph": 1}}, "weights"),
         ({"weights": {"lexical": 0, "vector": 0}}, "weights"),
@@ -221,6 +224,16 @@ def test_what_cannot_be_is_refused_by_name(
     with pytest.raises(InvalidInput) as caught:
         find(collection, **options)
     assert caught.value.field == field
+
+
+def test_a_missing_reranker_is_refused_before_the_question_is_embedded(
+    collection: Collection, settings: Any
+) -> None:
+    broken = {"BACKEND": "nowhere.Embedder"}  # the search would say that it does not work
+    settings.INFERENCE = {"embedder": {"default": broken}, "reranker": {}}
+
+    with pytest.raises(InvalidInput, match=r"no reranker: set RERANKER_BACKEND"):
+        find(collection, mode="vector", rerank=True)
 
 
 def test_weights_that_are_given_take_the_place_of_the_usual(collection: Collection) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from accounts.models import Membership, Role
 from common.errors import InvalidInput
-from documents.ingestion import statistics
+from documents import lexical_index
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline
@@ -45,7 +45,7 @@ def scope(alice: Membership, collection: Collection) -> Scope:
 def fill(collection: Collection, texts: dict[str, str], policy: str = "overwrite") -> None:
     sources = [text_source(key, text) for key, text in texts.items()]
     ingest_inline(collection=collection, sources=sources, policy=policy)
-    statistics.refresh(collection)
+    lexical_index.index_pending(collection.pk)
 
 
 def document(collection: Collection, key: str) -> Document:

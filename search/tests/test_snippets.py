@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.chunkers.graphemes import may_join
+from common.graphemes import may_join
 from search.snippets import WINDOW, make_snippet, parse_marked, sentences, wants_focus
 
 LONG = "Nothing to see in this sentence. " * 40

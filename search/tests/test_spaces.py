@@ -19,9 +19,11 @@ from inference.backends.hashing import HashingEmbedder
 from inference.base import BackendUnavailable
 from search.query import parse_query
 from search.results import SearchResult
-from search.retrieval.arms import _run
+from search.retrieval import arms
+from search.retrieval.arms import gather
+from search.retrieval.facts import scope_facts
 from search.retrieval.spaces import SpaceQueries
-from search.retrieval.statement import SpaceQuery, build_statement
+from search.retrieval.statement import SpaceQuery, gather_statement
 from search.services import search, site_scope
 
 ROWS = 400
@@ -75,12 +77,13 @@ def test_every_index_is_used_and_finds_the_nearest(
     query = vectors[3] + 0.02 * np.random.default_rng(1).normal(size=space.dimensions)
     query = (query / np.linalg.norm(query)).astype(np.float32)
 
-    def nearest(exact: bool) -> tuple[list[Any], str]:
+    def nearest(exact: bool) -> tuple[Any, Any, str]:
         spaces = (SpaceQuery(space.sql, query, exact=exact),)
         asked = {"scope": scope, "depth": 10, "lexical": False}
-        found = _run(parse_query("x"), **asked, spaces=SpaceQueries(queries=spaces, probes=10))
-        assert found.needed == {space.pk}
-        statement = build_statement(parse_query("x"), **asked, spaces=spaces)
+        queries = SpaceQueries(queries=spaces, probes=10)
+        found = gather(parse_query("x"), **asked, facts=scope_facts(scope), spaces=queries)
+        assert set(found.rows.index_ids) == set(found.near)
+        statement = gather_statement(parse_query("x"), **asked, spaces=spaces)
         with connection.cursor() as cursor:
             # On a few hundred rows reading all of them is rightly taken for cheaper.
             cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
@@ -88,19 +91,53 @@ def test_every_index_is_used_and_finds_the_nearest(
             cursor.execute("EXPLAIN " + statement.sql, statement.parameters)
             plan = "\n".join(line for (line,) in cursor.fetchall())
             cursor.execute("RESET enable_seqscan; RESET enable_bitmapscan; RESET enable_sort")
-        return sorted(found.rows, key=lambda row: -(row.similarity or 0)), plan
+        order = np.argsort(-found.rows.similarity)
+        return found.rows.chunk_ids[order], found.rows.similarity[order], plan
 
-    exact, plan = nearest(exact=True)
+    exact, similarities, plan = nearest(exact=True)
     assert space.sql.index_name not in plan
-    found, plan = nearest(exact=False)
+    found, _, plan = nearest(exact=False)
     assert space.sql.index_name in plan
     ordinals = dict(Chunk.objects.values_list("id", "ordinal"))
     truth = np.argsort(-(vectors @ query))[:10]
-    assert [ordinals[row.chunk_id] for row in exact] == list(truth)
-    for row in exact:
-        expected = vectors[ordinals[row.chunk_id]] @ query
-        assert row.similarity == pytest.approx(expected, abs=1e-5)
-    assert len({row.chunk_id for row in found} & {row.chunk_id for row in exact}) >= 9
+    assert [ordinals[pk] for pk in exact] == list(truth)
+    assert similarities == pytest.approx(vectors[truth] @ query, abs=1e-5)
+    assert len({*found.tolist()} & {*exact.tolist()}) >= 9
+
+
+@pytest.mark.parametrize(
+    ("index_type", "name", "automatic"), [("hnsw", "ef_search", 64), ("ivfflat", "probes", 10)]
+)
+def test_a_request_goes_before_the_space_and_this_before_what_suits_the_index(
+    fill: Callable[..., Any],
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    index_type: str,
+    name: str,
+    automatic: int,
+) -> None:
+    settings.EXACT_SCAN_CHUNKS = 0
+    space, vectors = fill(index_type=index_type)
+    scope = site_scope(workspace=Collection.objects.get(space=space).workspace)
+    told: list[str] = []
+
+    def snapshot(connection: Any, settings: str) -> Any:
+        told.append(settings)
+        return real(connection, settings)
+
+    real = arms.snapshot
+    monkeypatch.setattr(arms, "snapshot", snapshot)
+
+    def looked_at(**asked: int) -> str:
+        found = search("", scope=scope, mode="vector", vector=vectors[0], k=5, **asked)
+        assert len(found.hits) == 5
+        return told[-1]
+
+    setting = f"{'hnsw' if index_type == 'hnsw' else 'ivfflat'}.{name}"
+    assert f"{setting} = {automatic};" in looked_at()
+    services.change_search_options(space=space, **{name: 7})
+    assert f"{setting} = 7;" in looked_at()
+    assert f"{setting} = 9;" in looked_at(**{name: 9})
 
 
 WIDE = {
@@ -210,8 +247,8 @@ def test_vectors_of_another_model_are_never_compared(collection: Collection, set
 
 
 def test_each_models_own_scale_is_taken_off() -> None:
-    similarities = {1: (1, 0.6), 2: (1, 0.05), 3: (2, 0.88), 4: (2, 0.75), 5: (2, 1.0)}
-    close = on_one_scale(similarities, {1: 0.05, 2: 0.75})
-    assert sorted(close, key=close.__getitem__) == [2, 4, 3, 1, 5]
-    assert (close[2], close[4], close[5]) == pytest.approx((0, 0, 1))
-    assert on_one_scale(similarities, {1: 0.05})[3] == 0.88
+    similarities, spaces = np.array([0.6, 0.05, 0.88, 0.75, 1.0]), np.array([1, 1, 2, 2, 2])
+    close = on_one_scale(similarities, spaces, {1: 0.05, 2: 0.75})
+    assert np.argsort(close, kind="stable").tolist() == [1, 3, 2, 0, 4]
+    assert close[[1, 3, 4]] == pytest.approx((0, 0, 1))
+    assert on_one_scale(similarities, spaces, {1: 0.05}).tolist() == similarities.tolist()

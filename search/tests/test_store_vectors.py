@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
@@ -56,6 +57,14 @@ def test_similarities_are_numpys_in_every_metric_and_higher_is_better(
         sorted(scores, reverse=True), rel=1e-4, abs=1e-3
     )
     assert ids(store.similarity_search(asked, 7, metric=metric)) == order[:7]
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip"])
+def test_a_similarity_of_zero_is_not_negative(store: Store, metric: str) -> None:
+    one, other = np.eye(384, dtype=np.float32)[:2]
+    store.upsert_vectors([one], id_prefix="v")
+    (match,) = store.similarity_search(one if metric == "l2" else other, 1, metric=metric)
+    assert str(match.score) == "0.0"
 
 
 def test_without_a_metric_the_spaces_own_is_taken(settings: Any) -> None:
@@ -206,3 +215,20 @@ def test_hybrid_weighs_words_and_an_own_vector(store: Store) -> None:
         store.hybrid("cats", text="dogs", vector=north)
     with pytest.raises(InvalidInput, match="weigh"):
         store.hybrid("cats", weights={"lexical": 1, "graph": 1})
+
+
+def test_no_item_of_a_batch_has_statements_of_its_own(store: Store) -> None:
+    vectors = random_vectors(240)
+
+    def statements(first: int, count: int, title: str) -> int:
+        items = [
+            Item(f"item {n}", f"text {n}", vectors[n], title=title)
+            for n in range(first, first + count)
+        ]
+        with CaptureQueriesContext(connection) as asked:
+            store.upsert_vectors(items)
+        return len(asked)
+
+    for title in ("new", "changed"):
+        few, many = statements(0, 40, title), statements(40, 200, title)
+        assert many < few + 10

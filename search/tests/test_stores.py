@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from accounts.models import Membership, Role
 from common.errors import Conflict, Forbidden, InvalidInput, NotFound
-from documents.ingestion import statistics
 from documents.ingestion.sources import text_source
 from documents.models import (
     Chunk,
@@ -22,13 +21,16 @@ from documents.models import (
     Document,
     EmbeddingSpace,
     IngestionRun,
-    LexemeFrequency,
-    LexicalStatistics,
+    Lexeme,
+    LexicalSegment,
+    PendingChunk,
+    Posting,
 )
 from documents.services import (
     add_space,
     ingest_inline,
     ingest_text,
+    items,
     reembed_here,
 )
 from documents.tests.factories import (
@@ -83,7 +85,8 @@ def test_removing_leaves_no_trace_in_any_table(store: Store) -> None:
     assert store.delete(["a", "b", "never there"]) == 2
     assert not Document.objects.exists()
     assert not Chunk.objects.exists()
-    assert not LexemeFrequency.objects.exists()
+    assert not Posting.objects.exists()
+    assert not Lexeme.objects.exists()
     assert not IngestionRun.objects.exists()
 
 
@@ -226,21 +229,15 @@ def test_batches_are_named_by_a_prefix_or_by_ids(store: Store) -> None:
         store.index_many([{"id": "a", "txt": "One."}])
 
 
-def test_words_are_counted_as_a_store_grows_item_by_item(
+def test_words_are_indexed_in_batches_as_a_store_grows_item_by_item(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statistics, "REFRESH_AFTER_BATCH", 5)
-    monkeypatch.setattr(statistics, "CHUNKS_A_CHANGE", 1)
-    refreshes = []
-    refresh = statistics.refresh
-    monkeypatch.setattr(
-        statistics, "refresh", lambda collection: (refreshes.append(1), refresh(collection))
-    )
-    for number in range(60):
+    monkeypatch.setattr(items, "PENDING", 20)
+    for number in range(59):
         store.index(f"t{number}", f"Cats and the number {number}.")
-    assert len(refreshes) < 25
-    counted = LexicalStatistics.objects.get(collection=store.collection)
-    assert counted.chunk_count * statistics.GROWTH >= 60
+        assert len(store.search("cats", 100, mode="lexical")) == number + 1
+    assert LexicalSegment.objects.count() == 2
+    assert PendingChunk.objects.count() == 19
 
 
 def test_of_duplicates_in_a_batch_the_last_one_counts(store: Store) -> None:

@@ -24,7 +24,8 @@ def export(request: HttpRequest) -> HttpResponseBase:
         state.q,
         mode=state.mode,
         sort=state.sort,
-        rerank=None if state.rerank else False,
+        fusion=state.fusion,
+        rerank=state.rerank,
         group=state.group,
     )
 

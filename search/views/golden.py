@@ -11,28 +11,33 @@ from django.views.decorators.http import require_POST
 from accounts.choosing import workspace_of
 from accounts.models import Workspace
 from accounts.services import require_editor
+from common.compiled import rows
 from common.errors import NotFound
 from common.web import page
 from documents.models import Chunk, Document
 from search.forms import SearchState
 from search.judging import judge, question_key, unjudge
-from search.models import Judgement
 from search.presentation import GRADES, TAKEN_BACK, grade_buttons
 from search.results import Hit
 
+#: Together and by hand: put together from querysets, they took longer than the page's hits.
+_JUDGED = """
+    SELECT NULL, count(DISTINCT (collection_id, question_sha256))
+    FROM search_judgement WHERE workspace_id = %s
+    UNION ALL
+    SELECT document_id, grade FROM search_judgement
+    WHERE question_sha256 = %s AND document_id = ANY(%s)
+"""
 
-def grades_of(question: str, hits: Iterable[Hit]) -> Mapping[int, int]:
-    """What was said of the hits' documents as answers to the question: id → grade."""
-    rows = Judgement.objects.filter(
-        question_sha256=question_key(question), document__in=[hit.document_id for hit in hits]
-    )
-    return dict(rows.values_list("document", "grade"))
 
-
-def judged_questions(workspace: Workspace) -> int:
-    """How many questions of the workspace have a judgement."""
-    rows = Judgement.objects.filter(workspace=workspace)
-    return rows.values("collection", "question_sha256").distinct().count()
+def judged(
+    workspace: Workspace, question: str = "", hits: Iterable[Hit] = ()
+) -> tuple[int, Mapping[int, int]]:
+    """How many questions of the workspace have a judgement, and what was said of the hits'
+    documents as answers to this one: id → grade."""
+    documents = [hit.document_id for hit in hits]
+    grades: dict[Any, int] = dict(rows(_JUDGED, [workspace.pk, question_key(question), documents]))
+    return grades.pop(None), grades
 
 
 @require_POST
@@ -60,7 +65,7 @@ def judge_hit(request: HttpRequest) -> HttpResponse:
     if request.htmx:  # type: ignore[attr-defined]  # django_htmx's middleware sets it
         context: dict[str, Any] = {
             "grades": grade_buttons(document.pk, chunk.pk if chunk else 0, grade),
-            "golden": judged_questions(workspace),
+            "golden": judged(workspace)[0],
         }
         return render(request, "search/judged.html", context)
     messages.success(request, _said(grade, document))

@@ -7,7 +7,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from accounts.choosing import may_edit, workspace_of
-from accounts.models import Workspace
+from accounts.models import User, Workspace
+from common.compiled import CompiledQuery
 from common.errors import RagsiteError
 from common.web import page
 from documents.models import Collection
@@ -18,11 +19,12 @@ from search.forms import SearchState
 from search.log import record_search
 from search.models import SavedSearch
 from search.services import search
-from search.views.golden import grades_of, judged_questions
+from search.views.golden import judged
 from search.views.scoping import scope_of
 from search.views.start import start
 
 PAGE_SIZE = 10
+_SAVED = CompiledQuery(lambda: SavedSearch.objects.visible_to(User(pk=0)).filter(workspace=0))
 
 
 @require_safe
@@ -60,7 +62,8 @@ def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> 
         scope=scope,
         mode=state.mode,
         sort=state.sort,
-        rerank=None if state.rerank else False,
+        fusion=state.fusion,
+        rerank=state.rerank,
         k=PAGE_SIZE,
         offset=(state.page - 1) * PAGE_SIZE,
         group=state.group,
@@ -70,19 +73,20 @@ def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> 
     if not request.htmx:  # type: ignore[attr-defined]  # django_htmx's middleware sets it
         record_search(result=result, scope=scope, user=request.user, source="web")
     may_judge = may_edit(request, workspace)
-    grades = grades_of(state.q, result.hits) if may_judge else {}
+    golden, grades = judged(workspace, state.q, result.hits) if may_judge else (0, {})
     return {
         "result": result,
         "hits": presentation.shown_hits(state, result, grades=grades),
         "may_judge": may_judge,
-        "golden": judged_questions(workspace) if may_judge else 0,
+        "golden": golden,
         "facets": presentation.facet_groups(state, result.facets),
         "pages": presentation.page_links(state, result),
         "how": presentation.how_it_worked(result) if state.explain else [],
         "accuracy": presentation.accuracy(result.arms),
         "unit": "document" if state.group else "passage",
         "explain_url": state.url(explain=not state.explain, page=state.page),
-        "rerank_url": state.url(rerank=not state.rerank),
+        "is_reranked": state.rerank is not False,
+        "rerank_url": state.url(rerank=False if state.rerank is not False else None),
         "group_url": state.url(group=not state.group),
         "first_page_url": state.url(),
         "again_url": state.url(page=state.page),
@@ -101,6 +105,6 @@ def _names(request: HttpRequest, workspace: Workspace, state: SearchState) -> di
 
 def _kept(request: HttpRequest, workspace: Workspace, state: SearchState) -> dict[str, Any]:
     """The user's saved searches, and which of them this is."""
-    rows = list(SavedSearch.objects.visible_to(request.user).filter(workspace=workspace))
+    rows = _SAVED.read(request.user.pk, request.user.pk, workspace.pk)
     this = next((row for row in rows if row.parameters == state.kept_parameters), None)
     return {"rows": rows, "this": this}

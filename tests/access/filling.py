@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from accounts.models import Membership
 from dashboard.models import Sample
+from documents import lexical_index
 from documents.models import (
     Chunk,
     ChunkEdit,
@@ -14,8 +15,7 @@ from documents.models import (
     Document,
     IngestionItem,
     IngestionRun,
-    LexemeFrequency,
-    LexicalStatistics,
+    LexicalSegment,
     StagedDocument,
 )
 from documents.tests.factories import (
@@ -124,18 +124,19 @@ def _runs(collection: Collection, document: Document, words: Words) -> dict[str,
     )
     for run in (running, failed):
         ItemFactory(run=run, name=f"{words.shared}.md", state=IngestionItem.State.FAILED)
-    counted = {"workspace": collection.workspace, "collection": collection, "language": "english"}
-    LexemeFrequency.objects.create(lexeme=words.shared, chunk_count=1, **counted)
-    LexicalStatistics.objects.filter(collection=collection).delete()
-    statistics = LexicalStatistics.objects.create(chunk_count=2, average_length=5, **counted)
+    lexical_index.index_pending(collection.pk)
+    # One more, whose words are in no segment, and one that is gone.
+    gone = ChunkFactory(document=document, text=f"Gone {words.shared}")
+    lexical_index.index_pending(collection.pk)
+    gone.delete()
+    ChunkFactory(document=document, text=f"Late {words.shared}")
     return {
         "run": done.pk,
         "running": running.pk,
         "failed": failed.pk,
         "documents.ingestionrun": done.pk,
         "documents.ingestionitem": item.pk,
-        "documents.lexicalstatistics": statistics.pk,
-        "documents.lexemefrequency": LexemeFrequency.objects.get(lexeme=words.shared).pk,
+        "documents.lexicalsegment": LexicalSegment.objects.filter(collection=collection)[0].pk,
     }
 
 

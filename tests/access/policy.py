@@ -169,6 +169,7 @@ def refusals(door: Door, actor: Actor) -> tuple[int, ...]:
     if _lacks_scope(door, actor):
         return (403,)
     hides_thing = door.method == "GET" and door.is_of_a_thing and not door.is_form
-    if not actor.role or door.who is Who.OWN or not actor.is_listed or hides_thing:
+    is_unlisted = not actor.is_listed and door.who is not Who.STAFF  # no document's list
+    if not actor.role or door.who is Who.OWN or is_unlisted or hides_thing:
         return (404,)
     return (403,)

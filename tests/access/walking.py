@@ -166,7 +166,7 @@ def _is_refused(case: Case, answer: Answer) -> bool:
         return is_known(door, actor) and bool(actor.role)
     if door.does_nothing and is_known(door, actor) and door.who is not Who.STAFF:
         return answer.status < 500
-    if door.who is Who.STAFF:
+    if door.who is Who.STAFF and not door.path.startswith("/api/"):
         return _is_refused_by_admin(case, answer)
     if door.is_form and not actor.is_known:
         return answer.status == 302 and "/login/" in answer.location

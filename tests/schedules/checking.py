@@ -6,7 +6,6 @@ from functools import cache
 
 from django.db.models import Q
 
-from documents import tasks
 from documents.ingestion.recipes import prepare_for
 from documents.ingestion.stopwatch import Stopwatch
 from documents.models import (
@@ -61,7 +60,6 @@ def what_waits(collection: Collection) -> str:
 
 def differences(collection: Collection, expected: Expected) -> list[str]:
     """What is not as it must be, in words."""
-    tasks.refresh_stale_statistics()  # as the scheduler does, every ten minutes
     return [
         *_documents(collection, expected),
         *_runs(collection),

@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
+from common.wording import counted
 from documents import services
 from documents.catalogue.ddl import read_scripts
 from documents.catalogue.dsn import database_label, read_dsn
@@ -119,7 +120,7 @@ class Command(BaseCommand):
         for name in report["vanished"]:
             self.stdout.write(f"{'deleted' if report['deleted'] else 'vanished'}: {name}")
         self.stdout.write(
-            f"{report['collection']}: {documents['ready']} tables ready,"
+            f"{report['collection']}: {counted(documents['ready'], 'table')} ready,"
             f" {documents['skipped']} unchanged, {documents['failed']} failed,"
             f" {len(report['vanished'])} vanished; {report['seconds']} s"
         )

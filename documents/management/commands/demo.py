@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import ensure_login, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
+from common.wording import counted
 from documents import services
 from documents.ingestion.sources import SourceError, discover
 from inference.base import InferenceError
@@ -49,6 +50,6 @@ class Command(BaseCommand):
         except (RagsiteError, SourceError, InferenceError) as error:
             raise CommandError(str(error), returncode=2) from error
         self.stdout.write(
-            f"Demo corpus: {services.chunk_count(collection=collection)} passages of"
-            f" {run.ready + run.skipped} documents in “{collection.name}”."
+            f"Demo corpus: {counted(services.chunk_count(collection=collection), 'passage')} of"
+            f" {counted(run.ready + run.skipped, 'document')} in “{collection.name}”."
         )

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import RagsiteError
+from common.wording import counted
 from documents import services
 from documents.management.naming import collection_named
 from documents.management.writing import written
@@ -58,6 +59,6 @@ class Command(BaseCommand):
                 )
         except (RagsiteError, OSError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
-        self.stderr.write(f"{done.documents:,} documents, {done.chunks:,} chunks")
+        self.stderr.write(f"{counted(done.documents, 'document')}, {counted(done.chunks, 'chunk')}")
         if done.left_out:
             self.stderr.write(f"{done.left_out:,} without any text yet were left out")

@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
+from common.wording import counted
 from documents import services
 from documents.management.commands.ingest import run_report
 from documents.models import IngestionRun
@@ -75,6 +76,7 @@ class Command(BaseCommand):
             self.stderr.write(f"failed: {failure['name']}: {failure['reason']}")
         self.stdout.write(
             f"{report['collection']}: {documents['ready']} put in, {documents['skipped']}"
-            f" unchanged, {documents['failed']} failed; {chunks['ready']} chunks searchable;"
+            f" unchanged, {documents['failed']} failed; {counted(chunks['ready'], 'chunk')}"
+            " searchable;"
             f" {report['seconds']} s"
         )

@@ -13,8 +13,9 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
+from common.wording import counted
 from documents import services
-from documents.ingestion.sources import SourceError, discover
+from documents.ingestion.sources import NothingFoundError, SourceError, discover_some
 from documents.ingestion.web import web_sources
 from documents.management.interrupting import EXIT_CODE, CancelOnInterrupt
 from documents.models import IngestionItem, IngestionRun
@@ -31,7 +32,8 @@ class Command(BaseCommand):
 
     help = (
         "Ingest files and directories into a collection, which is made when missing. Exit code:"
-        " 0 all ready, 1 some files failed, 2 nothing could be done, 130 cancelled by Ctrl-C."
+        " 0 all ready, 1 some files failed or none was found, 2 nothing could be done, 130"
+        " cancelled by Ctrl-C."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -81,6 +83,8 @@ class Command(BaseCommand):
         self._interrupt = CancelOnInterrupt(self.stderr.write)
         try:
             run = self._ingest(options)
+        except NothingFoundError as error:
+            raise CommandError(str(error), returncode=PARTIAL) from error
         except (RagsiteError, SourceError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
         except KeyboardInterrupt:  # before there was a run to cancel
@@ -103,13 +107,14 @@ class Command(BaseCommand):
         for path in paths:
             if not path.exists():
                 raise SourceError(f"{path} does not exist. Check the path.")
+        files = discover_some(paths, glob=options["glob"]) if paths else ()
         workspace = get_or_create_workspace(slug=options["workspace"])
         collection = services.get_or_create_collection(
             workspace=workspace, slug=options["collection"]
         )
         arguments: dict[str, Any] = {
             "collection": collection,
-            "sources": chain(discover(paths, glob=options["glob"]), web_sources(collection, urls)),
+            "sources": chain(files, web_sources(collection, urls)),
             "policy": _policy(options),
             "store_once": options["store_once"],
             "source": ", ".join(options["paths"]),
@@ -136,7 +141,8 @@ class Command(BaseCommand):
             self.stderr.write(f"duplicate: {duplicate['name']} of {duplicate['of']}")
         self.stdout.write(
             f"{report['collection']}: {documents['ready']} ready, {documents['skipped']} unchanged,"
-            f" {documents['failed']} failed{cancelled}; {chunks['embedded']} chunks embedded,"
+            f" {documents['failed']} failed{cancelled}; {counted(chunks['embedded'], 'chunk')}"
+            " embedded,"
             f" {chunks['ready']} searchable; {report['seconds']} s ({report['state']})"
         )
 

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
+from common.wording import counted
 from documents import services
 from documents.models import Collection, EmbeddingSpace, Reembedding
 from documents.progress import Bar
@@ -60,7 +61,8 @@ class Command(BaseCommand):
         stopped = services.cancel_reembedding(target=target)
         for row in stopped:
             self.stdout.write(
-                f"stopped: {row}, {row.done:,} of {row.total:,} chunks. Go on with `manage.py"
+                f"stopped: {row}, {row.done:,} of {counted(row.total, 'chunk')}. Go on with"
+                " `manage.py"
                 f" reembed --to {row.target.name}`, or go back to another space the same way."
             )
         if not stopped:
@@ -96,7 +98,9 @@ class Command(BaseCommand):
             }
             self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
         else:
-            self.stdout.write(f"{row}: {row.done:,} of {row.total:,} chunks moved ({row.state})")
+            self.stdout.write(
+                f"{row}: {row.done:,} of {counted(row.total, 'chunk')} moved ({row.state})"
+            )
         if row.error:
             self.stderr.write(row.error)
         if row.state == State.FAILED:

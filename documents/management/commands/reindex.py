@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import NotFound, RagsiteError
+from common.wording import counted
 from documents import services
 from documents.management.naming import collection_named
 from documents.models import Document
@@ -82,7 +83,7 @@ class Command(BaseCommand):
                 self.stderr.write(f"{pk}: {reason}")
         indexes = f"; index of {', '.join(result.indexes)} built" if result.indexes else ""
         self.stdout.write(
-            f"{result.embedded:,} chunks embedded; words of {result.collections}"
+            f"{counted(result.embedded, 'chunk')} embedded; words of {result.collections}"
             f" collection{'s' * (result.collections != 1)} counted{indexes}"
         )
 

@@ -1,4 +1,4 @@
-"""`manage.py spaces list|add|build-index|drop|stats`: the embedding spaces of the site."""
+"""`manage.py spaces list|add|set|build-index|drop|stats`: the embedding spaces of the site."""
 
 import json
 from argparse import ArgumentParser
@@ -11,8 +11,19 @@ from common.checks import SETTINGS
 from common.errors import RagsiteError
 from documents import services
 from documents.services import SpaceReport
-from documents.spaces import INDEX_TYPES, METRICS, PRECISIONS
+from documents.spaces import INDEX_TYPES, METRICS, PRECISIONS, SEARCH_OPTIONS
 from inference.base import InferenceError
+
+AUTO = "auto"
+EF_SEARCH = "candidates at searching, 1 to 1000 (auto: the root of the chunks, 64 at least)"
+PROBES = "lists looked at, 1 to 32768 (auto: the root of the lists, 10 at least)"
+
+
+def _number_or_auto(text: str) -> int | str:
+    return AUTO if text == AUTO else int(text)
+
+
+_number_or_auto.__name__ = "number"  # in argparse's refusal
 
 
 class Command(BaseCommand):
@@ -43,12 +54,16 @@ class Command(BaseCommand):
         for option, meaning in (
             ("m", "HNSW: links of a vector (16)"),
             ("ef-construction", "HNSW: candidates at building (64)"),
-            ("ef-search", "HNSW: candidates at searching (200 at least)"),
+            ("ef-search", f"HNSW: {EF_SEARCH}"),
             ("lists", "IVFFlat: lists (one for 1,000 rows)"),
-            ("probes", "IVFFlat: lists looked at (their root, 10 at least)"),
+            ("probes", f"IVFFlat: {PROBES}"),
         ):
             add.add_argument(f"--{option}", type=int, help=meaning)
         add.add_argument("--instruction", default="", help="what queries tell the model to find")
+        change = actions.add_parser("set", help="how much of its index searches look at")
+        change.add_argument("name")
+        change.add_argument("--ef-search", type=_number_or_auto, help=f"HNSW: {EF_SEARCH}")
+        change.add_argument("--probes", type=_number_or_auto, help=f"IVFFlat: {PROBES}")
         build = actions.add_parser("build-index", help="build its index while people search")
         build.add_argument("name")
         build.add_argument("--rebuild", action="store_true", help="also where there is one")
@@ -60,6 +75,7 @@ class Command(BaseCommand):
             "list": self._list,
             "stats": self._stats,
             "add": self._add,
+            "set": self._set,
             "build-index": self._build_index,
             "drop": self._drop,
         }[action]
@@ -117,6 +133,17 @@ class Command(BaseCommand):
             self.stderr.write(remark)
         self.stdout.write(f"{space}: {space.index_type}, {space.precision}, {space.metric}.")
         self.stdout.write(f"To use it: manage.py reembed --to {space.name}")
+
+    def _set(self, options: dict[str, Any]) -> None:
+        given = {name: options[name] for name in SEARCH_OPTIONS if options[name] is not None}
+        if not given:
+            raise CommandError("Say --ef-search or --probes: a number, or auto.", returncode=2)
+        space = services.change_search_options(
+            space=services.get_space(options["name"]),
+            **{name: None if value == AUTO else value for name, value in given.items()},
+        )
+        for name in given:
+            self.stdout.write(f"{name}: {space.index_options.get(name, 'automatic')}")
 
     def _build_index(self, options: dict[str, Any]) -> None:
         space = services.get_space(options["name"])

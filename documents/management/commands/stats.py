@@ -12,6 +12,7 @@ from django.template.defaultfilters import filesizeformat
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import RagsiteError
+from common.wording import counted
 from documents import services
 from documents.management.naming import collection_named
 from documents.services import Figures
@@ -54,12 +55,15 @@ def _lines(figures: Figures) -> list[tuple[str, str]]:
     lines = [
         ("documents", _counts(figures.documents)),
         ("besides", f"{figures.superseded:,} superseded versions, {figures.links:,} stored once"),
-        ("chunks", f"{figures.chunks:,}, {figures.tokens:,} tokens"),
+        ("chunks", f"{figures.chunks:,}, {counted(figures.tokens, 'token')}"),
         ("sources", f"{_size(figures.source_bytes)} read"),
         ("stored files", f"{figures.stored_files:,}, {_size(figures.stored_bytes)}"),
     ]
     lines += [
-        (f"space {space.name}", f"{space.chunks:,} chunks, index {_size(space.index_bytes)}")
+        (
+            f"space {space.name}",
+            f"{counted(space.chunks, 'chunk')}, index {_size(space.index_bytes)}",
+        )
         for space in figures.spaces
     ]
     lines += [
@@ -70,7 +74,9 @@ def _lines(figures: Figures) -> list[tuple[str, str]]:
     ]
     for name, stage in figures.stages.items():
         rates = ", ".join(f"{rate:,.0f} {what}/s" for what, rate in stage.rates.items())
-        lines.append((name, f"{stage.seconds:,.1f} s in {figures.last_runs} runs: {rates}"))
+        lines.append(
+            (name, f"{stage.seconds:,.1f} s in {counted(figures.last_runs, 'run')}: {rates}")
+        )
     lines += [(f"table {name}", _size(size)) for name, size in figures.table_bytes.items()]
     return lines
 

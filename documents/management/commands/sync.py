@@ -110,6 +110,11 @@ class Command(BaseCommand):
         if result.run is not None:
             for failure in report["run"]["failures"]:
                 self.stderr.write(f"failed: {failure['name']}: {failure['reason']}")
+        else:
+            for name in result.failed:
+                self.stderr.write(f"failed: {name}: {result.reasons[name]}")
+            for name in result.retried:
+                self.stdout.write(f"failed, to be tried again: {name}: {result.reasons[name]}")
         counts = ", ".join(f"{count:,} {what}" for what, count in report["counts"].items())
         self.stdout.write(f"{counts}; {report['seconds']} s")
         if result.deleted and not result.deletions_applied:
@@ -127,10 +132,12 @@ def sync_report(result: Sync, *, seconds: float) -> dict[str, Any]:
         "renamed": [{"from": before, "to": after} for before, after in result.renamed],
         "deleted": list(result.deleted),
         "failed": list(result.failed),
+        "retried": list(result.retried),
     }
     return {
         "counts": {what: len(listed) for what, listed in names.items()},
         **names,
+        "reasons": dict(result.reasons),
         "deletions_applied": result.deletions_applied,
         "run": None if result.run is None else run_report(result.run, seconds=seconds),
         "seconds": round(seconds, 3),

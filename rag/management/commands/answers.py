@@ -14,6 +14,7 @@ from rich.table import Table
 
 from common.checks import SETTINGS
 from common.errors import InvalidInput, RagsiteError
+from common.wording import counted
 from inference.base import InferenceError
 from rag.management.measuring import AnswerReport, measure_answers
 from search.evaluation.dataset import Dataset, DatasetError, load_dataset
@@ -95,7 +96,7 @@ def _some(dataset: Dataset, most: int | None) -> Dataset:
 
 def _table(report: AnswerReport) -> Table:
     """A row a measure."""
-    table = Table("measure", title=f"{report.dataset}: {report.questions} questions")
+    table = Table("measure", title=f"{report.dataset}: {counted(report.questions, 'question')}")
     table.add_column("value", justify="right")
     rows = {
         "first hit is relevant": report.recall_1,

@@ -1,7 +1,7 @@
 """`manage.py ask "…" --collection C`: an answer with its sources, on a terminal or as JSON."""
 
 import json
-from argparse import ArgumentParser
+from argparse import ArgumentParser, BooleanOptionalAction
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
+from common.fusion_options import METHODS
 from rag.context import RagContext
 from rag.events import Cited, Done, Event, Failed, Metadata, Retrieved, Token, passage_data
 from rag.services.answering import answer
@@ -36,6 +37,8 @@ class Command(BaseCommand):
         parser.add_argument("--filter", help='such as "year>=2020; lang=de", or JSON')
         parser.add_argument("--model", default="", help="a chat model; `extractive` quotes")
         parser.add_argument("--mode", choices=MODES, default="hybrid", help="of the search")
+        parser.add_argument("--fusion", choices=METHODS, help="of the search")
+        parser.add_argument("--rerank", action=BooleanOptionalAction, help="of the search")
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -47,7 +50,11 @@ class Command(BaseCommand):
         )
         try:
             events = answer(
-                options["question"], context=context, model=options["model"], mode=options["mode"]
+                options["question"],
+                context=context,
+                model=options["model"],
+                mode=options["mode"],
+                search_options={name: options[name] for name in ("fusion", "rerank")},
             )
         except RagsiteError as error:
             raise CommandError(str(error), returncode=FATAL) from error

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from common.errors import RagsiteError
+from common.wording import counted
 from ragsite import backup
 from ragsite.backup import Made
 
@@ -62,7 +63,8 @@ class Command(BaseCommand):
         for name in noted.links:
             self.stdout.write(f"left out, no file: {name}")
         self.stdout.write(
-            f"{made.path}: {noted.rows:,} rows, {len(noted.files):,} files, {noted.size:,} bytes,"
+            f"{made.path}: {counted(noted.rows, 'row')}, {counted(len(noted.files), 'file')},"
+            f" {counted(noted.size, 'byte')},"
             f" {seconds} s"
         )
 

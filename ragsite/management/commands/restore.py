@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, connections
 
 from common.errors import RagsiteError
+from common.wording import counted
 from documents.management.commands.validate import content_of
 from documents.validation import Report, validate
 from ragsite import backup
@@ -77,7 +78,8 @@ class Command(BaseCommand):
         for finding in report.findings:
             self.stdout.write(str(finding))
         self.stdout.write(
-            f"{noted.rows:,} rows of {len(noted.tables)} tables and {len(noted.files):,} files as"
+            f"{counted(noted.rows, 'row')} of {counted(len(noted.tables), 'table')} and"
+            f" {counted(len(noted.files), 'file')} as"
             f" they were at {noted.made_at}, {done.seconds} s;"
             f" {'clean' if report.is_clean else f'{len(report.findings)} problems'}"
         )

@@ -1,6 +1,7 @@
 """`manage.py up`: the whole site in the foreground, as `make run` starts it."""
 
 import http.client
+import os
 import socket
 import sys
 import threading
@@ -9,11 +10,15 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from common.checks import SETTINGS
+from inference.base import InferenceError
+from inference.handler import embedders
 from ragsite import bootstrap, embedded
 from ragsite.embedded.support import wait_until
 from ragsite.supervisor import Program, Supervisor
 
 _WEB_SECONDS = 120.0
+_MODEL_SECONDS = 30.0
 # In a container root is who one is; Celery would tell so in eight lines for each worker.
 _ROOT_WARNING = "ignore:You're running the worker with superuser privileges"
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # nosec B104  # noqa: S104 - only read
@@ -22,14 +27,19 @@ _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # nosec B104  # noqa: S104 - only
 class Command(BaseCommand):
     """Web server, scheduler, ingestion worker and embedding worker, under one roof."""
 
+    requires_system_checks = [SETTINGS]
+
     help = "Run the web server and the workers until Ctrl-C. Exit code: 0 stopped, 2 not begun."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=int, default=8000)
-        parser.add_argument("--bind", default="127.0.0.1", help="address to listen on")
+        port, bind = os.environ.get("PORT") or "8000", os.environ.get("BIND") or "127.0.0.1"
+        parser.add_argument("--port", type=int, default=port, help="PORT, or else 8000")
+        parser.add_argument("--bind", default=bind, help="address: BIND, or else 127.0.0.1")
 
     def handle(self, *, port: int, bind: str, **options: Any) -> None:
         check_free(bind, port)
+        # The others ask the embedding worker, which begins at the same time and has to load first.
+        os.environ.setdefault("RAGSITE_WORKER_PATIENCE_SECONDS", f"{_MODEL_SECONDS:.0f}")
         supervisor = Supervisor(
             programs(bind, port),
             cwd=settings.BASE_DIR,
@@ -43,6 +53,7 @@ class Command(BaseCommand):
     def _announce(self, bind: str, port: int) -> None:
         host = "localhost" if bind in _EVERY_ADDRESS else bind
         if wait_until(lambda: _answers(host, port), _WEB_SECONDS):
+            wait_until(_models_are_ready, _MODEL_SECONDS)  # words find without them
             self._say(f"\n  ragsite is ready at http://{_bracketed(host)}:{port}/")
             self._say("  Log in as `manage.py demo` printed, or after `manage.py createsuperuser`.")
             self._say(f"  The documentation is at http://{_bracketed(host)}:{port}/docs/")
@@ -103,6 +114,17 @@ def _answers(host: str, port: int) -> bool:
         return False
     finally:
         connection.close()
+
+
+def _models_are_ready() -> bool:
+    """Whether the embedding worker has loaded what the other processes ask it for."""
+    from inference.shared import SharedEmbedder  # noqa: PLC0415 (loads numpy)
+
+    try:
+        models = [embedders[alias] for alias in embedders]
+        return all(model.is_ready for model in models if isinstance(model, SharedEmbedder))
+    except InferenceError:
+        return True  # the worker's log tells what is wrong
 
 
 def _bracketed(host: str) -> str:

@@ -15,7 +15,8 @@ from rich.console import Console
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import InvalidInput, RagsiteError
-from common.fusion import METHODS
+from common.fusion_options import METHODS
+from common.wording import counted
 from documents.models import Collection
 from inference.base import InferenceError
 from search.evaluation.baseline import TOLERANCE, compare
@@ -80,7 +81,9 @@ class Command(BaseCommand):
         parser.add_argument("directory", type=Path, metavar="DIR", nargs="?")
         parser.add_argument("--mode", type=_modes, default=list(MODES), help=",".join(MODES))
         parser.add_argument("-k", "--k", type=int, default=10, help="depth of nDCG (default: 10)")
-        parser.add_argument("--fusion", choices=METHODS, default="score")
+        parser.add_argument(
+            "--fusion", choices=METHODS, help="default: as the collection or the site has it"
+        )
         parser.add_argument(
             "--rerank",
             action=BooleanOptionalAction,
@@ -150,7 +153,9 @@ class Command(BaseCommand):
             with self._asked(options) as (collection, dataset, seconds):
                 if options["export"]:
                     export_set(dataset, options["export"])
-                    self.stderr.write(f"{len(dataset.queries)} questions in {options['export']}.")
+                    self.stderr.write(
+                        f"{counted(len(dataset.queries), 'question')} in {options['export']}."
+                    )
                 elif options["tune"]:
                     self._tune(collection, dataset, options)
                 else:

@@ -10,9 +10,10 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
-from common.fusion import METHODS
+from common.fusion_options import METHODS
+from common.wording import counted
 from inference.base import InferenceError
-from search.asked import SearchQuery
+from search.asked import SearchQuery, arm_weights
 from search.export import MOST_HITS, csv_pieces, export_hits
 from search.filters import to_json
 from search.log import record_search
@@ -27,11 +28,15 @@ QUESTION = (
     "mode",
     "sort",
     "fusion",
+    "rrf_k",
+    "depth",
     "group",
     "rerank",
     "min_similarity",
     "min_rerank",
     "diversify",
+    "ef_search",
+    "probes",
 )
 
 
@@ -74,7 +79,13 @@ class Command(BaseCommand):
             help="count the values of a field: language, origin, dated, author, …; may be repeated;"
             " *: the usual ones",
         )
-        parser.add_argument("--fusion", choices=METHODS, default="score")
+        parser.add_argument(
+            "--fusion", choices=METHODS, help="default: as the collections or the site have it"
+        )
+        parser.add_argument("--rrf-k", type=int, help="the constant of rrf")
+        parser.add_argument("--alpha", type=float, help="what meaning counts for")
+        parser.add_argument("--beta", type=float, help="what words count for")
+        parser.add_argument("--depth", type=int, help="how many candidates words and meaning list")
         parser.add_argument("--group", action="store_true", help="one passage a document")
         parser.add_argument(
             "--rerank",
@@ -93,6 +104,12 @@ class Command(BaseCommand):
             choices=EXPANSIONS,
             default="parent",
             help="print what stands around, too (default: the passage that a hit is a part of)",
+        )
+        parser.add_argument(
+            "--ef-search", type=int, help="candidates in an HNSW index (default: the space's)"
+        )
+        parser.add_argument(
+            "--probes", type=int, help="lists of an IVFFlat index (default: the space's)"
         )
         parser.add_argument("--json", action="store_true")
         parser.add_argument(
@@ -119,7 +136,7 @@ class Command(BaseCommand):
                 k=options["k"],
                 expand=options["expand"],
                 facets=options["facet"],
-                **{name: options[name] for name in QUESTION},
+                **_asked(options),
             )
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
@@ -133,7 +150,9 @@ class Command(BaseCommand):
 
     def _export(self, scope: Scope, options: dict[str, Any]) -> None:
         asked = SearchQuery(
-            options["query"], expand="none", **{name: options[name] for name in QUESTION}
+            options["query"],
+            expand="none",
+            **_asked(options),
         )
         for piece in csv_pieces(export_hits(asked, scope=scope, link=lambda hit: hit.url)):
             self.stdout.write(piece.decode(), ending="")
@@ -149,7 +168,11 @@ class Command(BaseCommand):
             told = ", ".join(f"{value.label} {value.count}" for value in values[:MOST_SHOWN])
             self.stdout.write(f"{name}: {told or 'no value'}")
         methods = ", ".join(f"{arm.name} {arm.method}" for arm in result.arms)
-        self.stdout.write(f"{result.total} found · {result.milliseconds:.0f} ms · {methods}")
+        methods += f" · {result.fusion}" if len(result.arms) > 1 else ""
+        listed = counted(result.total, "document" if options["group"] else "passage")
+        listed = f"the best {listed}" if result.is_cut else listed
+        shown = listed if result.total == len(result.hits) else f"{len(result.hits)} of {listed}"
+        self.stdout.write(f"{shown} · {result.milliseconds:.0f} ms · {methods}")
 
     def _print_hit(self, hit: Hit) -> None:
         heading = " > ".join(hit.heading_path)
@@ -160,10 +183,10 @@ class Command(BaseCommand):
         )
         shown = hit.surroundings.text if hit.surroundings else hit.snippet.text
         self.stdout.write("   " + " ".join(shown.split()))
-        scores = [f"fused {hit.fused:.3f}"]
-        scores += [f"similarity {hit.similarity:.3f}"] if hit.similarity is not None else []
-        scores += [f"bm25 {hit.lexical:.2f}"] if hit.lexical is not None else []
-        scores += [f"rerank {hit.rerank:.3f}"] if hit.rerank is not None else []
+        scores = [f"fused {hit.fused:z.3f}"]
+        scores += [f"similarity {hit.similarity:z.3f}"] if hit.similarity is not None else []
+        scores += [f"bm25 {hit.lexical:z.2f}"] if hit.lexical is not None else []
+        scores += [f"rerank {hit.rerank:z.3f}"] if hit.rerank is not None else []
         scores += [f"graph {hit.graph:.2f}"] if hit.graph is not None else []
         self.stdout.write(f"   {hit.collection_slug} · {' · '.join(scores)}")
         if hit.path:
@@ -172,6 +195,12 @@ class Command(BaseCommand):
             over = " > ".join(stop.name for stop in passage.path[1:-1]) or "beside it"
             self.stdout.write(f"   + {passage.title} ({over}): {shortened(passage.text)}")
         self.stdout.write("")
+
+
+def _asked(options: dict[str, Any]) -> dict[str, Any]:
+    """How the question is asked: fields of SearchQuery."""
+    weights = arm_weights(options["alpha"], options["beta"])
+    return {"weights": weights, **{name: options[name] for name in QUESTION}}
 
 
 def shortened(text: str, *, characters: int = 160) -> str:

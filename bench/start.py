@@ -1,0 +1,111 @@
+"""How soon the site is there, what it holds in memory when nobody asks, and how soon commands are.
+
+    python -m bench.start [PORT]
+
+Starts `manage.py up` on the servers and data of RAGSITE_VAR_DIR, which `manage.py demo` fills, and
+stops it afterwards. Memory is proportional (PSS): what processes share is divided among them.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+from secrets import token_hex
+from time import monotonic, perf_counter, sleep
+from urllib.request import Request, urlopen
+
+import psutil  # type: ignore[import-untyped]
+
+MANAGE = [sys.executable, "manage.py"]
+READY_SECONDS = 300.0
+IDLE_SECONDS = 30.0
+ROUNDS = 3
+COMMANDS = (
+    ["check"],
+    ["services", "status"],
+    ["search", "-k", "1"],
+    ["ask"],
+)
+KINDS = ("gunicorn", "ingest@", "embed@", " beat ", "manage.py up", "postgres", "valkey")
+
+
+def main(port: int) -> None:
+    run(["demo"])
+    print(f"{'without the site':48}")
+    report_commands()
+    began = perf_counter()
+    site = subprocess.Popen([*MANAGE, "up", f"--port={port}"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert site.stdout
+        if not any("ragsite is ready" in line for line in site.stdout):
+            sys.exit("the site did not start")
+        print(f"{'ready after':48}{perf_counter() - began:7.2f} s")
+        report_requests(port)
+        settled = monotonic() + IDLE_SECONDS
+        while monotonic() < settled:
+            sleep(0.5)
+        report_memory(site.pid)
+        print("beside the site")
+        report_commands()
+    finally:
+        site.send_signal(signal.SIGTERM)
+        site.communicate(timeout=60)
+
+
+def report_requests(port: int) -> None:
+    """The first searches that anybody asks for, each a new question."""
+    made = ["apikeys", "create", "--user=demo", "--name=bench", "--scope=read", "--json"]
+    key = json.loads(run(made))
+    for number, question in enumerate(("where are figures kept", "who may read a passage"), 1):
+        began = perf_counter()
+        path = f"/api/v1/search/?q={question.replace(' ', '+')}"
+        headers = {"Authorization": f"Bearer {key['secret']}"}
+        with urlopen(Request(f"http://127.0.0.1:{port}{path}", headers=headers)) as answer:
+            degraded = json.load(answer).get("degraded")
+        said = f"search {number}{', degraded' if degraded else ''}"
+        print(f"{said:48}{(perf_counter() - began) * 1000:7.0f} ms")
+    run(["apikeys", "revoke", str(key["id"])])
+
+
+def report_memory(site: int) -> None:
+    """By kind of process, of the site and of its embedded servers."""
+    states = json.loads(run(["services", "status", "--json"]))["services"]
+    roots = [site, *(state["pid"] for state in states if state["pid"])]
+    processes = {p for root in map(psutil.Process, roots) for p in (root, *root.children(True))}
+    held: dict[str, list[int]] = {}
+    for process in processes:
+        line = " ".join(process.cmdline())
+        kind = next((kind for kind in KINDS if kind in line), line[:40])
+        rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+        match = re.search(r"^Pss: +(\d+)", rollup, re.MULTILINE)
+        held.setdefault(kind, []).append(int(match[1]) if match else 0)
+    for kind, sizes in sorted(held.items()):
+        print(f"{f'{kind.strip()} ({len(sizes)})':48}{sum(sizes) / 1024:7.0f} MB")
+    print(f"{'all processes':48}{sum(map(sum, held.values())) / 1024:7.0f} MB")
+
+
+def report_commands() -> None:
+    for command in COMMANDS:
+        taken = []
+        for _ in range(ROUNDS):
+            began, before = perf_counter(), getrusage(RUSAGE_CHILDREN)
+            new = [f"how is question {token_hex(4)} embedded?"]  # no vector of it is cached
+            run([*command, *(new if command[0] in ("search", "ask") else [])])
+            after = getrusage(RUSAGE_CHILDREN)
+            busy = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+            taken.append((perf_counter() - began, busy))
+        print(f"{' '.join(command):48}{min(taken)[0]:7.2f} s {min(taken)[1]:7.2f} s of processor")
+
+
+def run(command: list[str]) -> str:
+    done = subprocess.run([*MANAGE, *command], stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("LOG_LEVEL", "WARNING")
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 8765)

@@ -1,0 +1,89 @@
+"""What a request, a collection and the site may say of fusion. Without numpy, for commands that
+search nothing."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from math import isfinite
+from typing import Any, Literal, Self
+
+from common.errors import InvalidInput
+
+#: `score` adds scaled scores by weights that follow the question, and compares the best texts;
+#: `weighted` adds them by fixed weights alone; `rrf` adds reciprocal ranks.
+Method = Literal["score", "rrf", "weighted"]
+METHODS: tuple[Method, ...] = ("score", "rrf", "weighted")
+
+#: Cormack, Clarke and Büttcher, “Reciprocal Rank Fusion outperforms …” (SIGIR 2009).
+RRF_K = 60
+RRF_KS = range(1, 1001)
+#: How many candidates each arm may be asked for.
+DEPTHS = range(10, 2001)
+
+
+@dataclass(frozen=True, slots=True)
+class FusionOptions:
+    """How a search joins what its arms list. What is None is left to whoever is asked next: the
+    request, then the collections, then the site.
+
+    `rrf_k` is the constant of `rrf`, `weights` are by arm (often called α for `vector` and β for
+    `lexical`), `depth` is how many candidates each arm lists.
+    """
+
+    method: Method | None = None
+    rrf_k: int | None = None
+    weights: Mapping[str, float] | None = None
+    depth: int | None = None
+
+    @classmethod
+    def parse(cls, given: Any, *, arms: Iterable[str] = ("lexical", "vector")) -> Self:
+        """Of plain data, as collections keep it. Raises InvalidInput."""
+        names = [field.name for field in fields(cls)]
+        if not isinstance(given, Mapping) or given.keys() - set(names):
+            raise InvalidInput(
+                f"Fusion is an object of {', '.join(names)}, such as"
+                ' {"method": "rrf", "rrf_k": 60}.',
+                field="fusion",
+            )
+        options = cls(**given)
+        options.check(arms=arms)
+        return options
+
+    def check(self, *, arms: Iterable[str] = ("lexical", "vector")) -> None:
+        """Raise InvalidInput for what cannot be."""
+        if self.method is not None and self.method not in METHODS:
+            raise InvalidInput(
+                f"There is no fusion “{self.method}”. Use {', '.join(METHODS)}.", field="fusion"
+            )
+        for name, value, known in (("rrf_k", self.rrf_k, RRF_KS), ("depth", self.depth, DEPTHS)):
+            if value is not None and (isinstance(value, bool) or value not in known):
+                raise InvalidInput(f"{name} may be {known[0]} to {known[-1]:,}.", field=name)
+        if self.weights is not None:
+            checked_weights(self.weights, arms=arms)
+
+    def over(self, others: "FusionOptions") -> "FusionOptions":
+        """These, and the others' where nothing is said."""
+        given = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return replace(others, **{name: value for name, value in given if value is not None})
+
+
+def checked_weights(given: Any, *, arms: Iterable[str]) -> dict[str, float]:
+    """A weight for each of `arms`; one that is not given is 0. Raises InvalidInput."""
+    known = list(arms)
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"Weights are an object of {', '.join(known)}.", field="weights")
+    unknown = sorted(given.keys() - set(known))
+    if unknown:
+        raise InvalidInput(
+            f"There is no arm “{unknown[0]}” to weigh. There are: {', '.join(known)}.",
+            field="weights",
+        )
+    try:
+        weights = {name: float(given.get(name, 0.0)) for name in known}
+    except (TypeError, ValueError):
+        weights = {}
+    each = weights.values()
+    if not all(isfinite(weight) and weight >= 0 for weight in each) or not any(each):
+        raise InvalidInput(
+            "Weights are finite numbers of at least 0, one of them greater.", field="weights"
+        )
+    return weights

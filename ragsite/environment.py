@@ -1,0 +1,114 @@
+"""Where the settings come from: environment variables, and `.env` for those that are not set."""
+
+import os
+import re
+from collections.abc import MutableMapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+#: Path of another file; set and empty: no file is read.
+FILE_VARIABLE = "RAGSITE_ENV_FILE"
+_DEFAULT_FILE = Path(__file__).resolve().parent.parent / ".env"
+_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
+_QUOTED = re.compile(r"""(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?""")
+#: Read by other code than the settings.
+_OTHER_NAMES = frozenset(
+    {
+        FILE_VARIABLE,
+        *("RAGSITE_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "PORT", "BIND"),
+        *("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_SERVICE_NAME"),
+        *("POSTGRES_PASSWORD", "DB_PORT", "BROKER_PORT"),  # Docker Compose
+    }
+)
+#: Other programs' variables may stand in the file too; a name this similar to ours is a typing
+#: error.
+_TYPO_SIMILARITY = 0.85
+_FALSE = ("false", "off", "n", "no", "0", "")
+
+
+def env_file() -> Path | None:
+    """The file that is read, if one is."""
+    named = os.environ.get(FILE_VARIABLE)
+    if named is None:
+        return _DEFAULT_FILE if _DEFAULT_FILE.exists() else None
+    return Path(named) if named else None
+
+
+def load_env_file(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Set the file's variables that are not set yet. Raises ImproperlyConfigured, which names the
+    line and shows no value."""
+    if path := env_file():
+        for name, (_, value) in read_env_file(path).items():
+            environment.setdefault(name, value)
+
+
+def read_env_file(path: Path) -> dict[str, tuple[int, str]]:
+    """Line number and value by name. The form is that of Docker Compose, on one line a variable:
+    `NAME=value`, quotes around the value where it has ` #` or spaces at its ends, `#` before a
+    comment. `$` means nothing here."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ImproperlyConfigured(
+            f"{path} cannot be read: {reason}. Correct it, or set {FILE_VARIABLE} to another file."
+        ) from error
+    values = {}
+    for number, line in enumerate(map(str.strip, lines), start=1):
+        if not line or line.startswith("#"):
+            continue
+        if not (parts := _LINE.fullmatch(line)):
+            raise ImproperlyConfigured(
+                f"{path}, line {number} is not NAME=value. Correct it, or begin it with #."
+            )
+        name, value = parts.groups()
+        if value.startswith(("'", '"')):
+            if not (quoted := _QUOTED.fullmatch(value)):
+                raise ImproperlyConfigured(
+                    f"{path}, line {number}: the value of {name} begins with a quote and does not"
+                    " end with it. Write the whole value on one line, and close the quote."
+                )
+            single, double = quoted.groups()
+            value = single if double is None else re.sub(r"\\(.)", r"\1", double)
+        else:
+            value = re.split(r"(?:^|\s+)#", value, maxsplit=1)[0]
+        values[name] = number, value
+    return values
+
+
+class Environment(environ.Env):
+    """Variables by their types, and which of them were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: set[str] = set()
+
+    def get_value(self, var: str, cast: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Raises ImproperlyConfigured where the value is no number or neither true nor false."""
+        self._names.add(var)
+        given = os.environ.get(var, "")
+        if cast is bool and given.strip().lower() not in (*self.BOOLEAN_TRUE_STRINGS, *_FALSE):
+            raise ImproperlyConfigured(f"{var} is “{given}”. Write true or false.")
+        try:
+            return super().get_value(var, cast, *args, **kwargs)
+        except ValueError as error:
+            if cast not in (int, float):
+                raise
+            kind = "a whole number" if cast is int else "a number"
+            raise ImproperlyConfigured(f"{var} is “{given}”. Write {kind}.") from error
+
+    def check_names(self) -> None:
+        """Raise ImproperlyConfigured where the file sets a variable that nothing reads, because
+        its name is mistyped. To be called when all settings were read."""
+        path = env_file()
+        known = self._names | _OTHER_NAMES
+        for name, (number, _) in read_env_file(path).items() if path else ():
+            similar = get_close_matches(name, known, n=1, cutoff=_TYPO_SIMILARITY)
+            if name in known or not (similar or name.startswith("RAGSITE_")):
+                continue
+            hint = f"Did you mean {similar[0]}?" if similar else "See docs/reference/settings.md."
+            raise ImproperlyConfigured(f"{path}, line {number}: {name} is no setting. {hint}")
