@@ -11,6 +11,12 @@ from typing import Any
 from common.errors import InvalidInput
 
 METRICS = ("cosine", "l2", "ip")
+#: What other systems call them.
+METRIC_ALIASES = {
+    **dict.fromkeys(("cos", "cosine_distance", "cosine_similarity"), "cosine"),
+    **dict.fromkeys(("euclidean", "euclidean_distance", "l2_distance"), "l2"),
+    **dict.fromkeys(("dot", "dot_product", "dotproduct", "inner", "inner_product"), "ip"),
+}
 INDEX_TYPES = ("hnsw", "ivfflat", "none")
 #: The most dimensions that an index takes, coarser and coarser.
 MAX_DIMENSIONS = {"full": 2000, "half": 4000, "binary": 64_000}
@@ -44,6 +50,17 @@ MINIMUM_PROBES = 10
 BINARY_OVERSAMPLING = 5
 #: And never fewer than this: the nearest ten need them however few rows are wanted.
 BINARY_CANDIDATES = 400
+
+
+def metric_named(name: str) -> str:
+    """Which of METRICS is meant, by whatever name and in any case. Raises InvalidInput."""
+    plain = name.strip().lower().replace("-", "_").replace(" ", "_")
+    metric = METRIC_ALIASES.get(plain, plain)
+    if metric not in METRICS:
+        raise InvalidInput(
+            f"There is no metric “{name}”. Use {', '.join(METRICS)}.", field="metric"
+        )
+    return metric
 
 
 @dataclass(frozen=True, slots=True)

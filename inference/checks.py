@@ -1,7 +1,7 @@
 """System checks: a wrong `INFERENCE` fails at `manage.py check`, not at the first request."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -17,6 +17,18 @@ ADDRESSES = {
     "OPENAI_BASE_URL": "OPENAI_URL",
     "ANTHROPIC_BASE_URL": "ANTHROPIC_URL",
     "RAGSITE_OLLAMA_URL": "OLLAMA_URL",
+}
+
+#: Backends that read a model from a folder of this machine.
+LOCAL_BACKENDS = (
+    "inference.backends.transformers_local.TransformersEmbedder",
+    "inference.backends.rerank_cross_encoder.CrossEncoderReranker",
+    "inference.backends.rerank_qwen3.Qwen3Reranker",
+)
+FOLDER_HINTS = {
+    "embedder": "Correct EMBEDDER_OPTIONS. If a worker elsewhere has it, this does not matter.",
+    "reranker": "`manage.py rerankers set MODEL` puts it right. If a worker elsewhere has it, this"
+    " does not matter.",
 }
 
 
@@ -76,6 +88,35 @@ def _well_formed(entry: Any) -> bool:
         and isinstance(entry.get("BACKEND"), str)
         and isinstance(entry.get("OPTIONS", {}), dict)
     )
+
+
+@register(SETTINGS)
+def check_model_folders(**kwargs: object) -> list[CheckMessage]:
+    """W002 a local model that is not here. Its weights may be on the machine of a worker, so it is
+    no error. Looks at files only."""
+    configured = settings.INFERENCE if isinstance(settings.INFERENCE, dict) else {}
+    return [
+        Warning(f"INFERENCE[{kind!r}][{alias!r}]: {missing}", hint=hint, id="inference.W002")
+        for kind, hint in FOLDER_HINTS.items()
+        for alias, entry in (configured.get(kind) or {}).items()
+        if isinstance(entry, dict) and entry.get("BACKEND") in LOCAL_BACKENDS
+        if (missing := _missing(entry.get("OPTIONS") or {}))
+    ]
+
+
+def _missing(options: Mapping[str, Any]) -> str:
+    from inference.local.locate import locate  # noqa: PLC0415 - loads the hub's client, for names
+
+    model = options.get("model")
+    if not model or options.get("allow_download"):
+        return ""
+    try:
+        folder, _ = locate(model)
+    except InferenceError as error:
+        return str(error)
+    if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
+        return f"{folder} has no config.json or no *.safetensors, so it is no whole model."
+    return ""
 
 
 @register(SETTINGS)

@@ -38,6 +38,15 @@ def user_scope(*, workspace: Workspace, user_id: str | None = LOCAL) -> UserScop
     return UserScope(workspace.pk, user_id)
 
 
+def user_of_commands(workspace: Workspace) -> str:
+    """Whose memory is meant where a command is told nobody: the account's of the only person who
+    logs in to the workspace, so that page and command know the same, or else that of LOCAL."""
+    people = workspace.memberships.filter(user__is_active=True).values_list("user_id", flat=True)[
+        :2
+    ]
+    return f"{ACCOUNT_PREFIX}{people[0]}" if len(people) == 1 else LOCAL
+
+
 def scope_of(*, user: Any, workspace: Workspace, user_id: str | None = None) -> UserScope | None:
     """The memory that a request of `user` works on: the one door for people and programs.
 

@@ -10,7 +10,7 @@ from accounts.permissions import ScopeMissing
 from common.errors import NotFound
 from graph.scopes import GraphScope, graph_scope
 from inference.cancelling import Cancelled
-from memory.scopes import UserScope, scope_of
+from memory.scopes import UserScope, scope_of, user_scope
 from rag.answering.passages import Passage, from_hits
 from search.filters import all_of, read_filter
 from search.results import Hit, Scope
@@ -121,7 +121,7 @@ class RagContext:
         """Whose memory is used; None for nobody's. Raises Forbidden."""
         self.require("memory")
         if self.user is None:
-            return None
+            return user_scope(workspace=self.workspace, user_id=self.memory_user)
         return scope_of(user=self.user, workspace=self.workspace, user_id=self.memory_user)
 
     @property

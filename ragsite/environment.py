@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,37 @@ def read_env_file(path: Path) -> dict[str, tuple[int, str]]:
             value = re.split(r"(?:^|\s+)#", value, maxsplit=1)[0]
         values[name] = number, value
     return values
+
+
+def env_file_to_write() -> Path | None:
+    """The file that is read, or would be if it were there; None where none is."""
+    named = os.environ.get(FILE_VARIABLE)
+    return env_file() if named is not None else _DEFAULT_FILE
+
+
+def write_env_file(path: Path, variables: Mapping[str, str | None]) -> list[str]:
+    """Put these lines into the file in place of what it says of them, None for none, and keep all
+    others. Returns the names whose value the environment overrules."""
+    before = read_env_file(path) if path.exists() else {}
+    overruled = [
+        name
+        for name in variables
+        if name in os.environ and (name not in before or before[name][1] != os.environ[name])
+    ]
+    replaced = {number for name, (number, _) in before.items() if name in variables}
+    lines = path.read_text(encoding="utf-8-sig").splitlines() if path.exists() else []
+    kept = [line for number, line in enumerate(lines, start=1) if number not in replaced]
+    kept += [f"{name}={_quoted(value)}" for name, value in variables.items() if value is not None]
+    path.touch(mode=0o600)  # it may hold passwords
+    path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+    return overruled
+
+
+def _quoted(value: str) -> str:
+    if " #" not in value and value == value.strip() and not value.startswith(("'", '"', "#")):
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 class Environment(environ.Env):

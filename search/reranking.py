@@ -23,8 +23,8 @@ class NoRerankerConfigured(InvalidInput):
 
     def __init__(self) -> None:
         super().__init__(
-            "There is no reranker: set RERANKER_BACKEND (docs/how-to/rerank.md), choose one in the"
-            " collection, or search without reranking.",
+            "There is no reranker. Whoever runs this site can set one: `manage.py rerankers set"
+            " MODEL` (docs/how-to/rerank.md). Or search without reranking.",
             field="rerank",
         )
 

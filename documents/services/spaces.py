@@ -16,10 +16,10 @@ from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
 from documents.spaces import (
     HNSW_DEFAULTS,
     INDEX_TYPES,
-    METRICS,
     PRECISIONS,
     check_options,
     checked_index,
+    metric_named,
 )
 from inference.base import Embedder, InferenceError
 from inference.handler import embedders
@@ -110,7 +110,7 @@ def add_space(
         raise InvalidInput(
             "A space's name has lower-case letters, digits and hyphens, at most 63.", field="name"
         )
-    _one_of("metric", metric, METRICS)
+    metric = metric_named(metric)
     _one_of("index", index_type, INDEX_TYPES)
     if precision is not None:
         _one_of("precision", precision, PRECISIONS)

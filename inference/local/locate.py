@@ -34,6 +34,10 @@ def _bundled() -> Path:
 
 def _fetched(name: str, *, allow_download: bool) -> Path:
     from huggingface_hub import snapshot_download  # noqa: PLC0415  (slow, and only for hub names)
+    from huggingface_hub.errors import (  # noqa: PLC0415
+        HFValidationError,
+        RepositoryNotFoundError,
+    )
 
     try:
         folder = snapshot_download(  # nosec B615  # the operator names it
@@ -43,8 +47,27 @@ def _fetched(name: str, *, allow_download: bool) -> Path:
             ignore_patterns=UNWANTED,
         )
     except (OSError, ValueError) as error:
+        if not allow_download:
+            raise BackendUnavailable(
+                f"model {name!r} is neither a folder here nor in the Hugging Face cache: give the"
+                " path of its folder, or fetch it once: `manage.py rerankers set` does for a"
+                " reranker, OPTIONS['allow_download'] for any."
+            ) from error
+        if isinstance(error, HFValidationError | RepositoryNotFoundError):
+            raise BackendUnavailable(
+                f"model {name!r} is neither a folder here nor a model that the hub shows: correct"
+                " its name, or set HF_TOKEN where it is private."
+            ) from error
         raise BackendUnavailable(
-            f"model {name!r} is neither a folder here nor in the Hugging Face cache: give the path"
-            " of its folder, or set OPTIONS['allow_download'] to fetch it once."
+            f"model {name!r} is no folder here, and cannot be fetched from the hub:"
+            f" {_first_cause(error)}. Copy its folder here and give the path, or see to the"
+            " connection (HTTPS_PROXY, HF_ENDPOINT)."
         ) from error
     return Path(folder)
+
+
+def _first_cause(error: BaseException) -> str:
+    """What went wrong first, which the hub's own message hides behind advice."""
+    while (before := error.__cause__ or error.__context__) is not None:
+        error = before
+    return str(error).strip().rstrip(".") or type(error).__name__

@@ -9,7 +9,8 @@ from inference.handler import InferenceHandler, embedders, rerankers
 from inference.serving.offers import Offer, offer_embedder, offer_reranker
 from inference.serving.server import Server
 
-_ASKING_A_WORKER = "inference.backends.worker."
+#: Backends that ask a worker, or do nothing.
+_NOT_OFFERED = ("inference.backends.worker.", "inference.backends.rerank_basic.NoReranker")
 
 
 def server() -> Server:
@@ -25,7 +26,7 @@ def _own(models: InferenceHandler[Any]) -> list[str]:
     return [
         alias
         for alias in models
-        if not settings.INFERENCE[models.kind][alias]["BACKEND"].startswith(_ASKING_A_WORKER)
+        if not settings.INFERENCE[models.kind][alias]["BACKEND"].startswith(_NOT_OFFERED)
     ]
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 from django.test.utils import override_settings
 
-from inference.checks import check_inference
+from inference.checks import check_inference, check_model_folders
 
 EMBEDDER = {"BACKEND": "inference.backends.transformers_local.TransformersEmbedder"}
 RERANKER = {"BACKEND": "inference.backends.rerank_basic.NoReranker", "OPTIONS": {}}
@@ -29,6 +29,18 @@ def with_embedder(entry):
 
 def test_the_projects_own_settings_pass():
     assert check_inference() == []
+
+
+def test_a_local_model_that_is_not_here_is_told(tmp_path):
+    reranker = {"BACKEND": "inference.backends.rerank_cross_encoder.CrossEncoderReranker"}
+    for model in ("nobody/has-this-model", str(tmp_path)):
+        entry = {**reranker, "OPTIONS": {"model": model}}
+        with override_settings(INFERENCE={**GOOD, "reranker": {"default": entry}}):
+            (warning,) = check_model_folders()
+        assert warning.id == "inference.W002"
+        assert model in warning.msg
+        assert "rerankers set" in warning.hint
+    assert check_model_folders() == []
 
 
 def test_good_settings_pass():

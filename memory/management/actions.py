@@ -13,7 +13,7 @@ from memory import services
 from memory.keys import fact_key
 from memory.management.rows import context_of, fact_of, pruning_of, size_in_words
 from memory.models import Fact
-from memory.scopes import UserScope, user_scope
+from memory.scopes import UserScope, user_of_commands, user_scope
 
 Options = Mapping[str, Any]
 
@@ -21,10 +21,13 @@ Options = Mapping[str, Any]
 def scope_from(options: Options) -> UserScope:
     """The user who is named. Raises NotFound, and InvalidInput for nobody."""
     workspace = workspace_named(options["workspace"])
-    scope = user_scope(workspace=workspace, user_id=options["user"])
+    user_id = options["user"]
+    if user_id is None:
+        user_id = user_of_commands(workspace)
+    scope = user_scope(workspace=workspace, user_id=user_id)
     if scope is None:
         raise InvalidInput(
-            f"Of “{options['user']}” nothing is kept: that is nobody. Name a user by --user.",
+            f"Of “{user_id}” nothing is kept: that is nobody. Name a user by --user.",
             field="user",
         )
     return scope

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-Sentence = Literal["not_found", "quotes", "greeting", "thanks", "farewell", "self"]
+Sentence = Literal["not_found", "quotes", "remembered", "greeting", "thanks", "farewell", "self"]
 
 #: What is said in a language that has no sentences of its own here.
 FALLBACK = "en"
@@ -12,6 +12,7 @@ _SENTENCES: Mapping[str, Mapping[Sentence, str]] = {
     "en": {
         "not_found": "The sources do not say: nothing that was found answers this question.",
         "quotes": "Quoted from the sources:",
+        "remembered": "What I remember of you:",
         "greeting": "Hello! Ask me something, and I will look for the answer in your documents.",
         "thanks": "You are welcome. Is there anything else to look up?",
         "farewell": "Goodbye!",
@@ -20,6 +21,7 @@ _SENTENCES: Mapping[str, Mapping[Sentence, str]] = {
     "de": {
         "not_found": "Davon steht nichts in den Quellen: Nichts Gefundenes beantwortet die Frage.",
         "quotes": "Aus den Quellen zitiert:",
+        "remembered": "Was ich von dir weiß:",
         "greeting": "Hallo! Stell mir eine Frage, und ich suche die Antwort in den Dokumenten.",
         "thanks": "Gern geschehen. Soll ich noch etwas nachschlagen?",
         "farewell": "Auf Wiedersehen!",
@@ -28,6 +30,7 @@ _SENTENCES: Mapping[str, Mapping[Sentence, str]] = {
     "es": {
         "not_found": "Las fuentes no lo dicen: nada de lo encontrado responde a la pregunta.",
         "quotes": "Citado de las fuentes:",
+        "remembered": "Lo que recuerdo de ti:",
         "greeting": "¡Hola! Haz una pregunta y buscaré la respuesta en los documentos.",
         "thanks": "De nada. ¿Busco algo más?",
         "farewell": "¡Hasta luego!",
@@ -36,6 +39,7 @@ _SENTENCES: Mapping[str, Mapping[Sentence, str]] = {
     "fr": {
         "not_found": "Les sources ne le disent pas : rien de trouvé ne répond à la question.",
         "quotes": "Cité des sources :",
+        "remembered": "Ce que je retiens de vous :",
         "greeting": "Bonjour ! Posez une question, je chercherai la réponse dans les documents.",
         "thanks": "Avec plaisir. Faut-il chercher autre chose ?",
         "farewell": "Au revoir !",
@@ -44,6 +48,7 @@ _SENTENCES: Mapping[str, Mapping[Sentence, str]] = {
     "it": {
         "not_found": "Le fonti non lo dicono: nulla di quanto trovato risponde alla domanda.",
         "quotes": "Citato dalle fonti:",
+        "remembered": "Quello che ricordo di te:",
         "greeting": "Ciao! Fai una domanda e cercherò la risposta nei documenti.",
         "thanks": "Prego. Devo cercare altro?",
         "farewell": "Arrivederci!",
@@ -52,6 +57,7 @@ _SENTENCES: Mapping[str, Mapping[Sentence, str]] = {
     "pt": {
         "not_found": "As fontes não o dizem: nada do que foi encontrado responde à pergunta.",
         "quotes": "Citado das fontes:",
+        "remembered": "O que me lembro de si:",
         "greeting": "Olá! Faça uma pergunta e procurarei a resposta nos documentos.",
         "thanks": "De nada. Procuro mais alguma coisa?",
         "farewell": "Até logo!",
@@ -60,6 +66,7 @@ _SENTENCES: Mapping[str, Mapping[Sentence, str]] = {
     "nl": {
         "not_found": "De bronnen zeggen het niet: niets wat is gevonden beantwoordt de vraag.",
         "quotes": "Geciteerd uit de bronnen:",
+        "remembered": "Wat ik van je onthouden heb:",
         "greeting": "Hallo! Stel een vraag, dan zoek ik het antwoord in de documenten.",
         "thanks": "Graag gedaan. Zal ik nog iets opzoeken?",
         "farewell": "Tot ziens!",

@@ -19,19 +19,20 @@ from rag.answering.extractive import extract
 from rag.answering.similarity import similar_to
 from rag.answering.smalltalk import small_talk
 from rag.answering.support import unsupported
-from rag.answering.wording import is_refusal
+from rag.answering.wording import is_refusal, say
 from rag.context import RagContext
 from rag.events import (
     Event,
     Finish,
     Metadata,
+    Remembered,
     Retrieved,
     Verdict,
 )
 from rag.failures import failed
 from rag.passage import Passage
 from rag.services.asked import Asked, GenerationOptions, checked_question
-from rag.services.remembering import archive, with_memory
+from rag.services.remembering import archive, recalled, with_memory
 from search.log import record_refusal, record_search
 from search.results import Mode
 from search.services import search
@@ -98,7 +99,9 @@ def _told(asked: Asked) -> Iterator[Event]:
 
 def _events(asked: Asked) -> Iterator[Event]:
     said, remembered = asked.question, None
-    if asked.chat and asked.uses_memory:
+    if asked.chat is None and asked.memory is not False:
+        remembered = recalled(asked.question, context=asked.context)
+    elif asked.uses_memory:
         said, remembered = with_memory(asked.question, history=asked.history, context=asked.context)
     yield Metadata(
         question=asked.question,
@@ -111,6 +114,9 @@ def _events(asked: Asked) -> Iterator[Event]:
         yield asked.told(talk)
         yield asked.done()
         return
+    if asked.chat is None and remembered:
+        yield from _recall(asked, remembered)
+        return
     retrieved, language = yield from _retrieve(asked)
     if retrieved.refused:
         yield asked.told(refusal.not_found_text(language))
@@ -121,6 +127,16 @@ def _events(asked: Asked) -> Iterator[Event]:
         yield from _quote(asked, retrieved, language)
     else:
         yield from _generate(asked, asked.chat, retrieved, said, language)
+
+
+def _recall(asked: Asked, remembered: Remembered) -> Iterator[Event]:
+    """Quote the user's memory: `metadata` names the entry."""
+    entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
+    entries += [f"{said} ({day})" for day, said in remembered.context]
+    language = detect_language(asked.question, default="")
+    yield asked.told("\n".join([say("remembered", language), *(f"> {each}" for each in entries)]))
+    _archive(asked, told="")
+    yield asked.done()
 
 
 def _retrieve(asked: Asked) -> Generator[Event, None, tuple[Retrieved, str]]:

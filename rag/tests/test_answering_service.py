@@ -11,8 +11,9 @@ from documents.services import document_text
 from inference.base import ChatMessage
 from inference.cancelling import Cancelled
 from inference.tests.stub_server import Reply, Stream, chat_stream, delta, event
+from memory.embedding import embed_waiting
 from memory.models import Context
-from memory.services import set_fact
+from memory.services import archive_turn, set_fact
 from rag.context import RagContext
 from rag.events import Cited, Done, Event, Failed, Metadata, Retrieved, text_of
 from rag.services.answering import answer
@@ -182,6 +183,28 @@ def test_memory_is_put_before_the_model_and_the_answer_does_not_carry_documents_
     archived = Context.objects.get()
     assert archived.user_message == QUESTION
     assert archived.assistant_response == ""
+
+
+def test_memory_answers_what_one_asks_of_oneself_without_a_chat_model() -> None:
+    context, _ = reader()
+    scope = context.memory_scope
+    set_fact(scope=scope, key="city", value="Berlin")
+    set_fact(scope=scope, key="allergy", value="peanuts")
+    archive_turn(scope=scope, user_message="My boat is called Undine.")
+    embed_waiting()
+    for question, entry in (
+        ("What is my city?", "city: Berlin"),
+        ("Where do I live?", "city: Berlin"),
+        ("What is my boat called?", "My boat is called Undine. ("),
+    ):
+        events = told(question, context)
+        assert text_of(events).startswith(f"What I remember of you:\n> {entry}"), text_of(events)
+        assert only(Done, events).finish_reason == "stop"
+    remembered = only(Metadata, told("Where do I live?", context)).memory
+    assert remembered.facts == (("city", "Berlin"),)
+    for other in (QUESTION, "How do I reset my password?", "Which enzyme do I lack?"):
+        assert only(Metadata, told(other, context)).memory is None
+    assert only(Metadata, told("Where do I live?", context, memory=False)).memory is None
 
 
 def test_a_follow_up_is_searched_for_with_what_it_leans_on() -> None:

@@ -8,6 +8,7 @@ from jsonschema import Draft202012Validator
 
 from accounts.models import Membership, Role
 from common.errors import NotFound
+from documents.models import Chunk
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
@@ -23,9 +24,16 @@ from rag.tools import TOOLS, ToolAnswer, call, schemas, tools_for
 pytestmark = pytest.mark.django_db
 
 SEARCHING = ("similarity_search", "hybrid_query")
-READING = (*SEARCHING, "get_document", "list_collections", "list_tables")
+READING = (
+    *SEARCHING,
+    "search_words",
+    "search_vector",
+    "get_document",
+    "list_collections",
+    "list_tables",
+)
 OF_GRAPH = ("graph_find", "graph_neighbors", "graph_path")
-OF_ALL = ("index_document", "graph_upsert")
+OF_ALL = ("index_document", "remove_document", "graph_upsert")
 OF_MEMORY = (
     "memory_search",
     "remember",
@@ -42,7 +50,10 @@ OF_MEMORY = (
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "similarity_search": {"query": "lighthouse"},
     "hybrid_query": {"query": "lighthouse"},
+    "search_words": {"query": "lighthouse"},
+    "search_vector": {"vector": [1.0] * 384},
     "get_document": {"id": "log.md"},
+    "remove_document": {"id": "log.md", "collection": "notes"},
     "index_document": {"id": "new", "content": "A new note.", "collection": "notes"},
     "memory_search": {"query": "lighthouse"},
     "remember": {"question": "Who keeps it?", "answer": "Mara."},
@@ -227,6 +238,30 @@ def test_what_is_indexed_is_found_at_once(context: RagContext) -> None:
     assert again.startswith('Unchanged: "new"')
 
 
+def test_several_are_indexed_at_once_and_removed(context: RagContext) -> None:
+    into = {"id": None, "content": None, "collection": "notes"}
+    several = [{"id": "a", "content": "Gulls."}, {"id": "b", "content": "Terns.", "title": "Birds"}]
+    said = text_of("index_document", context, documents=several, **into)
+    assert said.startswith('Indexed 2 of 2 documents in collection "notes"')
+    texts = ["Seals sleep on the quay.", "Otters swim."]
+    text_of("index_document", context, texts=texts, id_prefix="animals", **into)
+    assert 'id "animals:0"' in text_of("search_words", context, query="seals")
+    assert text_of("remove_document", context, id="animals:0") == (
+        'Removed: "animals:0" from collection "notes".'
+    )
+    assert "animals:0" not in text_of("search_words", context, query="seals")
+    answer = run("remove_document", context, id="animals:0")
+    assert answer.is_error
+    assert 'no document "animals:0"' in answer.text
+
+
+def test_a_vector_of_ones_own_finds_what_is_nearest(context: RagContext) -> None:
+    chunk = Chunk.objects.get(document__key="log.md")
+    told = text_of("search_vector", context, vector=list(map(float, chunk.embedding)), top_k=1)
+    assert "(score: 1.000)" in told
+    assert "The lighthouse burns oil." in told
+
+
 def test_the_collection_need_not_be_named_where_there_is_one(context: RagContext) -> None:
     answer = run("index_document", context, collection=None)
     assert answer.is_error
@@ -267,7 +302,7 @@ def test_what_cannot_be_embedded_is_not_said_to_be_indexed(
     answer = run("index_document", context)
     assert answer.is_error
     assert "try again later" in answer.text
-    assert "not found" in text_of("get_document", context, id="new")
+    assert "not found" in run("get_document", context, id="new").text
 
 
 def test_a_document_that_is_stored_once_is_read_under_both_ids(

@@ -52,13 +52,14 @@ def test_what_a_viewer_may_not_use_is_marked(alice: Membership) -> None:
     viewer = MembershipFactory(workspace=alice.workspace, role=Role.VIEWER)
     listed = client_of(viewer).get(ADDRESS).json()["tools"]
     refused = {tool["name"] for tool in listed if not tool["allowed"]}
-    assert refused == {"index_document", "graph_upsert"}
+    assert refused == {"index_document", "remove_document", "graph_upsert"}
 
 
 def test_a_key_is_told_what_its_scopes_leave(alice: Membership) -> None:
     listed = client_of_key(alice, "read", "memory").get(ADDRESS).json()["tools"]
     assert {tool["name"] for tool in listed if not tool["allowed"]} == {
         "index_document",
+        "remove_document",
         "graph_upsert",
     }
     reading = client_of_key(alice, "read").get(ADDRESS).json()["tools"]

@@ -14,6 +14,7 @@ KINDS = {
     "object": "object",
     "array": "list",
     "number": "number",
+    "boolean": "true or false",
 }
 
 

@@ -18,13 +18,14 @@ from graph.tests.factories import make_extracted, make_mention, make_node
 from memory.models import Fact
 from rag.context import RagContext
 from rag.tests.test_tools import OF_ALL, OF_GRAPH, OF_MEMORY, READING, run, text_of
-from rag.tools import TOOLS, scope_of, tools_for
+from rag.tools import TOOLS, ToolAnswer, scope_of, tools_for
 
 pytestmark = pytest.mark.django_db
 
 NOTHING = "No similar documents found."
 WRITING = {
     "index_document": {"id": "new", "content": "A new note.", "collection": "notes"},
+    "remove_document": {"id": "log.md", "collection": "notes"},
     "graph_upsert": {"nodes": [{"id": "src:new"}]},
 }
 
@@ -56,6 +57,10 @@ def colleague(alice: Membership, role: Role) -> RagContext:
     return context_of(MembershipFactory(workspace=alice.workspace, role=role))
 
 
+def is_missing(answer: ToolAnswer) -> bool:
+    return answer.is_error and answer.text.startswith("Error: Document not found")
+
+
 def stranger_in(alice: Membership) -> RagContext:
     """Somebody else, who asks of her workspace."""
     return RagContext(user=MembershipFactory().user, workspace=alice.workspace)
@@ -83,6 +88,7 @@ def test_only_editors_and_owners_write(alice: Membership, role: Role, name: str)
     assert answer.is_error is not may
     assert may or "editor role" in answer.text
     assert Document.objects.filter(key="new").exists() == (may and name == "index_document")
+    assert Document.objects.filter(key="log.md").exists() != (may and name == "remove_document")
     assert Node.objects.filter(key="src:new").exists() == (may and name == "graph_upsert")
     assert (name in {tool.name for tool in tools_for(context)}) == may
 
@@ -91,7 +97,7 @@ def test_outsiders_hear_of_nothing(alice: Membership) -> None:
     stranger = stranger_in(alice)
     for name in ("similarity_search", "hybrid_query"):
         assert text_of(name, stranger, query="lamp") == NOTHING
-    assert text_of("get_document", stranger, id="log.md").startswith("Document not found")
+    assert is_missing(run("get_document", stranger, id="log.md"))
     assert text_of("list_collections", stranger) == "Found 0 collection(s)."
     assert text_of("list_tables", stranger) == "Found 0 table(s)."
     named = run("hybrid_query", stranger, query="lamp", collection="notes")
@@ -107,7 +113,7 @@ def test_outsiders_hear_of_nothing(alice: Membership) -> None:
 def test_another_workspace_of_ones_own_is_another_world(alice: Membership) -> None:
     elsewhere = context_of(MembershipFactory(user=alice.user))
     assert text_of("hybrid_query", elsewhere, query="lamp") == NOTHING
-    assert text_of("get_document", elsewhere, id="log.md").startswith("Document not found")
+    assert is_missing(run("get_document", elsewhere, id="log.md"))
     assert run("index_document", elsewhere, **WRITING["index_document"]).is_error
     text_of("set_fact", context_of(alice), key="city", value="Bergen")
     assert "not found" in text_of("get_fact", elsewhere, key="city")
@@ -118,7 +124,7 @@ def test_users_who_may_log_in_no_more_read_nothing(alice: Membership) -> None:
     gone.user.is_active = False
     gone.user.save()
     assert text_of("hybrid_query", gone, query="lamp") == NOTHING
-    assert text_of("get_document", gone, id="log.md").startswith("Document not found")
+    assert is_missing(run("get_document", gone, id="log.md"))
 
 
 # --- access lists ---------------------------------------------------------------------------------
@@ -126,11 +132,11 @@ def test_users_who_may_log_in_no_more_read_nothing(alice: Membership) -> None:
 
 def test_access_lists_hold_in_every_tool_that_reads(alice: Membership) -> None:
     bob = colleague(alice, Role.EDITOR)
-    for name in ("similarity_search", "hybrid_query"):
+    for name in ("similarity_search", "hybrid_query", "search_words"):
         assert "secret" in text_of(name, context_of(alice), query="secret lamp")
         assert "secret" not in text_of(name, bob, query="secret lamp", top_k=50)
     assert "secret lamp" in text_of("get_document", context_of(alice), id="plan.md")
-    assert text_of("get_document", bob, id="plan.md").startswith("Document not found")
+    assert is_missing(run("get_document", bob, id="plan.md"))
     assert "plan.md" in text_of("list_tables", context_of(alice))
     assert "plan.md" not in text_of("list_tables", bob)
     assert '"notes" ("Notes"), 2 document(s)' in text_of("list_collections", context_of(alice))
@@ -141,6 +147,7 @@ def test_what_one_may_not_see_one_cannot_overwrite(alice: Membership) -> None:
     bob = colleague(alice, Role.EDITOR)
     answer = run("index_document", bob, id="plan.md", content="Mine.", collection="notes")
     assert answer.is_error
+    assert run("remove_document", bob, id="plan.md", collection="notes").is_error
     assert "secret lamp" in text_of("get_document", context_of(alice), id="plan.md")
 
 
@@ -183,7 +190,7 @@ def test_collections_of_a_request_narrow_every_tool(alice: Membership) -> None:
     context = context_of(alice, collections=("other",))
     assert "oil" not in text_of("hybrid_query", context, query="lamp oil", top_k=50)
     assert "oil" not in text_of("similarity_search", context, query="lamp oil", top_k=50)
-    assert text_of("get_document", context, id="log.md").startswith("Document not found")
+    assert is_missing(run("get_document", context, id="log.md"))
     assert text_of("list_collections", context).count("\n") == 1
     assert "plan.md" not in text_of("list_tables", context)
     for name in ("hybrid_query", "similarity_search", "get_document", "list_tables"):
@@ -220,7 +227,7 @@ def test_a_filter_of_a_request_holds_in_every_tool(alice: Membership) -> None:
     context = context_of(alice, filter={"kind": "table"})
     assert "oil" not in text_of("hybrid_query", context, query="lamp oil", top_k=50)
     assert "lamps" in text_of("hybrid_query", context, query="lamp oil", filter={"kind": "table"})
-    assert text_of("get_document", context, id="log.md").startswith("Document not found")
+    assert is_missing(run("get_document", context, id="log.md"))
     assert "Table of lamps." in text_of("get_document", context, id="lamps")
     assert text_of("list_tables", context).startswith("Found 1 table(s)")
     for name in OF_GRAPH:
@@ -234,7 +241,7 @@ def test_a_filter_of_a_request_holds_in_every_tool(alice: Membership) -> None:
 def test_a_filter_of_the_model_cannot_widen_that_of_the_request(alice: Membership) -> None:
     context = context_of(alice, filter={"kind": "table"})
     wider = {"$or": [{"kind": "table"}, {"language": "en"}, {"kind": None}]}
-    for name in ("hybrid_query", "similarity_search"):
+    for name in ("hybrid_query", "similarity_search", "search_words"):
         assert "oil" not in text_of(name, context, query="lamp oil", filter=wider, top_k=50)
 
 

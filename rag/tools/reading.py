@@ -1,6 +1,6 @@
 """The tool that reads a document, part by part."""
 
-from common.errors import InvalidInput
+from common.errors import InvalidInput, NotFound
 from documents.models import Chunk, Document
 from rag.answering.passages import Passage, passage_url
 from rag.context import RagContext
@@ -17,7 +17,7 @@ def get_document(*, scope: RagContext, id: str, collection: str = "", start: int
     """A document's text from `start` on, each passage under the number that cites it."""
     found = list(readable(scope, collection=collection, key=id)[:MOST_OF_A_NAME])
     if not found:
-        return no_document(id)
+        raise NotFound(no_document(id))
     if len(found) > 1:
         slugs = sorted(document.collection.slug for document in found)
         raise InvalidInput(

@@ -20,6 +20,7 @@ from search.query import MAX_QUERY_CHARACTERS
 MAX_ARGUMENTS_CHARACTERS = 1_000_000
 MAX_ID_CHARACTERS = 1024
 MAX_OFFSET = 1_000_000_000
+MAX_VECTOR_NUMBERS = 16_000
 
 _COLLECTION = {
     "type": "string",
@@ -49,6 +50,14 @@ _SEARCH = {
     "collection": _COLLECTION,
 }
 
+_CONTENT = {**TEXT, "maxLength": indexing.MAX_CONTENT_CHARACTERS}
+_DOCUMENT = {
+    "id": {**_ID, "description": "The id that it gets, such as notes/2026-05-01."},
+    "content": {**_CONTENT, "description": "Its text."},
+    "metadata": {"type": "object", "description": "What else is known of it, by name."},
+    "title": {"type": "string", "maxLength": 500, "description": "Its title."},
+}
+_INTO = {**_COLLECTION, "description": "Slug of the collection. Needed where there are several."}
 _WEIGHT = {"type": "number", "minimum": 0, "maximum": 1}
 
 _OWN = (
@@ -80,9 +89,39 @@ _OWN = (
             },
             alpha={**_WEIGHT, "description": "What meaning counts for, instead."},
             beta={**_WEIGHT, "description": "What words count for, instead."},
+            rerank={
+                "type": "boolean",
+                "description": "Whether a model reads the best again. Default: if there is one.",
+            },
         ),
         writes=False,
         run=searching.hybrid_query,
+    ),
+    Tool(
+        "search_words",
+        "Find passages of the user's documents that hold the words of the query, ranked by BM25."
+        " Each is shown with the number [n] by which to cite it.",
+        object_schema("query", **_SEARCH),
+        writes=False,
+        run=searching.search_words,
+    ),
+    Tool(
+        "search_vector",
+        "Find passages of the user's documents by a vector of your own, made by the model of the"
+        " collection. Each is shown with the number [n] by which to cite it.",
+        object_schema(
+            "vector",
+            vector={
+                "type": "array",
+                "items": {"type": "number"},
+                "minItems": 1,
+                "maxItems": MAX_VECTOR_NUMBERS,
+                "description": "As many numbers as the collection's vectors have.",
+            },
+            **{name: part for name, part in _SEARCH.items() if name != "query"},
+        ),
+        writes=False,
+        run=searching.search_vector,
     ),
     Tool(
         "get_document",
@@ -107,22 +146,39 @@ _OWN = (
         "Store a text as a document, in place of what has the same id, so that it is found from now"
         " on. Only when the user asked for it.",
         object_schema(
-            "id content",
-            id={**_ID, "description": "The id that it gets, such as notes/2026-05-01."},
-            content={
-                **TEXT,
-                "maxLength": indexing.MAX_CONTENT_CHARACTERS,
-                "description": "Its text.",
+            "",
+            **_DOCUMENT,
+            documents={
+                "type": "array",
+                "minItems": 1,
+                "maxItems": indexing.MAX_DOCUMENTS,
+                "items": object_schema("id content", **_DOCUMENT),
+                "description": "Several at once, instead: each with id and content.",
             },
-            metadata={"type": "object", "description": "What else is known of it, by name."},
-            title={"type": "string", "maxLength": 500, "description": "Its title."},
-            collection={
-                **_COLLECTION,
-                "description": "Slug of the collection. Needed where there are several.",
+            texts={
+                "type": "array",
+                "minItems": 1,
+                "maxItems": indexing.MAX_DOCUMENTS,
+                "items": _CONTENT,
+                "description": "Or bare texts, which get the ids id_prefix:0, id_prefix:1, …",
             },
+            id_prefix={**_ID, "maxLength": MAX_ID_CHARACTERS - 4, "description": "Of texts."},
+            collection=_INTO,
         ),
         writes=True,
         run=indexing.index_document,
+    ),
+    Tool(
+        "remove_document",
+        "Remove a document by its id, so that it is found no more. Only when the user asked for"
+        " it.",
+        object_schema(
+            "id",
+            id={**_ID, "description": "Its id, as a search tells it."},
+            collection=_INTO,
+        ),
+        writes=True,
+        run=indexing.remove_document,
     ),
     Tool(
         "list_collections",

@@ -1,8 +1,9 @@
 """Tools that search: passages, each under the number by which an answer cites it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from common.errors import InvalidInput
 from common.fusion_options import Method
 from rag.context import RagContext
 from rag.tools.wording import told_passages
@@ -46,6 +47,7 @@ def hybrid_query(
     fusion: Method | None = None,
     alpha: float | None = None,
     beta: float | None = None,
+    rerank: bool | None = None,
 ) -> str:
     """Passages that fit by words and by meaning, as the site's own search has them, unless `alpha`
     (of meaning) and `beta` (of words) weigh both."""
@@ -56,11 +58,45 @@ def hybrid_query(
         mode=mode,
         fusion=fusion,
         weights=arm_weights(alpha, beta),
+        rerank=rerank,
         k=int(top_k),
         snippets=False,
     )
     told = _told(scope, result)
     return f"{told}\n\n{BY_WORDS_ONLY}" if result.by_words_only else told
+
+
+def search_words(
+    *,
+    scope: RagContext,
+    query: str,
+    top_k: int = 5,
+    filter: Filter = None,
+    collection: str = "",
+) -> str:
+    """Passages that hold the words of `query`, by BM25."""
+    where = scope.search_scope(_named(collection), filter=filter)
+    return _told(scope, search(query, scope=where, mode="lexical", k=int(top_k), snippets=False))
+
+
+def search_vector(
+    *,
+    scope: RagContext,
+    vector: Sequence[float],
+    top_k: int = 5,
+    filter: Filter = None,
+    collection: str = "",
+) -> str:
+    """Passages whose vectors are nearest to one of the caller's own."""
+    import numpy as np  # noqa: PLC0415  (every command would load it)
+
+    where = scope.search_scope(_named(collection), filter=filter)
+    with np.errstate(over="ignore"):  # it is infinite then
+        asked = np.asarray(vector, dtype=np.float32)
+    if not np.isfinite(asked).all() or not asked.any():
+        raise InvalidInput("A vector has finite numbers, one of them not 0.", field="vector")
+    result = search("", scope=where, mode="vector", k=int(top_k), vector=asked, snippets=False)
+    return _told(scope, result)
 
 
 def _named(collection: str) -> tuple[str, ...]:

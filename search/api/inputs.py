@@ -74,7 +74,31 @@ class PlaceInput(StrictSerializer):
     )
 
 
-class QuestionInput(PlaceInput):
+class FusionInput(StrictSerializer):
+    """How hybrid joins its arms."""
+
+    fusion = serializers.ChoiceField(
+        choices=METHODS,
+        required=False,
+        help_text="How hybrid joins its arms: by scaled `score` with weights that follow the"
+        " question, by rank (`rrf`), or `weighted` by fixed weights. Default: as the collections"
+        " or the site have it (`score`).",
+    )
+    rrf_k = serializers.IntegerField(
+        required=False,
+        min_value=RRF_KS[0],
+        max_value=RRF_KS[-1],
+        help_text=f"The constant of `rrf`. Default: of the collections or the site ({RRF_K}).",
+    )
+    depth = serializers.IntegerField(
+        required=False,
+        min_value=DEPTHS[0],
+        max_value=DEPTHS[-1],
+        help_text="How many candidates each arm lists. Default: as many as the question needs.",
+    )
+
+
+class QuestionInput(FusionInput, PlaceInput):
     """A question, where to look for its answer, and how."""
 
     q = serializers.CharField(
@@ -96,29 +120,10 @@ class QuestionInput(PlaceInput):
         " as the best one, by the document's own date (`dated`) or its title. The others are left"
         " out.",
     )
-    fusion = serializers.ChoiceField(
-        choices=METHODS,
-        required=False,
-        help_text="How hybrid joins its arms: by scaled `score` with weights that follow the"
-        " question, by rank (`rrf`), or `weighted` by fixed weights. Default: as the collections"
-        " or the site have it (`score`).",
-    )
-    rrf_k = serializers.IntegerField(
-        required=False,
-        min_value=RRF_KS[0],
-        max_value=RRF_KS[-1],
-        help_text=f"The constant of `rrf`. Default: of the collections or the site ({RRF_K}).",
-    )
     weights = WeightsField(
         required=False,
         help_text="What `vector` (α) and `lexical` (β) count for, in place of what suits the"
         " question. In an address as JSON.",
-    )
-    depth = serializers.IntegerField(
-        required=False,
-        min_value=DEPTHS[0],
-        max_value=DEPTHS[-1],
-        help_text="How many candidates each arm lists. Default: as many as the question needs.",
     )
     rerank = serializers.BooleanField(
         allow_null=True,

@@ -6,22 +6,25 @@ from math import log2
 
 import ir_measures
 import numpy as np
-from ir_measures import RR, R, nDCG
+from ir_measures import RR, R, Success, nDCG
 
 
 def measure(
     rankings: Mapping[str, Sequence[str]], judgements: Mapping[str, Mapping[str, int]], *, k: int
 ) -> dict[str, float]:
-    """nDCG@k, recall@5, @10, @100, all@10 and MRR over all judged queries; a query without any
-    result counts as zero. `rankings` are document ids, best first, by query id.
+    """nDCG@k, recall@5, @10, @100, hit@1, @3, all@10 and MRR over all judged queries; a query
+    without any result counts as zero. `rankings` are document ids, best first, by query id.
 
-    all@10 is the share of queries with every relevant document among the first ten.
+    hit@n is the share of queries with a relevant document among the first n, all@10 that of queries
+    with every relevant document among the first ten.
     """
     measures = {
         f"ndcg@{k}": nDCG @ k,
         "recall@5": R @ 5,
         "recall@10": R @ 10,
         "recall@100": R @ 100,
+        "hit@1": Success @ 1,
+        "hit@3": Success @ 3,
         "mrr": RR,
     }
     values = ir_measures.calc_aggregate(

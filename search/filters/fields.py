@@ -92,6 +92,13 @@ def parse_field(path: str, *, at: str) -> Field:
     return Field(METADATA, keys[1:])
 
 
+def metadata_field(keys: tuple[str, ...], *, at: str) -> Field:
+    """The field that these keys lead to."""
+    field = Field(METADATA, keys)
+    parse_field(str(field), at=at)  # raises for what cannot be one
+    return field
+
+
 def _keys(path: str, at: str) -> tuple[str, ...]:
     keys: list[str] = []
     position = 0

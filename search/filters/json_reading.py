@@ -1,10 +1,10 @@
 """The JSON form, read: `{"year": {"$gte": 2020}, "$or": [{"language": "de"}, {"draft": true}]}`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from search.filters.fields import Field, parse_field
+from search.filters.fields import METADATA, Field, Kind, metadata_field, parse_field
 from search.filters.limits import (
     MAX_CHARACTERS,
     MAX_DEPTH,
@@ -117,11 +117,36 @@ class _Reader:
     def _field(self, field: Field, value: Any, at: str, depth: int) -> Node:
         if depth > MAX_DEPTH:
             raise too_deep(at)
+        if isinstance(value, list | tuple):
+            return self._all_values(field, value, at, depth)
         if not isinstance(value, Mapping):
             return self._comparison(field, "$eq", value, at)
         if not value:
             raise FilterError('There is no operator in it. Write {"$exists": true}, say.', at=at)
+        if field.name == METADATA and not any(str(key).startswith("$") for key in value):
+            return all_of(
+                self._field(metadata_field((*field.keys, key), at=here), part, here, depth + 1)
+                for key, part in value.items()
+                for here in [self._step(key, at)]
+            )
         return all_of(self._operator(field, key, part, at, depth) for key, part in value.items())
+
+    def _all_values(self, field: Field, values: Sequence[Any], at: str, depth: int) -> Node:
+        """A list holds where each of its values is among the field's, as JSON contains JSON."""
+        if field.kind not in (Kind.ANY, Kind.TEXTS):
+            raise FilterError(
+                f'{field} has one value: {{"$in": […]}} is for one of several.', at=at
+            )
+        if not values:
+            raise FilterError('The list is empty. Write {"$exists": true}, say.', at=at)
+        self._budget.values(len(values), at)
+        return all_of(
+            self._comparison(field, "$eq", part, here)
+            if isinstance(part, list | tuple)
+            else self._field(field, part, here, depth + 1)
+            for number, part in enumerate(values)
+            for here in [f"{at}[{number}]"]
+        )
 
     def _operator(self, field: Field, key: Any, value: Any, at: str, depth: int) -> Node:
         here = self._step(key, at)

@@ -337,7 +337,7 @@ def gather(
     the best. Where an index of vectors brought too few, they are compared one by one."""
     may_miss = is_narrowed(query, scope, facts)
     with snapshot(read_connection(), spaces.settings):
-        within = narrow_ids(scope, query) if may_miss else None
+        within = narrow_ids(scope, query, facts) if may_miss else None
         if within is not None:
             spaces = spaces.exactly()
         asked: dict[str, Any] = {

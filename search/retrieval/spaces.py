@@ -20,7 +20,12 @@ from inference.base import InferenceError
 from search.query import Query
 from search.results import Scope
 from search.retrieval.facts import ScopeFacts
-from search.retrieval.statement import SpaceQuery, scope_size_statement, scope_statement
+from search.retrieval.statement import (
+    SpaceQuery,
+    scope_estimate_statement,
+    scope_size_statement,
+    scope_statement,
+)
 
 #: An HNSW index keeps as many of the nearest in sight as the square root of the rows that it has,
 #: and never fewer than these. So the ten nearest of 5,000 and of 100,000 generated vectors are
@@ -29,6 +34,10 @@ MIN_EF_SEARCH = 64
 #: Where a filter drops some of them on the way, so many times as many.
 NARROWED = 2
 MAX_EF_SEARCH = 1000  # pgvector's own limit
+#: A filtered scope of at most so many times the square root of the chunks that it is taken from is
+#: compared exactly. Walking an index past all that a filter drops takes as long as that at about
+#: this size, and finds fewer: of 20,000 in a million 0.84 of the ten nearest (docs/decisions/0051).
+EXACT_PER_ROOT = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +147,19 @@ def usable_indexes(spaces: Sequence[EmbeddingSpace]) -> dict[int, IndexState]:
 
 
 def _ef_search(facts: ScopeFacts, depth: int, *, times: int) -> int:
-    # An index that was not analysed yet says that it has no rows.
-    rows = max(facts.chunks, *facts.indexes.values(), 0)
-    usual = max(MIN_EF_SEARCH, isqrt(rows))
+    usual = max(MIN_EF_SEARCH, isqrt(_indexed(facts)))
     automatic = min(max(depth, usual * times), MAX_EF_SEARCH)
     # One setting is for the indexes of all spaces.
     return max(
         (int(space.index_options.get("ef_search") or automatic) for space in facts.spaces),
         default=automatic,
     )
+
+
+def _indexed(facts: ScopeFacts) -> int:
+    """Chunks in the largest of the scope's indexes, or in the scope: an index that was not analysed
+    yet says that it has none."""
+    return max(facts.chunks, *facts.indexes.values(), 0)
 
 
 def is_narrowed(query: Query, scope: Scope, facts: ScopeFacts) -> bool:
@@ -197,15 +210,23 @@ def index_settings(*, ef_search: int, probes: int) -> str:
     )
 
 
-def narrow_ids(scope: Scope, query: Query | None = None) -> Ids | None:
-    """The index ids of all chunks in a scope of at most `EXACT_SCAN_CHUNKS`; None for a larger one.
+def narrow_ids(scope: Scope, query: Query, facts: ScopeFacts) -> Ids | None:
+    """The index ids of all chunks in a scope that is compared exactly, which is one of at most
+    `EXACT_SCAN_CHUNKS` or `EXACT_PER_ROOT`; None for a larger one.
 
     Outside the fence: a policy would keep the filter from its index. It names workspace,
     collections and access itself, and gives numbers (docs/decisions/0045).
     """
     limit: int = settings.EXACT_SCAN_CHUNKS
-    statement = scope_statement(scope, query, at_most=limit + 1)
+    most = EXACT_PER_ROOT * isqrt(_indexed(facts))
     with unfenced():
+        if 0 < limit < most:
+            # Reading more ids than are used costs most where the scope is large.
+            estimate = scope_estimate_statement(scope, query)
+            plan = fetch(read_connection(), estimate.sql, estimate.parameters)[0][0]
+            if plan[0]["Plan"]["Plan Rows"] <= most:
+                limit = most
+        statement = scope_statement(scope, query, at_most=limit + 1)
         found = fetch(read_connection(), statement.sql, statement.parameters)[0][0]
     ids: Ids = np.zeros(0, np.int64) if found is None else found
     return ids if len(ids) <= limit else None

@@ -184,7 +184,14 @@ def in_scope_statement(query: Query, *, scope: Scope, index_ids: Sequence[int]) 
     return Statement(sql, parameters)
 
 
-def scope_statement(scope: Scope, query: Query | None = None, *, at_most: int) -> Statement:
+def scope_estimate_statement(scope: Scope, query: Query) -> Statement:
+    """The planner's estimate of how many chunks a scope has: `[{"Plan": {"Plan Rows": …}}]`."""
+    conditions, parameters = scope_conditions(scope, query)
+    sql = f"EXPLAIN (FORMAT JSON) SELECT FROM documents_chunk AS chunk WHERE {conditions}"
+    return Statement(sql, parameters)
+
+
+def scope_statement(scope: Scope, query: Query, *, at_most: int) -> Statement:
     """The index ids of the scope's chunks, up to `at_most` of them."""
     conditions, parameters = scope_conditions(scope, query)
     parameters["at_most"] = at_most

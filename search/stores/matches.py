@@ -13,7 +13,8 @@ class Match:
 
     Of a search it is the fused score, of one by meaning alone the similarity, and the reranker's
     where one read the item again; of a similarity search it is that of the metric asked for.
-    `similarity` and `lexical` are None where that arm did not see it.
+    `similarity` and `lexical` are None where that arm did not see it. `snippet` is the telling part
+    of the text, where it was asked for.
     """
 
     id: str
@@ -25,6 +26,7 @@ class Match:
     lexical: float | None
     document_id: int
     chunk_id: int
+    snippet: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +49,15 @@ class Matches(Sequence[Match]):
         return len(self.found)
 
     @classmethod
-    def of(cls, result: SearchResult) -> "Matches":
+    def of(cls, result: SearchResult, *, snippets: bool) -> "Matches":
         """The hits of a search by document."""
-        return cls(tuple(_match(hit, result.mode) for hit in result.hits), result.degraded)
+        return cls(
+            tuple(_match(hit, result.mode, snippets=snippets) for hit in result.hits),
+            result.degraded,
+        )
 
 
-def _match(hit: Hit, mode: Mode) -> Match:
+def _match(hit: Hit, mode: Mode, *, snippets: bool) -> Match:
     by_meaning = hit.similarity if mode == "vector" else None
     score = hit.fused if by_meaning is None else by_meaning
     return Match(
@@ -65,4 +70,5 @@ def _match(hit: Hit, mode: Mode) -> Match:
         lexical=hit.lexical,
         document_id=hit.document_id,
         chunk_id=hit.chunk_id,
+        snippet=hit.snippet.text if snippets else None,
     )

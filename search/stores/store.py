@@ -15,7 +15,7 @@ from documents.embedders import embed_question
 from documents.ingestion.items import Item, check_vector
 from documents.models import Collection, EmbeddingSpace
 from documents.services import Stored, StoredItem
-from documents.spaces import METRICS
+from documents.spaces import metric_named
 from inference.base import InferenceError
 from search.results import Mode, Scope
 from search.services import scope_for, search, site_scope
@@ -147,14 +147,27 @@ class Store:
         *,
         mode: Mode = "hybrid",
         rerank: bool | None = None,
+        fusion: Method | None = None,
+        rrf_k: int | None = None,
+        depth: int | None = None,
+        snippets: bool = False,
     ) -> Matches:
-        """The items that answer `query` best, as the site's own search has them."""
+        """The items that answer `query` best, as the site's own search has them; with `snippets`,
+        the telling part of each."""
         scope = self._scope(filter)
-        return Matches.of(
-            search(
-                query, scope=scope, mode=mode, k=limit, rerank=rerank, group=True, snippets=False
-            )
+        result = search(
+            query,
+            scope=scope,
+            mode=mode,
+            k=limit,
+            rerank=rerank,
+            fusion=fusion,
+            rrf_k=rrf_k,
+            depth=depth,
+            group=True,
+            snippets=snippets,
         )
+        return Matches.of(result, snippets=snippets)
 
     def similarity_search(
         self, vector: ArrayLike, k: int = 10, filter: Filter = None, *, metric: str = ""
@@ -166,11 +179,7 @@ class Store:
         cannot be compared and are left out.
         """
         space = self.space()
-        metric = metric or space.metric
-        if metric not in METRICS:
-            raise InvalidInput(
-                f"There is no metric “{metric}”. Use {', '.join(METRICS)}.", field="metric"
-            )
+        metric = metric_named(metric) if metric else space.metric
         if not 1 <= k <= MAX_NEAREST:
             raise InvalidInput(f"k may be 1 to {MAX_NEAREST:,}.", field="k")
         asked = check_vector(vector, space)
@@ -189,6 +198,8 @@ class Store:
         weights: Mapping[str, float] | None = None,
         fusion: Method | None = None,
         rrf_k: int | None = None,
+        depth: int | None = None,
+        snippets: bool = False,
     ) -> Matches:
         """Words of `query` together with the meaning of `text`, or with `vector`.
 
@@ -207,11 +218,12 @@ class Store:
             weights=self._weights(fusion) if weights is None else weights,
             fusion=fusion,
             rrf_k=rrf_k,
+            depth=depth,
             rerank=False,
             group=True,
-            snippets=False,
+            snippets=snippets,
         )
-        return Matches.of(result)
+        return Matches.of(result, snippets=snippets)
 
     def embed(self, text: str) -> NDArray[np.float32]:
         """The vector of a question, as a search would ask it."""

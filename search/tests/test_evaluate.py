@@ -51,7 +51,8 @@ def test_every_mode_is_measured_by_name(dataset: Path, capsys: Any) -> None:
     report = run(dataset, capsys)
     assert (report["dataset"], report["documents"], report["queries"]) == ("tiny_set", 4, 2)
     assert set(report["modes"]) == {"hybrid", "lexical", "vector", "graph"}
-    names = {"ndcg@10", "recall@5", "recall@10", "recall@100", "mrr", "all@10", "p50_ms", "p95_ms"}
+    names = {"ndcg@10", "recall@5", "recall@10", "recall@100", "hit@1", "hit@3", "mrr", "all@10"}
+    names |= {"p50_ms", "p95_ms"}
     assert all(set(values) == names for values in report["modes"].values())
     assert report["modes"]["lexical"]["recall@10"] == 1.0
     assert 0 < report["modes"]["hybrid"]["ndcg@10"] <= 1

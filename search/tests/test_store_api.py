@@ -244,7 +244,9 @@ def test_batches_that_cannot_be_are_refused_by_name(
         ({"query": "cats", "filter": {"n": {"$near": 1}}}, "filter"),
         ({"vector": [1.0] * 384, "filter": "n>>3"}, "filter"),
         ({"vector": [1.0] * 384, "filter": [1]}, "filter"),
-        ({"query": "cats", "fusion": "rrf"}, "fusion"),
+        ({"query": "cats", "fusion": "best"}, "fusion"),
+        ({"query": "cats", "mode": "lexical", "fusion": "rrf"}, "fusion"),
+        ({"query": "cats", "text": "dogs", "vector": [1.0] * 384}, "text"),
     ],
 )
 def test_searches_that_cannot_be_are_refused_by_name(
@@ -353,11 +355,29 @@ def test_a_search_takes_metrics_weights_and_filters(client: APIClient) -> None:
         best = answer["matches"][0]
         assert best["id"] == "meaning"
         assert best["score"] == best["similarity"] == pytest.approx(score, abs=1e-3)
+        assert best["snippet"] is None
+    for name, metric in (("COSINE", "cosine"), ("Euclidean", "l2"), ("inner-product", "ip")):
+        answer = client.post(SEARCH, {"vector": near, "metric": name}).json()
+        assert answer["metric"] == metric
+    assert "l2" in faults(client.post(SEARCH, {"vector": near, "metric": "hamming"}))["metric"]
     both = {"query": "cats", "vector": near}
     assert ids(client.post(SEARCH, both))[0] == "meaning"
     weighed = client.post(SEARCH, {**both, "weights": {"lexical": 0.9, "vector": 0.1}})
     assert ids(weighed)[0] == "words"
     assert ids(client.post(SEARCH, {**both, "filter": {"n": {"$lt": 2}}})) == ["words"]
+    assert ids(client.post(SEARCH, {**both, "filter": {"n": [2]}})) == ["meaning"]
+    client.post(ITEMS, {"items": [{"id": "embedded", "text": "Dogs bark and howl."}]})
+    by_text = {"query": "cats", "text": "Dogs bark and howl.", "weights": {"vector": 1}}
+    assert ids(client.post(SEARCH, by_text))[0] == "embedded"
+    client.post(DELETE, {"ids": ["embedded"]})
+    by_rank = client.post(SEARCH, {**both, "fusion": "rrf", "rrf_k": 1, "depth": 10}).json()
+    assert {match["id"]: match["score"] for match in by_rank["matches"]} == pytest.approx(
+        {"meaning": 1 / 2, "words": 1 / 2 + 1 / 3}
+    )
+    assert {match["id"]: match["snippet"] for match in by_rank["matches"]} == {
+        "meaning": "Dogs bark.",
+        "words": "Cats purr.",
+    }
     by_meaning = client.post(SEARCH, {"query": "cats", "mode": "vector"}).json()
     assert [match["score"] for match in by_meaning["matches"]] == [
         match["similarity"] for match in by_meaning["matches"]

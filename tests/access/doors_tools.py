@@ -10,7 +10,10 @@ MEMBER, EDITOR, READER = Who.MEMBER, Who.EDITOR, Who.READER
 TOOLS: dict[str, tuple[Who, str, dict[str, Any]]] = {
     "similarity_search": (MEMBER, "read", {"query": "warden"}),
     "hybrid_query": (MEMBER, "read", {"query": "warden", "mode": "graph"}),
-    "get_document": (MEMBER, "read", {"id": "private.md"}),
+    "search_words": (MEMBER, "read", {"query": "warden"}),
+    "search_vector": (MEMBER, "read", {"vector": [1.0] * 384}),
+    "get_document": (READER, "read", {"id": "private.md"}),
+    "remove_document": (EDITOR, "write", {"id": "open.md", "collection": "{collection}"}),
     "index_document": (
         EDITOR,
         "write",

@@ -44,7 +44,9 @@ class Command(BaseCommand):
         add = actions.add_parser("add", help="a new, empty space for an embedder's vectors")
         add.add_argument("name", help="lower-case letters, digits, hyphens")
         add.add_argument("--embedder", default="default", help="alias of INFERENCE['embedder']")
-        add.add_argument("--metric", default="cosine", choices=METRICS)
+        add.add_argument(
+            "--metric", default="cosine", help=f"{', '.join(METRICS)}, or what others call them"
+        )
         add.add_argument("--index", default="hnsw", choices=INDEX_TYPES)
         add.add_argument(
             "--precision",

@@ -51,7 +51,11 @@ class Command(BaseCommand):
         printed.add_argument("--json", action="store_true", help="print JSON")
         whose = ArgumentParser(add_help=False, parents=[printed])
         whose.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
-        whose.add_argument("--user", default=LOCAL, help=f"whose memory (default: {LOCAL})")
+        whose.add_argument(
+            "--user",
+            default=None,
+            help=f"whose memory (default: that of the only account, or else {LOCAL})",
+        )
         actions = parser.add_subparsers(dest="action", required=True)
 
         def add(name: str, meaning: str, *, of: ArgumentParser = whose) -> ArgumentParser:

@@ -11,6 +11,7 @@ from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
 from common.fusion_options import METHODS
+from memory.scopes import user_of_commands
 from rag.context import RagContext
 from rag.events import Cited, Done, Event, Failed, Metadata, Retrieved, Token, passage_data
 from rag.services.answering import answer
@@ -42,9 +43,11 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        workspace = get_or_create_workspace(slug=options["workspace"])
         context = RagContext(
             user=None,
-            workspace=get_or_create_workspace(slug=options["workspace"]),
+            workspace=workspace,
+            memory_user=user_of_commands(workspace),
             collections=tuple(options["collection"]),
             filter=options["filter"],
         )

@@ -7,10 +7,12 @@ from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
+from common.errors import InvalidInput
 from common.serializers import MetadataField, StrictSerializer, TextField
 from documents.models import EmbeddingSpace
 from documents.services import MAX_BATCH
-from search.api.inputs import FilterField
+from documents.spaces import metric_named
+from search.api.inputs import FilterField, FusionInput
 from search.query import MAX_QUERY_CHARACTERS
 from search.results import MODES
 from search.stores import Item
@@ -131,8 +133,18 @@ class WeightsInput(StrictSerializer):
     vector = serializers.FloatField(min_value=0, default=0.0)
 
 
+class MetricField(serializers.ChoiceField):
+    """A metric, by whatever it is called elsewhere."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        try:
+            return metric_named(str(data))
+        except InvalidInput as error:
+            raise serializers.ValidationError(str(error)) from error
+
+
 @extend_schema_serializer(component_name="StoreSearch")
-class StoreSearchInput(StrictSerializer):
+class StoreSearchInput(FusionInput):
     """A question in words, as a vector, or both."""
 
     query = serializers.CharField(
@@ -140,6 +152,12 @@ class StoreSearchInput(StrictSerializer):
         allow_blank=True,
         max_length=MAX_QUERY_CHARACTERS,
         help_text="Words or a question, with the operators of a search.",
+    )
+    text = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=MAX_QUERY_CHARACTERS,
+        help_text="Of mode `hybrid`: its meaning is looked for, and the words of `query`.",
     )
     vector = VectorField(
         required=False, allow_null=True, help_text="Asked instead of an embedding of the query."
@@ -158,14 +176,17 @@ class StoreSearchInput(StrictSerializer):
     filter = FilterField(
         required=False, help_text="What matches must be like, as JSON or as text: `year>=2020`."
     )
-    metric = serializers.ChoiceField(
+    metric = MetricField(
         choices=EmbeddingSpace.Metric.choices,
         required=False,
         help_text="Of mode `vector` with a vector: `score` is 1 − d, −d or the inner product."
-        " Default: the store's own.",
+        " Default: the store's own. Other systems' names will do, such as `euclidean`, `DOT`.",
     )
     weights = WeightsInput(
         required=False, help_text="Of mode `hybrid`. Default with a vector: 0.4 and 0.6."
+    )
+    snippets = serializers.BooleanField(
+        default=True, help_text="Show the telling part of each text, where there is a query."
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -187,6 +208,10 @@ class StoreSearchInput(StrictSerializer):
         if "metric" in attrs and (mode != "vector" or vector is None):
             problem = "A metric belongs to mode vector with a vector of your own."
             raise serializers.ValidationError({"metric": problem})
-        if mode != "hybrid" and "weights" in attrs:
-            raise serializers.ValidationError({"weights": "Weights belong to mode hybrid."})
+        for name in ("text", "weights", "fusion", "rrf_k", "depth"):
+            if mode != "hybrid" and attrs.get(name):
+                problem = f"{name.capitalize()} belongs to mode hybrid."
+                raise serializers.ValidationError({name: problem})
+        if attrs.get("text") and vector is not None:
+            raise serializers.ValidationError({"text": "Give text or a vector, not both."})
         return attrs

@@ -86,6 +86,9 @@ class MatchSerializer(serializers.Serializer[Any]):
     similarity = serializers.FloatField(allow_null=True)
     lexical = serializers.FloatField(allow_null=True, help_text="BM25, 0 or more.")
     text = serializers.CharField(help_text="The passage.")
+    snippet = serializers.CharField(
+        allow_null=True, help_text="Its telling part. Null without a query, or where not wanted."
+    )
     title = serializers.CharField()
     metadata = serializers.DictField()
     document = serializers.IntegerField(source="document_id")

@@ -238,6 +238,10 @@ def _found(store: Store, asked: dict[str, Any]) -> Matches:
     k, filter = asked["k"], asked.get("filter")
     if asked["mode"] == "vector" and vector is not None:
         return store.similarity_search(vector, k, filter, metric=asked.get("metric", ""))
-    if asked["mode"] == "hybrid" and (vector is not None or "weights" in asked):
-        return store.hybrid(query, vector=vector, k=k, filter=filter, weights=asked.get("weights"))
-    return store.search(query, k, filter, mode=asked["mode"])
+    options: dict[str, Any] = {
+        name: asked.get(name) for name in ("fusion", "rrf_k", "depth", "snippets")
+    }
+    own = {name: asked[name] for name in ("text", "vector", "weights") if asked.get(name)}
+    if asked["mode"] == "hybrid" and own:
+        return store.hybrid(query, k=k, filter=filter, **own, **options)
+    return store.search(query, k, filter, mode=asked["mode"], **options)
