@@ -51,7 +51,7 @@ _SEARCH = {
 }
 
 _CONTENT = {**TEXT, "maxLength": indexing.MAX_CONTENT_CHARACTERS}
-_DOCUMENT = {
+_DOCUMENT: dict[str, dict[str, Any]] = {
     "id": {**_ID, "description": "The id that it gets, such as notes/2026-05-01."},
     "content": {**_CONTENT, "description": "Its text."},
     "metadata": {"type": "object", "description": "What else is known of it, by name."},
