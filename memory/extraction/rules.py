@@ -1,6 +1,6 @@
 """Facts that a user states of himself in so many words, found by rules. Precision before recall:
-what is asked, denied, supposed, past, quoted or told of others is no fact. What else a message
-states of its user is kept as it was said."""
+what is asked, denied, supposed, past, quoted or told of others is no fact. Longer
+sentences about the user are kept as they were said, too."""
 
 from collections.abc import Iterator, Sequence
 
@@ -33,9 +33,9 @@ def found_by_rules(messages: Sequence[Said]) -> Found:
         else:
             told = []
             for sentence in spoken:
-                known = len(facts) + len(contexts)
+                known = len(contexts)
                 _read_sentence(sentence, number, facts, contexts)
-                if len(facts) + len(contexts) == known and _is_of_oneself(sentence):
+                if len(contexts) == known and _is_of_oneself(sentence):
                     told.append(sentence.restored(sentence.text))
             if told:
                 contexts.append(FoundContext(". ".join(told), "", number))

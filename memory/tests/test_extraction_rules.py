@@ -216,7 +216,7 @@ def test_what_is_not_stated_of_the_user_is_no_fact(text: str) -> None:
 
 def test_what_a_turn_states_of_its_user_is_kept_as_a_context() -> None:
     kept = found(
-        "Last week I started to learn the cello with my sister. Which bow is good?",
+        "Last week I started to learn the cello with my sister Clara. Which bow is good?",
         "Wir waren gestern mit dem Zug in Porto. Das Wetter war schön.",
         "Write a poem about how I started to learn the cello",
         "Can you tell me where my keys are?",
@@ -227,7 +227,7 @@ def test_what_a_turn_states_of_its_user_is_kept_as_a_context() -> None:
         "I live in Rome",
     ).contexts
     assert [(one.question, one.said_in) for one in kept] == [
-        ("Last week I started to learn the cello with my sister", 0),
+        ("Last week I started to learn the cello with my sister Clara", 0),
         ("Wir waren gestern mit dem Zug in Porto", 1),
     ]
 
