@@ -74,21 +74,25 @@ def code_blocks(text: str, language: str) -> list[CodeBlock]:
 
 
 @cache
-def _grammar(language: str) -> tuple[Language, Query]:
+def grammar_of(language: str) -> Language:
+    """The grammar of one of GRAMMARS."""
     grammar = GRAMMARS[language]
-    loaded = Language(getattr(import_module(grammar.module), grammar.function)())
-    return loaded, Query(loaded, grammar.query)
+    return Language(getattr(import_module(grammar.module), grammar.function)())
+
+
+@cache
+def _query_of(language: str) -> Query:
+    return Query(grammar_of(language), GRAMMARS[language].query)
 
 
 def _parsed_blocks(text: str, language: str) -> list[CodeBlock]:
     """Every block that the query finds, with level 0, in no order."""
     data = text.encode()
-    grammar, query = _grammar(language)
     found = []
-    root = Parser(grammar).parse(data).root_node
+    root = Parser(grammar_of(language)).parse(data).root_node
     if _is_wreckage(root):
         return []
-    cursor = QueryCursor(query)
+    cursor = QueryCursor(_query_of(language))
     cursor.set_max_start_depth(_MAX_DEPTH)
     for _, captures in cursor.matches(root):
         names, owners = captures.pop("name", []), captures.pop("owner", [])

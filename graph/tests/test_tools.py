@@ -55,6 +55,12 @@ def text_of(name: str, scope: Any, **arguments: Any) -> str:
     return answer.text
 
 
+def error_of(name: str, scope: Any, **arguments: Any) -> str:
+    answer = call(name, arguments, scope=scope)
+    assert answer.is_error, answer.text
+    return answer.text
+
+
 def test_the_tools_say_what_they_do_and_take() -> None:
     assert {name for name, tool in TOOLS.items() if tool.writes} == WRITING
     assert {name for name, tool in TOOLS.items() if not tool.writes} == READING
@@ -104,13 +110,12 @@ def test_ways_are_told_step_by_step(scope: GraphScope) -> None:
     assert near == "Found no way of at most 1 step(s)."
 
 
-def test_what_is_not_there_is_an_answer(scope: GraphScope) -> None:
-    assert text_of("graph_neighbors", scope, id="x\ny") == (
-        'Node not found: "x\\ny". Look for its id with graph_find.'
+def test_a_node_that_is_not_there_is_an_error(scope: GraphScope) -> None:
+    assert error_of("graph_neighbors", scope, id="x\ny") == (
+        'Error: Node not found: "x\\ny". Look for its id with graph_find.'
     )
-    assert '"x"' in text_of("graph_path", scope, source=ADA, target="x")
-    both = text_of("graph_path", scope, source="x", target="y")
-    assert '"x", "y"' in both
+    assert '"x"' in error_of("graph_path", scope, source=ADA, target="x")
+    assert '"x", "y"' in error_of("graph_path", scope, source="x", target="y")
 
 
 def test_what_is_known_is_written_once(scope: GraphScope) -> None:
@@ -175,8 +180,8 @@ def test_nobody_hears_of_what_he_may_not_see(scope: GraphScope, alice: Membershi
     assert "Secret plan" not in text_of("graph_neighbors", scope_of(bob), id=ADA)
     for other in (scope_of(bob), stranger):
         assert text_of("graph_find", other, text="spy").startswith("Found 0")
-        assert text_of("graph_neighbors", other, id=spy.key).startswith("Node not found")
-        assert "not found" in text_of("graph_path", other, source=spy.key, target=ADA)
+        assert "Node not found" in error_of("graph_neighbors", other, id=spy.key)
+        assert "not found" in error_of("graph_path", other, source=spy.key, target=ADA)
     assert text_of("graph_find", stranger, text="ada").startswith("Found 0")
 
 

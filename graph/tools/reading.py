@@ -34,8 +34,8 @@ def graph_neighbors(
         page = services.neighbors(
             scope=scope, id=id, rel=rel, direction=direction, limit=int(max_results)
         )
-    except NotFound:
-        return _not_found([id])
+    except NotFound as error:
+        raise _not_found([id]) from error
     first = found(page.total, f"neighbour(s) of {_told(page.vertex)}")
     more = page.total - len(page.items)
     rest = [f"… and {more} more."] if more else []
@@ -48,9 +48,10 @@ def graph_path(*, scope: GraphScope, source: str, target: str, max_steps: int = 
         way = services.shortest_path(
             scope=scope, source=source, target=target, max_depth=int(max_steps)
         )
-    except NotFound:
+    except NotFound as error:
         ends = dict.fromkeys([source, target])
-        return _not_found([id for id in ends if services.get_node(scope=scope, id=id) is None])
+        missing = [id for id in ends if services.get_node(scope=scope, id=id) is None]
+        raise _not_found(missing) from error
     if way.path is None:
         nothing = f"Found no way of at most {way.max_depth} step(s)."
         return "\n".join([nothing, *_cut(way.truncated)])
@@ -95,7 +96,6 @@ def _cut(truncated: Truncated) -> list[str]:
     return []
 
 
-def _not_found(ids: Sequence[str]) -> str:
-    """Not an error: that is an answer as well."""
+def _not_found(ids: Sequence[str]) -> NotFound:
     names = ", ".join(quoted(shortened(id, SHOWN_CHARACTERS)) for id in ids)
-    return f"Node not found: {names}. Look for its id with graph_find."
+    return NotFound(f"Node not found: {names}. Look for its id with graph_find.")

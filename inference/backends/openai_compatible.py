@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inference.base import MalformedAnswer
-from inference.remote.address import versioned
+from inference.remote.address import checked_header, checked_path, versioned
 from inference.remote.client import JsonClient
 from inference.remote.embedding import RemoteEmbedder
 from inference.remote.models import RemoteModel, described, dimensions_field
@@ -32,16 +32,16 @@ WRONG_FIELD = (
 
 
 class OpenAIEmbedder(RemoteEmbedder):
-    """`POST {base}/v1/embeddings`: OpenAI, TEI, vLLM, LM Studio, llama.cpp and others."""
-
-    path = "/embeddings"
+    """`POST {base}/v1/embeddings`: OpenAI, Azure, TEI, vLLM, LM Studio, llama.cpp and others."""
 
     def __init__(
         self,
         model: str = "text-embedding-3-small",
         *,
         base_url: str = OPENAI,
+        path: str | None = None,
         api_key: str | None = None,
+        key_header: str = "Authorization",
         dimensions: int | None = None,
         send_dimensions: bool | None = None,
         name: str | None = None,
@@ -56,7 +56,11 @@ class OpenAIEmbedder(RemoteEmbedder):
         attempts: int = ATTEMPTS,
         query_timeout: float = QUERY_TIMEOUT,
     ) -> None:
-        """`api_key`: None takes OPENAI_API_KEY from the environment, "" sends none.
+        """`path` goes behind `base_url` as that stands, and may have a query; None is `/embeddings`
+        behind a base_url with its version.
+
+        `api_key`: None takes OPENAI_API_KEY from the environment, "" sends none. It is sent in
+        `key_header`, as a bearer's where that is Authorization.
 
         `name` is what the vectors are filed under, by default the model's. `dimensions` must be
         given for a model of another maker. It is sent, to get shorter vectors, only where it
@@ -67,12 +71,14 @@ class OpenAIEmbedder(RemoteEmbedder):
         each text as they are. For the rest see Pace. Raises BackendUnavailable.
         """
         known = KNOWN.get(model)
+        self.path = "/embeddings" if path is None else checked_path(path)
         self._fields = {"model": model, **dimensions_field(known, dimensions, send_dimensions)}
         wrong_field = {400: WRONG_FIELD, 422: WRONG_FIELD} if "dimensions" in self._fields else {}
         super().__init__(
             JsonClient(
-                versioned(base_url),
+                versioned(base_url) if path is None else base_url,
                 api_key=openai_key(api_key, base_url),
+                key_header=checked_header(key_header),
                 cures={401: BAD_KEY, 403: BAD_KEY, **wrong_field},
             ),
             described(

@@ -26,6 +26,20 @@ def checked_url(base_url: str) -> httpx2.URL:
     return url
 
 
+def checked_path(path: str) -> str:
+    if not re.fullmatch(r"/[!-~]*", path) or "#" in path:
+        raise BackendUnavailable(
+            "path must look like /embeddings or /embeddings?api-version=…: correct it."
+        )
+    return path
+
+
+def checked_header(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9-]+", name):
+        raise BackendUnavailable("key_header must be a header's name, such as api-key: correct it.")
+    return name
+
+
 def checked_key(api_key: str) -> str:
     # HTTPX would name the offending value, which is the key, in its own error.
     if not api_key.isascii() or not api_key.isprintable() or " " in api_key:

@@ -375,3 +375,29 @@ def test_the_settings_configure_it(stub):
     entry = {"BACKEND": OPENAI_EMBEDDER, "OPTIONS": options}
     with override_settings(INFERENCE={"embedder": {"default": entry}}):
         np.testing.assert_allclose(embedders["default"].embed_query("x"), unit("x"), atol=1e-6)
+
+
+def test_a_server_may_have_another_path_and_another_header_for_its_key(stub):
+    azure = OpenAIEmbedder(
+        "text-embedding-3-small",
+        base_url=f"{stub.url}/openai/deployments/mine",
+        path="/embeddings?api-version=2024-10-21",
+        api_key="sk-azure",
+        key_header="api-key",
+        dimensions=DIMENSIONS,
+        send_dimensions=False,
+    )
+    np.testing.assert_allclose(azure.embed_documents(TEXTS), [unit(text) for text in TEXTS])
+    (request,) = stub.requests
+    assert request.path == "/openai/deployments/mine/embeddings?api-version=2024-10-21"
+    assert request.headers["api-key"] == "sk-azure"
+    assert "authorization" not in request.headers
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"path": "embeddings"}, {"path": "/a b"}, {"path": "/a#b"}, {"key_header": "api key:"}],
+)
+def test_a_path_or_header_that_cannot_be_is_refused(stub, options):
+    with pytest.raises(BackendUnavailable, match=next(iter(options))):
+        embedder(stub, **options)

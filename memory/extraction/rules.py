@@ -1,5 +1,6 @@
 """Facts that a user states of himself in so many words, found by rules. Precision before recall:
-what is asked, denied, supposed, past, quoted or told of others is no fact."""
+what is asked, denied, supposed, past, quoted or told of others is no fact. Longer
+sentences about the user are kept as they were said, too."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,6 +13,8 @@ from memory.keys import InvalidKey, fact_key
 
 #: How it is called where people see who extracted something.
 NAME = "rules"
+#: A shorter sentence tells nothing that is worth a context.
+FEWEST_WORDS = 5
 #: A sentence with more breaks than this is a list.
 MOST_CLAUSES = 20
 
@@ -28,8 +31,14 @@ def found_by_rules(messages: Sequence[Said]) -> Found:
             if any(_is_task(sentence, language) for sentence in spoken):
                 break
         else:
+            told = []
             for sentence in spoken:
+                known = len(contexts)
                 _read_sentence(sentence, number, facts, contexts)
+                if len(contexts) == known and _is_of_oneself(sentence):
+                    told.append(sentence.restored(sentence.text))
+            if told:
+                contexts.append(FoundContext(". ".join(told), "", number))
     return Found(tuple(_each_once(facts)), tuple(dict.fromkeys(contexts)))
 
 
@@ -55,6 +64,20 @@ def _read_sentence(
                 text = statement.restored(statement.text)
                 contexts.append(FoundContext(text, "", number))
         facts += (FoundFact(key, value, number) for key, value in found)
+
+
+def _is_of_oneself(sentence: Sentence) -> bool:
+    """Whether the user states something of himself that asks nothing of who listens."""
+    if sentence.is_question or len(sentence.text.split()) < FEWEST_WORDS:
+        return False
+    return any(
+        language.first_person.search(sentence.text)
+        and not any(
+            unfit.search(sentence.text)
+            for unfit in (language.addressed, language.reported, language.supposed)
+        )
+        for language in LANGUAGES
+    )
 
 
 def _each_once(facts: Sequence[FoundFact]) -> Iterator[FoundFact]:

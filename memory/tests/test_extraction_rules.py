@@ -211,7 +211,25 @@ def test_what_is_stated_is_read(text: str, expected: Mapping[str, str]) -> None:
     ],
 )
 def test_what_is_not_stated_of_the_user_is_no_fact(text: str) -> None:
-    assert found(text) == Found()
+    assert found(text).facts == ()
+
+
+def test_what_a_turn_states_of_its_user_is_kept_as_a_context() -> None:
+    kept = found(
+        "Last week I started to learn the cello with my sister Clara. Which bow is good?",
+        "Wir waren gestern mit dem Zug in Porto. Das Wetter war schön.",
+        "Write a poem about how I started to learn the cello",
+        "Can you tell me where my keys are?",
+        "I would like you to summarise this text",
+        "The archive is open until seven in the evening.",
+        "My neighbour says I started to learn the cello",
+        "I am so tired",
+        "I live in Rome",
+    ).contexts
+    assert [(one.question, one.said_in) for one in kept] == [
+        ("Last week I started to learn the cello with my sister Clara", 0),
+        ("Wir waren gestern mit dem Zug in Porto", 1),
+    ]
 
 
 def test_what_is_to_be_remembered_and_fits_no_rule_is_kept_as_it_was_said() -> None:

@@ -31,7 +31,7 @@ Rules:
 - Behind each sentence put the number of the passage that says it in square brackets, such as [1] \
 or [2][3]. Cite no number that is not there.
 - If the passages do not hold the answer, write exactly: {not_found}
-- Answer in the language of the question, shortly and to the point.\
+- Answer in {answered_in}, shortly and to the point.\
 """
 
 
@@ -54,16 +54,22 @@ def build(
     count: Callable[[str], int] = estimated_tokens,
     language: str = "",
     instructions: str = "",
+    in_language: str = "",
     marker: str = "",
 ) -> Prompt:
     """The system's rules, what was said before, and the passages with the question behind them.
 
     All of it is at most `budget_tokens` by `count`, unless rules and question alone are more: these
     are never cut. `instructions` are put behind the rules; `language` is that of the refusal that
-    the model is told to use. `marker` is for tests only.
+    the model is told to use, and `in_language`, "" for the question's own, that of the answer.
+    `marker` is for tests only.
     """
     marker = marker or secrets.token_hex(MARKER_BYTES)
-    rules = _SYSTEM.format(marker=marker, not_found=not_found_text(language))
+    rules = _SYSTEM.format(
+        marker=marker,
+        not_found=not_found_text(language),
+        answered_in=in_language or "the language of the question",
+    )
     system = f"{rules}\n\n{instructions.strip()}" if instructions.strip() else rules
     room = budget_tokens - count(system) - count(_asked(question, [], marker))
     said = _recent(history, int(room * HISTORY_SHARE), count)

@@ -1,5 +1,6 @@
 """The sentences that the site itself says in answers, by language. Pure."""
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -75,11 +76,16 @@ _SENTENCES: Mapping[str, Mapping[Sentence, str]] = {
 }
 
 LANGUAGES = tuple(_SENTENCES)
+_CODES = {"german": "de", "spanish": "es", "french": "fr", "italian": "it"}
+_CODES |= {"portuguese": "pt", "dutch": "nl"}
 
 
 def say(sentence: Sentence, language: str = "") -> str:
-    """The sentence in `language`, an ISO code such as `de` or `de-AT`; else in English."""
-    return _SENTENCES.get(language[:2].lower(), _SENTENCES[FALLBACK])[sentence]
+    """The sentence in `language`, an ISO code such as `de` or `de-AT`, or its name in English; else
+    in English."""
+    name = language.lower()
+    code = _CODES.get(name) or name[: 2 if re.fullmatch(r"\w\w([_-]\w+)?", name) else 0]
+    return _SENTENCES.get(code, _SENTENCES[FALLBACK])[sentence]
 
 
 def not_found_text(language: str = "") -> str:

@@ -7,6 +7,7 @@ from rest_framework import serializers
 
 from common.fusion_options import METHODS
 from common.serializers import StrictSerializer, TextField
+from rag.pipelines.limits import MAX_PROMPT_CHARACTERS
 from rag.services.answering import MAX_QUESTION_CHARACTERS
 from rag.services.asked import GenerationOptions
 from rag.services.chatting import Question
@@ -19,7 +20,7 @@ MAX_TURN_CHARACTERS = 100_000
 #: More than any model writes at once.
 MAX_ANSWER_TOKENS = 200_000
 #: What belongs to an answer by passages; the nodes of a pipeline say it for themselves.
-OWN = ("mode", "fusion", "rerank", "temperature", "top_p", "max_tokens", "memory")
+OWN = ("mode", "fusion", "rerank", "temperature", "top_p", "max_tokens", "memory", "whole")
 
 
 @extend_schema_serializer(component_name="ChatTurn")
@@ -89,6 +90,14 @@ class ChatInput(StrictSerializer):
         help_text="Put what is remembered of you before the model, and remember the question."
         " Default: the site's setting.",
     )
+    whole = serializers.BooleanField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Put all of the collections before the chat model, in place of the passages that"
+        " are found: for few documents. Default: where they have no more tokens than the site's"
+        " setting.",
+    )
     mode = serializers.ChoiceField(
         choices=MODES, default="hybrid", help_text="How passages are found, as in searches."
     )
@@ -102,6 +111,17 @@ class ChatInput(StrictSerializer):
         allow_null=True,
         default=None,
         help_text="Whether a model reads the best passages again. Default: where one is set up.",
+    )
+    system_prompt = TextField(
+        required=False,
+        max_length=MAX_PROMPT_CHARACTERS,
+        help_text="What you demand of the answer, behind the site's own rules.",
+    )
+    language = TextField(
+        required=False,
+        max_length=40,
+        help_text="What the answer is written in, such as `German` or `de`. Default: as the"
+        " question.",
     )
     temperature = serializers.FloatField(
         required=False,
@@ -165,12 +185,15 @@ def question_of(asked: dict[str, Any]) -> Question:
         pipeline=asked["pipeline"],
         model=asked.get("model", ""),
         memory=asked["memory"],
+        whole=asked["whole"],
         mode=asked["mode"],
         search_options={name: asked[name] for name in ("fusion", "rerank") if name in asked},
         options=GenerationOptions(
             temperature=asked.get("temperature"),
             top_p=asked.get("top_p"),
             max_tokens=asked.get("max_tokens"),
+            instructions=asked.get("system_prompt", ""),
+            language=asked.get("language", ""),
         ),
     )
 

@@ -7,7 +7,7 @@ from accounts.api import WorkspaceParameters
 from common.serializers import PageParameters, StrictSerializer, TextField
 from rag.api.chat_inputs import MAX_TURNS, TurnInput
 from rag.models import Trace
-from rag.pipelines.limits import MAX_ID_CHARACTERS, MAX_QUESTION_CHARACTERS
+from rag.pipelines.limits import MAX_ID_CHARACTERS, MAX_PROMPT_CHARACTERS, MAX_QUESTION_CHARACTERS
 from rag.services.trace_statistics import MAX_DAYS
 from search.api.inputs import FilterField
 
@@ -37,6 +37,16 @@ class RunInput(StrictSerializer):
         allow_blank=True,
         max_length=200,
         help_text="A chat model of `GET /models/`, for nodes that name none. Default: the site's.",
+    )
+    system_prompt = TextField(
+        required=False,
+        max_length=MAX_PROMPT_CHARACTERS,
+        help_text="What you demand of the answer, behind the prompts of the nodes that write it.",
+    )
+    language = TextField(
+        required=False,
+        max_length=40,
+        help_text="What the answer is written in, such as `German`, `de`, or of code `Python`.",
     )
     stream = serializers.BooleanField(
         default=True, help_text="Events as they come; false: one JSON object at the end."

@@ -177,6 +177,8 @@ class PipelineRunView(PipelineView):
             context=context,
             history=as_history(asked.get("history", ())),
             model=asked.get("model", ""),
+            system_prompt=asked.get("system_prompt", ""),
+            language=asked.get("language", ""),
         )
         return answered(
             events,

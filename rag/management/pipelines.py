@@ -81,7 +81,12 @@ def run(options: Options) -> Shown:
     if options["id"].endswith(".json"):
         pipeline = services.validate_pipeline(definition=_read(Path(options["id"])))
     events = services.run_pipeline(
-        pipeline, options["question"], context=context_from(options), model=options["model"]
+        pipeline,
+        options["question"],
+        context=context_from(options),
+        model=options["model"],
+        system_prompt=options["system_prompt"],
+        language=options["language"],
     )
     told: list[Event] = []
     for event in events:

@@ -70,16 +70,23 @@ def pipeline_named(name: str, *, context: RagContext) -> str:
 
 
 def embedder_named(name: str) -> tuple[str, Embedder]:
-    """An embedder by its alias or what its model is called, with the name it is listed under.
+    """An embedder by its alias, or by its model's name in any case, with or without the maker's
+    before it (`sentence-transformers/all-MiniLM-L6-v2`), with the name it is listed under.
 
     Without a name it is the default. Raises ModelNotFound, and ModelFailed.
     """
-    for listed, alias, embedder in _embedders():
+    known = list(_embedders())
+    for listed, alias, embedder in known:
         if name in (listed, alias) or (not name and alias == DEFAULT):
             return listed, embedder
     if name in ("", *embedders):
         _made(embedders, name or DEFAULT)
-    raise ModelNotFound(name, (listed for listed, *_ in _embedders()))
+    asked = name.casefold()
+    for listed, _, embedder in known:
+        model = embedder.model_name.casefold()
+        if asked == model or asked.rpartition("/")[2] == model or asked == model.rpartition("/")[2]:
+            return listed, embedder
+    raise ModelNotFound(name, (listed for listed, *_ in known))
 
 
 def reranker_named(name: str) -> tuple[str, Reranker | None]:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from django.conf import settings
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from common.errors import InvalidInput
+from common.errors import InvalidInput, RagsiteError
 from inference.base import ChatMessage, ChatModel
 from rag.asking import context_of
 from rag.context import RagContext
@@ -59,13 +60,24 @@ class CompletionsView(OpenAIView):
 def _context(view: OpenAIView, asked: dict[str, Any]) -> RagContext:
     extras = asked.get("ragsite") or {}
     collections = [*(asked.get("collections") or ()), *(extras.get("collections") or ())]
-    memory_user = (asked.get("user") or None) if extras.get("memory") else None
     return context_of(
         view,
         collections=tuple(dict.fromkeys(collections)),
         filter=extras.get("filter"),
-        memory_user=memory_user,
+        memory_user=asked.get("user") or None,
     )
+
+
+def _memory(asked: dict[str, Any], context: RagContext) -> bool | None:
+    """What the request says of memory; None leaves it to the site. OpenAI's clients send any
+    `user` as a label: one whose memory the caller may not use gets none, unless it is asked for."""
+    wanted: bool | None = (asked.get("ragsite") or {}).get("memory")
+    if wanted is None and context.memory_user is not None:
+        try:
+            _ = context.memory_scope
+        except RagsiteError:
+            return False
+    return wanted
 
 
 def _answer(asked: dict[str, Any], context: RagContext) -> tuple[Iterator[Event], Completion]:
@@ -81,7 +93,7 @@ def _answer(asked: dict[str, Any], context: RagContext) -> tuple[Iterator[Event]
         events = _from_documents(asked, messages, context, pipeline=slug)
         return events, Completion(model=name, with_usage=with_usage)
     model = chat_named(name)
-    if model is None or context.collections or extras.get("filter"):
+    if model is None or context.collections or extras.get("filter") or extras.get("whole"):
         events = _from_documents(asked, messages, context, model=name)
         return events, Completion(model=name, with_usage=with_usage)
     direct = _direct(asked, messages, context, model)
@@ -95,7 +107,9 @@ def _direct(
     asked: dict[str, Any], messages: list[ChatMessage], context: RagContext, model: ChatModel
 ) -> Direct:
     tools = read_tools(asked.get("tools") or [])
-    extras = asked.get("ragsite") or {}
+    memory = _memory(asked, context)
+    if memory is None:
+        memory = settings.MEMORY_INJECTION and context.allows("memory")
     return Direct(
         model=model,
         messages=messages,
@@ -103,7 +117,7 @@ def _direct(
         options=options_of(asked),
         tools=tools,
         tool_choice=read_choice(asked.get("tool_choice"), tools),
-        memory=bool(extras.get("memory")),
+        memory=memory,
     )
 
 
@@ -127,7 +141,8 @@ def _from_documents(
         history=talk.history,
         pipeline=pipeline,
         model=model,
-        memory=bool((asked.get("ragsite") or {}).get("memory")),
+        memory=_memory(asked, context),
+        whole=(asked.get("ragsite") or {}).get("whole"),
         options=options_of(asked, instructions=talk.instructions),
     )
     return when_it_speaks(chat(question, context=context, keep=False))

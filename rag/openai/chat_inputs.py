@@ -67,10 +67,12 @@ class ExtrasInput(StrictSerializer):
     filter = FilterField(**_optional(help_text="What passages must be like, as in searches."))
     memory = serializers.BooleanField(
         **_optional(
-            default=False,
             help_text="Put what is remembered before the model, and remember the question: yours,"
-            " or of the `user` that the request names.",
+            " or of the `user` that the request names. Default: the site's setting.",
         )
+    )
+    whole = serializers.BooleanField(
+        **_optional(help_text="Put all of the collections before the model: for few documents.")
     )
     pipeline = serializers.SlugField(
         **_optional(max_length=63, help_text="The same as the model `pipeline/ID`.")
@@ -121,7 +123,7 @@ class CompletionInput(serializers.Serializer[Any]):
     response_format = AnyField(**_optional(help_text="Only `text`."))
     user = serializers.CharField(
         **_optional(
-            max_length=255, allow_blank=True, help_text="With `memory`, whose: a user of yours."
+            max_length=255, allow_blank=True, help_text="Whose memory is used: a user of yours."
         )
     )
     collections = serializers.ListField(

@@ -75,6 +75,7 @@ class EmbeddingSerializer(serializers.Serializer[Any]):
     object = serializers.CharField(help_text="`embedding`.")
     index = serializers.IntegerField(help_text="Of its text in `input`.")
     embedding = VectorField(help_text="Numbers; with `base64`, a string.")
+    tokens = serializers.IntegerField(help_text="Not OpenAI's: of this text, as the model counts.")
 
 
 @extend_schema_serializer(component_name="OpenAIEmbeddingsUsage")
@@ -112,24 +113,29 @@ class EmbeddingsView(OpenAIView):
         asked = self.body(EmbeddingsInput)
         name, embedder = embedder_named(asked["model"])
         give_back()
-        vectors, tokens = embedded(embedder, asked["input"], as_query=_is_query(asked))
+        vectors, counts = embedded(embedder, asked["input"], as_query=_is_query(asked))
         vectors = shortened(vectors, asked.get("dimensions"), model=embedder.model_name)
         form = asked["encoding_format"]
         rows = [
-            {"object": "embedding", "index": at, "embedding": encoded(vector, form)}
-            for at, vector in enumerate(vectors)
+            {
+                "object": "embedding",
+                "index": at,
+                "embedding": encoded(vector, form),
+                "tokens": count,
+            }
+            for at, (vector, count) in enumerate(zip(vectors, counts, strict=True))
         ]
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        usage = {"prompt_tokens": sum(counts), "total_tokens": sum(counts)}
         return Response({"object": "list", "data": rows, "model": name, "usage": usage})
 
 
-def embedded(embedder: Embedder, texts: list[str], *, as_query: bool) -> tuple[Vectors, int]:
-    """Shape (len(texts), dimensions), and how many tokens that were. Raises ModelFailed, and
+def embedded(embedder: Embedder, texts: list[str], *, as_query: bool) -> tuple[Vectors, list[int]]:
+    """Shape (len(texts), dimensions), and how many tokens each text has. Raises ModelFailed, and
     InvalidInput for a text in which there is nothing."""
     try:
         counter = embedder.token_counter()
-        tokens = sum(map(counter.count, texts))
-        return (_queries if as_query else _documents)(embedder, texts), tokens
+        counts = [counter.count(text) for text in texts]
+        return (_queries if as_query else _documents)(embedder, texts), counts
     except EmptyText as error:
         raise InvalidInput(
             f"Text {error.index} holds nothing to embed. Leave it out.", field="input"

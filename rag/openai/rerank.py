@@ -137,10 +137,10 @@ def _alike(query: str, texts: list[str]) -> tuple[list[float], int]:
     """Cosines to the query, -1 to 1. A document that is empty is like nothing."""
     _, embedder = embedder_named("")
     full = [at for at, text in enumerate(texts) if text.strip()]
-    asked, query_tokens = embedded(embedder, [query], as_query=True)
+    asked, query_counts = embedded(embedder, [query], as_query=True)
     if not full:
-        return [-1.0] * len(texts), query_tokens
-    vectors, tokens = embedded(embedder, [texts[at] for at in full], as_query=False)
+        return [-1.0] * len(texts), sum(query_counts)
+    vectors, counts = embedded(embedder, [texts[at] for at in full], as_query=False)
     scores = np.full(len(texts), -1.0)
     scores[full] = vectors @ asked[0]
-    return scores.tolist(), query_tokens + tokens
+    return scores.tolist(), sum(query_counts) + sum(counts)

@@ -94,6 +94,13 @@ _KINDS = (
                 "best",
                 choices=("best", "fail"),
             ),
+            Option(
+                "syntax",
+                "choice",
+                "Whether code blocks that cannot be parsed score 0, and the model is not asked.",
+                "ignore",
+                choices=("ignore", "check"),
+            ),
         ),
     ),
     Kind(

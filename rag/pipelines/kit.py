@@ -56,6 +56,7 @@ class Kit:
     """Of one run. `chats` are the models by node; None is a node that does without one.
 
     `grounded` are nodes behind one that has tools: they answer from what was found.
+    `system_prompt` and `language` are what who runs it demands of the answer.
     """
 
     context: RagContext
@@ -63,6 +64,15 @@ class Kit:
     history: tuple[ChatMessage, ...] = ()
     grounded: frozenset[str] = frozenset()
     budget_tokens: int = 3_000
+    system_prompt: str = ""
+    language: str = ""
+
+    @property
+    def demands(self) -> str:
+        """What nodes that write or judge the answer are told beside their own prompt."""
+        written = "Write the answer in {}, whatever the question is written in."
+        language = written.format(self.language) if self.language else ""
+        return "\n\n".join(filter(None, [self.system_prompt.strip(), language]))
 
     def bench(self, call: NodeCall) -> "Bench":
         """The tools of one node's turn."""

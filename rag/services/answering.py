@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -31,8 +32,9 @@ from rag.events import (
 )
 from rag.failures import failed
 from rag.passage import Passage
-from rag.services.asked import Asked, GenerationOptions, checked_question
+from rag.services.asked import Asked, GenerationOptions, checked_language, checked_question
 from rag.services.remembering import archive, recalled, with_memory
+from rag.services.whole import whole_passages
 from search.log import record_refusal, record_search
 from search.results import Mode
 from search.services import search
@@ -49,6 +51,7 @@ def answer(
     history: Sequence[ChatMessage] = (),
     model: str = "",
     memory: bool | None = None,
+    whole: bool | None = None,
     options: GenerationOptions | None = None,
     mode: Mode = "hybrid",
     search_options: Mapping[str, Any] | None = None,
@@ -61,7 +64,9 @@ def answer(
     connected, sentences are quoted. `search_options` are others of `search.services.search`, such
     as its `fusion`. `history` are the turns before, oldest first, which a follow-up
     question leans on. `memory` puts what is remembered of the user before a chat model and keeps
-    the question, under the name `conversation`; None is MEMORY_INJECTION.
+    the question, under the name `conversation`; None is MEMORY_INJECTION. `whole` puts everything
+    in collections and filter before a chat model, or fails where that is too much; None does where
+    it has up to RAG_WHOLE_TOKENS.
 
     What cannot be is raised at once: InvalidInput, NotFound, Forbidden. No database
     connection is held while a chat model answers.
@@ -71,6 +76,11 @@ def answer(
         chat = chat_model(model)
     except InferenceError as error:
         raise InvalidInput(str(error), field="model") from error
+    if whole and chat is None:
+        raise InvalidInput(
+            "Only a chat model can be given everything, and there is none. Leave it out.",
+            field="whole",
+        )
     asked = Asked(
         question=checked_question(question, most=MAX_QUESTION_CHARACTERS, field="message"),
         context=context,
@@ -78,7 +88,10 @@ def answer(
         history=history,
         chat=chat,
         memory=memory,
-        options=options or GenerationOptions(),
+        whole=whole,
+        options=replace(options, language=checked_language(options.language))
+        if options
+        else GenerationOptions(),
         mode=mode,
         search_options=search_options or {},
         conversation=conversation,
@@ -133,7 +146,7 @@ def _recall(asked: Asked, remembered: Remembered) -> Iterator[Event]:
     """Quote the user's memory: `metadata` names the entry."""
     entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
     entries += [f"{said} ({day})" for day, said in remembered.context]
-    language = detect_language(asked.question, default="")
+    language = asked.options.language or detect_language(asked.question, default="")
     yield asked.told("\n".join([say("remembered", language), *(f"> {each}" for each in entries)]))
     _archive(asked, told="")
     yield asked.done()
@@ -155,10 +168,13 @@ def _retrieve(asked: Asked) -> Generator[Event, None, tuple[Retrieved, str]]:
         snippets=False,
         **asked.search_options,
     )
-    passages = asked.context.collect(result.hits)
-    judgement = refusal.judge(evidence.gather(result, passages, scope=asked.scope))
-    # With a chat model “make it shorter” is answered from what was said before.
-    refused = not judgement.answers and not (leans and asked.chat)
+    if passages := _whole(asked):
+        refused = False
+    else:
+        passages = asked.context.collect(result.hits)
+        judgement = refusal.judge(evidence.gather(result, passages, scope=asked.scope))
+        # With a chat model “make it shorter” is answered from what was said before.
+        refused = not judgement.answers and not (leans and asked.chat)
     asker = asked.context.user
     asked.logged = record_search(
         result=result,
@@ -175,7 +191,24 @@ def _retrieve(asked: Asked) -> Generator[Event, None, tuple[Retrieved, str]]:
         refused=refused,
     )
     yield retrieved
-    return retrieved, _language(query, passages)
+    return retrieved, asked.options.language or _language(query, passages)
+
+
+def _whole(asked: Asked) -> list[Passage]:
+    """Everything that may be answered from, where it is to be given whole and fits; else []."""
+    if not (most := asked.whole_tokens):
+        return []
+    passages = whole_passages(context=asked.context, scope=asked.scope, max_tokens=most)
+    if passages:
+        asked.budget_tokens += most
+    elif asked.whole:
+        raise InvalidInput(
+            f"There is nothing, or more than the {most:,} tokens that may be put before the model"
+            " whole. Name collections or a filter, raise RAGSITE_RAG_WHOLE_TOKENS, or ask without"
+            " `whole`.",
+            field="whole",
+        )
+    return passages
 
 
 def _quote(asked: Asked, retrieved: Retrieved, language: str) -> Iterator[Event]:
@@ -201,9 +234,10 @@ def _generate(
         said,
         retrieved.passages,
         asked.history,
-        budget_tokens=settings.RAG_CONTEXT_TOKENS,
+        budget_tokens=asked.budget_tokens,
         language=language,
         instructions=asked.options.instructions,
+        in_language=asked.options.language,
     )
     # Given back before the model is asked: it may take its time.
     give_back()

@@ -1,5 +1,6 @@
 """A question on its way to its answer."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, perf_counter
@@ -19,13 +20,15 @@ from search.results import Mode, Scope
 @dataclass(frozen=True, slots=True)
 class GenerationOptions:
     """How a chat model is to answer; None leaves each to its configuration. `instructions` go
-    behind the rules of the prompt: they are the caller's, never a document's."""
+    behind the rules of the prompt: they are the caller's, never a document's. `language` is that of
+    the answer, by its name or code; "" is the question's."""
 
     temperature: float | None = None
     max_tokens: int | None = None
     top_p: float | None = None
     stop: tuple[str, ...] = ()
     instructions: str = ""
+    language: str = ""
 
 
 @dataclass(slots=True)
@@ -38,6 +41,7 @@ class Asked:
     history: Sequence[ChatMessage]
     chat: ChatModel | None
     memory: bool | None
+    whole: bool | None
     options: GenerationOptions
     mode: Mode
     conversation: str
@@ -47,6 +51,7 @@ class Asked:
     text: list[str] = field(default_factory=list)
     first_token_ms: float | None = None
     logged: int | None = None
+    budget_tokens: int = field(default_factory=lambda: settings.RAG_CONTEXT_TOKENS)
 
     @property
     def uses_memory(self) -> bool:
@@ -54,6 +59,14 @@ class Asked:
         if self.memory is None:
             return settings.MEMORY_INJECTION and self.context.allows("memory")
         return self.memory
+
+    @property
+    def whole_tokens(self) -> int:
+        """Up to how many tokens everything is put before the model; 0: never."""
+        if self.chat is None or self.whole is False:
+            return 0
+        most: int = settings.RAG_WHOLE_TOKENS
+        return most or (settings.RAG_CONTEXT_TOKENS if self.whole else 0)
 
     @property
     def elapsed_ms(self) -> float:
@@ -101,5 +114,16 @@ def checked_question(question: str, *, most: int, field: str) -> str:
             f"A question has at most {most:,} characters, this one has {len(plain):,}. Put long"
             " texts into a document.",
             field=field,
+        )
+    return plain
+
+
+def checked_language(language: str) -> str:
+    """The name or code of a language, fit to stand in a prompt. Raises InvalidInput."""
+    plain = language.strip()
+    if not re.fullmatch(r"[\w#+. ()-]{0,40}", plain):
+        raise InvalidInput(
+            "A language is a name or a code of up to 40 characters, such as German, de or Python.",
+            field="language",
         )
     return plain

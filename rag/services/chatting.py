@@ -25,13 +25,15 @@ from search.results import Mode
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked and how. `pipeline` is an id, "" for an answer by passages; its nodes say for
-    themselves what the fields below say of such an answer, but for `model`."""
+    themselves what the fields below say of such an answer, but for `model`, and for `instructions`
+    and `language` of the options."""
 
     message: str
     history: Sequence[ChatMessage] = ()
     model: str = ""
     pipeline: str = ""
     memory: bool | None = None
+    whole: bool | None = None
     mode: Mode = "hybrid"
     search_options: Mapping[str, Any] = field(default_factory=dict)
     options: GenerationOptions = field(default_factory=GenerationOptions)
@@ -93,6 +95,8 @@ def _answered(
             context=context,
             history=question.history,
             model=question.model,
+            system_prompt=question.options.instructions,
+            language=question.options.language,
             earlier_documents=earlier,
         )
     return answer(
@@ -101,6 +105,7 @@ def _answered(
         history=question.history,
         model=question.model,
         memory=question.memory,
+        whole=question.whole,
         options=question.options,
         mode=question.mode,
         search_options=question.search_options,

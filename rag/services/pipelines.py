@@ -104,13 +104,17 @@ def run_pipeline(
     context: RagContext,
     history: Sequence[ChatMessage] = (),
     model: str = "",
+    system_prompt: str = "",
+    language: str = "",
     earlier_documents: Sequence[int] = (),
 ) -> Iterator[Event]:
     """Answer `question` by a pipeline: Metadata, then what happens, and last Done or Failed.
 
     `pipeline` is the id of one of the workspace's or of a template, or a definition that was
-    checked. `model` is for nodes that name none. `earlier_documents` are those whose text `history`
-    may hold: with them goes what is kept of the run.
+    checked. `model` is for nodes that name none. `system_prompt` and `language` (`German`, `de`; of
+    code `Python`) are put behind the prompts of the nodes that write or judge the answer.
+    `earlier_documents` are those whose text `history` may hold: with them goes what is kept of the
+    run.
 
     What cannot be is raised at once: InvalidInput, NotFound, Forbidden, PipelineError, and
     NoChatModel where a node cannot do without one. Iterating raises Cancelled once the context is
@@ -128,6 +132,8 @@ def run_pipeline(
         version=version,
         history=history,
         model=model,
+        system_prompt=system_prompt,
+        language=language,
         earlier_documents=earlier_documents,
     )
 

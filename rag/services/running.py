@@ -28,7 +28,7 @@ from rag.pipelines.nodes import NODES
 from rag.pipelines.nodes.working import searches
 from rag.pipelines.pieces import Verbatim
 from rag.pipelines.structure import Structure, reach, structure_of
-from rag.services.asked import checked_question
+from rag.services.asked import checked_language, checked_question
 from rag.services.traces import Tracing
 from rag.tools import TOOLS
 
@@ -41,6 +41,8 @@ def run_definition(
     version: int | None = None,
     history: Sequence[ChatMessage] = (),
     model: str = "",
+    system_prompt: str = "",
+    language: str = "",
     earlier_documents: Sequence[int] = (),
 ) -> Iterator[Event]:
     """The events of a run: see `rag.services.pipelines.run_pipeline`."""
@@ -54,6 +56,8 @@ def run_definition(
         history=tuple(history),
         grounded=grounded,
         budget_tokens=settings.RAG_CONTEXT_TOKENS,
+        system_prompt=system_prompt,
+        language=checked_language(language),
     )
     return _told(
         _Run(

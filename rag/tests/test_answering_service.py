@@ -1,13 +1,16 @@
 """A question in, an answer out that can be checked."""
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from accounts.models import Role
 from common.errors import Forbidden, InvalidInput, NotFound
-from documents.models import Document
+from documents.models import Chunk, Document
 from documents.services import document_text
+from documents.tests.factories import CollectionFactory
 from inference.base import ChatMessage
 from inference.cancelling import Cancelled
 from inference.tests.stub_server import Reply, Stream, chat_stream, delta, event
@@ -75,6 +78,61 @@ def test_a_chat_model_is_asked_with_numbered_passages_and_its_citations_resolve(
     assert cited.passage.document_key == "move.md"
     assert text_of(events)[cited.at :].startswith("[1]")
     assert only(Done, events).verdict.dropped_citations == 1
+
+
+def test_a_small_collection_is_put_before_the_model_whole(settings: Any) -> None:
+    context, office = reader()
+    document(office, "zebra.md", "Bananas are yellow.\n")
+    document(CollectionFactory(workspace=context.workspace, slug="other"), "x.md", "Elsewhere.\n")
+    context = replace(context, collections=("office",))
+    with chat_server(settings) as server:
+
+        def sent(question: str = "Summarise it all", **options: Any) -> str:
+            told(question, context, **options)
+            text = str(server.requests[-1].json["messages"][-1]["content"])
+            return re.sub(r"<<<\w+|\w+>>>", "", text)  # markers are drawn anew
+
+        server.always(chat_stream("All of it [3]."))
+        text = sent(whole=True)
+        assert text.index("Movers come") < text.index("Train tickets") < text.index("Bananas")
+        assert "Elsewhere" not in text
+        settings.RAG_WHOLE_TOKENS = 2_000
+        assert sent() == text  # by itself
+        document(office, "long.md", "Everything about the archive is told here at length. " * 1_000)
+        asked = len(server.requests)
+        (failed,) = [each for each in told(QUESTION, context, whole=True) if type(each) is Failed]
+        assert failed.code == "invalid"
+        assert "2,000 tokens" in failed.detail
+        assert len(server.requests) == asked
+        settings.RAG_PASSAGES = 1
+        assert "[2]" not in sent(QUESTION)  # searched for: too much to be given whole
+    with pytest.raises(InvalidInput, match="Only a chat model"):
+        told(QUESTION, context, model="extractive", whole=True)
+
+
+def test_what_is_given_whole_is_what_the_user_may_read(settings: Any) -> None:
+    context, office = reader(role=Role.VIEWER)
+    hidden = document(office, "secret.md", "The bonus is a secret.\n")
+    Chunk.objects.filter(document=hidden).update(access=["user:0"])
+    with chat_server(settings) as server:
+        server.always(chat_stream("All of it."))
+        told(QUESTION, context, whole=True)
+    text = server.requests[-1].json["messages"][-1]["content"]
+    assert "Mill Street" in text
+    assert "secret" not in text
+
+
+def test_an_answer_is_in_the_language_and_by_the_rules_of_who_asks(settings: Any) -> None:
+    context, _ = reader()
+    options = GenerationOptions(instructions="Address me as captain.", language="de")
+    with chat_server(settings) as server:
+        server.always(chat_stream("Am 14. März [1]."))
+        told(QUESTION, context, options=options)
+        rules = server.requests[-1].json["messages"][0]["content"]
+    assert "- Answer in de, shortly" in rules
+    assert rules.endswith("Address me as captain.")
+    settings.INFERENCE = {**settings.INFERENCE, "chat": {}}
+    assert text_of(told(QUESTION, context, options=options)).startswith("Aus den Quellen zitiert:")
 
 
 def test_the_model_is_not_asked_where_nothing_was_found(settings: Any) -> None:
@@ -147,8 +205,6 @@ def test_documents_that_the_user_may_not_read_are_not_answered_from() -> None:
     hidden = document(collection, "secret.md", "# Salary\n\nThe director of the firm earns nine.\n")
     Document.objects.filter(pk=hidden.pk).update(access=["user:0"])
     hidden.collection.documents.get(pk=hidden.pk)
-    from documents.models import Chunk
-
     Chunk.objects.filter(document=hidden).update(access=["user:0"])
     events = told("What does the director of the firm earn?", context)
     assert all(

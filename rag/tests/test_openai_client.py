@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -23,6 +24,8 @@ from inference.backends.openai_compatible import OpenAIEmbedder
 from inference.backends.rerank_http import HttpReranker
 from inference.base import ChatMessage
 from inference.tests.stub_server import Reply, Stream, StubServer, delta, event, stub_server
+from memory.scopes import user_scope
+from memory.services import set_fact
 from rag.models import Conversation, Pipeline
 from rag.tests.conftest import ROOT, SiteProcess, commit
 from rag.tests.mcp_world import VACATION, World, make_world, secret_of
@@ -169,7 +172,9 @@ def test_embeddings_are_those_of_the_embedder(client: OpenAI, form: Any) -> None
     assert [each.index for each in answer.data] == [0, 1, 2]
     assert answer.model == "hashing-384"
     counter = HashingEmbedder().token_counter()
-    assert answer.usage.prompt_tokens == sum(map(counter.count, texts)) > 0
+    counts = [each.tokens for each in answer.data]  # type: ignore[attr-defined]
+    assert counts == [counter.count(text) for text in texts]
+    assert answer.usage.prompt_tokens == sum(counts) > 0
 
 
 def test_one_text_and_a_query_and_a_long_text_are_embedded(client: OpenAI) -> None:
@@ -475,6 +480,31 @@ def test_memory_is_put_before_the_model_when_it_is_asked_for(
             model="stub", messages=ask("Which instrument does my sister Clara play?")
         )
         assert "cello" not in said_last(stub.requests[-1].json)
+
+
+def test_the_user_of_a_request_is_whose_memory_is_used(site: SiteProcess, world: World) -> None:
+    with client_with(site, secret_of(world.alice)) as client:
+        asked: Any = {"model": "extractive", "messages": ask("In which city do I live?")}
+
+        def told(user: str) -> str:
+            return str(
+                client.chat.completions.create(user=user, **asked).choices[0].message.content
+            )
+
+        for user, city in (("dora", "Oslo"), ("emil", "Lima")):
+            scope = user_scope(workspace=world.alice.workspace, user_id=user)
+            commit(partial(set_fact, scope=scope, key="city", value=city))
+        assert "> city: Oslo" in told("dora")
+        assert "> city: Lima" in told("emil")
+        assert "city:" not in told("nobody-known")
+    with client_with(site, secret_of(world.bob)) as member:
+        # A label for whom may not edit, as any client of OpenAI's may send it.
+        content = member.chat.completions.create(user="dora", **asked).choices[0].message.content
+        assert "Oslo" not in str(content)
+        with pytest.raises(openai.PermissionDeniedError):
+            member.chat.completions.create(
+                user="dora", extra_body={"ragsite": {"memory": True}}, **asked
+            )
 
 
 def test_a_key_without_the_scopes_gets_neither_memory_nor_documents(

@@ -13,7 +13,9 @@ from common.errors import InvalidInput
 from inference.backends.hashing import HashingEmbedder
 from inference.base import ChatMessage, ToolCall
 from rag.events import Done, Event, Failed, Metadata, Token
+from rag.openai.catalogue import embedder_named
 from rag.openai.completions import Completion, when_it_speaks
+from rag.openai.errors import ModelNotFound
 from rag.openai.turns import conversation_of, read_choice, read_messages, read_tools
 from rag.openai.vectors import encoded, shortened
 
@@ -180,3 +182,23 @@ def test_text_that_looks_like_an_event_stays_within_its_line() -> None:
     sent = completion.encoded(Token("a\n\ndata: [DONE]\n\n\u2028b"))
     assert sent.count(b"\n") == 2
     assert sent.endswith(b"}\n\n")
+
+
+def test_an_embedder_is_found_by_its_alias_and_by_its_models_name(settings: Any) -> None:
+    options = {"model": "BAAI/bge-m3", "base_url": "http://127.0.0.1:9", "dimensions": 64}
+    settings.INFERENCE = {
+        **settings.INFERENCE,
+        "embedder": {
+            "default": {"BACKEND": "inference.backends.hashing.HashingEmbedder"},
+            "far": {
+                "BACKEND": "inference.backends.openai_compatible.OpenAIEmbedder",
+                "OPTIONS": {**options, "api_key": ""},
+            },
+        },
+    }
+    for name in ("far", "BAAI/bge-m3", "baai/BGE-M3", "bge-m3"):
+        assert embedder_named(name)[0] == "far", name
+    for name in ("", "default", "hashing-384", "somebody/Hashing-384"):
+        assert embedder_named(name)[0] == "hashing-384", name
+    with pytest.raises(ModelNotFound):
+        embedder_named("bge")

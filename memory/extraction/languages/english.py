@@ -70,6 +70,7 @@ ENGLISH = Language(
         r"|cannot|allegedly|supposedly)\b|n't\b|\bnot$"
     ),
     first_person=pattern(r"\b(?:i|i'm|i've|my|mine|me|we|our|us)\b"),
+    addressed=pattern(r"\b(?:you|you're|your|yours|please)\b"),
     lists=pattern(r",? (?:and|as well as|or|&|plus) (?:also )?|, "),
     date=pattern(
         rf"{_MONTH} (?:the )?{_DAY}\b{_YEAR}|{_DAY} (?:of )?{_MONTH}\b{_YEAR}|{_MONTH}(?= ?$|[,.)])"

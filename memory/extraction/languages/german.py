@@ -62,6 +62,7 @@ GERMAN = Language(
         r"|eventuell|womöglich|vermutlich|wahrscheinlich|angeblich)\b"
     ),
     first_person=pattern(r"\b(?:ich|mir|mich|mein(?:e|en|em|er|es)?|wir|uns|unser\w*)\b"),
+    addressed=pattern(r"\b(?:du|dir|dich|dein(?:e|en|em|er|es)?|bitte)\b"),
     lists=pattern(r",? (?:und|sowie|oder|&) (?:auch )?|, "),
     date=pattern(
         rf"\d{{1,2}}\. ?{_MONTH}(?: (?:19|20)\d\d)?|\d{{1,2}}\.\d{{1,2}}\.(?:(?:\d{{2}}){{1,2}}\b)?"

@@ -46,7 +46,7 @@ class Language:
     reported: others say it, or nobody does. `past`: it is no longer so. Nothing is read then.
     supposed: from this clause on nothing is so.
     denied: a value with this in its clause is none.
-    first_person: words by which a statement is about the user.
+    first_person: words by which a statement is about the user. `addressed`: about who listens.
     months, languages, aliases: in lower case; aliases give one word for several in keys.
     never_names, never_places: capitalised all the same.
     particles: within names in lower case; `place_particles` only within those of places and firms.
@@ -69,6 +69,7 @@ class Language:
     supposed: re.Pattern[str]
     denied: re.Pattern[str]
     first_person: re.Pattern[str]
+    addressed: re.Pattern[str]
     lists: re.Pattern[str]
     date: re.Pattern[str]
     languages: frozenset[str]

@@ -37,6 +37,11 @@ class Command(BaseCommand):
         parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
         parser.add_argument("--filter", help='such as "year>=2020; lang=de", or JSON')
         parser.add_argument("--model", default="", help="a chat model; `extractive` quotes")
+        parser.add_argument(
+            "--whole",
+            action=BooleanOptionalAction,
+            help="put all of the collections before the chat model; default: where they are small",
+        )
         parser.add_argument("--mode", choices=MODES, default="hybrid", help="of the search")
         parser.add_argument("--fusion", choices=METHODS, help="of the search")
         parser.add_argument("--rerank", action=BooleanOptionalAction, help="of the search")
@@ -56,6 +61,7 @@ class Command(BaseCommand):
                 options["question"],
                 context=context,
                 model=options["model"],
+                whole=options["whole"],
                 mode=options["mode"],
                 search_options={name: options[name] for name in ("fusion", "rerank")},
             )

@@ -45,6 +45,10 @@ class Command(BaseCommand):
         running.add_argument("id", help="or a file that ends in .json")
         running.add_argument("question")
         running.add_argument("--model", default="", help="for nodes that name none")
+        running.add_argument("--system-prompt", default="", help="what you demand of the answer")
+        running.add_argument(
+            "--language", default="", help="of the answer: German, de, or of code Python"
+        )
         running.add_argument(
             "--collection", action="append", metavar="SLUG", help="look nowhere else; repeatable"
         )

@@ -1,6 +1,7 @@
 """router, gate, aggregator and evaluator: which way it goes on, and with what."""
 
 from rag.pipelines import conditions, replies
+from rag.pipelines.code_syntax import syntax_faults
 from rag.pipelines.engine import NodeCall, NodeResult, RunError
 from rag.pipelines.kit import Bench, Kit, text_of
 from rag.pipelines.nodes import prompts
@@ -45,10 +46,19 @@ def aggregator(call: NodeCall, kit: Kit) -> NodeResult:
 
 
 def evaluator(call: NodeCall, kit: Kit) -> NodeResult:
-    """Score what the parents hand over; of what will not do the best goes on in the end."""
+    """Score what the parents hand over; of what will not do the best goes on in the end. With
+    `syntax` “check” code that cannot be parsed scores 0, and the model is not asked."""
     threshold = call.node.options["threshold"]
     output = joined(call)
-    score, reason = _scored(kit.bench(call), kit, call)
+    faults = (
+        syntax_faults(output, language=kit.language)
+        if call.node.options["syntax"] == "check"
+        else []
+    )
+    if faults:
+        score, reason = 0.0, "\n".join(["The code cannot be parsed.", *map(str, faults)])
+    else:
+        score, reason = _scored(kit.bench(call), kit, call)
     result = NodeResult(
         output,
         passed=score >= threshold,
@@ -76,8 +86,9 @@ def joined(call: NodeCall, separator: str = "\n\n") -> str:
 
 def _scored(bench: Bench, kit: Kit, call: NodeCall) -> tuple[float, str]:
     marked = prompts.Marked()
-    further = ", and how well it does what is demanded above" if call.node.prompt else ""
-    rules = marked.rules(call.node.prompt, _EVALUATOR.format(further=further))
+    demands = [each for each in (call.node.prompt, kit.demands) if each]
+    further = ", and how well it does what is demanded above" if demands else ""
+    rules = marked.rules(*demands, _EVALUATOR.format(further=further))
     blocks = prompts.handed(marked, call.inputs, budget=kit.budget_tokens)
     asked = prompts.asked(call.question, blocks)
     messages = prompts.conversation(rules, (), asked, kit.budget_tokens)

@@ -36,7 +36,7 @@ def worker(call: NodeCall, kit: Kit) -> NodeResult:
         marked,
         offered,
         names=call.node.tools,
-        rules=call.node.prompt,
+        rules="\n\n".join(filter(None, [call.node.prompt, kit.demands if call.is_sink else ""])),
         asked=prompts.asked(call.question, blocks),
         history=kit.history,
     )

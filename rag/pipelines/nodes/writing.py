@@ -41,11 +41,12 @@ def _write(call: NodeCall, kit: Kit, *, role: str) -> NodeResult:
         return _quote(call, bench, passages)
     marked, budget = prompts.Marked(), kit.budget_tokens
     grounded = call.node.id in kit.grounded
-    language = _language(call.question, passages)
+    language = kit.language or _language(call.question, passages)
     rules = marked.rules(
         prompts.citing(grounded=grounded, language=language) if passages or grounded else "",
         role,
         call.node.prompt,
+        kit.demands,
     )
     blocks = prompts.handed(marked, call.inputs, budget=budget)
     blocks += prompts.numbered(marked, passages, budget=budget)
@@ -59,12 +60,12 @@ def _write(call: NodeCall, kit: Kit, *, role: str) -> NodeResult:
 def _quote(call: NodeCall, bench: Bench, passages: list[Passage]) -> NodeResult:
     """The sentences of what was found that fit the question best."""
     if not passages or not _is_answerable(bench):
-        text = not_found_text(_language(call.question, passages))
+        text = not_found_text(bench.kit.language or _language(call.question, passages))
         call.emit(Verbatim(text))
         return NodeResult(text)
     question = whole_question(bench)
     similar = similar_to(question, passages)
-    language = _language(question, passages)
+    language = bench.kit.language or _language(question, passages)
     give_back()
     extracted = extract(question, passages, similar=similar, language=language)
     for piece in extracted.pieces:

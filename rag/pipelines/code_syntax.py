@@ -1,0 +1,133 @@
+"""Whether code in the fenced blocks of a Markdown text can be parsed, by its language. Pure."""
+
+import ast
+import json
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+from tree_sitter import Node, Parser
+
+from common.wording import shortened
+from documents.parsers.code_blocks import grammar_of
+
+#: Of one block; a longer one is not looked at.
+MAX_CHARACTERS = 100_000
+_SHOWN_CHARACTERS = 120
+_FENCE = re.compile(
+    r"^(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[^\n`]*\n"
+    r"(?P<code>.*?)(?:^(?P=fence)[ \t]*$|\Z)",
+    re.M | re.S,
+)
+_NAMES = {"py": "python", "python3": "python", "js": "javascript", "jsx": "javascript"}
+_NAMES |= {"node": "javascript", "ts": "typescript", "golang": "go", "rs": "rust"}
+_NAMES |= {"postgresql": "sql", "postgres": "sql", "mysql": "sql", "sqlite": "sql", "tsql": "sql"}
+#: Their grammars take everything that is valid; those of C or Kotlin stumble over some of it.
+_GRAMMARS = ("javascript", "typescript", "tsx", "java", "go", "rust")
+#: A statement is SQL that one of them reads.
+_DIALECTS = ("", "postgres", "mysql", "sqlite", "tsql", "oracle", "bigquery", "snowflake")
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxFault:
+    """Where code cannot be parsed. Blocks and lines count from 1."""
+
+    block: int
+    language: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"Code block {self.block} ({self.language}), line {self.line}: {self.reason}"
+
+
+def syntax_faults(text: str, *, language: str = "") -> list[SyntaxFault]:
+    """The first fault of each fenced block in Python, JSON, SQL, JavaScript, TypeScript, Java, Go
+    or Rust. `language` is that of blocks that name none. Others, and text outside of blocks, are
+    passed over."""
+    faults = []
+    for number, block in enumerate(_FENCE.finditer(text), start=1):
+        name = (block["language"] or language).lower()
+        name = _NAMES.get(name, name)
+        code = block["code"]
+        if name not in _PARSERS or len(code) > MAX_CHARACTERS:
+            continue
+        if found := _PARSERS[name](code):
+            line, reason = found
+            faults.append(SyntaxFault(number, name, line, shortened(reason, _SHOWN_CHARACTERS)))
+    return faults
+
+
+def _python(code: str) -> tuple[int, str] | None:
+    """What this Python cannot parse but the grammar can is taken for newer Python."""
+    if code.lstrip().startswith(">>>"):
+        return None  # a session, with its output
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        broken = _by_grammar("python", code)
+        if isinstance(error, IndentationError) or broken:
+            line = getattr(error, "lineno", None) or (broken[0] if broken else 1)
+            return line, f"{getattr(error, 'msg', '') or error}"
+    return None
+
+
+def _json(code: str) -> tuple[int, str] | None:
+    try:
+        json.loads(code)
+    except json.JSONDecodeError as error:
+        return error.lineno, error.msg
+    except RecursionError:
+        return 1, "it is nested too deeply"
+    return None
+
+
+def _sql(code: str) -> tuple[int, str] | None:
+    first: SqlglotError | None = None
+    for dialect in _DIALECTS:
+        try:
+            sqlglot.parse(code, read=dialect or None)
+        except SqlglotError as error:
+            first = first or error
+        except RecursionError:
+            return 1, "it is nested too deeply"
+        else:
+            return None
+    (found, *_) = getattr(first, "errors", None) or [{}]
+    return found.get("line") or 1, str(found.get("description") or first)
+
+
+def _by_grammar(language: str, code: str) -> tuple[int, str] | None:
+    root = Parser(grammar_of(language)).parse(code.encode()).root_node
+    fault = next(_broken(root), None)
+    if fault is None:
+        return None
+    line = fault.start_point.row
+    if fault.is_missing:
+        return line + 1, f"“{fault.type}” is missing"
+    return line + 1, f"near “{code.splitlines()[line].strip()}”"
+
+
+def _broken(node: Node) -> Iterator[Node]:
+    """Errors and what is missing, in their order."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if node.is_error or node.is_missing:
+            yield node
+        elif node.has_error:
+            waiting += reversed(node.children)
+
+
+_PARSERS: dict[str, Callable[[str], tuple[int, str] | None]] = {
+    "python": _python,
+    "json": _json,
+    "sql": _sql,
+    **{language: partial(_by_grammar, language) for language in _GRAMMARS},
+}
