@@ -39,15 +39,15 @@ def show(shown: Shown, *, to: OutputWrapper, as_json: bool) -> None:
         to.write(json.dumps(shown.data, cls=DjangoJSONEncoder, ensure_ascii=False, indent=2))
         return
     if shown.table is not None:
-        _print_table(shown.table)
+        print_table(shown.table)
     for line in shown.lines:
         to.write(line)
 
 
-def _print_table(table: Table) -> None:
+def print_table(table: Table, *, to_stderr: bool = False) -> None:
     """As wide as its longest words, also beyond the terminal: ids and names that are broken in the
     middle cannot be copied. Where no terminal reads it, each row is one line."""
-    console = Console()
+    console = Console(stderr=to_stderr)
     unlimited = console.options.update(width=MOST_COLUMNS)
     needed = Measurement.get(console, unlimited, table)
     console.width = max(console.width, needed.minimum) if console.is_terminal else needed.maximum
