@@ -57,3 +57,15 @@ class DatabaseUnavailable(RagsiteError):
 
     def __init__(self) -> None:
         super().__init__("The database does not answer just now. Try again in a few seconds.")
+
+
+def is_lost_connection(error: BaseException | None) -> bool:
+    """Whether PostgreSQL could not be reached, or ended the connection: not a fault of a statement,
+    such as a deadlock or a full disk."""
+    while error is not None and not isinstance(error, psycopg.Error):
+        error = error.__cause__
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    # Without an SQLSTATE it was the client that noticed. Class 08: connection exception.
+    state = error.sqlstate or "08"
+    return state.startswith("08") or state in {"57P01", "57P02", "57P03", "53300"}

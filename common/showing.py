@@ -10,6 +10,7 @@ from django.core.management.base import OutputWrapper
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.timezone import localtime
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -38,28 +39,37 @@ def show(shown: Shown, *, to: OutputWrapper, as_json: bool) -> None:
         to.write(json.dumps(shown.data, cls=DjangoJSONEncoder, ensure_ascii=False, indent=2))
         return
     if shown.table is not None:
-        _print_table(shown.table)
+        print_table(shown.table)
     for line in shown.lines:
         to.write(line)
 
 
-def _print_table(table: Table) -> None:
+def print_table(table: Table, *, to_stderr: bool = False) -> None:
     """As wide as its longest words, also beyond the terminal: ids and names that are broken in the
     middle cannot be copied. Where no terminal reads it, each row is one line."""
-    console = Console()
+    console = Console(stderr=to_stderr)
     unlimited = console.options.update(width=MOST_COLUMNS)
     needed = Measurement.get(console, unlimited, table)
     console.width = max(console.width, needed.minimum) if console.is_terminal else needed.maximum
-    console.print(table)
+    console.print(table, crop=False)
 
 
 def table_of(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """A table of whatever the cells are. Nothing in them is markup or moves the cursor."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell(each)) for each in row))
+    """A table of whatever the cells are. Nothing in them is markup or moves the cursor. Where it is
+    wider than the terminal, cells of several words wrap between words, and no others do."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    cells = [[cell(each) for each in row] for row in rows]
+    for place, heading in enumerate(headings):
+        texts = [row[place] for row in cells]
+        words = [word for text in (heading, *texts) for word in text.split()]
+        table.add_column(
+            heading,
+            overflow="fold",
+            no_wrap=not any(" " in text for text in texts),
+            min_width=max(map(cell_len, words), default=0),
+        )
+    for row in cells:
+        table.add_row(*map(Text, row))
     return table
 
 

@@ -521,10 +521,10 @@ def _set_differences(
     found = []
     missing = np.setdiff1d(chunks.ids, np.union1d(alive.ids, pending))
     if len(missing):
-        found.append(f"{len(missing)} chunks are not indexed")
+        found.append(f"chunks that are not indexed: {len(missing):,}")
     stray = np.setdiff1d(alive.ids, chunks.ids)
     if len(stray):
-        found.append(f"{len(stray)} indexed chunks are gone or have other words")
+        found.append(f"indexed chunks that are gone or have other words: {len(stray):,}")
     if len(np.unique(indexed.ids)) < len(indexed) or len(np.intersect1d(alive.ids, pending)):
         found.append("chunks are indexed twice")
     unknown = np.setdiff1d(removed, np.union1d(indexed.ids, pending))

@@ -62,7 +62,9 @@ class RagContext:
     `scopes` are those of the API key that the request came with, None where it came with a session
     or password, which may all that the user may. `collections` are slugs that everything is
     narrowed to; none means all that the user sees. `memory_user` is whose memory is used where a
-    program acts for its own users. Once `cancelled` is set nothing more is begun.
+    program acts for its own users. `search_options` are others of `search.services.search`, such
+    as its `fusion`, with which tools search where a call does not say otherwise. Once `cancelled`
+    is set nothing more is begun.
     """
 
     user: Any
@@ -71,6 +73,7 @@ class RagContext:
     collections: tuple[str, ...] = ()
     filter: Mapping[str, Any] | str | None = None
     memory_user: str | None = None
+    search_options: Mapping[str, Any] = field(default_factory=dict)
     cancelled: threading.Event = field(default_factory=threading.Event)
     found: Collector = field(default_factory=Collector)
 

@@ -19,6 +19,7 @@ except ImportError as error:
     ) from error
 from pydantic import AliasChoices, ConfigDict, Field, SkipValidation
 
+from common.wording import counted
 from rag.document import Document, Filter, Source, chosen_rerank
 
 
@@ -215,7 +216,7 @@ def _documents(
 ) -> list[Document]:
     for name, values in (("metadatas", metadatas), ("ids", ids)):
         if values is not None and len(values) != len(texts):
-            raise ValueError(f"There are {len(texts)} texts and {len(values)} {name}.")
+            raise ValueError(f"{counted(len(texts), 'text')} came with {name}: {len(values)}.")
     return [
         Document(text, metadata or {}, id=key or None)
         for text, metadata, key in zip(

@@ -17,6 +17,7 @@ from django.core.management import CommandError, call_command, get_commands
 
 from common.postgresql.base import StatementTimeout
 from common.postgresql.fencing import limit_command
+from common.wording import counted
 from ragsite import embedded
 from ragsite.database import (
     UnusableDatabaseError,
@@ -126,12 +127,12 @@ def ensure_database(command: str) -> None:
         return
     if not settings.EMBEDDED_DATABASE:
         raise UnusableDatabaseError(
-            f"{count} migrations are not applied to the database of DATABASE_URL: "
-            "run `manage.py migrate`."
+            f"The database of DATABASE_URL lacks {counted(count, 'migration')}: run"
+            " `manage.py migrate`."
         )
     with migration_lock():
         if count := pending():  # another command may have applied them meanwhile
-            _say(f"applying {count} migrations")
+            _say(f"applying {counted(count, 'migration')}")
             call_command("migrate", interactive=False, verbosity=0, stdout=sys.stderr)
 
 

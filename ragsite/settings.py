@@ -613,6 +613,7 @@ LOGGING: dict[str, Any] = {
     "disable_existing_loggers": False,
     "filters": {
         "work": {"()": "common.logs.records.AddWork"},
+        "short_outages": {"()": "common.logs.records.ShortenOutages"},
         # They come every few seconds; `common.celery` tells of those that did something.
         "no_periodic": {
             "()": "common.logs.records.DropTasks",
@@ -626,7 +627,7 @@ LOGGING: dict[str, Any] = {
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
-            "filters": ["work"],
+            "filters": ["work", "short_outages"],
             "formatter": "json" if LOG_FORMAT == "json" else "line",
         }
     },

@@ -1,6 +1,6 @@
 """What the address of the search page holds: all of its state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self, TypeVar
@@ -12,10 +12,12 @@ from django.http import QueryDict
 from common.addresses import address
 from common.errors import InvalidInput
 from common.fusion_options import METHODS, Method
+from search.asked import arm_weights
 from search.filters import And, FilterError, Node, read_filter, to_text
 from search.results import MODES, SORTS, Mode, Sort
 
 T = TypeVar("T", bound=str)
+N = TypeVar("N", int, float)
 
 #: A page has dozens of addresses with the same question in them.
 _quoted = lru_cache(maxsize=1000)(quote_plus)
@@ -24,7 +26,7 @@ MAX_PAGE = 100
 #: Of the page and of what shows a part of it.
 PARAMETERS = {
     *("q", "mode", "sort", "fusion", "rerank", "collection", "type", "filter", "page", "explain"),
-    *("group", "as", "facet", "prefix"),
+    *("group", "as", "facet", "prefix", "rrf_k", "depth", "alpha", "beta"),
 }
 MOST_UNKNOWN = 5
 SWITCH = {"": None, "1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
@@ -42,6 +44,10 @@ class SearchState:
     mode: Mode = "hybrid"
     sort: Sort = "relevance"
     fusion: Method | None = None
+    rrf_k: int | None = None
+    depth: int | None = None
+    alpha: float | None = None
+    beta: float | None = None
     rerank: bool | None = None
     collections: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
@@ -62,6 +68,10 @@ class SearchState:
             mode=_known("mode", clean, MODES),
             sort=_known("sort", clean, SORTS),
             fusion=_known("fusion", clean, METHODS) if any(clean.get("fusion", ())) else None,
+            rrf_k=_number("rrf_k", clean, int),
+            depth=_number("depth", clean, int),
+            alpha=_number("alpha", clean, float),
+            beta=_number("beta", clean, float),
             rerank=_switch("rerank", clean),
             collections=_given(clean.get("collection")),
             types=_given(clean.get("type")),
@@ -90,6 +100,7 @@ class SearchState:
         pairs += [("mode", self.mode)] if self.mode != "hybrid" else []
         pairs += [("sort", self.sort)] if self.sort != "relevance" else []
         pairs += [("fusion", self.fusion)] if self.fusion else []
+        pairs += [*self.fusion_numbers.items()]
         pairs += [("rerank", int(self.rerank))] if self.rerank is not None else []
         pairs += [("collection", slug) for slug in self.collections]
         pairs += [("type", media_type) for media_type in self.types]
@@ -98,6 +109,23 @@ class SearchState:
         pairs += [("explain", 1)] if self.explain else []
         pairs += [("page", self.page)] if self.page > 1 else []
         return "&".join(f"{name}={_quoted(str(value))}" for name, value in pairs)
+
+    @property
+    def fusion_numbers(self) -> dict[str, str]:
+        """Those parameters of fusion that are numbers, as far as they are given."""
+        numbers = {"rrf_k": self.rrf_k, "depth": self.depth, "alpha": self.alpha, "beta": self.beta}
+        return {name: str(value) for name, value in numbers.items() if value is not None}
+
+    @property
+    def fusion_options(self) -> dict[str, Any]:
+        """What `search.services.search` is told of fusion."""
+        weights = arm_weights(self.alpha, self.beta)
+        return {
+            "fusion": self.fusion,
+            "rrf_k": self.rrf_k,
+            "depth": self.depth,
+            "weights": weights,
+        }
 
     @property
     def kept_parameters(self) -> str:
@@ -147,6 +175,15 @@ def _switch(name: str, given: Mapping[str, Sequence[str]]) -> bool | None:
     if asked not in SWITCH:
         raise InvalidInput(f"{name} is 1 or 0, and not “{asked}”.", field=name)
     return SWITCH[asked]
+
+
+def _number(name: str, given: Mapping[str, Sequence[str]], read: Callable[[str], N]) -> N | None:
+    """None where nothing is said."""
+    asked = (given.get(name) or [""])[-1].strip()
+    try:
+        return read(asked) if asked else None
+    except ValueError as error:
+        raise InvalidInput(f"{name} is a number, and not “{asked}”.", field=name) from error
 
 
 def _given(values: list[str] | None) -> tuple[str, ...]:

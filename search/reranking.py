@@ -51,12 +51,21 @@ def has_reranker(facts: ScopeFacts) -> bool:
         return True
 
 
-def require_reranker(scope: Scope) -> None:
-    """Raise NoRerankerConfigured where none is set up for `scope`, before a model is loaded for the
-    question."""
-    # What this process remembers may be out of date, so that a refusal needs a second look.
-    if not has_reranker(known_facts(scope)) and not has_reranker(facts_now(scope)):
+def require_reranker(scope: Scope | None = None) -> None:
+    """Raise NoRerankerConfigured where none is set up for `scope`, or without a scope for the site,
+    before a model is loaded for the question."""
+    if scope is None:
+        found = _is_configured("default")
+    else:
+        # What this process remembers may be out of date, so that a refusal needs a second look.
+        found = has_reranker(known_facts(scope)) or has_reranker(facts_now(scope))
+    if not found:
         raise NoRerankerConfigured
+
+
+def _is_configured(alias: str) -> bool:
+    is_known = alias != "default" or alias in list(rerankers)
+    return is_known and not isinstance(rerankers[alias], NoReranker)
 
 
 def reranking_for(facts: ScopeFacts, *, k: int) -> Reranking | None:
@@ -68,9 +77,7 @@ def reranking_for(facts: ScopeFacts, *, k: int) -> Reranking | None:
     wanted = {(each.reranker, each.rerank_instruction) for each in facts.collections.values()}
     alias, instruction = wanted.pop() if len(wanted) == 1 else ("", "")
     alias = alias or "default"
-    if alias == "default" and alias not in list(rerankers):
-        return None
-    if isinstance(rerankers[alias], NoReranker):
+    if not _is_configured(alias):
         return None
     return Reranking(alias, instruction or None, rerank_depth(k))
 

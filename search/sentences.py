@@ -5,8 +5,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import BoundedSemaphore
-from time import perf_counter
 
 import numpy as np
 from django.core.cache import caches
@@ -20,19 +18,18 @@ from search.snippets import Span, Spans, sentences, wants_focus
 
 logger = logging.getLogger(__name__)
 
-#: Seconds that the model may take for a page: texts are looked at one by one while there is time
-#: for another, the first in any case. The others show their beginnings.
-BUDGET = 0.06
-#: Seconds that the page waits: a snippet is worth no more, even where the model hangs.
-PATIENCE = 0.5
-#: So much of a text is looked at: 40 ms for all-MiniLM-L6-v2 on two cores.
-MOST_SENTENCES = 16
-MOST_CHARACTERS = 2000
+#: What is embedded is bounded by the number of sentences and not by elapsed time, so that a page
+#: shows the same snippets however busy the machine is. 16 take 40 ms with all-MiniLM-L6-v2 on two
+#: cores.
+MAX_SENTENCES = 16
+MAX_CHARACTERS = 2000
+#: Of all texts of a page together; the texts that are ranked below show their beginnings.
+MAX_PAGE_SENTENCES = 48
+#: Seconds after which a model counts as failed. Far above what a busy machine needs.
+MODEL_TIMEOUT = 5.0
 KEEP_SECONDS = 24 * 60 * 60
 
-_AT_ONCE = 2
-_threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="sentences")
-_free = BoundedSemaphore(_AT_ONCE)
+_threads = ThreadPoolExecutor(2, thread_name_prefix="sentences")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,61 +68,51 @@ def focuses(
 def similar_sentences(query: str, space: EmbeddingSpace, texts: Sequence[str]) -> list[Span | None]:
     """(start, end) of the sentence of each text that is nearest to `query` in `space`.
 
-    Texts that matter most come first. None where there was no time left, the text is empty, or the
-    model did not answer: this never raises what goes wrong with a model or a cache.
+    Texts that matter most come first. None where MAX_PAGE_SENTENCES were used up by those before,
+    the text is empty, or the model did not answer: this never raises what goes wrong with a model
+    or a cache.
     """
     if not texts:
         return []
     try:
         embedder = embedder_for(space)
         name = f"{embedder.model_name}\0{embedder.dimensions}\0{space.query_instruction}"
-        cuts = [_Cut(text, _first_sentences(text), _key(name, query, text)) for text in texts]
+        cuts, count = [], 0
+        for text in texts:
+            spans = _first_sentences(text)
+            count += len(spans)
+            if count > MAX_PAGE_SENTENCES:
+                break
+            cuts.append(_Cut(text, spans, _key(name, query, text)))
         known = _read(cuts)
         wanted = [cut for cut in cuts if cut.key not in known and cut.spans]
         if wanted:
-            known |= _chosen_in_time(query, space, embedder, wanted)
+            work = _threads.submit(carrying(_choose), query, space, embedder, wanted)
+            try:
+                known |= work.result(timeout=MODEL_TIMEOUT)
+            except TimeoutError:
+                work.cancel()
+                logger.warning("the model hangs, snippets show beginnings")
     except InferenceError as error:
         logger.warning("no sentence is nearest, snippets show beginnings: %s", error)
         return [None] * len(texts)
-    return [known.get(cut.key) for cut in cuts]
-
-
-def _chosen_in_time(
-    query: str, space: EmbeddingSpace, embedder: Embedder, cuts: Sequence[_Cut]
-) -> dict[str, Span]:
-    """The nearest sentences, or nothing where that takes too long or too many pages wait already.
-
-    What comes too late is in the cache for the next time.
-    """
-    if not _free.acquire(blocking=False):
-        return {}
-    waiting = _threads.submit(carrying(_choose), query, space, embedder, cuts)
-    waiting.add_done_callback(lambda _: _free.release())
-    try:
-        return waiting.result(timeout=PATIENCE)
-    except TimeoutError:
-        logger.info("the nearest sentences come too late for this page")
-        return {}
+    return [known.get(cut.key) for cut in cuts] + [None] * (len(texts) - len(cuts))
 
 
 def _choose(
     query: str, space: EmbeddingSpace, embedder: Embedder, cuts: Sequence[_Cut]
 ) -> dict[str, Span]:
     asked = embed_question(space, query)
-    chosen: dict[str, Span] = {}
-    began = perf_counter()
-    for cut in cuts:
-        started = perf_counter()
-        chosen[cut.key] = cut.spans[int(np.argmax(embedder.embed_documents(cut.sentences) @ asked))]
-        ended = perf_counter()
-        if (ended - began) + (ended - started) > BUDGET:
-            break
+    chosen = {
+        cut.key: cut.spans[int(np.argmax(embedder.embed_documents(cut.sentences) @ asked))]
+        for cut in cuts
+    }
     _write(chosen)
     return chosen
 
 
 def _first_sentences(text: str) -> tuple[Span, ...]:
-    return tuple(span for span in sentences(text)[:MOST_SENTENCES] if span[1] <= MOST_CHARACTERS)
+    return tuple(span for span in sentences(text)[:MAX_SENTENCES] if span[1] <= MAX_CHARACTERS)
 
 
 def _key(name: str, query: str, text: str) -> str:

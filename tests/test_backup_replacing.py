@@ -126,6 +126,6 @@ def test_a_site_that_runs_is_not_restored_into(
     options = {**server_of(elsewhere).options, "application_name": "ragsite"}
     with (
         psycopg.connect(backup.Server(options).address),
-        pytest.raises(backup.BackupError, match=r"The site is running: 1 connections \(ragsite\)"),
+        pytest.raises(backup.BackupError, match=r"The site is running: 1 connection \(ragsite\)"),
     ):
         restore(archive, elsewhere, tmp_path / "empty")

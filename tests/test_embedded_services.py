@@ -261,6 +261,20 @@ def test_servers_whose_sockets_a_cleaner_removed_are_restarted(var_dir: Path) ->
     assert queue(var_dir).ping()
 
 
+def test_a_server_that_recovers_from_a_crash_is_waited_for_and_not_stopped(var_dir: Path) -> None:
+    pid = pid_of(embedded.start(var_dir)[0])
+    for _ in range(3):
+        query(var_dir, "DROP TABLE IF EXISTS busy")
+        query(var_dir, "CREATE TABLE busy AS SELECT generate_series(1, 200000) AS n")
+        with psycopg.connect(embedded.libpq_url(var_dir)) as connection:
+            kill(connection.info.backend_pid)
+        assert start(var_dir)["postgresql"] == pid
+        assert query(var_dir, "SELECT count(*) FROM busy") == 200_000
+    log = (var_dir / "postgres/server.log").read_text()
+    assert "automatic recovery in progress" in log
+    assert "shutdown request" not in log
+
+
 def test_a_server_that_is_still_starting_is_waited_for(var_dir: Path) -> None:
     pid = pid_of(embedded.start(var_dir)[0])
     query(var_dir, "CREATE TABLE busy AS SELECT generate_series(1, 200000) AS n")

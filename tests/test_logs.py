@@ -7,8 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from typing import Any
 
+import psycopg
 import pytest
 from celery.worker.request import Request
+from django.db import OperationalError
 from django.test import Client
 from kombu.transport.base import Message
 
@@ -16,7 +18,7 @@ import rag.tasks
 from common.celery import HEADER, app, begin_task, end_task
 from common.logs import redaction
 from common.logs.context import NOTHING, Work, carrying, current_work, working
-from common.logs.records import AddWork, JsonFormatter, LineFormatter
+from common.logs.records import AddWork, JsonFormatter, LineFormatter, ShortenOutages
 from common.logs.redaction import clean
 from documents.tests.factories import MembershipFactory
 
@@ -190,6 +192,34 @@ def test_that_a_periodic_task_was_received_is_no_line_of_the_log() -> None:
         bool(received.filter(logging.makeLogRecord({"data": {"name": name}})))
         for name in ("rag.tasks.end_lost_runs", "documents.tasks.ingest_documents")
     ] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("reason", "traceback"),
+    [
+        (
+            psycopg.OperationalError("connection failed: FATAL: it is shutting down"),
+            False,
+        ),
+        (psycopg.errors.AdminShutdown("terminating connection"), False),
+        (psycopg.errors.DeadlockDetected("deadlock detected"), True),
+        (ZeroDivisionError("a mistake"), True),
+    ],
+)
+def test_a_database_that_is_away_is_one_line_and_no_traceback(
+    log: Log, reason: Exception, traceback: bool
+) -> None:
+    log.handler.addFilter(ShortenOutages())
+    try:
+        try:
+            raise reason
+        except psycopg.Error as error:
+            raise OperationalError(str(error)) from error
+    except (OperationalError, ZeroDivisionError):
+        logging.getLogger("ragsite").exception("the request failed")
+    assert str(reason) in log.text
+    assert ("Traceback" in log.text) is traceback
+    assert len(log.text.splitlines()) == 1 or traceback
 
 
 # --- what is never told ---------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """`manage.py apikeys`."""
 
 import json
+import re
 from io import StringIO
 from typing import Any
 
@@ -57,6 +58,23 @@ def test_the_list_holds_no_secret_and_is_narrowed() -> None:
     assert len(run("list")) == 2
     assert secret not in json.dumps(run("list"))
     assert run("list", "--workspace", other.workspace.slug)[0]["user"] == other.user.username
+
+
+def test_on_a_terminal_of_80_columns_the_list_breaks_no_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal then
+    member = MembershipFactory(user__username="demo", workspace__slug="default")
+    key, _ = make_key(member, name="a notebook that reads and writes documents")
+
+    call_command("apikeys", "list")
+
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert len(lines) > 3  # it did not fit on one line
+    assert max(map(len, lines)) <= 80
+    words = " ".join(lines).split()
+    assert {f"{key.prefix}…", *key.name.split(), "memory,", "admin", "live"} <= set(words)
 
 
 def test_a_revoked_key_opens_nothing() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from common.logs.context import current_work
 from common.logs.redaction import clean
+from common.outages import is_lost_connection
 
 #: A message is one line whatever is quoted in it, and moves no cursor.
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
@@ -33,6 +34,18 @@ class DropTasks(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         received = getattr(record, "data", {})
         return received.get("name") not in self._tasks
+
+
+class ShortenOutages(logging.Filter):
+    """Says in one line, without a traceback, that PostgreSQL was away: while it restarts every
+    request and every task fails at whatever statement comes first."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if is_lost_connection(error):
+            record.msg, record.args = f"{record.getMessage()} ({str(error).strip()})", ()
+            record.exc_info = record.exc_text = None
+        return True
 
 
 class LineFormatter(logging.Formatter):

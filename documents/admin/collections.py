@@ -206,8 +206,8 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
             if again.left_out:
                 messages.warning(
                     request,
-                    f"{collection}: {again.left_out:,} documents are left out, whose files are not"
-                    " stored here or which lean on others.",
+                    f"{collection}: {counted(again.left_out, 'document')} left out, without a file"
+                    " stored here or leaning on others.",
                 )
 
     @admin.action(description="Embed all passages again", permissions=["operate"])

@@ -178,7 +178,7 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
     def prune_versions(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         """All but the current version of each."""
         removed = sum(services.prune_versions(document=row, keep=1) for row in queryset)
-        self.message_user(request, f"{removed:,} superseded versions are removed.")
+        self.message_user(request, f"Removed {counted(removed, 'superseded version')}.")
 
     @display(description="document", ordering="key")
     def name(self, document: Document) -> str:

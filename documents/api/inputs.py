@@ -10,6 +10,7 @@ from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common.serializers import MetadataField, PageParameters, StrictSerializer
+from common.wording import counted
 from documents.api.serializers import FusionSerializer
 from documents.chunkers import CHUNKERS
 from documents.chunkers.options import Option
@@ -288,6 +289,7 @@ class FilesInput(_Target):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         paths = attrs.get("paths")
         if paths and len(paths) != len(attrs["files"]):
-            problem = f"There are {len(attrs['files'])} files and {len(paths)} paths. Send as many."
+            files, named = counted(len(attrs["files"]), "file"), counted(len(paths), "path")
+            problem = f"{files} came with {named}. Send as many."
             raise serializers.ValidationError({"paths": problem})
         return attrs

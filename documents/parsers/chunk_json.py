@@ -11,6 +11,7 @@ from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any
 
+from common.wording import counted
 from documents.parsers.base import (
     DEFAULT_LIMITS,
     Limits,
@@ -192,8 +193,8 @@ def _shown_text(record: Fields, field: str, prefix: str) -> str:
     if len(text) < MIN_CHARACTERS:
         raise ParseError(
             "malformed",
-            f"{field} has {len(text)} characters, it must have at least {MIN_CHARACTERS}. Join it"
-            " with its neighbour.",
+            f"{field} has {counted(len(text), 'character')}, it must have at least"
+            f" {MIN_CHARACTERS}. Join it with its neighbour.",
         )
     original = record.optional_text("original_text").strip() or text
     return original.removeprefix(prefix).strip() or original

@@ -129,9 +129,9 @@ def _alone(collection: Collection, directory: Path) -> Iterator[None]:
 def _refuse_emptied(plan: Plan, directory: Path, *, allow_empty: bool) -> None:
     if plan.found == 0 and plan.gone and not allow_empty:
         raise InvalidInput(
-            f"{directory} holds no file, and {len(plan.gone):,} documents are from there. Nothing"
-            " was changed. Is its volume there, and the glob right? If it is meant to be empty, say"
-            " so: --allow-empty.",
+            f"{directory} holds no file, and documents from there: {len(plan.gone):,}. Nothing was"
+            " changed. Is its volume there, and the glob right? If it is meant to be empty, say so:"
+            " --allow-empty.",
             field="directory",
         )
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
+from common.wording import counted
 from documents.ingestion.items import check_vector
 from documents.ingestion.preparing import MAX_CHUNK_CHARACTERS, PreparedChunk
 from documents.ingestion.sources import MAX_KEY_BYTES
@@ -157,7 +158,7 @@ class ExportReader:
             yield Broken(
                 document.key,
                 document.line,
-                f"it has {document.chunk_count} chunks, and {len(document.chunks)} follow.",
+                f"it has {counted(document.chunk_count, 'chunk')}; {len(document.chunks)} came.",
             )
         else:
             yield document
@@ -169,8 +170,8 @@ class ExportReader:
             yield Broken(
                 "",
                 line,
-                f"{said[0]:,} documents and {said[1]:,} chunks were written; {self._documents:,}"
-                f" and {self._chunks:,} are there. Export or copy it again.",
+                f"{counted(said[0], 'document')} and {counted(said[1], 'chunk')} were written;"
+                f" {self._documents:,} and {self._chunks:,} are there. Export or copy it again.",
             )
 
 

@@ -58,7 +58,7 @@ def merging_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
             messages.success(
                 request,
                 f"{counted(done.nodes + 1, 'node')} are one, with {counted(done.edges, 'edge')} and"
-                f" {done.mentions:,} mentions more than before.",
+                f" {counted(done.mentions, 'mention')} more than before.",
             )
             return HttpResponseRedirect(reverse("admin:graph_node_change", args=[kept.pk]))
         preview = services.merge_preview(scope=scope_of_row(kept), **names)

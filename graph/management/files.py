@@ -68,7 +68,7 @@ def export(options: Options) -> Shown:
     scope = scope_from(options)
     parts = _exported(scope, options)
     sized = written(options["output"], lambda file: _write(file, parts))
-    return Shown({"bytes": sized}, (f"{sized:,} bytes",))
+    return Shown({"bytes": sized}, (counted(sized, "byte"),))
 
 
 def _exported(scope: GraphScope, options: Options) -> Iterable[bytes]:

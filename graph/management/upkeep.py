@@ -30,7 +30,7 @@ def extract(options: Options) -> Shown:
     """What waits, here and now."""
     collections = [each for each in _collections(options) if each.graph != Collection.Graph.OFF]
     read = sum(_extract(collection, quiet=options["json"]) for collection in collections)
-    shown = _states(collections, f"{read:,} documents are read")
+    shown = _states(collections, f"documents read: {read:,}")
     left = any(state["waiting"] or state["dead"] for state in shown.data)
     return Shown(shown.data, shown.lines, shown.table, code=PARTLY if left else 0)
 
@@ -51,7 +51,7 @@ def reextract(options: Options) -> Shown:
             f"“{collection.slug}” is not read for the graph. Change it to rules or llm on its page."
         )
     queued = reextract_collection(collection=collection, only_stale=options["stale"])
-    shown = _states([collection], f"{queued:,} documents wait to be read again")
+    shown = _states([collection], f"documents waiting to be read again: {queued:,}")
     return Shown({"queued": queued, "state": shown.data[0]}, shown.lines, shown.table)
 
 

@@ -18,6 +18,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from common.admin import EXCERPT_CHARACTERS, excerpt, isolated, link_to
 from common.errors import RagsiteError
+from common.wording import counted
 from memory import services, texts
 from memory.admin.base import ForgettableAdmin, scope_of_row
 from memory.models import Context, Fact
@@ -141,7 +142,7 @@ class FactAdmin(ForgettableAdmin):
         ]
         for row in ended:
             self.log_change(request, row, "Cleared.")
-        messages.success(request, f"{len(ended):,} facts are true no longer. Their history stays.")
+        messages.success(request, f"{counted(len(ended), 'fact')} ended. Their history stays.")
 
     def forget(self, rows: Iterable[Any]) -> None:
         """With all that their keys ever were: a value left behind would tell the same."""

@@ -147,7 +147,7 @@ def usage(options: Options) -> Shown:
         f"bytes     {_of(used.bytes, used.max_bytes, size_in_words)}",
         f"facts     {_of(used.facts, used.max_facts, str)}",
         *(
-            f"pruned    {row['at']:%Y-%m-%d %H:%M}: {row['rows']:,} contexts,"
+            f"pruned    {row['at']:%Y-%m-%d %H:%M}: {counted(row['rows'], 'context')},"
             f" {size_in_words(row['bytes'])}, for {row['reason']}"
             for row in prunings
         ),

@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from common.showing import Shown, table_of
+from common.wording import counted
 from documents.management.naming import workspace_named
 from memory import services
 from memory.embedding import embed_waiting
@@ -27,7 +28,10 @@ def prune(options: Options) -> Shown:
     heads = ("workspace", "user", "contexts", "bytes", "quota")
     return Shown(
         [pruning_of(row) for row in done],
-        (f"{sum(row.rows for row in done):,} contexts of {len(done):,} users are removed",),
+        (
+            f"Removed {counted(sum(row.rows for row in done), 'context')}"
+            f" of {counted(len(done), 'user')}.",
+        ),
         table_of(heads, rows) if rows else None,
     )
 

@@ -139,7 +139,7 @@ def test_clearing_ends_and_forgetting_removes_all_history_of_this_user_alone(
     assert city is not None
     assert age is not None
 
-    assert "1 facts are true no longer" in act(client, "clear", age)
+    assert "1 fact ended" in act(client, "clear", age)
     assert get_fact(scope=alice, key="age") is None
     assert len(history(scope=alice, key="age")) == 1
 

@@ -161,9 +161,9 @@ def test_pruning_and_usage_are_told(scope: UserScope, capsys: Any, settings: Any
     page = told(capsys, "usage")
     assert "contexts  3 of 3" in page
     assert "2 contexts" in page
-    assert "0 contexts of 0 users" in told(capsys, "prune")
+    assert "Removed 0 contexts of 0 users." in told(capsys, "prune")
     settings.MEMORY_USER_ROWS = 1
-    assert "2 contexts of 1 users" in told(capsys, "prune")
+    assert "Removed 2 contexts of 1 user." in told(capsys, "prune")
     assert Pruning.objects.count() == 2
 
 

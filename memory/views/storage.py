@@ -78,5 +78,5 @@ def _told(erased: Erased) -> str:
         f"Everything is erased: {counted(erased.facts, 'fact')} with their former values,"
         f" {counted(erased.contexts, 'turn')}, {counted(erased.conversations, 'conversation')}"
         " in the queue and"
-        f" {erased.prunings:,} records of pruning."
+        f" {counted(erased.prunings, 'record')} of pruning."
     )

@@ -5,14 +5,13 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
-from common.fusion_options import METHODS
 from common.serializers import StrictSerializer, TextField
 from rag.pipelines.limits import MAX_PROMPT_CHARACTERS
 from rag.services.answering import MAX_QUESTION_CHARACTERS
 from rag.services.asked import GenerationOptions
-from rag.services.chatting import Question
+from rag.services.chatting import SEARCH_OPTIONS, Question
 from rag.services.history import as_history
-from search.api.inputs import FilterField
+from search.api.inputs import FilterField, FusionWeightsInput
 from search.results import MODES
 
 MAX_TURNS = 200
@@ -20,7 +19,7 @@ MAX_TURN_CHARACTERS = 100_000
 #: More than any model writes at once.
 MAX_ANSWER_TOKENS = 200_000
 #: What belongs to an answer by passages; the nodes of a pipeline say it for themselves.
-OWN = ("mode", "fusion", "rerank", "temperature", "top_p", "max_tokens", "memory", "whole")
+OWN = ("mode", "temperature", "top_p", "max_tokens", "memory", "whole")
 
 
 @extend_schema_serializer(component_name="ChatTurn")
@@ -32,7 +31,7 @@ class TurnInput(StrictSerializer):
 
 
 @extend_schema_serializer(component_name="Chat")
-class ChatInput(StrictSerializer):
+class ChatInput(FusionWeightsInput):
     """A question, where to look for its answer, and who is to give it."""
 
     message = TextField(max_length=MAX_QUESTION_CHARACTERS, help_text="The question.")
@@ -100,11 +99,6 @@ class ChatInput(StrictSerializer):
     )
     mode = serializers.ChoiceField(
         choices=MODES, default="hybrid", help_text="How passages are found, as in searches."
-    )
-    fusion = serializers.ChoiceField(
-        choices=METHODS,
-        required=False,
-        help_text="How words and meaning are joined. Default: as the collections or the site do.",
     )
     rerank = serializers.BooleanField(
         required=False,
@@ -187,7 +181,7 @@ def question_of(asked: dict[str, Any]) -> Question:
         memory=asked["memory"],
         whole=asked["whole"],
         mode=asked["mode"],
-        search_options={name: asked[name] for name in ("fusion", "rerank") if name in asked},
+        search_options={name: asked[name] for name in SEARCH_OPTIONS if name in asked},
         options=GenerationOptions(
             temperature=asked.get("temperature"),
             top_p=asked.get("top_p"),

@@ -89,10 +89,15 @@ def run(options: Options) -> Shown:
         language=options["language"],
     )
     told: list[Event] = []
+    line_is_open = False
     for event in events:
         told.append(event)
+        if isinstance(event, Step) and line_is_open and sys.stdout.isatty():
+            sys.stdout.write("\n")  # both streams are on one terminal
+            line_is_open = False
         if not options["json"]:
             _tell(event)
+            line_is_open |= isinstance(event, Token)
     last = told[-1]
     code = 1 if isinstance(last, Failed) else 0
     return Shown([as_json(event) for event in told], tuple(_footer(told)), code=code)

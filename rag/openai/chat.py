@@ -20,7 +20,7 @@ from rag.openai.chat_serializers import CompletionSerializer
 from rag.openai.completions import Completion, when_it_speaks
 from rag.openai.direct import Direct
 from rag.openai.turns import conversation_of, read_choice, read_messages, read_tools
-from rag.services.chatting import Question, chat
+from rag.services.chatting import SEARCH_OPTIONS, Question, chat
 from rag.streaming import answered
 
 
@@ -93,7 +93,8 @@ def _answer(asked: dict[str, Any], context: RagContext) -> tuple[Iterator[Event]
         events = _from_documents(asked, messages, context, pipeline=slug)
         return events, Completion(model=name, with_usage=with_usage)
     model = chat_named(name)
-    if model is None or context.collections or extras.get("filter") or extras.get("whole"):
+    from_documents = extras.get("filter") or extras.get("whole") or _search_options(asked)
+    if model is None or context.collections or from_documents:
         events = _from_documents(asked, messages, context, model=name)
         return events, Completion(model=name, with_usage=with_usage)
     direct = _direct(asked, messages, context, model)
@@ -101,6 +102,11 @@ def _answer(asked: dict[str, Any], context: RagContext) -> tuple[Iterator[Event]
         model=model.model_name, tool_calls=lambda: direct.tool_calls, with_usage=with_usage
     )
     return direct.events(), completion
+
+
+def _search_options(asked: dict[str, Any]) -> dict[str, Any]:
+    extras = asked.get("ragsite") or {}
+    return {name: extras[name] for name in SEARCH_OPTIONS if extras.get(name) is not None}
 
 
 def _direct(
@@ -143,6 +149,7 @@ def _from_documents(
         model=model,
         memory=_memory(asked, context),
         whole=(asked.get("ragsite") or {}).get("whole"),
+        search_options=_search_options(asked),
         options=options_of(asked, instructions=talk.instructions),
     )
     return when_it_speaks(chat(question, context=context, keep=False))

@@ -5,10 +5,10 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
-from common.serializers import StrictSerializer
 from rag.openai.texts import AnyField
 from rag.services.asked import GenerationOptions
-from search.api.inputs import FilterField
+from rag.services.chatting import SEARCH_OPTIONS
+from search.api.inputs import FilterField, FusionWeightsInput
 
 MAX_MESSAGES = 2_000
 MAX_TOOLS = 128
@@ -57,7 +57,7 @@ def _optional(**options: Any) -> dict[str, Any]:
 
 
 @extend_schema_serializer(component_name="OpenAIExtras")
-class ExtrasInput(StrictSerializer):
+class ExtrasInput(FusionWeightsInput):
     """What OpenAI's API has no word for, so that no client of theirs sends more of it."""
 
     collections = serializers.ListField(
@@ -65,6 +65,11 @@ class ExtrasInput(StrictSerializer):
         **_optional(max_length=100, help_text="Slugs: the answer is made out of these."),
     )
     filter = FilterField(**_optional(help_text="What passages must be like, as in searches."))
+    rerank = serializers.BooleanField(
+        **_optional(
+            help_text="Whether a model reads the best passages again. Default: where one is set up."
+        )
+    )
     memory = serializers.BooleanField(
         **_optional(
             help_text="Put what is remembered before the model, and remember the question: yours,"
@@ -149,6 +154,9 @@ class CompletionInput(serializers.Serializer[Any]):
         """Refuse what would silently be something else."""
         if self.initial_data.get("functions"):
             raise serializers.ValidationError({"functions": "These are called `tools` now."})
+        if outside := [name for name in SEARCH_OPTIONS if name in self.initial_data]:
+            detail = "Send it within `ragsite`: {“ragsite”: {“" + outside[0] + "”: …}}."
+            raise serializers.ValidationError(dict.fromkeys(outside, detail))
         return attrs
 
 

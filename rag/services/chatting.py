@@ -19,7 +19,11 @@ from rag.services.conversations import (
 from rag.services.history import history_of
 from rag.services.keeping import converse
 from rag.services.pipelines import run_pipeline
+from search.reranking import require_reranker
 from search.results import Mode
+
+#: What a request may say of the searches that answer it, also those of a pipeline's tools.
+SEARCH_OPTIONS = ("fusion", "rrf_k", "weights", "depth", "rerank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +92,13 @@ def _opened(context: RagContext, id: int | None, pipeline: str) -> tuple[Convers
 def _answered(
     question: Question, context: RagContext, *, name: str = "", earlier: Sequence[int] = ()
 ) -> Iterator[Event]:
+    if question.search_options.get("rerank"):
+        require_reranker(context.search_scope())
     if question.pipeline:
         return run_pipeline(
             question.pipeline,
             question.message,
-            context=context,
+            context=replace(context, search_options=question.search_options),
             history=question.history,
             model=question.model,
             system_prompt=question.options.instructions,

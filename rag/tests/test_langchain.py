@@ -159,7 +159,7 @@ def test_a_vector_is_asked_as_it_is(empty: Retriever) -> None:
 def test_nothing_is_deleted_without_naming_it(empty: Retriever) -> None:
     with pytest.raises(ValueError, match="Name the documents"):
         RagsiteVectorStore(empty).delete()
-    with pytest.raises(ValueError, match="2 texts and 1 ids"):
+    with pytest.raises(ValueError, match="2 texts came with ids: 1"):
         RagsiteVectorStore(empty).add_texts(["a", "b"], ids=["1"])
 
 

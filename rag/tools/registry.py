@@ -7,7 +7,7 @@ from accounts.history import Door, acting, current_actor
 from common import bounded_json
 from common.errors import InvalidInput, NotFound
 from common.fence import fenced_to
-from common.fusion_options import METHODS
+from common.fusion_options import DEPTHS, METHODS, RRF_KS
 from common.tools import TEXT, Tool, ToolAnswer, by_name, object_schema
 from common.tools import call as call_tool
 from rag.context import RagContext
@@ -87,8 +87,20 @@ _OWN = (
                 "enum": list(METHODS),
                 "description": "How words and meaning are joined. Default: as the site does.",
             },
+            rrf_k={
+                "type": "integer",
+                "minimum": RRF_KS[0],
+                "maximum": RRF_KS[-1],
+                "description": "The constant of rrf.",
+            },
             alpha={**_WEIGHT, "description": "What meaning counts for, instead."},
             beta={**_WEIGHT, "description": "What words count for, instead."},
+            depth={
+                "type": "integer",
+                "minimum": DEPTHS[0],
+                "maximum": DEPTHS[-1],
+                "description": "How many candidates words and meaning list each.",
+            },
             rerank={
                 "type": "boolean",
                 "description": "Whether a model reads the best again. Default: if there is one.",

@@ -28,10 +28,15 @@ def similarity_search(
 ) -> str:
     """Passages that mean what `query` means; those with its words where no model can tell."""
     where = scope.search_scope(_named(collection), filter=filter)
+    options: dict[str, Any] = {
+        "k": int(top_k),
+        "rerank": scope.search_options.get("rerank"),
+        "snippets": False,
+    }
     try:
-        result = search(query, scope=where, mode="vector", k=int(top_k), snippets=False)
+        result = search(query, scope=where, mode="vector", **options)
     except EmbedderUnavailable:
-        result = search(query, scope=where, mode="lexical", k=int(top_k), snippets=False)
+        result = search(query, scope=where, mode="lexical", **options)
         return f"{_told(scope, result)}\n\n{BY_WORDS_ONLY}"
     return _told(scope, result)
 
@@ -45,23 +50,25 @@ def hybrid_query(
     collection: str = "",
     mode: Mode = "hybrid",
     fusion: Method | None = None,
+    rrf_k: int | None = None,
     alpha: float | None = None,
     beta: float | None = None,
+    depth: int | None = None,
     rerank: bool | None = None,
 ) -> str:
     """Passages that fit by words and by meaning, as the site's own search has them, unless `alpha`
     (of meaning) and `beta` (of words) weigh both."""
     where = scope.search_scope(_named(collection), filter=filter)
-    result = search(
-        query,
-        scope=where,
-        mode=mode,
-        fusion=fusion,
-        weights=arm_weights(alpha, beta),
-        rerank=rerank,
-        k=int(top_k),
-        snippets=False,
-    )
+    given = {
+        "fusion": fusion,
+        "rrf_k": rrf_k,
+        "weights": arm_weights(alpha, beta),
+        "depth": depth,
+        "rerank": rerank,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    options: dict[str, Any] = {**scope.search_options, **chosen}
+    result = search(query, scope=where, mode=mode, k=int(top_k), snippets=False, **options)
     told = _told(scope, result)
     return f"{told}\n\n{BY_WORDS_ONLY}" if result.by_words_only else told
 

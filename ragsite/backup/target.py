@@ -58,7 +58,8 @@ def check(connection: Connection, *, replace: bool) -> None:
     if others := _others(connection):
         count, names = others
         raise BackupError(
-            f"The site is running: {count} connections ({names}). Stop it first, its workers too."
+            f"The site is running: {counted(count, 'connection')} ({names}). Stop it first, its"
+            " workers too."
         )
     found = connection.execute(_RELATIONS).fetchall()
     foreign = sorted({schema for schema, _, _ in found} - {"public", ASIDE})

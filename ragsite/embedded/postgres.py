@@ -83,10 +83,16 @@ class Postgres(Service):
     def _join(self) -> bool:
         """Whether a server of ours is there already and answers, or soon comes to.
 
-        One that is ready but deaf has lost its socket to a cleaner and is stopped.
+        One that is ready but deaf has lost its socket to a cleaner and is stopped. One that
+        recovers after a crash still says in its pid file that it is ready, and is waited for.
         """
-        settled = wait_until(lambda: self._is_ready() or self.process() is None, START_SECONDS)
-        if not settled:
+
+        def is_settled() -> bool:
+            answer = self._ask("template1")
+            is_ready = self._is_ready() and answer.state != probe.CANNOT_CONNECT_NOW
+            return answer.serving or is_ready or self.process() is None
+
+        if not wait_until(is_settled, START_SECONDS):
             raise failure(
                 f"PostgreSQL is there but not ready after {START_SECONDS:.0f} seconds; "
                 "it may be recovering from a crash, so start again in a while",

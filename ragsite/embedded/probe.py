@@ -12,6 +12,8 @@ _TIMEOUT_SECONDS = 5.0
 _PROTOCOL_3_0 = 196608
 NO_SUCH_DATABASE = "3D000"
 TOO_MANY_CONNECTIONS = "53300"
+#: The server starts, recovers from a crash, or shuts down.
+CANNOT_CONNECT_NOW = "57P03"
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,17 @@ class FusionInput(StrictSerializer):
     )
 
 
-class QuestionInput(FusionInput, PlaceInput):
+class FusionWeightsInput(FusionInput):
+    """The same, with weights by arm."""
+
+    weights = WeightsField(
+        required=False,
+        help_text="What `vector` (α) and `lexical` (β) count for, in place of what suits the"
+        " question. In an address as JSON.",
+    )
+
+
+class QuestionInput(FusionWeightsInput, PlaceInput):
     """A question, where to look for its answer, and how."""
 
     q = serializers.CharField(
@@ -119,11 +129,6 @@ class QuestionInput(FusionInput, PlaceInput):
         help_text="`newest`, `oldest` and `title` order the hits that are at least half as relevant"
         " as the best one, by the document's own date (`dated`) or its title. The others are left"
         " out.",
-    )
-    weights = WeightsField(
-        required=False,
-        help_text="What `vector` (α) and `lexical` (β) count for, in place of what suits the"
-        " question. In an address as JSON.",
     )
     rerank = serializers.BooleanField(
         allow_null=True,

@@ -5,6 +5,7 @@ from itertools import count
 from typing import Any
 
 from common.errors import InvalidInput
+from common.wording import counted
 from documents.ingestion.items import Item
 
 
@@ -15,7 +16,8 @@ def named_items(
     entries = list(given)
     if ids is not None and len(ids) != len(entries):
         raise InvalidInput(
-            f"There are {len(entries)} items and {len(ids)} ids. Give as many.", field="ids"
+            f"{counted(len(entries), 'item')} came with {counted(len(ids), 'id')}. Give as many.",
+            field="ids",
         )
     names = iter(ids) if ids is not None else _numbered(id_prefix)
     return [_item(entry, name) for entry, name in zip(entries, names, strict=False)]

@@ -47,6 +47,28 @@ def run(dataset: Path, capsys: Any, *options: str) -> dict[str, Any]:
     return report
 
 
+def test_a_reranker_that_is_not_there_is_missed_before_the_corpus_is_ingested(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ingested(*given: Any, **options: Any) -> Any:
+        raise AssertionError("the corpus is ingested first")
+
+    monkeypatch.setattr("search.management.commands.evaluate.ingested", ingested)
+    with pytest.raises(CommandError, match="rerankers set MODEL"):
+        call_command("evaluate", str(dataset), "--rerank")
+
+
+def test_no_column_of_the_table_is_cut_off_where_no_terminal_is(
+    dataset: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    call_command("evaluate", str(dataset), "--mode", "lexical")
+    told = capsys.readouterr().out
+    assert "recall@100" in told
+    assert "lexical" in told
+    assert "p95_ms" in told
+
+
 def test_every_mode_is_measured_by_name(dataset: Path, capsys: Any) -> None:
     report = run(dataset, capsys)
     assert (report["dataset"], report["documents"], report["queries"]) == ("tiny_set", 4, 2)

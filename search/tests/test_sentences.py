@@ -4,13 +4,14 @@ import threading
 from typing import Any
 
 import pytest
+from django.core.cache import caches
 
 from documents.models import EmbeddingSpace
 from documents.tests.factories import ChunkFactory
 from inference.backends.hashing import HashingEmbedder
 from inference.base import BackendUnavailable
 from inference.handler import embedders
-from search.sentences import MOST_CHARACTERS, focuses, similar_sentences
+from search.sentences import MAX_CHARACTERS, MAX_PAGE_SENTENCES, focuses, similar_sentences
 
 pytestmark = pytest.mark.django_db
 
@@ -53,10 +54,20 @@ def test_no_text_needs_no_model(space: EmbeddingSpace) -> None:
 
 
 def test_only_so_much_of_a_text_is_looked_at(space: EmbeddingSpace) -> None:
-    long = DULL * (MOST_CHARACTERS // len(DULL) + 1) + "The red fox sleeps."
+    long = DULL * (MAX_CHARACTERS // len(DULL) + 1) + "The red fox sleeps."
     (span,) = similar_sentences("red fox", space, [long])
     assert span
-    assert span[1] <= MOST_CHARACTERS
+    assert span[1] <= MAX_CHARACTERS
+
+
+class _Slow(HashingEmbedder):
+    """Takes longer for each text than any earlier bound on time allowed."""
+
+    def embed_documents(self, texts: Any) -> Any:
+        self.event.wait(0.04)
+        return super().embed_documents(texts)
+
+    event = threading.Event()
 
 
 class _Counting(HashingEmbedder):
@@ -91,6 +102,27 @@ def use(settings: Any, backend: type[HashingEmbedder]) -> None:
     settings.INFERENCE = {"embedder": {"default": {"BACKEND": path}}, "reranker": {}}
 
 
+def test_a_slow_model_chooses_the_same_sentences(space: EmbeddingSpace, settings: Any) -> None:
+    texts = [f"{TEXT}{number}" for number in range(5)]
+    fast = similar_sentences("red fox", space, texts)
+    caches["default"].clear()
+    use(settings, _Slow)
+    assert similar_sentences("red fox", space, texts) == fast
+
+
+def test_a_page_embeds_a_bounded_number_of_sentences_of_its_first_texts(
+    space: EmbeddingSpace,
+) -> None:
+    texts = [f"{TEXT}{number}" for number in range(MAX_PAGE_SENTENCES)]
+    spans = similar_sentences("red fox", space, texts)
+    chosen = [span is not None for span in spans]
+    assert any(chosen)
+    assert not all(chosen)
+    assert chosen == sorted(chosen, reverse=True)
+    # What is cached from the first time counts, too: the page stays the same.
+    assert similar_sentences("red fox", space, texts) == spans
+
+
 def test_the_same_question_of_the_same_text_asks_the_model_once(
     space: EmbeddingSpace, settings: Any
 ) -> None:
@@ -114,7 +146,7 @@ def test_a_model_that_is_down_costs_the_sentence_and_not_the_page(
 def test_a_model_that_hangs_is_not_waited_for(
     space: EmbeddingSpace, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("search.sentences.PATIENCE", 0.01)
+    monkeypatch.setattr("search.sentences.MODEL_TIMEOUT", 0.01)
     use(settings, _Hanging)
     try:
         pages = [similar_sentences(f"red fox {page}", space, [TEXT]) for page in range(4)]

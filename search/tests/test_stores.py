@@ -221,7 +221,7 @@ def test_batches_are_named_by_a_prefix_or_by_ids(store: Store) -> None:
     assert store.index_many(["One.", "Two."], id_prefix="page").ids == ("page:0", "page:1")
     assert store.index_many(["Three."], ids=["third"]).ids == ("third",)
     assert set(store.get_many(["page:0", "page:1", "third"])) == {"page:0", "page:1", "third"}
-    with pytest.raises(InvalidInput, match="2 items and 1 ids"):
+    with pytest.raises(InvalidInput, match="2 items came with 1 id"):
         store.index_many(["One.", "Two."], ids=["a"])
     with pytest.raises(InvalidInput, match="Name the items"):
         store.index_many(["One."])

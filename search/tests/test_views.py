@@ -294,6 +294,22 @@ def test_an_unknown_collection_names_the_known_ones(client: Client, leaflet: Doc
     assert link(lxml_html.document_fromstring(answer.text), "Collection nope") == {"q": ["nausea"]}
 
 
+def test_the_page_fuses_as_its_address_says(client: Client, leaflet: Document) -> None:
+    asked = {"q": "headache", "fusion": "rrf", "rrf_k": "9", "depth": "20", "alpha": "0.7"}
+    page = client.get("/", {**asked, "explain": "1"})
+    assert page.status_code == 200
+    assert page.context["result"].fusion == "rrf"
+    assert [arm.weight for arm in page.context["result"].arms] == [0.3, 0.7]
+    assert "rrf_k=9&amp;depth=20&amp;alpha=0.7" in page.text
+    assert client.get("/", {"q": "headache", "depth": "many"}).status_code == 400
+    assert client.get("/", {"q": "headache", "depth": "1"}).status_code == 400
+
+
+def test_parameters_that_mean_nothing_are_shown(client: Client, leaflet: Document) -> None:
+    page = client.get("/", {"q": "headache", "fusoin": "rrf"})
+    assert "Unknown parameter in the address, ignored: fusoin." in page.text
+
+
 def test_an_unknown_mode_names_the_known_ones(client: Client) -> None:
     answer = client.get("/", {"q": "nausea", "mode": "psychic"})
 

@@ -24,9 +24,9 @@ def export(request: HttpRequest) -> HttpResponseBase:
         state.q,
         mode=state.mode,
         sort=state.sort,
-        fusion=state.fusion,
         rerank=state.rerank,
         group=state.group,
+        **state.fusion_options,
     )
 
     def link(hit: Hit) -> str:

@@ -62,12 +62,12 @@ def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> 
         scope=scope,
         mode=state.mode,
         sort=state.sort,
-        fusion=state.fusion,
         rerank=state.rerank,
         k=PAGE_SIZE,
         offset=(state.page - 1) * PAGE_SIZE,
         group=state.group,
         facets=[TELLING],
+        **state.fusion_options,
     )
     # The further passages of a hit, fetched into its place, are no other question.
     if not request.htmx:  # type: ignore[attr-defined]  # django_htmx's middleware sets it

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from rich.console import Console
 from rich.table import Table
 
 from common.checks import SETTINGS
 from common.errors import InvalidInput, RagsiteError
+from common.showing import print_table
 from common.wording import counted
 from inference.base import InferenceError
 from rag.management.measuring import AnswerReport, measure_answers
@@ -78,7 +78,7 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(asdict(report), indent=2))
         else:
-            Console().print(_table(report))
+            print_table(_table(report))
 
     def _progress(self, what: str, done: int, total: int) -> None:
         if sys.stderr.isatty():

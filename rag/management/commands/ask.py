@@ -15,6 +15,7 @@ from memory.scopes import user_of_commands
 from rag.context import RagContext
 from rag.events import Cited, Done, Event, Failed, Metadata, Retrieved, Token, passage_data
 from rag.services.answering import answer
+from search.asked import arm_weights
 from search.results import MODES
 
 FATAL = 2
@@ -44,6 +45,10 @@ class Command(BaseCommand):
         )
         parser.add_argument("--mode", choices=MODES, default="hybrid", help="of the search")
         parser.add_argument("--fusion", choices=METHODS, help="of the search")
+        parser.add_argument("--rrf-k", type=int, help="the constant of rrf")
+        parser.add_argument("--alpha", type=float, help="what meaning counts for in the search")
+        parser.add_argument("--beta", type=float, help="what words count for in the search")
+        parser.add_argument("--depth", type=int, help="how many candidates words and meaning list")
         parser.add_argument("--rerank", action=BooleanOptionalAction, help="of the search")
         parser.add_argument("--json", action="store_true")
 
@@ -63,7 +68,10 @@ class Command(BaseCommand):
                 model=options["model"],
                 whole=options["whole"],
                 mode=options["mode"],
-                search_options={name: options[name] for name in ("fusion", "rerank")},
+                search_options={
+                    "weights": arm_weights(options["alpha"], options["beta"]),
+                    **{name: options[name] for name in ("fusion", "rrf_k", "depth", "rerank")},
+                },
             )
         except RagsiteError as error:
             raise CommandError(str(error), returncode=FATAL) from error

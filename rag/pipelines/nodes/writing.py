@@ -78,7 +78,8 @@ def _is_answerable(bench: Bench) -> bool:
     the nearest there is, however far that is."""
     query = whole_question(bench)
     scope = bench.context.search_scope()
-    result = search(query, scope=scope, k=settings.RAG_PASSAGES, snippets=False)
+    options = bench.context.search_options
+    result = search(query, scope=scope, k=settings.RAG_PASSAGES, snippets=False, **options)
     found = from_hits(result.hits)
     return judge(gather(result, found, scope=scope)).answers
 

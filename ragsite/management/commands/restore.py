@@ -81,7 +81,7 @@ class Command(BaseCommand):
             f"{counted(noted.rows, 'row')} of {counted(len(noted.tables), 'table')} and"
             f" {counted(len(noted.files), 'file')} as"
             f" they were at {noted.made_at}, {done.seconds} s;"
-            f" {'clean' if report.is_clean else f'{len(report.findings)} problems'}"
+            f" {'clean' if report.is_clean else counted(len(report.findings), 'problem')}"
         )
 
 

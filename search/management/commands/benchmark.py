@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from rich.console import Console
 
 from common.checks import SETTINGS
 from common.errors import InvalidInput, RagsiteError
+from common.showing import print_table
 from inference.base import InferenceError
 from search.asked import MAX_K
 from search.evaluation.benchmark import MOST_GROWTH, SIZES, Benchmark, measure_speed
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(_as_json(measured), indent=2))
         else:
-            Console().print(speed_table(measured))
+            print_table(speed_table(measured))
             if measured.growth:
                 self.stdout.write(growth_sentence(measured.growth))
         if options["fail"] and not measured.is_held:

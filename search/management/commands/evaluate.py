@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from rich.console import Console
 
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import InvalidInput, RagsiteError
 from common.fusion_options import METHODS
+from common.showing import print_table
 from common.wording import counted
 from documents.models import Collection
 from inference.base import InferenceError
@@ -37,6 +37,7 @@ from search.evaluation.tables import (
     report_table,
 )
 from search.evaluation.tuning import forget_tuning, store_tuning, tune
+from search.reranking import require_reranker
 from search.results import MODES, Mode
 
 FELL = 1
@@ -167,6 +168,8 @@ class Command(BaseCommand):
     def _asked(self, options: dict[str, Any]) -> Iterator[tuple[Collection, Dataset, float | None]]:
         """Of what is asked, what, and how long it took to ingest."""
         if options["directory"]:
+            if options["rerank"]:
+                require_reranker()  # before minutes are spent on the corpus
             dataset = load_dataset(options["directory"])
             with ingested(dataset, keep=options["keep"], on_progress=self._progress) as made:
                 yield made[0], dataset, round(made[1], 2)
@@ -197,7 +200,7 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(asdict(report), indent=2))
         else:
-            Console().print(report_table(report))
+            print_table(report_table(report))
         if options["baseline"]:
             self._compare(report, options)
 
@@ -212,14 +215,15 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(asdict(report), indent=2))
         else:
-            Console().print(*memory_tables(report, k=options["k"]), sep="\n")
+            for table in memory_tables(report, k=options["k"]):
+                print_table(table)
         if options["baseline"]:
             self._compare(report, options)
 
     def _compare(self, report: Report | MemoryReport, options: dict[str, Any]) -> None:
         tolerance = options["tolerance"]
         changes = compare(report, options["baseline"])
-        Console(stderr=options["json"]).print(change_table(changes, tolerance=tolerance))
+        print_table(change_table(changes, tolerance=tolerance), to_stderr=options["json"])
         if any(change.fell(tolerance) for change in changes):
             sys.exit(FELL)
 
@@ -237,7 +241,7 @@ class Command(BaseCommand):
             said = {**asdict(learnt), "gain": learnt.gain, "stored": stored}
             self.stdout.write(json.dumps(said, indent=2))
             return
-        Console().print(learnt_table(dataset.name, learnt, k=options["k"]))
+        print_table(learnt_table(dataset.name, learnt, k=options["k"]))
         self.stdout.write(learnt_sentences(learnt))
         if stored:
             self.stdout.write(f"Searches of “{collection}” use these weights from now on.")

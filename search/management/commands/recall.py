@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from rich.console import Console
 from rich.table import Table
 
 from common.checks import SETTINGS
 from common.errors import RagsiteError
+from common.showing import print_table
 from inference.base import InferenceError
 from search.evaluation.recall import Case, measure_recall
 
@@ -51,7 +51,7 @@ class Command(BaseCommand):
             report = [{**asdict(case), "complete": case.is_complete(k)} for case in cases]
             self.stdout.write(json.dumps(report, indent=2))
         else:
-            Console().print(_table(cases, k))
+            print_table(_table(cases, k))
         if any(not case.is_complete(k) or case.recall < GOAL for case in cases):
             sys.exit(TOO_LITTLE)
 

@@ -1,0 +1,94 @@
+"""Fusion and reranking as a request wants them, wherever a question is answered."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.models import Membership
+from accounts.tests.keys import client_of_key
+from rag import tools
+from rag.context import RagContext
+from rag.tests.asking import reader
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+QUESTION = "When does the firm leave Mill Street?"
+#: Of the passage that both arms list first.
+BEST_OF_RRF_9 = f"(score: {2 / (9 + 1):.3f})"
+
+
+@pytest.fixture
+def alice() -> RagContext:
+    return reader()[0]
+
+
+@pytest.fixture
+def client(alice: RagContext) -> APIClient:
+    client = APIClient(raise_request_exception=False)
+    client.force_login(alice.user)
+    return client
+
+
+def test_a_tool_fuses_as_its_call_says(alice: RagContext) -> None:
+    call = {"query": QUESTION, "fusion": "rrf", "rrf_k": 9, "depth": 10}
+    answer = tools.call("hybrid_query", call, context=alice)
+    assert not answer.is_error
+    assert BEST_OF_RRF_9 in answer.text
+
+
+def test_a_tool_fuses_as_the_request_says_where_its_call_does_not(alice: RagContext) -> None:
+    wanted = replace(alice, search_options={"fusion": "rrf", "rrf_k": 9})
+    assert BEST_OF_RRF_9 in tools.call("hybrid_query", {"query": QUESTION}, context=wanted).text
+    own = {"query": QUESTION, "rrf_k": 99}
+    assert BEST_OF_RRF_9 not in tools.call("hybrid_query", own, context=wanted).text
+
+
+@pytest.mark.parametrize("pipeline", [{}, {"pipeline": "rag"}])
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_chat_that_demands_a_reranker_where_none_is_set_is_refused(
+    client: APIClient, pipeline: dict[str, str], stream: bool
+) -> None:
+    asked = {"message": QUESTION, "rerank": True, "stream": stream, **pipeline}
+    answer = client.post("/api/v1/chat/", asked, format="json")
+    assert answer.status_code == 400
+    assert "manage.py rerankers set MODEL" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("pipeline", [{}, {"pipeline": "rag"}])
+def test_a_chat_takes_all_options_of_fusion(client: APIClient, pipeline: dict[str, str]) -> None:
+    asked = {
+        "message": QUESTION,
+        "stream": False,
+        "fusion": "weighted",
+        "depth": 20,
+        "rrf_k": 9,
+        "weights": {"lexical": 1.0},
+        **pipeline,
+    }
+    answer = client.post("/api/v1/chat/", asked, format="json")
+    assert answer.status_code == 200, answer.json()
+    assert "14 March" in answer.json()["answer"]
+
+
+def complete(context: RagContext, **body: Any) -> Any:
+    client = client_of_key(Membership.objects.get(user=context.user, workspace=context.workspace))
+    messages = [{"role": "user", "content": QUESTION}]
+    asked = {"model": "extractive", "messages": messages, **body}
+    return client.post("/v1/chat/completions", asked, format="json")
+
+
+def test_an_openai_client_names_them_within_ragsite(alice: RagContext) -> None:
+    answer = complete(alice, ragsite={"fusion": "rrf", "rrf_k": 9, "depth": 20})
+    assert answer.status_code == 200, answer.json()
+    assert "14 March" in answer.json()["choices"][0]["message"]["content"]
+    demanded = complete(alice, ragsite={"rerank": True})
+    assert demanded.status_code == 400
+    assert "manage.py rerankers set MODEL" in demanded.json()["error"]["message"]
+
+
+def test_outside_of_it_they_are_refused_and_not_passed_over(alice: RagContext) -> None:
+    answer = complete(alice, rerank=True)
+    assert answer.status_code == 400
+    assert "within `ragsite`" in answer.json()["error"]["message"]
