@@ -2,7 +2,7 @@
 search nothing."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any, Literal, Self
 
@@ -62,8 +62,12 @@ class FusionOptions:
 
     def over(self, others: "FusionOptions") -> "FusionOptions":
         """These, and the others' where nothing is said."""
-        given = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return replace(others, **{name: value for name, value in given if value is not None})
+        return FusionOptions(
+            others.method if self.method is None else self.method,
+            others.rrf_k if self.rrf_k is None else self.rrf_k,
+            others.weights if self.weights is None else self.weights,
+            others.depth if self.depth is None else self.depth,
+        )
 
 
 def checked_weights(given: Any, *, arms: Iterable[str]) -> dict[str, float]:

@@ -8,12 +8,13 @@ takes.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from common.bm25 import Ids, Postings, Scores, Statistics, Term, merged, score, unpack
-from common.postgresql.binary import fetch
+from common.postgresql.binary import fetch, one_line
 from common.replicas import read_connection
 
 #: The terms of a question's words in each language of a CTE of that name.
@@ -144,7 +145,8 @@ _REMOVED = """
     FROM removed HAVING count(*) > 0"""
 
 
-def statement_parts(*, prefixes: bool, settled: bool) -> tuple[str, list[str]]:
+@cache
+def statement_parts(*, prefixes: bool, settled: bool) -> tuple[str, Sequence[str]]:
     """CTEs, and SELECTs of rows to join by UNION ALL; `parameters` are theirs.
 
     `prefixes`: whether the question may have some. `settled`: nothing in these collections is
@@ -156,7 +158,7 @@ def statement_parts(*, prefixes: bool, settled: bool) -> tuple[str, list[str]]:
     if not settled:
         ctes += _ASKED
         rows += [_PENDING_WORDS, *([_PENDING_PREFIXES] if prefixes else []), _REMOVED]
-    return ctes, rows
+    return one_line(ctes), tuple(map(one_line, rows))
 
 
 @dataclass(slots=True)

@@ -91,9 +91,10 @@ class Material:
         collections, documents = self.facts.collections, self.documents
         match field.name:
             case "collection":
-                return (collections[each.collection_id].slug for each in found)
+                slugs = {pk: each.slug for pk, each in collections.items()}
+                return [slugs[each.collection_id] for each in found]
             case "media_type":
-                return (each.media_type for each in found)
+                return [each.media_type for each in found]
             case "language":
                 return (self._language(each) for each in found)
         known = (documents.get(each.document_id) for each in found)

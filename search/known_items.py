@@ -49,8 +49,23 @@ def title_match(question: str, candidates: Sequence[Named]) -> NDArray[np.float6
     scores = np.zeros(len(candidates))
     names: dict[str, int] = {}
     places, kinds, owners = [], [], []
+    segments, has_dot = question.count("/") + 1, "." in question
     for owner, candidate in enumerate(candidates):
-        for kind, name in _names(candidate, question):
+        title, file, context = candidate.title, candidate.key, candidate.context
+        # Files are known without their folders and without their endings: of a path's segments as
+        # many as the question has.
+        if "/" in file:
+            file = "/".join(file.rsplit("/", segments)[-segments:])
+        if "." in file and not has_dot:
+            stem, _, ending = file.rpartition(".")
+            file = stem if len(ending) <= LONGEST_ENDING else file
+        called = [(TITLE, title), (FILE, file)]
+        if context != title and len(context) <= MOST:  # what is too long is no name
+            headings = [each for each in context.split(BETWEEN) if each != title]
+            called += [(HEADING, each) for each in headings]
+            if title and headings:
+                called.append((HEADING, f"{title} {headings[-1]}"))
+        for kind, name in called:
             places.append(names.setdefault(name, len(names)))
             kinds.append(kind)
             owners.append(owner)
@@ -62,24 +77,3 @@ def title_match(question: str, candidates: Sequence[Named]) -> NDArray[np.float6
         added = WORTH[kinds] * (exact[places] + PART[kinds] * part[places])
         np.maximum.at(scores, owners, added)
     return scores
-
-
-def _names(candidate: Named, question: str) -> list[tuple[int, str]]:
-    """What a candidate is called, and of which kind that is. What is too long is no name."""
-    title, context = candidate.title, candidate.context
-    names = [(TITLE, title), (FILE, _file_name(candidate.key, question))]
-    if context != title and len(context) <= MOST:
-        headings = [each for each in context.split(BETWEEN) if each != title]
-        names += [(HEADING, each) for each in headings]
-        if title and headings:
-            names.append((HEADING, f"{title} {headings[-1]}"))
-    return names
-
-
-def _file_name(key: str, question: str) -> str:
-    """As many of the last segments of a path as the question has, and its ending where the question
-    has a dot: files are known without their folders and without their endings."""
-    segments = question.count("/") + 1
-    name = "/".join(key.rsplit("/", segments)[-segments:])
-    stem, dot, ending = name.rpartition(".")
-    return stem if dot and len(ending) <= LONGEST_ENDING and "." not in question else name

@@ -117,7 +117,8 @@ def make_listing(
     """
     query.check()
     facts = facts or known_facts(scope)
-    wanted = fusion_options(query, facts).depth
+    fusion = fusion_options(query, facts)
+    wanted = fusion.depth
     needs_all = is_counted or query.group or query.diversify or query.sort != "relevance"
     rerank = True if query.min_rerank is not None else query.rerank
     if rerank:
@@ -126,7 +127,8 @@ def make_listing(
     depth = SHALLOW if is_shallow else _depth(last, wanted or DEPTH)
     passages = KnownPassages()
     parsed, retrieved, suggestion = _retrieved(query, scope=scope, depth=depth, facts=facts)
-    fusion = fusion_options(query, retrieved.facts)
+    if retrieved.facts is not facts:
+        fusion = fusion_options(query, retrieved.facts)
     if fusion.depth != wanted:  # a collection has been changed
         return make_listing(
             query,
@@ -157,7 +159,9 @@ def make_listing(
             parsed, retrieved, weights, options, scope=scope, texts=texts
         )
     ranking = rank(parsed, retrieved, weights, options, texts)
-    ranked = one_of_each_parent(ranking.hits) if query.expand == "parent" else ranking.hits
+    ranked: Sequence[Ranked] = ranking.hits
+    if query.expand == "parent" and max(retrieved.candidates.rows.parents, default=-1) >= 0:
+        ranked = one_of_each_parent(ranked)
     hits = grouped(ranked) if query.group else [(hit, 0) for hit in ranked]
     listing = Listing(
         query,

@@ -90,9 +90,9 @@ class Ranking:
     def relevance(self) -> Callable[[Ranked], float]:
         """What tells 0..1 for a hit's bar: its score over the best of its kind, and for one that
         was not read again never more than for one that was."""
-        reranked = [hit.score for hit in self.hits if hit.rerank is not None]
-        best_read, worst_read = max(reranked, default=0.0), min(reranked, default=0.0)
-        best_fused = max((hit.score for hit in self.hits if hit.rerank is None), default=0.0)
+        read = [hit.rerank for hit in self.hits if hit.rerank is not None]
+        best_read, worst_read = max(read, default=0.0), min(read, default=0.0)
+        best_fused = max([hit.fused_score for hit in self.hits if hit.rerank is None], default=0.0)
         ceiling = _share(worst_read, best_read) if best_read > 0 else 1.0
 
         def relevance(hit: Ranked) -> float:
@@ -177,10 +177,11 @@ def fused_hits(
     if has_evidence and options.letters and len(order):
         fusion = _with_texts(fusion, order[:LETTERS_DEPTH], texts or Texts(query.text))
         order = fusion.order()
-    scores = fusion.scores
+    order = order[: options.depth]
+    fused = zip(order.tolist(), fusion.scores[order].tolist(), strict=True)
     return [
-        Ranked(Candidate(candidates, int(place)), float(scores[place]), rank, fusion)
-        for rank, place in enumerate(order[: options.depth], start=1)
+        Ranked(Candidate(candidates, place), score, rank, fusion)
+        for rank, (place, score) in enumerate(fused, start=1)
     ]
 
 

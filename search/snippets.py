@@ -17,6 +17,8 @@ _CLOSING = r"[\"'”’)\]»*_」』）】]*"
 _ENDED = rf"[.!?…]{_CLOSING}\s+|[。！？｡]+{_CLOSING}\s*"
 _SENTENCE_START = re.compile(rf"(?:^|{_ENDED}|\n\s*)(?=\S)")
 _SENTENCE_END = re.compile(rf"(?<!\b[A-Z])(?:{_ENDED})(?![a-zà-ÿ])|\n\s*\n\s*")
+#: No character before these is a wide one: https://www.unicode.org/reports/tr11/
+_MAY_BE_WIDE = re.compile(r"[\u1100-\U0010ffff]")
 _SPACE = re.compile(r"\s")
 _UNSPACED = re.compile(f"[{LETTERS}]")
 _PAUSES = "。！？｡、，；：,;:"
@@ -75,9 +77,7 @@ def wants_focus(text: str, highlights: Spans, *, window: int = WINDOW) -> bool:
 def window_for(text: str, window: int = WINDOW) -> int:
     """How many characters of `text` fill the lines that `window` usual ones fill."""
     sample = text[:window]
-    if sample.isascii():
-        return window
-    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in sample)
+    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in _MAY_BE_WIDE.findall(sample))
     return window // 2 if wide * 2 > len(sample) else window
 
 

@@ -1,5 +1,6 @@
 """Statements whose rows come in PostgreSQL's binary form: blocks of bytes, arrays of numbers."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
@@ -56,6 +57,12 @@ def _bound(connection: Any, statement: str, parameters: Any) -> str:
         return cursor.mogrify(statement, parameters or None)
 
 
+def one_line(sql: str) -> str:
+    """Without comments and indentation. psycopg remembers how a statement of up to 4,096 characters
+    is read, and reads a longer one each time."""
+    return re.sub(r"\s+", " ", re.sub(r"--.*", "", sql))
+
+
 def array(ids: Iterable[int]) -> str:
     """A bigint[] in PostgreSQL's text form: of hundreds of ids quicker than as a list."""
     return f"{{{','.join(map(str, ids))}}}"
@@ -72,6 +79,5 @@ def snapshot(connection: Any, settings: str = "") -> Iterator[None]:
             connection.connection.execute(settings, prepare=False)
         yield
         return
-    with transaction.atomic(using=connection.alias):
-        connection.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", settings)
+    with connection.read_only(settings):
         yield

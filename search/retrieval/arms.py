@@ -44,33 +44,32 @@ GROWTH = 8
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What the database says of chunks: arrays of one length. No parent is -1; `similarity` to the
-    question, and `likeness` to the direction between the best of both arms, are NaN for chunks
-    without a vector in a space that was asked."""
+    """What the database says of chunks: arrays of one length, and lists of what is asked of one
+    chunk at a time. No parent is -1; `similarity` to the question, and `likeness` to the direction
+    between the best of both arms, are NaN for chunks without a vector in a space that was asked."""
 
     chunk_ids: Ids
     index_ids: Ids
     space_ids: Ids
-    document_ids: Ids
-    collection_ids: Ids
-    media_types: Sequence[str]
-    parents: Ids
+    document_ids: list[int]
+    collection_ids: list[int]
+    media_types: list[str]
+    parents: list[int]
     similarity: Numbers
     likeness: Numbers
 
     def joined(self, other: "Rows") -> "Rows":
         """With others after them."""
-        names = [each.name for each in fields(self)]
-        arrays: dict[str, Any] = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in names
-            if name != "media_types"
-        }
-        return Rows(**arrays, media_types=[*self.media_types, *other.media_types])
+        both = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        joined: list[Any] = [
+            first + second if isinstance(first, list) else np.concatenate([first, second])
+            for first, second in both
+        ]
+        return Rows(*joined)
 
 
 _NO_IDS, _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
-NO_ROWS = Rows(_NO_IDS, _NO_IDS, _NO_IDS, _NO_IDS, _NO_IDS, [], _NO_IDS, _NO_SCORES, _NO_SCORES)
+NO_ROWS = Rows(_NO_IDS, _NO_IDS, _NO_IDS, [], [], [], [], _NO_SCORES, _NO_SCORES)
 
 
 @dataclass(slots=True)
@@ -124,11 +123,11 @@ class Candidate:
 
     @property
     def document_id(self) -> int:
-        return int(self._of.rows.document_ids[self.place])
+        return self._of.rows.document_ids[self.place]
 
     @property
     def collection_id(self) -> int:
-        return int(self._of.rows.collection_ids[self.place])
+        return self._of.rows.collection_ids[self.place]
 
     @property
     def media_type(self) -> str:
@@ -137,7 +136,7 @@ class Candidate:
     @property
     def parent(self) -> int | None:
         """Chunks of a document with the same one are parts of one passage."""
-        parent = int(self._of.rows.parents[self.place])
+        parent = self._of.rows.parents[self.place]
         return None if parent < 0 else parent
 
     @property
@@ -337,8 +336,10 @@ def gather(
     the best. Where an index of vectors brought too few, they are compared one by one."""
     may_miss = is_narrowed(query, scope, facts)
     with snapshot(read_connection(), spaces.settings):
-        within = narrow_ids(scope, query, facts) if may_miss else None
-        if within is not None:
+        within: Ids | None = None
+        near: dict[int, Ids] | None = None
+        if may_miss and (narrow := narrow_ids(scope, query, facts, spaces=spaces, depth=depth)):
+            within, near = narrow
             spaces = spaces.exactly()
         asked: dict[str, Any] = {
             "scope": scope,
@@ -346,7 +347,9 @@ def gather(
             "settled": facts.state.settled,
             "within": within,
         }
-        state, terms, near = _gather(query, lexical=lexical, spaces=spaces, **asked)
+        to_ask = spaces if near is None else SpaceQueries()
+        state, terms, found = _gather(query, lexical=lexical, spaces=to_ask, **asked)
+        near = found if near is None else near
         if spaces.approximate and sum(map(len, near.values())) < depth:
             spaces = spaces.exactly()
             state, _, near = _gather(query, lexical=False, spaces=spaces, **asked)
@@ -361,7 +364,7 @@ def gather(
             scope=scope,
             spaces=spaces,
             candidates=[*listed_ids, *(each for each in all_near if each not in beside)],
-            best=[*listed_ids[:1], *nearest] if spaces.queries else [],
+            best=[*listed_ids[:1], *nearest] if lexical and spaces.queries else [],
             are_within=within is not None,
         )
         backgrounds: dict[int, float] = {}
@@ -469,8 +472,13 @@ def _compare(
         are_within=are_within,
         by=by,
     )
-    (arrays,) = _fetch(statement)
-    return NO_ROWS if arrays[0] is None else Rows(*arrays)
+    ((chunks, indexed, spaces_of, documents, collections, media_types, parents, *said),) = _fetch(
+        statement
+    )
+    if chunks is None:
+        return NO_ROWS
+    lists = documents.tolist(), collections.tolist(), media_types, parents.tolist()
+    return Rows(chunks, indexed, spaces_of, *lists, *said)
 
 
 def _fetch(statement: Statement) -> list[tuple[Any, ...]]:

@@ -210,23 +210,36 @@ def index_settings(*, ef_search: int, probes: int) -> str:
     )
 
 
-def narrow_ids(scope: Scope, query: Query, facts: ScopeFacts) -> Ids | None:
+def narrow_ids(
+    scope: Scope, query: Query, facts: ScopeFacts, *, spaces: SpaceQueries, depth: int
+) -> tuple[Ids, dict[int, Ids] | None] | None:
     """The index ids of all chunks in a scope that is compared exactly, which is one of at most
-    `EXACT_SCAN_CHUNKS` or `EXACT_PER_ROOT`; None for a larger one.
+    `EXACT_SCAN_CHUNKS` or `EXACT_PER_ROOT`; None for a larger one. With them, by space, those of
+    the nearest `depth`; None where these are not known yet. Reading a vector takes as long as
+    finding its chunk, so both are done at once where the planner expects a narrow scope.
 
     Outside the fence: a policy would keep the filter from its index. It names workspace,
     collections and access itself, and gives numbers (docs/decisions/0045).
     """
     limit: int = settings.EXACT_SCAN_CHUNKS
     most = EXACT_PER_ROOT * isqrt(_indexed(facts))
+    is_expected = False
     with unfenced():
         if 0 < limit < most:
             # Reading more ids than are used costs most where the scope is large.
             estimate = scope_estimate_statement(scope, query)
             plan = fetch(read_connection(), estimate.sql, estimate.parameters)[0][0]
-            if plan[0]["Plan"]["Plan Rows"] <= most:
-                limit = most
-        statement = scope_statement(scope, query, at_most=limit + 1)
-        found = fetch(read_connection(), statement.sql, statement.parameters)[0][0]
+            is_expected = plan[0]["Plan"]["Plan Rows"] <= most
+            limit = most if is_expected else limit
+        statement = scope_statement(
+            scope,
+            query,
+            at_most=limit + 1,
+            depth=depth,
+            spaces=spaces.queries if is_expected else (),
+        )
+        (_, found), *near = fetch(read_connection(), statement.sql, statement.parameters)
     ids: Ids = np.zeros(0, np.int64) if found is None else found
-    return ids if len(ids) <= limit else None
+    if len(ids) > limit:
+        return None
+    return ids, {pk: each for pk, each in near if each is not None} if is_expected else None

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from common.postgresql.binary import array
+from common.postgresql.binary import array, one_line
 from documents import lexical_search
 from documents.spaces import BINARY_CANDIDATES, BINARY_OVERSAMPLING, SpaceSql, similarity_by_space
 from search.query import Query
@@ -17,6 +17,7 @@ from search.results import Scope
 from search.retrieval.facts import STATE
 from search.retrieval.scope import Parameters, scope_conditions
 
+_STATE = one_line(STATE)
 SQL_DIRECTORY = Path(__file__).parent / "sql"
 
 
@@ -66,7 +67,7 @@ def gather_statement(
     if within is not None:
         conditions = "chunk.index_id = ANY(%(within)s::bigint[])"
         parameters["within"] = array(within)
-    ctes = [STATE]
+    ctes = [_STATE]
     rows = [
         "SELECT 'state' AS kind, is_settled::int AS number, NULL::bigint AS a, NULL::bigint AS b,"
         " NULL::bigint AS c, is_restricted AS flag, version AS name, content AS lexeme,"
@@ -130,24 +131,31 @@ def compare_statement(
     """What there is to say of the candidates that are in scope, as they are known to be where they
     `are_within` the ids of a narrow one, in one row of arrays. `by` tells which ids they are.
 
-    `best` are the index ids of the best by words and of the nearest of each space. The arrays:
-    chunk id, index id, space, document, collection, media type, parent (-1: none), similarity to
-    the question, similarity to the direction between the best of both arms (NaN: none).
+    `best` are the index ids of the best by words and of the nearest of each space, where both arms
+    run. The arrays: chunk id, index id, space, document, collection, media type, parent (-1: none),
+    similarity to the question, similarity to the direction between the best of both arms (NaN:
+    none).
     """
     conditions, parameters = scope_conditions(scope, query)
     if are_within:
         conditions = "chunk.workspace_id = %(workspace)s"
-    parameters |= {"candidates": array(candidates), "best": array(best)}
+    parameters["candidates"] = array(candidates)
     for entry in spaces:
         parameters[entry.space.parameter] = entry.vector
     similarity = similarity_by_space("chunk", [entry.space for entry in spaces])
-    sql = f"""
+    ctes, likeness, beside = "", "NULL::float8", ""
+    if best:
+        parameters["best"] = array(best)
+        ctes = f"""
         WITH best AS MATERIALIZED (
             SELECT space_id, sum(l2_normalize(embedding)) AS vector
             FROM documents_chunk AS chunk
             WHERE index_id = ANY(%(best)s::bigint[]) AND embedding IS NOT NULL AND {conditions}
             GROUP BY space_id
-        )
+        )"""
+        likeness = "1 - (embedding <=> best.vector)"
+        beside = "LEFT JOIN best ON best.space_id = chunk.space_id"
+    sql = f"""{ctes}
         SELECT array_agg(id), array_agg(index_id), array_agg(space_id), array_agg(document_id),
                array_agg(collection_id), array_agg(media_type), array_agg(parent),
                array_agg(similarity), array_agg(likeness)
@@ -155,10 +163,10 @@ def compare_statement(
             SELECT chunk.id, chunk.index_id, chunk.space_id, document_id, collection_id,
                    media_type::text, coalesce(parent, -1)::bigint AS parent,
                    coalesce({similarity}, 'NaN') AS similarity,
-                   coalesce(1 - (embedding <=> best.vector), 'NaN') AS likeness
+                   coalesce({likeness}, 'NaN') AS likeness
             FROM unnest(%(candidates)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
             JOIN documents_chunk AS chunk ON chunk.{by} = wanted.id
-            LEFT JOIN best ON best.space_id = chunk.space_id
+            {beside}
             WHERE {conditions}
             ORDER BY wanted.place
         ) AS ordered
@@ -191,13 +199,29 @@ def scope_estimate_statement(scope: Scope, query: Query) -> Statement:
     return Statement(sql, parameters)
 
 
-def scope_statement(scope: Scope, query: Query, *, at_most: int) -> Statement:
-    """The index ids of the scope's chunks, up to `at_most` of them."""
+def scope_statement(
+    scope: Scope, query: Query, *, at_most: int, depth: int, spaces: Sequence[SpaceQuery] = ()
+) -> Statement:
+    """The index ids of the scope's chunks, up to `at_most` of them, in a row without a space; and
+    in one for each of the `spaces` those of the nearest `depth` of these, nearest first."""
     conditions, parameters = scope_conditions(scope, query)
     parameters["at_most"] = at_most
+    distances = ""
+    nearest = []
+    for entry in spaces:
+        space = entry.space
+        parameters[space.parameter] = entry.vector
+        distances += f" WHEN {space.space_id} THEN {space.distance(f'%({space.parameter})s')}"
+        nearest.append(
+            f" UNION ALL SELECT {space.space_id}, array_agg(index_id) FROM (SELECT index_id"
+            f" FROM counted WHERE {space.predicate} AND distance IS NOT NULL"
+            f" ORDER BY distance, index_id LIMIT {int(depth)}) AS near"
+        )
+    distance = f"CASE chunk.space_id{distances} END" if spaces else "NULL"
     sql = (
-        "SELECT array_agg(index_id) FROM (SELECT chunk.index_id FROM documents_chunk AS chunk"
-        f" WHERE {conditions} LIMIT %(at_most)s) AS counted"
+        f"WITH counted AS MATERIALIZED (SELECT chunk.index_id, chunk.space_id, {distance}"
+        f" AS distance FROM documents_chunk AS chunk WHERE {conditions} LIMIT %(at_most)s)"
+        f" SELECT NULL::bigint, array_agg(index_id) FROM counted{''.join(nearest)}"
     )
     return Statement(sql, parameters)
 
