@@ -7,7 +7,7 @@ manage := $(py) manage.py
 templates = $(shell find templates -name '*.html' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run test check check-types check-style check-django openapi lock bench fmt services-stop clean
+.PHONY: help setup setup-dev run test test-fast check check-types check-style check-django openapi lock bench fmt services-stop clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -28,6 +28,10 @@ run: setup  ## run the site with a demo login and corpus (PORT=8000 BIND=127.0.0
 test: setup-dev  ## run every test, the browser's too (ARGS='-k name' for some)
 	@scripts/chromium
 	@$(py) -m pytest -n 2 --dist loadgroup $(ARGS)
+
+test-fast: setup-dev  ## run the tests of the apps that need no browser, model, faults or documentation
+	@$(py) -m pytest -n 2 --dist loadgroup -m "not browser and not model and not shared_data and not slow" \
+		$(addsuffix /,common accounts inference documents memory graph search rag dashboard) $(ARGS)
 
 check:  ## run the linters, the type checker and Django's checks
 	@$(MAKE) --no-print-directory --jobs 2 check-types check-style check-django

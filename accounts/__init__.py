@@ -1,1 +1,4 @@
-"""Users, workspaces and memberships: who may see what."""
+"""Users, workspaces and memberships: who may see what.
+
+Read `models`, then `services` and `authentication`; `audit` records who changed what.
+"""

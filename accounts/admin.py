@@ -15,17 +15,16 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from accounts.history import Action, Door, Kind, note_change
-from accounts.keys import revoke_key
+from accounts.api_keys import revoke_key
+from accounts.audit import Action, Channel, Kind, describe_details, record_change, summarize
 from accounts.models import ApiKey, Change, IdempotencyRecord, Membership, Role, User, Workspace
-from accounts.telling import in_words, more_in_words
 from common.admin import ReadOnlyAdmin
 
 admin.site.unregister(Group)
 
 
-class NotedAdmin(ModelAdmin):
-    """Rows whose changes here are noted in the history."""
+class AuditedAdmin(ModelAdmin):
+    """Admin whose changes are recorded in the audit log."""
 
     kind: Kind
 
@@ -39,9 +38,9 @@ class NotedAdmin(ModelAdmin):
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         super().save_formset(request, form, formset, change)
         if formset.model is Membership:
-            note_members(Action.MADE, formset.new_objects)
-            note_members(Action.CHANGED, [row for row, _ in formset.changed_objects])
-            note_members(Action.DELETED, formset.deleted_objects)
+            record_memberships(Action.MADE, formset.new_objects)
+            record_memberships(Action.CHANGED, [row for row, _ in formset.changed_objects])
+            record_memberships(Action.DELETED, formset.deleted_objects)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         self._note(Action.DELETED, obj)
@@ -54,28 +53,30 @@ class NotedAdmin(ModelAdmin):
 
     def _note(self, action: Action, row: Any, fields: Sequence[str] = ()) -> None:
         if isinstance(row, Membership):
-            note_members(action, [row])
+            record_memberships(action, [row])
             return
-        # A workspace that goes would take the note of that along.
+        # The deletion of a workspace would delete its record too.
         own = row.pk if isinstance(row, Workspace) and action != Action.DELETED else None
-        note_change(action=action, kind=self.kind, workspace_id=own, thing=row.pk, fields=fields)
+        record_change(
+            action=action, kind=self.kind, workspace_id=own, object_id=row.pk, fields=fields
+        )
 
 
-def note_members(action: Action, rows: Iterable[Any]) -> None:
-    """Say in the history who was let in or out, and as what."""
+def record_memberships(action: Action, rows: Iterable[Any]) -> None:
+    """Record in the audit log who was added to or removed from a workspace, and in which role."""
     for row in rows:
         # Deleted by a formset it has no number any more.
-        note_change(
+        record_change(
             action=action,
             kind=Kind.MEMBERSHIP,
             workspace_id=row.workspace_id,
-            thing=row.pk,
+            object_id=row.pk,
             values={"role": Role(row.role), "user": row.user_id},
         )
 
 
 class MembershipInline(TabularInline):
-    """Who belongs to a workspace."""
+    """Members of a workspace, edited on the workspace's page."""
 
     model = Membership
     extra = 0
@@ -83,8 +84,8 @@ class MembershipInline(TabularInline):
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, NotedAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """People, in the theme."""
+class UserAdmin(DjangoUserAdmin, AuditedAdmin):  # type: ignore[type-arg]  # not generic at run time
+    """Django's user admin in Unfold's theme."""
 
     kind = Kind.USER
     form = UserChangeForm
@@ -94,11 +95,11 @@ class UserAdmin(DjangoUserAdmin, NotedAdmin):  # type: ignore[type-arg]  # not g
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
-    """Groups, in the theme."""
+    """Django's group admin in Unfold's theme."""
 
 
 @admin.register(Workspace)
-class WorkspaceAdmin(NotedAdmin):
+class WorkspaceAdmin(AuditedAdmin):
     """Deleted only when empty: what collections leave behind in files and statistics is known to
     their own service, which deletes them one by one."""
 
@@ -114,9 +115,7 @@ class WorkspaceAdmin(NotedAdmin):
 
 
 @admin.register(Membership)
-class MembershipAdmin(NotedAdmin):
-    """Who may do what where."""
-
+class MembershipAdmin(AuditedAdmin):
     kind = Kind.MEMBERSHIP
     list_display = ["user", "workspace", "role"]
     list_filter = ["role"]
@@ -127,7 +126,7 @@ class MembershipAdmin(NotedAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """Who has which keys. None is made here, because nobody should know another one's secret."""
+    """Keys of all users. None is created here, because nobody should know another user's secret."""
 
     list_display = [
         "name",
@@ -146,7 +145,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     actions = ["revoke"]
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Else nobody could delete a user or a membership that has keys."""
+        """Allowed, because users and memberships that have keys could not be deleted otherwise."""
         return bool(request.user.has_perm("accounts.delete_apikey"))
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
@@ -162,7 +161,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
 
 @admin.register(IdempotencyRecord)
 class IdempotencyRecordAdmin(ReadOnlyAdmin):
-    """Answers that are kept for a day."""
+    """Answers that are stored for a day under an `Idempotency-Key`."""
 
     list_display = ["key", "user", "workspace", "status", "created_at"]
     list_select_related = ["user", "workspace"]
@@ -172,8 +171,8 @@ class IdempotencyRecordAdmin(ReadOnlyAdmin):
     fields = ["key", "user", "workspace", "created_at", "status", "location", "body"]
 
 
-class ListedFilter(admin.SimpleListFilter):
-    """One of the values that the code knows: reading them off the table would read all of it."""
+class EnumFilter(admin.SimpleListFilter):
+    """Filter by the values of an Enum; reading distinct values from the table would scan it."""
 
     known: type[Enum]
 
@@ -185,36 +184,30 @@ class ListedFilter(admin.SimpleListFilter):
         return queryset.filter(**{str(self.parameter_name): chosen}) if chosen else queryset
 
 
-class KindFilter(ListedFilter):
-    """What was changed."""
-
+class KindFilter(EnumFilter):
     title = parameter_name = "kind"
     known = Kind
 
 
-class ActionFilter(ListedFilter):
-    """What was done."""
-
+class ActionFilter(EnumFilter):
     title = parameter_name = "action"
     known = Action
 
 
-class DoorFilter(ListedFilter):
-    """Where it was done."""
-
+class ChannelFilter(EnumFilter):
     title = parameter_name = "door"
-    known = Door
+    known = Channel
 
 
 @admin.register(Change)
 class ChangeAdmin(ReadOnlyAdmin):
-    """The history: who changed what."""
+    """The audit log, read only."""
 
-    list_display = ["what", "details_told", "user", "door", "workspace", "created_at"]
+    list_display = ["what", "details_text", "user", "door", "workspace", "created_at"]
     list_filter = [
         KindFilter,
         ActionFilter,
-        DoorFilter,
+        ChannelFilter,
         ("user", AutocompleteSelectFilter),
         ("workspace", AutocompleteSelectFilter),
         "created_at",
@@ -242,7 +235,7 @@ class ChangeAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Change], search_term: str
     ) -> tuple[QuerySet[Change], bool]:
-        """By the indexes: Django's own way would compare numbers as texts, row by row."""
+        """Search through the indexes: Django's own search would cast numbers to text row by row."""
         words = search_term.split()
         for word in words:
             if word.isascii() and word.isdigit() and len(word) < 19:
@@ -256,8 +249,8 @@ class ChangeAdmin(ReadOnlyAdmin):
 
     @display(description="what", ordering="id")
     def what(self, row: Change) -> str:
-        return in_words(row)
+        return summarize(row)
 
     @display(description="more")
-    def details_told(self, row: Change) -> str:
-        return more_in_words(row) or "—"
+    def details_text(self, row: Change) -> str:
+        return describe_details(row) or "—"

@@ -1,37 +1,43 @@
-"""Programs that show an API key, `Authorization: Bearer rs_…`, or a name and password."""
+"""Authentication of API requests (API key or HTTP Basic), scopes of keys, and request quotas."""
 
+from collections.abc import Iterable
 from typing import Any
 
+from django.conf import settings
 from drf_spectacular.authentication import BasicScheme as SpectacularBasicScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework import authentication
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
 
-from accounts.attempts import fail_key
-from accounts.keys import UNUSABLE, authenticate_key
-from accounts.models import ApiKey, Membership, User
-from common.fence import narrow, unfenced
+from accounts.api_keys import INVALID_KEY, authenticate_key
+from accounts.models import ApiKey, Membership, Scope, User
+from accounts.rate_limits import Quota, TooManyRequests, consume, parse_rate, record_failed_key
+from common.errors import Forbidden
+from common.rls import bypass_rls, restrict_workspaces
+from common.text import pluralized
 
 
 class KeyAuthentication(BaseAuthentication):
-    """The user whose key it is; `request.auth` is the key.
+    """Authenticates by API key; `request.auth` is the key.
 
-    First of the authentication classes, so that its challenge answers for all of them: it names
-    both ways to say who one is, and makes “nobody is logged in” a 401 rather than a 403.
+    First of the authentication classes, so that its challenge is used for all: it names both
+    schemes and makes a missing login a 401 rather than a 403.
     """
 
     def authenticate(self, request: Request) -> tuple[User, ApiKey] | None:
         secret = bearer(request)
         if secret is None:
             return None
-        with unfenced():  # by nothing but the secret
+        with bypass_rls():  # by nothing but the secret
             key = authenticate_key(secret)
         if key is None:
-            fail_key(request)
-            raise AuthenticationFailed(UNUSABLE)
-        narrow([key.workspace_id])
+            record_failed_key(request)
+            raise AuthenticationFailed(INVALID_KEY)
+        restrict_workspaces([key.workspace_id])
         return key.user, key
 
     def authenticate_header(self, request: Request) -> str:
@@ -41,13 +47,13 @@ class KeyAuthentication(BaseAuthentication):
 
 
 def bearer(request: Any) -> str | None:
-    """What stands behind `Bearer` in the request's header; None where it does not say so."""
+    """The token behind `Bearer` in the Authorization header, or None."""
     kind, _, token = get_authorization_header(request).partition(b" ")
     return token.strip().decode("latin-1") if kind.lower() == b"bearer" else None
 
 
 class BasicAuthentication(authentication.BasicAuthentication):
-    """User name and password in the `Authorization` header."""
+    """Authenticates by user name and password (HTTP Basic)."""
 
     www_authenticate_realm = "ragsite"
 
@@ -58,20 +64,22 @@ class BasicAuthentication(authentication.BasicAuthentication):
         if "\x00" in userid or "\x00" in password:
             raise AuthenticationFailed("Invalid username/password.")
         user, _ = super().authenticate_credentials(userid, password, request)
-        with unfenced():  # by nothing but the user
-            narrow(Membership.objects.filter(user=user).values_list("workspace", flat=True))
+        with bypass_rls():  # by nothing but the user
+            restrict_workspaces(
+                Membership.objects.filter(user=user).values_list("workspace", flat=True)
+            )
         return user, None
 
 
 class BasicScheme(SpectacularBasicScheme):  # type: ignore[no-untyped-call]
-    """The OpenAPI name of it."""
+    """OpenAPI security scheme of HTTP Basic."""
 
     target_class = "accounts.authentication.BasicAuthentication"
     priority = 1
 
 
 class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """The OpenAPI name of it."""
+    """OpenAPI security scheme of API keys."""
 
     target_class = "accounts.authentication.KeyAuthentication"
     name = "apiKey"
@@ -82,3 +90,79 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
             "scheme": "bearer",
             "description": "An API key, `rs_…`. It works in its own workspace, within its scopes.",
         }
+
+
+class ScopeMissing(Forbidden):
+    """The key lacks the required scope."""
+
+    code = "insufficient_scope"
+
+    def __init__(self, scope: str, *, has: Iterable[str]) -> None:
+        super().__init__(
+            f"This API key lacks the scope “{scope}”; it has: {', '.join(has)}. Make one that has"
+            " it, under API keys."
+        )
+
+
+class KeyHasScope(BasePermission):
+    """Checks the scope of an API key; a session or a password needs none.
+
+    A view names it in `required_scope`, for single actions or methods in `action_scopes`. Without
+    either, safe methods need `read` and all others `write`.
+    """
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if isinstance(request.auth, ApiKey):
+            require_scope(request.auth, required_scope(view, str(request.method)))
+        return True
+
+
+def required_scope(view: Any, method: str) -> str:
+    """The scope that a key needs for this method of the view."""
+    handler = getattr(view, "action", None) or ("get" if method == "HEAD" else method.lower())
+    named = getattr(view, "action_scopes", {}).get(handler) or getattr(view, "required_scope", "")
+    return str(named or (Scope.READ if method in SAFE_METHODS else Scope.WRITE))
+
+
+def require_scope(key: ApiKey, scope: str) -> None:
+    """Raise ScopeMissing for a key without `scope`."""
+    if scope not in key.scopes:
+        raise ScopeMissing(scope, has=key.scopes)
+
+
+REQUESTS_QUOTA, MODELS_QUOTA = "requests", "models"
+
+
+class RateThrottle(BaseThrottle):
+    """Counts each request once; `asks_model` of the view selects the quota."""
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        """Count the request. Raises TooManyRequests. Anonymous requests are not counted: they need
+        a login.
+        """
+        if request.user is None or not request.user.is_authenticated:
+            return True
+        name = MODELS_QUOTA if getattr(view, "asks_model", False) else REQUESTS_QUOTA
+        rate = parse_rate(settings.API_MODEL_RATE if name == MODELS_QUOTA else settings.API_RATE)
+        is_key = isinstance(request.auth, ApiKey)
+        caller = f"key:{request.auth.pk}" if is_key else f"user:{request.user.pk}"
+        quota = consume(caller=caller, name=name, rate=rate) if rate else None
+        if quota is not None:
+            view.quota_headers = rate_limit_headers(name, quota)
+            if not quota.passes:
+                wait = max(1, quota.wait)
+                what = "requests that have a model work" if name == MODELS_QUOTA else "requests"
+                raise TooManyRequests(
+                    f"You may make {quota.rate}, of {what}, and have. Try again in"
+                    f" {pluralized(wait, 'second')}.",
+                    retry_after=wait,
+                )
+        return True
+
+
+def rate_limit_headers(name: str, quota: Quota) -> dict[str, str]:
+    """Quota headers of draft-ietf-httpapi-ratelimit-headers, in seconds from now."""
+    return {
+        "RateLimit-Policy": f'"{name}";q={quota.rate.limit};w={quota.rate.seconds}',
+        "RateLimit": f'"{name}";r={quota.remaining};t={quota.reset}',
+    }

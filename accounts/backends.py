@@ -1,14 +1,14 @@
-"""Where names and passwords are looked at: for the login page, the admin, and HTTP Basic."""
+"""Verification of names and passwords: for the login page, the admin, and HTTP Basic."""
 
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.contrib.auth.backends import ModelBackend
 
-from accounts.attempts import Attempt
 from accounts.models import Membership, User
-from common.compiled import CompiledQuery
-from common.fence import unfenced
+from accounts.rate_limits import LoginAttempt
+from common.rls import bypass_rls
+from common.sql import CompiledQuery
 
 _MEMBERSHIPS = CompiledQuery(
     lambda: (
@@ -20,7 +20,7 @@ _MEMBERSHIPS = CompiledQuery(
 
 
 class AccountBackend(ModelBackend):
-    """Django's, which takes the same time for accounts that do not exist, with failures counted.
+    """Django's backend, with failed logins counted. Takes the same time for unknown accounts.
 
     `authenticate` raises TooManyRequests.
     """
@@ -31,7 +31,7 @@ class AccountBackend(ModelBackend):
         account = kwargs.get(User.USERNAME_FIELD) if username is None else username
         if account is None or password is None:
             return None
-        attempt = Attempt(account=account, request=request)
+        attempt = LoginAttempt(account=account, request=request)
         attempt.check()
         user = super().authenticate(request, username=account, password=password)
         if user is None:
@@ -41,8 +41,8 @@ class AccountBackend(ModelBackend):
         return user
 
     def get_user(self, user_id: Any) -> Any:
-        # Before anybody knows who asks, which the fence would look up by this very user.
-        with unfenced():
+        # Before anybody knows who asks, which row-level security would look up by this very user.
+        with bypass_rls():
             own = _MEMBERSHIPS.read(user_id)
             if not own:
                 return super().get_user(user_id)

@@ -5,13 +5,13 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from accounts.rates import parse_rate
+from accounts.rate_limits import parse_rate
 from common.checks import SETTINGS
 
 
 @register(SETTINGS)
 def check_rates(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Each is a rate, or none."""
+    """Check that each rate limit can be parsed."""
     messages: list[CheckMessage] = []
     for name in ("API_RATE", "API_MODEL_RATE", "LOGIN_RATE", "LOGIN_ADDRESS_RATE"):
         try:

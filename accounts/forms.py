@@ -7,11 +7,11 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.utils import timezone
 
-from accounts.keys import MAX_NAME_CHARACTERS
+from accounts.api_keys import MAX_NAME_CHARACTERS
 from accounts.models import Scope
-from accounts.rates import TooManyRequests
+from accounts.rate_limits import TooManyRequests
 
-MEANINGS = {
+SCOPE_LABELS = {
     Scope.READ: "read documents, search, see the graph",
     Scope.WRITE: "add, change and delete documents and the graph",
     Scope.MEMORY: "read and change what is remembered of you",
@@ -22,7 +22,9 @@ LIFETIMES = {"30": "30 days", "90": "90 days", "365": "a year", "": "until it is
 
 
 class LoginForm(AuthenticationForm):
-    """Name and password. `retry_after` says for how many seconds nobody can try."""
+    """Name and password. `retry_after` is the number of seconds until the next attempt is
+    allowed.
+    """
 
     retry_after: int | None = None
 
@@ -35,14 +37,14 @@ class LoginForm(AuthenticationForm):
 
 
 class NewKeyForm(forms.Form):
-    """What uses the key, for what, and for how long."""
+    """Name, scopes and lifetime of a new API key."""
 
     name = forms.CharField(
         max_length=MAX_NAME_CHARACTERS, help_text="What will use it, such as “nightly import”."
     )
     scopes = forms.MultipleChoiceField(
         label="What it may do",
-        choices=[(scope.value, f"{scope.value}: {text}") for scope, text in MEANINGS.items()],
+        choices=[(scope.value, f"{scope.value}: {text}") for scope, text in SCOPE_LABELS.items()],
         widget=forms.CheckboxSelectMultiple,
         help_text="Never more than you may yourself.",
         error_messages={"required": "Choose at least one."},
@@ -50,6 +52,6 @@ class NewKeyForm(forms.Form):
     days = forms.ChoiceField(label="Works for", choices=list(LIFETIMES.items()), required=False)
 
     def expires_at(self) -> datetime | None:
-        """Of the valid form; None for never."""
+        """Expiry of the valid form; None for never."""
         days = self.cleaned_data["days"]
         return timezone.now() + timedelta(days=int(days)) if days else None

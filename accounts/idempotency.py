@@ -12,26 +12,25 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import IdempotencyRecord, Workspace
-from common.clock import database_now
 from common.errors import Conflict, InvalidInput, RagsiteError
-from common.heartbeat import heartbeat
+from common.leases import database_now, heartbeat
 
 MAX_KEY_CHARACTERS = 255
 #: How long an answer is kept.
-KEPT = timedelta(hours=24)
-#: A request that says nothing for this long is taken for dead.
+RETENTION = timedelta(hours=24)
+#: A request without a heartbeat for this long counts as dead.
 LEASE = timedelta(seconds=60)
 
 
 class KeyReused(RagsiteError):
-    """The key belongs to another request."""
+    """The key was already used for a different request."""
 
     code = "idempotency_key_reused"
     status = 422
 
 
 class KeyInUse(Conflict):
-    """The first request with this key is not answered yet."""
+    """The first request with this key is still in progress."""
 
     code = "idempotency_key_in_use"
     retry_after = 2
@@ -39,7 +38,7 @@ class KeyInUse(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the first request was answered. `body` is JSON, or empty."""
+    """A stored answer. `body` is JSON, or empty."""
 
     status: int
     body: str
@@ -47,15 +46,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """The right, and the duty, to do the work and say what came of it."""
+class Claim:
+    """The claim on a key: its holder does the work and stores the answer."""
 
     record_id: int
     token: UUID
 
 
 def check_key(key: str) -> None:
-    """Raise InvalidInput for what is no key."""
+    """Raise InvalidInput unless `key` is a valid Idempotency-Key."""
     if not key or len(key) > MAX_KEY_CHARACTERS or not key.isascii() or not key.isprintable():
         raise InvalidInput(
             f"An Idempotency-Key has 1 to {MAX_KEY_CHARACTERS} printable ASCII characters. A UUID"
@@ -64,48 +63,47 @@ def check_key(key: str) -> None:
         )
 
 
-def begin(*, user: Any, workspace: Workspace, key: str, fingerprint: str) -> Answer | Turn:
-    """The kept answer, or a turn: of requests that come at once, one gets it.
+def claim_or_replay(
+    *, user: Any, workspace: Workspace, key: str, fingerprint: str
+) -> Answer | Claim:
+    """The stored answer, or a claim: of concurrent requests only one gets it.
 
-    The turn is committed before this returns, unless the caller is in a transaction. Raises
-    KeyReused for a key of another request, and KeyInUse while somebody else has the turn.
+    The claim is committed before this returns, unless the caller is in a transaction. Raises
+    KeyReused for a key of another request, and KeyInUse while another request holds the claim.
     """
     owner = {"workspace": workspace, "user": user, "key": key}
     while True:
-        turn = _new_turn(fingerprint)
+        now, token = database_now(), uuid4()
+        turn: dict[str, Any] = {
+            "fingerprint": fingerprint,
+            "token": token,
+            "leased_until": now + LEASE,
+            "created_at": now,
+            "status": None,
+            "location": "",
+            "body": "",
+        }
         record, is_new = IdempotencyRecord.objects.get_or_create(**owner, defaults=turn)
+        claim = Claim(record.pk, token)
         if is_new:
-            return Turn(record.pk, turn["token"])
+            return claim
         with transaction.atomic():
             held = IdempotencyRecord.objects.select_for_update().filter(pk=record.pk).first()
-            if held is not None:  # else it was given up just now
-                return _take_over(held, turn) if _is_over(held) else _answer_of(held, fingerprint)
+            if held is None:
+                continue  # it was given up just now
+            now = database_now()
+            is_over = (
+                held.leased_until < now
+                if held.status is None
+                else held.created_at < now - RETENTION
+            )
+            if not is_over:
+                return _replayed_answer(held, fingerprint)
+            IdempotencyRecord.objects.filter(pk=held.pk).update(**turn)
+            return claim
 
 
-def _new_turn(fingerprint: str) -> dict[str, Any]:
-    now = database_now()
-    return {
-        "fingerprint": fingerprint,
-        "token": uuid4(),
-        "leased_until": now + LEASE,
-        "created_at": now,
-        "status": None,
-        "location": "",
-        "body": "",
-    }
-
-
-def _is_over(record: IdempotencyRecord) -> bool:
-    now = database_now()
-    return record.leased_until < now if record.status is None else record.created_at < now - KEPT
-
-
-def _take_over(record: IdempotencyRecord, turn: dict[str, Any]) -> Turn:
-    IdempotencyRecord.objects.filter(pk=record.pk).update(**turn)
-    return Turn(record.pk, turn["token"])
-
-
-def _answer_of(record: IdempotencyRecord, fingerprint: str) -> Answer:
+def _replayed_answer(record: IdempotencyRecord, fingerprint: str) -> Answer:
     if record.fingerprint != fingerprint:
         raise KeyReused(
             "This Idempotency-Key belongs to another request: its address or its body was"
@@ -120,32 +118,32 @@ def _answer_of(record: IdempotencyRecord, fingerprint: str) -> Answer:
 
 
 @contextmanager
-def kept(turn: Turn) -> Iterator[None]:
-    """Keep the turn while the block works."""
-    mine = _mine(turn)
+def renew_lease(turn: Claim) -> Iterator[None]:
+    """Renew the claim's lease while the block runs."""
+    mine = _claimed_record(turn)
     seconds = LEASE.total_seconds() / 3
     with heartbeat(lambda: mine.update(leased_until=Now() + LEASE), seconds=seconds):
         yield
 
 
-def finish(turn: Turn, answer: Answer) -> None:
-    """Keep the answer for those who ask again."""
-    _mine(turn).update(status=answer.status, body=answer.body, location=answer.location)
+def store_answer(turn: Claim, answer: Answer) -> None:
+    """Store the answer for repeated requests."""
+    _claimed_record(turn).update(status=answer.status, body=answer.body, location=answer.location)
 
 
-def give_up(turn: Turn) -> None:
-    """Let the next request with this key do the work."""
-    _mine(turn).delete()
+def release_claim(turn: Claim) -> None:
+    """Release the claim, so that the next request with this key does the work."""
+    _claimed_record(turn).delete()
 
 
-def _mine(turn: Turn) -> Any:
+def _claimed_record(turn: Claim) -> Any:
     return IdempotencyRecord.objects.filter(pk=turn.record_id, token=turn.token)
 
 
-def prune() -> int:
-    """Delete what was kept long enough; returns how many records."""
+def prune_records() -> int:
+    """Delete expired records; returns how many."""
     now = database_now()
-    is_old = Q(created_at__lt=now - KEPT)
+    is_old = Q(created_at__lt=now - RETENTION)
     is_dead = Q(status=None, leased_until__lt=now)
     deleted, _ = IdempotencyRecord.objects.filter((is_old & ~Q(status=None)) | is_dead).delete()
     return deleted

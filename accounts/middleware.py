@@ -1,4 +1,6 @@
-"""Who acts in a request, told to the history, and what the database shows to them."""
+"""Middleware: the actor for the audit log, and the workspaces that PostgreSQL shows to the
+request.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -7,74 +9,74 @@ from typing import cast
 from django.http import FileResponse, HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
-from accounts.choosing import memberships_of
-from accounts.history import Door, acting
-from common.fence import Fence, fenced, keeping
+from accounts.audit import Channel, acting
+from accounts.current_workspace import request_memberships
+from common.rls import WorkspaceContext, iterate_within, use_context
 
 #: Programs that show a key say later who they are: `accounts.api.WorkspaceView`.
-DOORS = (
-    ("/admin/", Door.ADMIN),
-    ("/api/", Door.API),
-    ("/v1/", Door.API),
-    ("/v2/", Door.API),
-    ("/mcp", Door.API),
+CHANNELS = (
+    ("/admin/", Channel.ADMIN),
+    ("/api/", Channel.API),
+    ("/v1/", Channel.API),
+    ("/v2/", Channel.API),
+    ("/mcp", Channel.API),
 )
 
 
-def acting_user(
+def audit_actor(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """The user of the session acts as long as the request is answered. Nobody asks the database
-    who that is unless something changes."""
+    """The session's user is the actor while the request is answered, resolved only if something
+    changes.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        with acting(door=door_of(request.path), user=getattr(request, "user", None)):
+        with acting(channel=channel_of(request.path), user=getattr(request, "user", None)):
             return get_response(request)
 
     return middleware
 
 
-def fenced_request(
+def workspace_rls(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """The database shows a request the workspaces that its user belongs to, also while a stream
-    that it opened goes on. Who that is, is looked up with the first statement that needs it."""
+    """Row-level security for the request: only the user's workspaces are visible, also to streamed
+    responses. The user is looked up with the first statement that needs it.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        fence = Fence(partial(workspaces_of, request))
-        with fenced(fence):
+        context = WorkspaceContext(partial(visible_workspaces, request))
+        with use_context(context):
             response = get_response(request)
-        if response.streaming and not isinstance(response, FileResponse):
-            _keep_fenced(cast("StreamingHttpResponse", response), fence)
+        if not isinstance(response, StreamingHttpResponse) or isinstance(response, FileResponse):
+            return response
+        # The content and its close() run within the context too.
+        close = response.close
+
+        def close_within_context() -> None:
+            with use_context(context):
+                close()
+
+        parts = cast("Iterable[bytes]", response.streaming_content)
+        response.streaming_content = iterate_within(context, parts)
+        response.close = close_within_context  # type: ignore[method-assign]
         return response
 
     return middleware
 
 
-def _keep_fenced(response: StreamingHttpResponse, fence: Fence) -> None:
-    """What is sent later, and what its end has to do, is within the fence as well."""
-    close = response.close
-
-    def close_fenced() -> None:
-        with fenced(fence):
-            close()
-
-    parts = cast("Iterable[bytes]", response.streaming_content)
-    response.streaming_content = keeping(fence, parts)
-    response.close = close_fenced  # type: ignore[method-assign]
-
-
-def workspaces_of(request: HttpRequest) -> Iterable[int] | None:
-    """Ids of what the user of the session belongs to; everything to staff in the admin, whose
-    rights are of another kind. Programs say later who they are: `accounts.authentication`."""
+def visible_workspaces(request: HttpRequest) -> Iterable[int] | None:
+    """Ids of the workspaces of the session's user; None (all) for staff in the admin. Programs with
+    a key are identified later, in `accounts.authentication`.
+    """
     user = request.user
     if not user.is_authenticated:
         return ()
-    if user.is_staff and door_of(request.path) == Door.ADMIN:
+    if user.is_staff and channel_of(request.path) == Channel.ADMIN:
         return None
-    return [each.workspace_id for each in memberships_of(request)]
+    return [each.workspace_id for each in request_memberships(request)]
 
 
-def door_of(path: str) -> Door:
-    """Where a request came in."""
-    return next((door for prefix, door in DOORS if path.startswith(prefix)), Door.PAGE)
+def channel_of(path: str) -> Channel:
+    """The channel of a request, by its path."""
+    return next((door for prefix, door in CHANNELS if path.startswith(prefix)), Channel.PAGE)

@@ -1,15 +1,35 @@
-"""Users, workspaces (the tenants), who belongs to which in what role, and their API keys."""
+"""Users, workspaces (the tenants), memberships, API keys, idempotency records, the audit log.
 
-from typing import Any
+Reads go through `visible_to(user)`.
+"""
 
-from django.contrib.auth.models import AbstractUser
+from typing import Any, Self, TypeVar
+
+from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from accounts.querysets import WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
+
+M = TypeVar("M", bound=models.Model)
+
+
+class WorkspaceOwnedQuerySet(models.QuerySet[M]):
+    """Rows that belong to a workspace."""
+
+    #: How a row names its workspace; an app's model may own through another row.
+    workspace_field = "workspace"
+
+    def visible_to(self, user: Any) -> Self:
+        """Rows of the workspaces that `user` is a member of.
+
+        Being a superuser opens the admin, not other people's documents.
+        """
+        if user is None or isinstance(user, AnonymousUser) or not user.is_active:
+            return self.none()
+        return self.filter(**{f"{self.workspace_field}__memberships__user": user})
 
 
 class User(AbstractUser):
@@ -20,7 +40,7 @@ class User(AbstractUser):
 
 
 class WorkspaceQuerySet(WorkspaceOwnedQuerySet["Workspace"]):
-    """Workspaces themselves obey the same door."""
+    """Workspaces themselves are filtered by membership."""
 
     def visible_to(self, user: Any) -> "WorkspaceQuerySet":
         if user is None or not user.is_authenticated or not user.is_active:
@@ -29,7 +49,7 @@ class WorkspaceQuerySet(WorkspaceOwnedQuerySet["Workspace"]):
 
 
 class Workspace(TimestampedModel):
-    """The tenant: every owned row names one, and nothing crosses between two."""
+    """The tenant: every owned row belongs to one, and nothing crosses between two."""
 
     slug = models.SlugField(max_length=63)
     name = models.CharField(max_length=200)
@@ -45,7 +65,7 @@ class Workspace(TimestampedModel):
 
 
 class Role(models.TextChoices):
-    """What a member may do: each role includes those after it."""
+    """Rights of a member: each role includes those after it."""
 
     OWNER = "owner"
     EDITOR = "editor"
@@ -53,7 +73,7 @@ class Role(models.TextChoices):
 
 
 class Membership(TimestampedModel):
-    """A user in a workspace."""
+    """The role of a user in a workspace."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
@@ -76,7 +96,7 @@ class Membership(TimestampedModel):
 
 
 class Scope(models.TextChoices):
-    """What an API key may be used for; none includes another."""
+    """Permissions of an API key; none includes another."""
 
     READ = "read"
     WRITE = "write"
@@ -86,10 +106,8 @@ class Scope(models.TextChoices):
 
 
 class ApiKeyQuerySet(WorkspaceOwnedQuerySet["ApiKey"]):
-    """Keys."""
-
     def visible_to(self, user: Any) -> "ApiKeyQuerySet":
-        """The user's own, and of the workspaces that the user owns all."""
+        """The user's own keys, and all keys of workspaces that the user owns."""
         rows = super().visible_to(user)
         owned = Membership.objects.visible_to(user).filter(user=user.pk, role=Role.OWNER)
         return rows.filter(
@@ -97,7 +115,7 @@ class ApiKeyQuerySet(WorkspaceOwnedQuerySet["ApiKey"]):
         )
 
     def usable(self) -> "ApiKeyQuerySet":
-        """Neither revoked nor expired, of an active user who is a member still."""
+        """Neither revoked nor expired, of an active user who is still a member."""
         return self.filter(
             models.Q(expires_at=None) | models.Q(expires_at__gt=Now()),
             revoked_at=None,
@@ -108,10 +126,10 @@ class ApiKeyQuerySet(WorkspaceOwnedQuerySet["ApiKey"]):
 
 
 class ApiKey(models.Model):
-    """What a program shows in place of a password: it acts for one user in one workspace.
+    """Credential of a program: it acts for one user in one workspace.
 
-    The secret is random and stored nowhere; `digest` is its SHA-256. A key goes with the membership
-    that it acts by.
+    The secret is random and not stored; `digest` is its SHA-256. A key is deleted with its
+    membership.
     """
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
@@ -149,17 +167,17 @@ class ApiKey(models.Model):
 
     @property
     def is_live(self) -> bool:
-        """Neither revoked nor expired."""
+        """Whether it is neither revoked nor expired."""
         is_over = self.expires_at is not None and self.expires_at <= timezone.now()
         return self.revoked_at is None and not is_over
 
 
 class IdempotencyRecord(models.Model):
-    """What a request with an `Idempotency-Key` was answered, so that the same request again is
-    answered the same and does nothing.
+    """The answer to a request with an `Idempotency-Key`, so that a repeated request gets the same
+    answer and does nothing.
 
-    Made before the work begins. `status` is empty until it is done; whoever does it renews
-    `leased_until`, so that a request whose process died can be made again.
+    Created before the work begins. `status` is empty until it is done; the worker renews
+    `leased_until`, so that a request whose process died can be repeated.
     """
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
@@ -189,28 +207,27 @@ class IdempotencyRecord(models.Model):
 
 
 class ChangeQuerySet(WorkspaceOwnedQuerySet["Change"]):
-    """Changes."""
-
     def visible_to(self, user: Any) -> "ChangeQuerySet":
-        """Of the workspaces in which the user may change things too; of memories only what the
-        user did, because nobody else shall know what one is remembered by."""
+        """Changes of workspaces in which the user may edit; about memories only the user's own
+        changes.
+        """
         editing = Membership.objects.filter(user=user.pk, role__in=(Role.OWNER, Role.EDITOR))
         rows = super().visible_to(user).filter(workspace__in=editing.values("workspace"))
         return rows.filter(models.Q(subject="") | models.Q(user=user.pk))
 
     def about(self, kind: str, pk: int) -> "ChangeQuerySet":
-        """Of one thing; of a collection or a document with what is in it."""
+        """Changes of one object; of a collection or document including its contents."""
         within = {"collection": "collection", "document": "document"}.get(kind)
         thing = models.Q(kind=kind, thing=pk)
         return self.filter(models.Q(**{within: pk}) if within else thing)
 
 
 class Change(models.Model):
-    """That somebody changed something: written by `accounts.history.note_change` alone.
+    """An entry of the audit log, written by `accounts.audit.record_change` alone.
 
-    It holds no text of what was changed, only numbers, names of fields, and values that are
-    numbers or chosen from a list, so that it may outlive what it tells of. Things are named by
-    their ids, because they belong to apps that this one knows nothing of.
+    It holds no text of the object, only numbers, names of fields, and values that are numbers or
+    choices, so that it may outlive the object. Objects are named by id, because they belong to apps
+    that this one does not know.
     """
 
     workspace = models.ForeignKey(
@@ -265,7 +282,7 @@ class Change(models.Model):
 
     @property
     def summary(self) -> str:
-        """What was done to what, such as “changed document 12”."""
-        from accounts.telling import in_words  # noqa: PLC0415 (which reads this)
+        """Such as “changed document 12”."""
+        from accounts.audit import summarize  # noqa: PLC0415 (which reads this)
 
-        return in_words(self)
+        return summarize(self)

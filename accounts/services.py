@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from accounts.history import Action, Kind, note_change
+from accounts.audit import Action, Kind, record_change
 from accounts.models import Membership, Role, User, Workspace
 from common.errors import Forbidden, NotFound
 
@@ -15,7 +15,7 @@ EDITING_ROLES = (Role.OWNER, Role.EDITOR)
 
 
 def get_or_create_workspace(*, slug: str = DEFAULT_WORKSPACE, name: str = "") -> Workspace:
-    """The workspace with this slug, made when missing."""
+    """The workspace with this slug, created when missing."""
     workspace, _ = Workspace.objects.get_or_create(
         slug=slug, defaults={"name": name or slug.replace("-", " ").capitalize()}
     )
@@ -68,19 +68,20 @@ def ensure_login(*, username: str, workspace: Workspace) -> tuple[User, str | No
         workspace=workspace, user=user, defaults={"role": Role.OWNER}
     )
     if is_new:
-        note_change(
+        record_change(
             action=Action.MADE,
             kind=Kind.MEMBERSHIP,
             workspace_id=workspace.pk,
-            thing=membership.pk,
+            object_id=membership.pk,
             values={"role": Role.OWNER},
         )
     return user, password
 
 
 def principals(user: Any, groups: Iterable[int] | None = None) -> list[str]:
-    """The names under which access lists know `user`: itself and its groups, whose ids may have
-    been read already."""
+    """The names under which access lists know `user`: itself and its groups, whose ids may be
+    passed.
+    """
     if groups is None:
         groups = user.groups.values_list("id", flat=True) if user.pk else ()
     return [f"user:{user.pk}", *(f"group:{group}" for group in groups)]

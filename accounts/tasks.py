@@ -1,16 +1,16 @@
 """Celery tasks."""
 
-from accounts import history, idempotency
+from accounts import audit, idempotency
 from common.celery import app
 
 
 @app.task
 def prune_idempotency_records() -> int:
     """Delete answers that were kept long enough; returns how many."""
-    return idempotency.prune()
+    return idempotency.prune_records()
 
 
 @app.task
 def prune_history() -> int:
     """Delete changes that were kept long enough; returns how many."""
-    return history.prune()
+    return audit.prune_changes()

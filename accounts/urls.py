@@ -2,12 +2,12 @@
 
 from django.urls import path
 
-from accounts.views import keys, login, workspaces
+from accounts import views
 
 urlpatterns = [
-    path("login/", login.Login.as_view(), name="login"),
-    path("logout/", login.Logout.as_view(), name="logout"),
-    path("workspaces/choose/", workspaces.choose, name="workspace_choose"),
-    path("keys/", keys.index, name="keys"),
-    path("keys/<int:pk>/revoke/", keys.revoke, name="key_revoke"),
+    path("login/", views.Login.as_view(), name="login"),
+    path("logout/", views.Logout.as_view(), name="logout"),
+    path("workspaces/choose/", views.switch_workspace, name="workspace_choose"),
+    path("keys/", views.api_keys, name="keys"),
+    path("keys/<int:pk>/revoke/", views.revoke_api_key, name="key_revoke"),
 ]

@@ -33,7 +33,7 @@ from django.contrib.auth import get_user_model
 from rich.console import Console
 from rich.table import Table
 
-from accounts.keys import create_key
+from accounts.api_keys import create_key
 from accounts.models import Membership, Role
 from accounts.services import get_or_create_workspace
 from bench.search import sources

@@ -14,11 +14,12 @@ from pgvector.psycopg import register_vector
 from accounts.services import get_or_create_workspace
 from bench.passages import Passage, Query, Vectors, metadata
 from documents.ingestion.items import Item
-from documents.ingestion.suspending import suspended_index
+from documents.ingestion.vector_indexes import suspended_index
 from documents.models import Collection
 from documents.services import default_space
 from documents.services.items import delete_items, store_items
-from search.services import search, site_scope
+from search.query_options import site_scope
+from search.services import search
 
 K = 10
 #: What the site does by itself within half a minute of a bulk load, beside autovacuum.

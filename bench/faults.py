@@ -108,10 +108,10 @@ def _sweep() -> None:
     """As the scheduler does, but at once: nobody brings anything any more."""
     from django.db import connections
 
-    from documents.ingestion.unnamed import remove_unnamed
+    from documents.ingestion.stored_files import remove_orphaned_files
 
     connections.close_all()  # they were cut
-    removed = remove_unnamed(age=timedelta(0))
+    removed = remove_orphaned_files(age=timedelta(0))
     print(f"{removed} files were swept that belonged to no document", flush=True)
 
 

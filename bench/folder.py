@@ -104,7 +104,7 @@ def memory(process: psutil.Process) -> int:
     try:
         used = process.memory_info().rss
         for child in process.children():
-            if "documents.parsing" in child.cmdline():
+            if "documents.sandbox" in child.cmdline():
                 used += child.memory_info().rss
     except psutil.NoSuchProcess:
         pass  # it ended meanwhile

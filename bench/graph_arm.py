@@ -22,15 +22,15 @@ from psycopg.types.json import Jsonb
 from rich.console import Console
 
 from accounts.services import get_or_create_workspace
-from common.copy import copy_rows
+from common.sql import copy_rows
 from documents.languages import configuration_oids
 from documents.models import Chunk, Collection, Document
 from documents.services import create_collection, delete_collection
 from graph.models import Mention, Node
 from graph.retrieval import rank_passages
 from graph.scopes import GraphScope
-from search.retrieval.scope import scope_conditions
-from search.services import site_scope
+from search.query_options import site_scope
+from search.retrieval.statements import scope_conditions
 
 NAME = "benchmark-graph-arm"
 PASSAGES, NAMED, DOCUMENTS = 100_000, 10, 10_000

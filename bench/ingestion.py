@@ -39,7 +39,7 @@ from django.db import connection
 from accounts.services import get_or_create_workspace
 from bench.search import sentence
 from documents.ingestion.items import Item
-from documents.ingestion.loading import COLUMNS
+from documents.ingestion.loader import CHUNK_COLUMNS
 from documents.ingestion.sources import Source, discover, text_source
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import (
@@ -61,7 +61,7 @@ ROUNDS = 3
 MUST_LOAD = 0.8
 MUST_BE_MODEL = 0.9
 MUST_SKIP = 50
-_NAMES = ", ".join(f'"{name}"' for name, _ in COLUMNS)
+_NAMES = ", ".join(f'"{name}"' for name, _ in CHUNK_COLUMNS)
 
 
 def main() -> None:

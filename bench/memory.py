@@ -32,14 +32,14 @@ from rich.table import Table
 from accounts.models import Workspace
 from accounts.services import get_or_create_workspace
 from bench.search import sentence
-from common.copy import copy_rows
+from common.sql import copy_rows
 from documents.languages import configuration_oids
 from documents.models import EmbeddingSpace
 from documents.services import default_space
 from memory.models import Context
 from memory.scopes import UserScope
 from memory.services import archive_turn, search_memory
-from memory.texts import digest
+from memory.store import content_digest
 
 NAME = "benchmark-memory"
 USERS, ROWS, LARGE, ASKED = 1_000, 100, 10_000, 300
@@ -132,7 +132,7 @@ def lines(
         moment = START + timedelta(hours=row)
         yield (
             *(workspace.pk, f"{first} {user}", f"day {row // 24}", "turn", said, answer, moment),
-            *(digest(said, answer), oid, space.pk, vector, 0),
+            *(content_digest(said, answer), oid, space.pk, vector, 0),
         )
 
 

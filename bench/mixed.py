@@ -74,7 +74,7 @@ def _set_up(var: Path) -> str:
     from django.contrib.auth import get_user_model
     from django.db import connections
 
-    from accounts.keys import create_key
+    from accounts.api_keys import create_key
     from accounts.models import Membership, Role
     from accounts.services import get_or_create_workspace
     from documents.models import Collection

@@ -28,8 +28,7 @@ from accounts.services import get_or_create_workspace
 from documents.ingestion.sources import Source, text_source
 from documents.models import Collection, EmbeddingSpace
 from documents.services import add_space, delete_collection, drop_space, ingest_inline
-from search.evaluation.benchmark import measure_speed
-from search.evaluation.speed_table import growth_sentence, speed_table
+from search.evaluation.benchmark import growth_sentence, measure_speed, speed_table
 
 SIZES = (6_000, 30_000)
 NAME = "benchmark-documents"

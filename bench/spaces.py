@@ -35,10 +35,10 @@ from django.db import connection
 from accounts.models import Workspace
 from accounts.services import get_or_create_workspace
 from bench.embedding import _made, _read
-from documents.ingestion.indexes import index_states
+from documents.ingestion.vector_indexes import index_states
 from documents.models import Chunk, Collection, Document, EmbeddingSpace
 from documents.services import add_space, build_space_index, delete_collection, drop_space
-from inference.handler import embedders
+from inference.model_registry import embedders
 from inference.vectors import check_vectors
 from search.query import parse_query
 from search.results import Scope

@@ -31,11 +31,10 @@ from redis import Redis
 
 from inference.backends.transformers_local import TransformersEmbedder
 from inference.backends.worker import WorkerEmbedder
-from inference.base import BackendUnavailable, Embedder
-from inference.serving.offers import offer_embedder
-from inference.serving.server import Server
+from inference.interfaces import BackendUnavailable, Embedder
+from inference.serving.server import WorkerServer, offer_embedder
 from ragsite.embedded import redis_url
-from ragsite.embedded.support import wait_until
+from ragsite.embedded.service import wait_until
 
 MAY_ADD_MS = 10.0
 CLIENTS = 8
@@ -134,8 +133,8 @@ def server(url: str, queries_at_once: int) -> Iterator[None]:
 
 def serve(url: str, queries_at_once: int) -> None:
     embedder = TransformersEmbedder()
-    offer = partial(offer_embedder, "default", embedder, queries_at_once=queries_at_once)
-    Server(url, [offer]).start()
+    offer = partial(offer_embedder, "default", embedder, query_batch_size=queries_at_once)
+    WorkerServer(url, [offer]).start()
     threading.Event().wait()
 
 

@@ -1,4 +1,4 @@
-"""An admin that stays fast on tables of millions of rows."""
+"""Admin base classes that stay fast on tables of millions of rows."""
 
 import json
 from typing import Any
@@ -20,15 +20,15 @@ from unfold.admin import ModelAdmin
 #: Rows that are counted one by one; a larger table is estimated, a larger selection cut off.
 COUNTED_ROWS = 10_000
 #: Rows that the preview of a deletion names.
-PREVIEWED = 20
+MAX_PREVIEWED = 20
 EXCERPT_CHARACTERS = 160
 
 
 class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
-    """Counts no more than 10,000 rows.
+    """Counts at most 10,000 rows.
 
-    Of a whole table that is larger, PostgreSQL's own estimate is shown. Of a larger selection the
-    pages end after 10,000 rows: nobody turns 200 pages, and counting would read every row.
+    A larger whole table is shown with PostgreSQL's estimate. A larger selection ends after 10,000
+    rows, because counting would read every row.
     """
 
     @cached_property
@@ -40,7 +40,7 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
         return max(counted, _estimated_rows(rows))
 
     def page(self, number: int | str) -> "Page[Any]":
-        """A page; for a deep one, the rows before it are passed over in the index alone."""
+        """A page; for a deep one, earlier rows are skipped in the index alone."""
         number = self.validate_number(number)
         first = (number - 1) * self.per_page
         if first < COUNTED_ROWS:
@@ -80,7 +80,7 @@ class LargeTableAdmin(ModelAdmin):
 
 
 class ReadOnlyAdmin(LargeTableAdmin):
-    """Rows that the site writes: to be looked at."""
+    """Rows that the site writes and nobody edits."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -92,11 +92,12 @@ class ReadOnlyAdmin(LargeTableAdmin):
         return False
 
 
-def log_by_number(
+def log_by_id(
     model_admin: ModelAdmin, request: HttpRequest, rows: Any, flag: int, message: Any = ""
 ) -> list[LogEntry]:
-    """Log what was done with rows by their numbers: their names are text of documents, and would
-    outlive what was deleted."""
+    """Log an action with ids instead of names: names are text of documents and would outlive their
+    deletion.
+    """
     return LogEntry.objects.bulk_create(
         LogEntry(
             user_id=int(request.user.pk or 0),
@@ -110,32 +111,32 @@ def log_by_number(
     )
 
 
-class LoggedByNumber(ModelAdmin):
-    """Rows that are called by their numbers in the log."""
+class LoggedById(ModelAdmin):
+    """Admin whose log entries show ids instead of names."""
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        return log_by_number(self, request, [obj], ADDITION, message)[0]
+        return log_by_id(self, request, [obj], ADDITION, message)[0]
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        return log_by_number(self, request, [obj], CHANGE, message)[0]
+        return log_by_id(self, request, [obj], CHANGE, message)[0]
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
-        return log_by_number(self, request, queryset, DELETION)
+        return log_by_id(self, request, queryset, DELETION)
 
 
-def isolated(text: str) -> SafeString:
-    """Text of strangers: a mark of direction in it turns nothing else around."""
+def bidi_isolated(text: str) -> SafeString:
+    """Foreign text in a `<bdi>`, so that its direction marks affect nothing else."""
     return format_html("<bdi>{}</bdi>", text)
 
 
 def excerpt(beginning: str) -> SafeString:
     """The first EXCERPT_CHARACTERS of a text on one line."""
     line = " ".join(beginning.split())
-    return isolated(f"{line}…" if len(beginning) >= EXCERPT_CHARACTERS else line)
+    return bidi_isolated(f"{line}…" if len(beginning) >= EXCERPT_CHARACTERS else line)
 
 
-def press(model_admin: ModelAdmin, request: HttpRequest, row: Model) -> None:
-    """Do what the pressed button below the form says, without saving the row."""
+def run_submit_action(model_admin: ModelAdmin, request: HttpRequest, row: Model) -> None:
+    """Run the pressed submit-line button without saving the row."""
     for button in model_admin.get_actions_submit_line(request, row.pk):
         if button.action_name in request.POST:
             button.method(request, row)
@@ -162,10 +163,11 @@ def link_to_list(model: type[Model], text: str, **filters: Any) -> SafeString:
 def deletion_preview(
     admin: ModelAdmin, request: HttpRequest, names: list[str], counts: dict[str, int]
 ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """What `get_deleted_objects` returns where only some of the rows are named, `counts` says what
-    goes with them, and nothing protects them."""
-    shown: list[Any] = names[:PREVIEWED]
-    if len(names) > PREVIEWED:
-        shown.append(f"… and {len(names) - PREVIEWED:,} more")
+    """Result for `get_deleted_objects`: some rows by name, related rows as `counts`, nothing
+    protected.
+    """
+    shown: list[Any] = names[:MAX_PREVIEWED]
+    if len(names) > MAX_PREVIEWED:
+        shown.append(f"… and {len(names) - MAX_PREVIEWED:,} more")
     missing = set() if admin.has_delete_permission(request) else {str(admin.opts.verbose_name)}
     return shown, counts, missing, []

@@ -1,4 +1,4 @@
-"""One error shape for the whole API: `{type, code, detail, errors[]}`."""
+"""Errors of the API in one shape, `{type, code, detail, errors[]}`, and negotiation for streams."""
 
 from typing import Any
 
@@ -8,17 +8,26 @@ from drf_standardized_errors.handler import ExceptionHandler
 from drf_standardized_errors.types import ErrorResponse
 from rest_framework import exceptions, serializers, status
 from rest_framework.exceptions import ErrorDetail
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
 from common.errors import InvalidInput, RagsiteError
-from common.outages import DatabaseUnavailable
+from common.leases import DatabaseUnavailable
+
+
+class StreamNegotiation(DefaultContentNegotiation):
+    """For streamed answers: errors are JSON, whatever the client accepts."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
 
 ERROR_TYPES = ("validation_error", "client_error", "server_error")
 
 
 class ErrorDetailSerializer(serializers.Serializer[Any]):
-    """One fault."""
+    """One error of a request."""
 
     code = serializers.CharField(help_text="Stable and machine-readable.")
     detail = serializers.CharField(help_text="What is wrong and, where there is one, the cure.")
@@ -30,7 +39,7 @@ class ErrorDetailSerializer(serializers.Serializer[Any]):
 
 
 class ErrorSerializer(serializers.Serializer[Any]):
-    """What every status of 400 and above answers with."""
+    """The body of every answer with status 400 or above."""
 
     type = serializers.ChoiceField(
         choices=ERROR_TYPES,
@@ -45,7 +54,7 @@ class ErrorSerializer(serializers.Serializer[Any]):
 
 
 class ErrorFormatter(ExceptionFormatter):
-    """The library's shape, with the first fault at the top as well."""
+    """The library's format, with the first error also at the top level."""
 
     def format_error_response(self, error_response: ErrorResponse) -> dict[str, Any]:
         shaped: dict[str, Any] = super().format_error_response(error_response)
@@ -59,7 +68,7 @@ class ErrorFormatter(ExceptionFormatter):
 
 
 class ErrorHandler(ExceptionHandler):
-    """The library's handler, which also knows our errors and Django's refusals of a request."""
+    """The library's handler, extended by our errors and Django's own request errors."""
 
     def convert_known_exceptions(self, exc: Exception) -> Exception:
         if isinstance(exc, DatabaseUnavailable.CAUSES) and not isinstance(exc, RagsiteError):
@@ -80,7 +89,7 @@ class ErrorHandler(ExceptionHandler):
         if isinstance(exc, SuspiciousOperation):
             return exceptions.ParseError(str(exc))
         if isinstance(exc, exceptions.MethodNotAllowed | exceptions.UnsupportedMediaType):
-            exc.detail = _detail_of_refusal(exc, self.context["view"])
+            exc.detail = _allowed_instead(exc, self.context["view"])
         known: Exception = super().convert_known_exceptions(exc)
         return known
 
@@ -89,8 +98,8 @@ class ErrorHandler(ExceptionHandler):
         return shaped
 
 
-def _detail_of_refusal(error: exceptions.APIException, view: Any) -> ErrorDetail:
-    """What the view takes in place of a method or a type of body that it does not."""
+def _allowed_instead(error: exceptions.APIException, view: Any) -> ErrorDetail:
+    """Which methods or content types the view accepts instead."""
     if isinstance(error, exceptions.MethodNotAllowed):
         methods = ", ".join(view.allowed_methods)
         return ErrorDetail(f"This address takes {methods}.", code=error.default_code)
@@ -108,6 +117,6 @@ def _with_status(detail: str, *, code: str, http_status: int) -> exceptions.APIE
 
 
 def exception_handler(error: Exception, context: Any) -> Response | None:
-    """Answer an exception in the API's one error shape."""
+    """Convert an exception into the API's error response."""
     response: Response | None = ErrorHandler(error, context).run()
     return response

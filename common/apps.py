@@ -7,8 +7,8 @@ class CommonConfig(AppConfig):
     name = "common"
 
     def ready(self) -> None:
-        from common import checks, row_security, vectors  # noqa: PLC0415 (apps are not ready before)
+        from common import checks, pgvector, rls  # noqa: PLC0415 (apps are not ready before)
 
         checks.register()
-        row_security.connect()
-        vectors.connect()
+        rls.secure_after_migrate()
+        pgvector.register_on_connect()

@@ -17,13 +17,13 @@ B = 0.75
 #: Ids of a block agree in all but these low bits.
 BLOCK_BITS = 16
 BLOCK = 1 << BLOCK_BITS
-#: Greater frequencies and lengths are stored as these. A term says no more by its 256th occurrence,
-#: and no tsvector has so many lexemes.
+#: Greater frequencies and lengths are capped at these. Beyond the 256th occurrence a term adds no
+#: information, and no tsvector has so many lexemes.
 MAX_FREQUENCY = 255
 MAX_LENGTH = 65_535
 _BYTES = 5
-#: Scores are added up in an array of all ids of their blocks, unless that has more than so many
-#: places for each posting.
+#: Scores are summed in a dense array over all ids of the blocks, unless that has more than this
+#: many slots for each posting.
 _SPARSE = 64
 
 Ids = NDArray[np.int64]
@@ -32,7 +32,7 @@ Scores64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """Documents of one term: ids ascending, how often each has the term, and each one's length."""
+    """Documents of one term: ids ascending, term frequency and length of each."""
 
     ids: Ids
     frequencies: NDArray[np.integer]
@@ -54,8 +54,9 @@ class Postings:
 
 
 def pack(postings: Postings) -> dict[int, bytes]:
-    """The postings as blocks, by base (id of a block's beginning over 65,536): the low 16 bits of
-    each id, then a byte of frequency each, then 16 bits of length each, little-endian."""
+    """The postings as blocks, by base (first id of the block over 65,536): low 16 bits of each id,
+    one byte of frequency each, 16 bits of length each, little-endian.
+    """
     if not len(postings):
         return {}
     columns = (
@@ -75,7 +76,7 @@ def pack(postings: Postings) -> dict[int, bytes]:
 
 
 def unpack(base: int, data: bytes) -> Postings:
-    """The postings of a block. Raises ValueError for bytes that are none."""
+    """The postings of a block. Raises ValueError for invalid bytes."""
     count, rest = divmod(len(data), _BYTES)
     if rest:
         raise ValueError(f"A block of {len(data)} bytes holds no whole number of postings.")
@@ -104,10 +105,10 @@ def merged(parts: Sequence[Postings]) -> Postings:
 
 @dataclass(slots=True)
 class Term:
-    """A term of a question and where it stands. It counts `times` as often as it was asked for.
+    """A query term and its postings. `times` is its frequency in the query.
 
-    `counted` postings make up its document frequency; `others` (superseded versions) are scored
-    alike and not counted.
+    `counted` postings make up its document frequency; `others` (superseded versions) are scored too
+    but not counted.
     """
 
     times: float = 1.0
@@ -115,7 +116,7 @@ class Term:
     others: list[Postings] = field(default_factory=list)
 
     def weight(self, statistics: "Statistics") -> float:
-        """Its inverse document frequency, as often as it was asked for."""
+        """Inverse document frequency times the frequency in the query."""
         held = sum(map(len, self.counted))
         absent = max(max(statistics.documents, statistics.least) - held, 0)
         # The + 1 keeps the weight of a term that most documents have above zero (Lucene).
@@ -124,10 +125,10 @@ class Term:
 
 @dataclass(slots=True)
 class Statistics:
-    """How many documents are searched, and the sum of their lengths.
+    """Number of documents searched, and the sum of their lengths.
 
-    How rare a term is is judged as among `least` documents at least: among a handful of them one
-    that is nowhere would weigh five times one that is in a single document.
+    Document frequencies are judged as among at least `least` documents: among very few, a term that
+    occurs nowhere would weigh five times one that occurs once.
     """
 
     documents: int = 0
@@ -141,7 +142,7 @@ class Statistics:
 
 
 class Scores:
-    """BM25 scores of documents, greater than 0; of all others it is 0."""
+    """BM25 scores of documents with a score above 0."""
 
     def __init__(self, positions: Ids, values: Scores64, bases: Ids) -> None:
         count = len(bases) << BLOCK_BITS
@@ -155,8 +156,9 @@ class Scores:
         self._values: Scores64 = sums.astype(np.float64, copy=False)
 
     def best(self, count: int) -> tuple[Ids, Scores64]:
-        """Ids and scores of the best `count` documents, best first, and all that score like the
-        last of them; equals by id."""
+        """Ids and scores of the best `count` documents and all ties with the last, best first; ties
+        by id.
+        """
         values = self._values
         if len(values) > 4 * count:
             # The maxima of many slices: the smallest of the best `count` of these is reached by as
@@ -176,7 +178,9 @@ class Scores:
             least = np.partition(found, len(found) - count)[len(found) - count]
             at, found = at[found >= least], found[found >= least]
         order = np.lexsort((at, -found))
-        return self._ids(at[order]), found[order]
+        positions = at[order] if self._positions is None else self._positions[at[order]]
+        ids: Ids = (self._bases[positions >> BLOCK_BITS] << BLOCK_BITS) | (positions & (BLOCK - 1))
+        return ids, found[order]
 
     def of(self, ids: Ids) -> Scores64:
         """The scores of these documents, in their order."""
@@ -197,15 +201,11 @@ class Scores:
     def __len__(self) -> int:
         return int(np.count_nonzero(self._values))
 
-    def _ids(self, at: Ids) -> Ids:
-        positions = at if self._positions is None else self._positions[at]
-        ids: Ids = (self._bases[positions >> BLOCK_BITS] << BLOCK_BITS) | (positions & (BLOCK - 1))
-        return ids
-
 
 def score(groups: Iterable[tuple[Statistics, Sequence[Term]]]) -> Scores:
-    """The scores of all documents that have a term; each group is of one language and has
-    statistics of its own, and a document is in one of them."""
+    """Scores of all documents that have a term. Each group is one language with its own statistics;
+    a document is in one group.
+    """
     ids: list[Ids] = []
     values: list[NDArray[np.float32]] = []
     for statistics, terms in groups:

@@ -1,4 +1,4 @@
-"""JSON from strangers: parsed with bounds, and refused where PostgreSQL could not store it."""
+"""JSON from clients: parsed with bounds, and rejected where PostgreSQL could not store it."""
 
 import json
 import sys
@@ -9,18 +9,18 @@ from common.errors import InvalidInput
 
 MAX_DEPTH = 32
 MAX_VALUES = 50_000
-SHOWN_PATH = 200
+MAX_PATH_CHARACTERS = 200
 
 
 def parse(text: str) -> Any:
-    """The value that `text` stands for; raises InvalidInput that names the place of a fault."""
+    """The parsed value; raises InvalidInput that names the path of the error."""
     value = load(text)
     check(value)
     return value
 
 
 def load(text: str) -> Any:
-    """The same without `check`, for those who check it by parts."""
+    """Parse without `check`, for callers that check parts themselves."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError as error:
@@ -38,7 +38,19 @@ def check(value: Any, *, max_values: int = MAX_VALUES) -> None:
     for count, (path, part) in enumerate(_walk(value)):
         if count >= max_values:
             raise InvalidInput(f"The JSON has more than {max_values:,} values. Send less at once.")
-        if problem := _problem(part):
+        problem = ""
+        # a whole number as long as that is none to whatever counts in floats, and neither is 1e400
+        if isinstance(part, float | int) and not abs(part) <= sys.float_info.max:
+            problem = "The number is too large to be stored."
+        elif isinstance(part, str) and "\x00" in part:
+            problem = "A string holds a NUL character (U+0000), which cannot be stored. Remove it."
+        elif (
+            isinstance(part, str)
+            and not part.isascii()
+            and any("\ud800" <= letter <= "\udfff" for letter in part)
+        ):
+            problem = "A string holds half of a surrogate pair. Send whole Unicode characters."
+        if problem:
             raise InvalidInput(problem, field=path)
 
 
@@ -47,7 +59,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _too_deep(path: str = "") -> InvalidInput:
-    place = f"{path[:SHOWN_PATH]}: " if path else ""
+    place = f"{path[:MAX_PATH_CHARACTERS]}: " if path else ""
     return InvalidInput(f"{place}The JSON is nested more than {MAX_DEPTH} deep. Flatten it.")
 
 
@@ -66,16 +78,3 @@ def _walk(root: Any) -> Iterator[tuple[str, Any]]:
         elif isinstance(value, list):
             below = iter(enumerate(value))
         waiting += [(f"{path}.{key}" if path else str(key), part, depth + 1) for key, part in below]
-
-
-def _problem(value: Any) -> str:
-    is_number = isinstance(value, float | int)
-    # a whole number as long as that is none to whatever counts in floats, and neither is 1e400
-    if is_number and not abs(value) <= sys.float_info.max:
-        return "The number is too large to be stored."
-    if isinstance(value, str):
-        if "\x00" in value:
-            return "A string holds a NUL character (U+0000), which cannot be stored. Remove it."
-        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            return "A string holds half of a surrogate pair. Send whole Unicode characters."
-    return ""

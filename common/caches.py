@@ -1,4 +1,4 @@
-"""Django's cache in Valkey, with one client a process."""
+"""Django's cache backend for Valkey, with one client a process."""
 
 from typing import Any
 
@@ -9,7 +9,9 @@ class _Client(redis.RedisCacheClient):
     _shared: Any = None
 
     def get_client(self, key: Any = None, *, write: bool = False) -> Any:
-        """Django makes one for each command, which takes longer than the command."""
+        """The shared client; Django would make one for each command, which takes longer than the
+        command.
+        """
         self._shared = self._shared or super().get_client(write=True)
         return self._shared
 

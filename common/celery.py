@@ -1,12 +1,10 @@
-"""The Celery application, whose settings are Django's `CELERY_*`, and what is logged of its tasks:
-they are known by their id, their name and the request that caused them.
+"""The Celery application, configured by Django's `CELERY_*` settings, and logging of its tasks.
 
-Modules of tasks take `app` from here, so that only who sends or runs a task loads Celery.
+Task modules import `app` from here, so that only processes that send or run tasks load Celery.
 """
 
 import logging
 from contextvars import ContextVar
-from functools import cache
 from time import perf_counter
 from typing import Any
 
@@ -15,22 +13,25 @@ from celery.signals import before_task_publish, task_postrun, task_prerun, worke
 from celery.states import SUCCESS
 from kombu.exceptions import OperationalError
 
-from common.logs.context import NOTHING, Work, begin, current_work
+from common.logs import NO_CONTEXT, LogContext, current_log_context, set_log_context
 
 logger = logging.getLogger("ragsite.tasks")
 
-#: Of a message. It goes on to the tasks that a task sends.
-HEADER = "ragsite_request_id"
+#: Message header with the request id, passed on to tasks that a task sends.
+REQUEST_ID_HEADER = "ragsite_request_id"
 
-_before: ContextVar[tuple[Work, float]] = ContextVar("work_before", default=(NOTHING, 0.0))
+_previous: ContextVar[tuple[LogContext, float]] = ContextVar(
+    "work_before", default=(NO_CONTEXT, 0.0)
+)
 
 
-class Sender(Celery):
-    """Says that the broker is away where kombu says that something is None: so it looks to a
-    thread when another one has just closed the connection that both publish on."""
+class CeleryApp(Celery):
+    """Celery with a clear error where another thread has just closed the shared broker connection,
+    for which kombu raises an AttributeError on None.
+    """
 
     def send_task(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises kombu's OperationalError."""
+        """Send the task. Raises kombu's OperationalError where the broker is down."""
         try:
             return super().send_task(*args, **kwargs)
         except AttributeError:
@@ -41,52 +42,45 @@ class Sender(Celery):
             raise OperationalError("the connection to the broker was closed") from error
 
 
-app = Sender("ragsite")
+app = CeleryApp("ragsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 
 
 @worker_init.connect
-def find_tasks(**kwargs: Any) -> None:
-    """Import the modules of tasks, and all that they work with. The scheduler sends them by name
-    and needs none of it."""
+def import_tasks(**kwargs: Any) -> None:
+    """Import all task modules. The scheduler sends tasks by name and needs none of them."""
     app.autodiscover_tasks(force=True)
 
 
 @before_task_publish.connect
-def name_request(headers: dict[str, Any] | None = None, **kwargs: Any) -> None:
-    """Say in the message which request it comes from."""
-    request_id = current_work().request_id
+def add_request_id(headers: dict[str, Any] | None = None, **kwargs: Any) -> None:
+    """Add the id of the causing request to the message."""
+    request_id = current_log_context().request_id
     if headers is not None and request_id:
-        headers.setdefault(HEADER, request_id)
+        headers.setdefault(REQUEST_ID_HEADER, request_id)
 
 
 @task_prerun.connect
-def begin_task(task_id: str = "", task: Any = None, **kwargs: Any) -> None:
-    """What is logged from here on belongs to the task."""
-    before = current_work()
-    _before.set((before, perf_counter()))
-    given = getattr(task.request, HEADER, None)
+def set_task_context(task_id: str = "", task: Any = None, **kwargs: Any) -> None:
+    """Attribute what is logged from now on to the task."""
+    before = current_log_context()
+    _previous.set((before, perf_counter()))
+    given = getattr(task.request, REQUEST_ID_HEADER, None)
     request_id = given if isinstance(given, str) else before.request_id
-    begin(Work(request_id=request_id, task=task.name, task_id=task_id))
+    set_log_context(LogContext(request_id=request_id, task=task.name, task_id=task_id))
 
 
 @task_postrun.connect
-def end_task(state: str | None = None, task: Any = None, retval: Any = None, **kwargs: Any) -> None:
-    """One line, and it is over: for who debugs, unless a periodic task found something to do, of
-    which it returns how many."""
-    before, began = _before.get()
+def log_task(state: str | None = None, task: Any = None, retval: Any = None, **kwargs: Any) -> None:
+    """Log one line; at DEBUG for a periodic task that found nothing to do."""
+    before, began = _previous.get()
     milliseconds = round((perf_counter() - began) * 1000, 1)
     fields: dict[str, Any] = {"state": state or "", "milliseconds": milliseconds}
-    if state == SUCCESS and task is not None and task.name in _periodic() and retval:
+    periodic = {entry["task"] for entry in app.conf.beat_schedule.values()}
+    if state == SUCCESS and task is not None and task.name in periodic and retval:
         fields["count"] = retval
         message, level = f"{task.name} did {retval}", logging.INFO
     else:
         message, level = fields["state"], logging.DEBUG
     logger.log(level, "%s in %.1f ms", message, milliseconds, extra={"fields": fields})
-    begin(before)
-
-
-@cache
-def _periodic() -> frozenset[str]:
-    """Names of the tasks that the scheduler sends."""
-    return frozenset(entry["task"] for entry in app.conf.beat_schedule.values())
+    set_log_context(before)

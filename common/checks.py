@@ -1,5 +1,4 @@
-"""Checks of the database server, run by `check --database default` and by `migrate`; and what
-checks of settings share."""
+"""System checks of the database server and replicas, and a helper for checks of settings."""
 
 from collections.abc import Iterable, Sequence
 from math import inf
@@ -10,9 +9,9 @@ from django.core.checks import CheckMessage, Error, Tags, Warning
 from django.core.checks import register as register_check
 from django.db import connections
 
-from common.postgresql.fencing import ROLE_NAME, role_of
+from common.rls import ROLE_NAME, request_role
 
-#: Checks of what the environment says; commands that do work run these.
+#: Tag of checks of settings; commands that do work run these.
 SETTINGS = "settings"
 
 MINIMUM_PGVECTOR = (0, 8)
@@ -20,14 +19,15 @@ MINIMUM_POSTGRESQL = 150000
 
 
 def out_of_bounds(
-    names: Iterable[str], number: str, hint: str, *, least: float, most: float = inf
+    names: Iterable[str], number: str, hint: str, *, minimum: float, maximum: float = inf
 ) -> list[CheckMessage]:
-    """An error `number` for each of these settings that is not within its bounds, or is NaN or
-    infinite. Their variables are called as they are, with `RAGSITE_` before."""
+    """An error with id `number` for each of these settings that is out of bounds, NaN or
+    infinite.
+    """
     return [
         Error(f"RAGSITE_{name} is {value}.", hint=hint, id=number)
         for name in names
-        if not least <= (value := getattr(settings, name)) <= most or value == inf
+        if not minimum <= (value := getattr(settings, name)) <= maximum or value == inf
     ]
 
 
@@ -43,12 +43,12 @@ def check_database(*, databases: Sequence[str] | None = None, **kwargs: Any) -> 
             )
             version, folds_case, available, installed = cursor.fetchone()
         messages += _server_messages(version, folds_case) + _vector_messages(installed or available)
-        messages += _fence_messages(alias)
+        messages += _rls_messages(alias)
     return messages
 
 
-def _fence_messages(alias: str) -> list[CheckMessage]:
-    """Not before the migration that sets it up."""
+def _rls_messages(alias: str) -> list[CheckMessage]:
+    """Row-level security is in force; not checked before the migration that sets it up."""
     connection = connections[alias]
     with connection.cursor() as cursor:
         cursor.execute(
@@ -56,7 +56,7 @@ def _fence_messages(alias: str) -> list[CheckMessage]:
             " FROM pg_class WHERE oid = to_regclass('accounts_workspace'))"
         )
         login, role, is_set_up = cursor.fetchone()
-    if not is_set_up or role_of(connection):
+    if not is_set_up or request_role(connection):
         return []
     return [
         Warning(
@@ -107,12 +107,12 @@ def _vector_messages(version: str | None) -> list[CheckMessage]:
 
 
 def check_replicas(**kwargs: Any) -> list[CheckMessage]:
-    """A search may wait for a replica, for a while."""
+    """The wait for a lagging replica is within bounds."""
     hint = "Set it to 0 or more seconds, at most 60, or leave it out."
-    return out_of_bounds(["REPLICA_MAX_LAG_SECONDS"], "common.E003", hint, least=0, most=60)
+    return out_of_bounds(["REPLICA_MAX_LAG_SECONDS"], "common.E003", hint, minimum=0, maximum=60)
 
 
 def register() -> None:
-    """Register the checks."""
+    """Register all checks of this module."""
     register_check(check_replicas, SETTINGS)
     register_check(check_database, Tags.database)

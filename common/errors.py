@@ -1,11 +1,11 @@
-"""The base of all errors that are meant for a person or a program, not for a traceback."""
+"""Base of all errors that are meant for users and programs."""
 
 
 class RagsiteError(Exception):
-    """Something that the caller can act on: `str(error)` says what is wrong and the cure.
+    """An error that the caller can act on: `str(error)` says what is wrong and the cure.
 
-    `code` is stable and machine-readable; `status` is the HTTP status a request gets for it, and
-    `retry_after` the seconds after which it may be worth another try.
+    `code` is stable and machine-readable; `status` is the HTTP status, and `retry_after` the
+    seconds after which a retry may help.
     """
 
     code = "error"
@@ -14,7 +14,7 @@ class RagsiteError(Exception):
 
 
 class InvalidInput(RagsiteError):
-    """The request names something that cannot be; `field` says where."""
+    """A value of the request is invalid; `field` says where."""
 
     code = "invalid"
 
@@ -24,21 +24,23 @@ class InvalidInput(RagsiteError):
 
 
 class NotFound(RagsiteError):
-    """The named thing does not exist, or not for this user: both look the same on purpose."""
+    """The named object does not exist, or is not visible to this user: both look the same on
+    purpose.
+    """
 
     code = "not_found"
     status = 404
 
 
 class Forbidden(RagsiteError):
-    """The user is known, and may not do this."""
+    """The user is known but lacks the right."""
 
     code = "permission_denied"
     status = 403
 
 
 class Conflict(RagsiteError):
-    """The thing is there already, or changed meanwhile."""
+    """The object exists already, or was changed meanwhile."""
 
     code = "conflict"
     status = 409

@@ -1,13 +1,14 @@
-"""PostgreSQL column types, and a lookup, that Django lacks."""
+"""PostgreSQL column types, lookups and aggregates that Django lacks."""
 
 from typing import Any
 
 from django.db import models
+from django.db.models import Aggregate, FloatField, IntegerField, QuerySet, Subquery
 from django.db.models.fields.related import ForeignObject
 from django.db.models.fields.related_lookups import RelatedIn
 from django.db.models.lookups import Exact, In
 
-#: From so many values on, `__in` sends them as one array.
+#: Number of values from which `__in` sends them as one array.
 MANY_VALUES = 20
 
 
@@ -27,16 +28,17 @@ class RegConfigField(models.CharField):  # type: ignore[type-arg]  # not generic
 
 @RegConfigField.register_lookup
 class RegConfigExact(Exact):
-    """Compares names, so that one which the server does not have matches nothing."""
+    """Compares by name, so that a configuration unknown to the server matches nothing."""
 
     def process_lhs(self, compiler: Any, connection: Any, lhs: Any = None) -> tuple[str, Any]:
         expression, params = super().process_lhs(compiler, connection, lhs)
         return f"{expression}::text", params
 
 
-class _OneArray:
-    """`= ANY(array)` for `IN (…)` of many numbers or texts: one parameter, where a parameter for
-    each of a thousand takes Django and psycopg longer than PostgreSQL takes to find the rows."""
+class _ArrayParameter:
+    """`= ANY(array)` in place of `IN (...)` for many numbers or texts: one parameter instead of
+    thousands.
+    """
 
     def process_rhs(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         sql, params = super().process_rhs(compiler, connection)  # type: ignore[misc]
@@ -50,13 +52,13 @@ class _OneArray:
 
 
 @models.Field.register_lookup
-class ManyIn(_OneArray, In):
-    """`__in` of a column's own values."""
+class ManyIn(_ArrayParameter, In):
+    """`__in` on a plain column."""
 
 
 @ForeignObject.register_lookup
-class ManyRelatedIn(_OneArray, RelatedIn):
-    """`__in` of a foreign key."""
+class ManyRelatedIn(_ArrayParameter, RelatedIn):
+    """`__in` on a foreign key."""
 
 
 class ToTSVector(models.Func):
@@ -71,10 +73,35 @@ class ToTSVector(models.Func):
 
 
 class LexemeField(models.TextField):  # type: ignore[type-arg]  # not generic at run time
-    """A lexeme, compared byte by byte: prefixes are ranges of the index, in any locale."""
+    """A lexeme, compared byte by byte: a prefix is a range of the index in any locale."""
 
     def db_type(self, connection: Any) -> str:
         return 'text COLLATE "C"'
 
     def cast_db_type(self, connection: Any) -> str:
         return "text"
+
+
+class Percentile(Aggregate):
+    """`percentile_cont`, interpolated between the two nearest values."""
+
+    function = "PERCENTILE_CONT"
+    template = "%(function)s(%(share)s) WITHIN GROUP (ORDER BY %(expressions)s)"
+    output_field = FloatField()
+
+    def __init__(self, expression: Any, *, share: float, **extra: Any) -> None:
+        super().__init__(expression, share=float(share), **extra)
+
+
+class RowCount(Subquery):
+    """Number of rows of `rows`, which refers to the outer row by OuterRef.
+
+    Used instead of Count where whole models are selected: Django then groups by `id` alone, which
+    is not the whole key on a cluster (docs/decisions/0050).
+    """
+
+    template = "(SELECT count(*) FROM (%(subquery)s) AS counted)"
+    output_field = IntegerField()
+
+    def __init__(self, rows: QuerySet[Any, Any], **extra: Any) -> None:
+        super().__init__(rows.order_by().values("pk"), **extra)

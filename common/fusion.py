@@ -1,7 +1,10 @@
-"""Fusion of ranked lists, in arrays. Pure; higher is better; order of the arms never matters."""
+"""Scores of retrieval: similarities of several models on one scale, fusion of ranked lists, and the
+likelihood that the passages hold an answer. Pure, in arrays; higher is better. Begin with `fuse`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,41 +14,41 @@ from common.fusion_options import RRF_K, Method
 
 Numbers = NDArray[np.float64]
 
-#: Beside arms whose weights sum to 1: how much it counts that a hit holds the question's letters,
-#: and that it is like what the arms found best. Evidence lists nothing: its arms have no ranks.
-#: Measured, with the weights that go with it, in docs/decisions/0017.
-EVIDENCE: Mapping[str, float] = {"letters": 0.25, "likeness": 0.3}
-#: So many of the best hits are compared by letters. The rest of the list gained nothing from it.
-LETTERS_DEPTH = 50
+#: Weights of the reranking features, added to arms whose weights sum to 1: trigram overlap with the
+#: question, and similarity to the best hits (pseudo-relevance feedback). Features have no ranks and
+#: list no hits. Measured in docs/decisions/0017.
+RERANK_FEATURES: Mapping[str, float] = {"letters": 0.25, "likeness": 0.3}
+#: Number of best hits for which trigram overlap is computed; more gained nothing.
+TRIGRAM_DEPTH = 50
 
-#: How much the weight of words gives way to meaning where the nearest passage is closer than usual,
-#: and how far it may go.
-PULL = 0.5
-USUALLY_NEAREST = 0.55
-LEXICAL_WEIGHTS = (0.15, 0.65)
+#: How much the lexical weight shrinks where the best passage is more similar than usual, and its
+#: bounds.
+LEXICAL_DAMPING = 0.5
+USUAL_TOP_SIMILARITY = 0.55
+LEXICAL_WEIGHT_BOUNDS = (0.15, 0.65)
 
 
-def adapted_weights(weights: Mapping[str, float], nearest: float | None) -> dict[str, float]:
-    """Weights of words and meaning for one question, from those that hold in general.
+def adapted_weights(weights: Mapping[str, float], top_similarity: float | None) -> dict[str, float]:
+    """Weights of the lexical and vector arm for one question.
 
-    `nearest` is how close the nearest passage is, 0 as close as any, 1 the same text. A model that
-    knows the language and the kind of text finds something near; one that does not finds nothing,
-    and words count for more. The sum of the weights stays.
+    `top_similarity` is the normalised similarity of the best passage (0 unrelated, 1 identical). A
+    model that knows the language finds something similar; where it does not, the lexical weight
+    grows. The sum of the weights stays.
     """
-    if nearest is None or weights.keys() != {"lexical", "vector"}:
+    if top_similarity is None or weights.keys() != {"lexical", "vector"}:
         return dict(weights)
     total = weights["lexical"] + weights["vector"]
-    least, most = (share * total for share in LEXICAL_WEIGHTS)
-    lexical = weights["lexical"] - PULL * total * (nearest - USUALLY_NEAREST)
+    least, most = (share * total for share in LEXICAL_WEIGHT_BOUNDS)
+    lexical = weights["lexical"] - LEXICAL_DAMPING * total * (top_similarity - USUAL_TOP_SIMILARITY)
     lexical = min(most, max(least, lexical))
     return {"lexical": lexical, "vector": total - lexical}
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What one arm says of the hits: the `scores` that it knows, NaN for others, listed or not, and
-    `ranks` of those that it listed (1-based, 0 for others). Without ranks it only speaks of what
-    others listed."""
+    """One ranked list: `scores` of the hits (NaN where unknown) and `ranks` of those it listed
+    (1-based, 0 for others). Without ranks it only scores what other arms listed.
+    """
 
     name: str
     scores: Numbers
@@ -55,7 +58,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """A hit's fused score, and what each arm added to it."""
+    """A hit's fused score, and what each arm contributed."""
 
     hit: int
     score: float
@@ -65,7 +68,7 @@ class Fused:
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """What each arm, and each piece of evidence, added to the hits: arrays of one length."""
+    """Contributions of each arm and each reranking feature to the hits: arrays of one length."""
 
     hits: Ids
     contributions: Mapping[str, Numbers]
@@ -74,28 +77,28 @@ class Fusion:
 
     @property
     def scores(self) -> Numbers:
-        """Added up in one order, so that the same contributions have the same sum."""
+        """Sums in a fixed order, so that equal contributions have equal sums."""
         total = np.zeros(len(self.hits))
         for _, values in sorted(self.contributions.items()):
             total += values
         return total
 
     def order(self) -> NDArray[np.intp]:
-        """Places of what an arm listed, best first; ties by the best rank in an arm, then by id."""
+        """Indices of the listed hits, best first; ties by the best rank in an arm, then by id."""
         order = np.lexsort((self.hits, self.best_ranks, -self.scores))
         return order[self.listed[order]]
 
     def with_evidence(
         self, name: str, places: NDArray[np.intp] | slice, values: Numbers
     ) -> "Fusion":
-        """With what is known of some hits only."""
+        """With a feature known for some hits only."""
         added = np.zeros(len(self.hits))
         added[places] = values
         return replace(self, contributions={**self.contributions, name: added})
 
 
 def fuse(hits: Ids, arms: Sequence[Arm], *, method: Method = "score", rrf_k: int = RRF_K) -> Fusion:
-    """What the arms say of `hits` together."""
+    """Fuse the arms' scores or ranks of `hits`."""
     unlisted = np.iinfo(np.int64).max
     best = np.full(len(hits), unlisted)
     contributions = {}
@@ -107,12 +110,12 @@ def fuse(hits: Ids, arms: Sequence[Arm], *, method: Method = "score", rrf_k: int
 
 
 def contribution(arm: Arm, method: Method = "score", rrf_k: int = RRF_K) -> Numbers:
-    """By score `weight · score / best score of the arm`, floor 0; by rank `weight / (k + rank)`,
-    and nothing for a hit that the arm did not list.
+    """By score `weight · score / best score of the arm`, at least 0; by rank `weight / (k + rank)`,
+    0 for hits that the arm did not list.
 
-    Divided by the arm's best and not spread over its range: the least of a hundred good hits is
-    not worthless. Hits that only other arms listed are measured by this arm's own score of them
-    where it is known; guessing the lowest listed one instead lost up to 1.4 points of nDCG@10.
+    Divided by the best score and not by the range: the last of a hundred good hits is not
+    worthless. Hits that only other arms listed use this arm's own score where known; assuming the
+    lowest listed one lost up to 1.4 points of nDCG@10.
     """
     if method == "rrf":
         ranks = np.zeros(len(arm.scores)) if arm.ranks is None else arm.ranks
@@ -120,3 +123,58 @@ def contribution(arm: Arm, method: Method = "score", rrf_k: int = RRF_K) -> Numb
     known = np.maximum(np.nan_to_num(arm.scores, nan=0.0), 0.0)
     best = known.max(initial=0.0)
     return arm.weight * known / best if best > 0 else known
+
+
+FloatOrArray = TypeVar("FloatOrArray", float, Numbers)
+
+#: Minimum of 1 − baseline: where all texts are similar, a smaller divisor would only magnify noise.
+MIN_RANGE = 0.05
+
+
+def normalized_similarity(similarity: FloatOrArray, baseline_similarity: float) -> FloatOrArray:
+    """(similarity − baseline) / (1 − baseline): 0 = unrelated, 1 = identical.
+
+    Models differ in scale: for one any two texts have 0.05 and a good answer 0.6, for another 0.75
+    and 0.88. `baseline_similarity` is the mean similarity of the question to any passages of the
+    scope.
+    """
+    return (similarity - baseline_similarity) / max(1 - baseline_similarity, MIN_RANGE)
+
+
+def normalize_across_spaces(
+    similarities: Numbers, spaces: Ids, baselines: Mapping[int, float]
+) -> Numbers:
+    """Normalised similarities of hits from several spaces, by each space's baseline.
+
+    Within one space they are comparable as they are, and returned unchanged.
+    """
+    if len(baselines) < 2:
+        return similarities
+    usual = np.array([baselines.get(space, 0.0) for space in spaces.tolist()])
+    close: Numbers = (similarities - usual) / np.maximum(1 - usual, MIN_RANGE)
+    return close
+
+
+#: Coefficients of the logistic regression.
+TOP_WEIGHT, BASELINE_WEIGHT, COVERAGE_WEIGHT, BIAS = 7.5, 5.75, 6.3, -8.6
+
+
+def answer_logit(*, top_similarity: float, baseline_similarity: float, coverage: float) -> float:
+    """Log-odds that the passages hold an answer; above 0 it is likelier than not
+    (docs/decisions/0032).
+
+    `top_similarity` is that of the most similar passage, `baseline_similarity` the mean of all: 0
+    is unrelated, 1 a typical answer. `coverage` is the share (0..1) of the question's words in the
+    best passage.
+    """
+    return (
+        TOP_WEIGHT * top_similarity
+        + BASELINE_WEIGHT * baseline_similarity
+        + COVERAGE_WEIGHT * coverage
+        + BIAS
+    )
+
+
+def required_top_similarity(*, baseline_similarity: float, coverage: float) -> float:
+    """The top similarity at which an answer is as likely as none."""
+    return -(BASELINE_WEIGHT * baseline_similarity + COVERAGE_WEIGHT * coverage + BIAS) / TOP_WEIGHT

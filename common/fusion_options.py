@@ -1,5 +1,6 @@
-"""What a request, a collection and the site may say of fusion. Without numpy, for commands that
-search nothing."""
+"""Options of fusion, as a request, a collection and the site may set them. Does not import
+numpy.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -22,11 +23,11 @@ DEPTHS = range(10, 2001)
 
 @dataclass(frozen=True, slots=True)
 class FusionOptions:
-    """How a search joins what its arms list. What is None is left to whoever is asked next: the
-    request, then the collections, then the site.
+    """How a search fuses its arms. None leaves an option to the next level: request, collections,
+    site.
 
     `rrf_k` is the constant of `rrf`, `weights` are by arm (often called α for `vector` and β for
-    `lexical`), `depth` is how many candidates each arm lists.
+    `lexical`), `depth` is the number of candidates of each arm.
     """
 
     method: Method | None = None
@@ -36,7 +37,7 @@ class FusionOptions:
 
     @classmethod
     def parse(cls, given: Any, *, arms: Iterable[str] = ("lexical", "vector")) -> Self:
-        """Of plain data, as collections keep it. Raises InvalidInput."""
+        """From plain data, as collections store it. Raises InvalidInput."""
         names = [field.name for field in fields(cls)]
         if not isinstance(given, Mapping) or given.keys() - set(names):
             raise InvalidInput(
@@ -49,7 +50,7 @@ class FusionOptions:
         return options
 
     def check(self, *, arms: Iterable[str] = ("lexical", "vector")) -> None:
-        """Raise InvalidInput for what cannot be."""
+        """Raise InvalidInput for invalid options."""
         if self.method is not None and self.method not in METHODS:
             raise InvalidInput(
                 f"There is no fusion “{self.method}”. Use {', '.join(METHODS)}.", field="fusion"
@@ -61,7 +62,7 @@ class FusionOptions:
             checked_weights(self.weights, arms=arms)
 
     def over(self, others: "FusionOptions") -> "FusionOptions":
-        """These, and the others' where nothing is said."""
+        """These options, with `others` where they are None."""
         return FusionOptions(
             others.method if self.method is None else self.method,
             others.rrf_k if self.rrf_k is None else self.rrf_k,
@@ -70,19 +71,19 @@ class FusionOptions:
         )
 
 
-def checked_weights(given: Any, *, arms: Iterable[str]) -> dict[str, float]:
-    """A weight for each of `arms`; one that is not given is 0. Raises InvalidInput."""
+def checked_weights(data: Any, *, arms: Iterable[str]) -> dict[str, float]:
+    """A weight for each of `arms`; missing ones are 0. Raises InvalidInput."""
     known = list(arms)
-    if not isinstance(given, Mapping):
+    if not isinstance(data, Mapping):
         raise InvalidInput(f"Weights are an object of {', '.join(known)}.", field="weights")
-    unknown = sorted(given.keys() - set(known))
+    unknown = sorted(data.keys() - set(known))
     if unknown:
         raise InvalidInput(
             f"There is no arm “{unknown[0]}” to weigh. There are: {', '.join(known)}.",
             field="weights",
         )
     try:
-        weights = {name: float(given.get(name, 0.0)) for name in known}
+        weights = {name: float(data.get(name, 0.0)) for name in known}
     except (TypeError, ValueError):
         weights = {}
     each = weights.values()

@@ -1,9 +1,10 @@
-"""What this process counts, for Prometheus. Labels have few values: names that the code gives, and
-never an address, a word or an id of somebody's."""
+"""Prometheus metrics of this process. Labels have few values: names from the code, never a URL,
+text or an id.
+"""
 
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
-# A second series for each, which nobody asks for.
+# No `_created` series, which nobody uses.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _PAGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)

@@ -1,4 +1,4 @@
-"""The OpenAPI description: what every operation has in common is added here, once."""
+"""The OpenAPI description: what all operations share is added here."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from common.serializers import StrictSerializer
 
 @dataclass(frozen=True, slots=True)
 class ErrorStatus:
-    """What one status means, with the code and the detail of an example."""
+    """Meaning of a status, with an example."""
 
     name: str
     description: str
@@ -23,7 +23,7 @@ class ErrorStatus:
     attr: str | None = None
 
     def documented(self, status: str) -> OpenApiResponse:
-        """The response in OpenAPI."""
+        """OpenAPI response with an example."""
         fault = {"code": self.code, "detail": self.detail, "attr": self.attr}
         kind = "server_error" if status >= "500" else "client_error"
         kind = "validation_error" if self.attr else kind
@@ -34,14 +34,14 @@ class ErrorStatus:
 
 @dataclass(frozen=True, slots=True)
 class ResponseHeader:
-    """A header of answers, with what an example says. `name` is that of its one description."""
+    """A response header with an example. `name` is that of its shared component."""
 
     name: str
     description: str
     example: str
 
     def documented(self) -> dict[str, Any]:
-        """The header in OpenAPI."""
+        """OpenAPI header object with an example."""
         schema = {"type": "string", "example": self.example}
         return {"description": self.description, "schema": schema}
 
@@ -134,7 +134,7 @@ ERRORS = {
     ),
 }
 
-#: What every answer may tell of the caller's quota.
+#: Headers of the caller's quota, which any answer may have.
 HEADERS = {
     "RateLimit-Policy": ResponseHeader(
         "RateLimitPolicy",
@@ -168,8 +168,9 @@ SUCCESSES = {
 
 
 class AutoSchema(SpectacularAutoSchema):
-    """Adds the view's query parameters, the statuses that any operation may answer with, and the
-    headers that answers may have."""
+    """Adds the view's query parameters, statuses that any operation may return, and response
+    headers.
+    """
 
     def get_override_parameters(self) -> list[Any]:
         return [*getattr(self.view, "documented_parameters", list)()]
@@ -185,46 +186,39 @@ class AutoSchema(SpectacularAutoSchema):
 
     def _get_request_body(self, direction: Direction = "request") -> dict[str, Any] | None:
         body: dict[str, Any] | None = super()._get_request_body(direction)  # type: ignore[no-untyped-call]
-        if body is not None and _is_one_of(body):
+        # Whether it has alternatives that each require fields.
+        if body is not None and (len(body.get("content", {})) > 1):
             body["required"] = True  # which is only known of bodies with one form
         return body
 
     def _get_response_bodies(self, direction: Direction = "response") -> dict[str, Any]:
         responses: dict[str, Any] = super()._get_response_bodies(direction)
+        named = [*getattr(self.view, "documented_statuses", list)()]
         for status, response in responses.items():
             response["description"] = SUCCESSES.get(status, "")
-            response.setdefault("headers", {}).update(self._headers(status))
-        errors = {status: self._error_response(status) for status in self._error_statuses()}
-        # These are named by the operations that have them; the others follow from the method.
-        for status in {"409", "502"} & responses.keys():
-            errors[status] = self._error_response(status)
-        return dict(sorted({**responses, **errors, **self._bare_responses()}.items()))
-
-    def _error_statuses(self) -> list[str]:
+            headers = {name: self._header(header) for name, header in HEADERS.items()}
+            if not {"304", "412"}.isdisjoint(named) and status in ("200", "201"):
+                headers["ETag"] = self._header(ETAG)
+            response.setdefault("headers", {}).update(headers)
         statuses = ["400", "401", "403", "404", "406", "429", "503"]
         if self.method in ("POST", "PUT", "PATCH"):
             statuses += ["413", "415"]
-        return statuses + [each for each in self._named_statuses() if each in ERRORS]
-
-    def _named_statuses(self) -> list[str]:
-        return [*getattr(self.view, "documented_statuses", list)()]
-
-    def _bare_responses(self) -> dict[str, Any]:
-        """Those without a body, and one that the server makes before the site is asked."""
-        bare: dict[str, Any] = {"414": {"description": TOO_LONG}}
-        if "304" in self._named_statuses():
+        statuses += [status for status in named if status in ERRORS]
+        # These are named by the operations that have them; the others follow from the method.
+        statuses += {"409", "502"} & responses.keys()
+        errors = {status: self._error_response(status) for status in statuses}
+        # Responses without a body, and 414, which the web server sends itself.
+        bare_responses: dict[str, Any] = {"414": {"description": TOO_LONG}}
+        if "304" in named:
             headers = {"ETag": self._header(ETAG)}
-            bare["304"] = {"description": "It is what you have already.", "headers": headers}
-        return bare
-
-    def _headers(self, status: str) -> dict[str, Any]:
-        headers = {name: self._header(header) for name, header in HEADERS.items()}
-        if {"304", "412"} & set(self._named_statuses()) and status in ("200", "201"):
-            headers["ETag"] = self._header(ETAG)
-        return headers
+            bare_responses["304"] = {
+                "description": "It is what you have already.",
+                "headers": headers,
+            }
+        return dict(sorted({**responses, **errors, **bare_responses}.items()))
 
     def _header(self, header: ResponseHeader) -> dict[str, str]:
-        """A reference to its one description."""
+        """A reference to the shared component."""
         component = ResolvedComponent(  # type: ignore[no-untyped-call]
             header.name, ResolvedComponent.HEADER, schema=header.documented(), object=header
         )
@@ -233,7 +227,7 @@ class AutoSchema(SpectacularAutoSchema):
         return reference
 
     def _error_response(self, status: str) -> dict[str, str]:
-        """A reference to the one description of this status, which is made when first asked for."""
+        """A reference to the shared response of this status, created on first use."""
         error = ERRORS[status]
         response = self._get_response_for_code(error.documented(status), status)  # type: ignore[no-untyped-call]
         if status in ("429", "503"):
@@ -246,13 +240,8 @@ class AutoSchema(SpectacularAutoSchema):
         return reference
 
 
-def _is_one_of(body: dict[str, Any]) -> bool:
-    """Whether it has forms of which each has fields that are needed."""
-    return len(body.get("content", {})) > 1
-
-
 def _in_an_address(schema: dict[str, Any]) -> dict[str, Any]:
-    """Objects stand in an address as text."""
+    """Objects are passed as text in a query string."""
     for form in schema.get("oneOf", ()):
         if form.get("type") == "string":
             return dict(form)
@@ -260,7 +249,7 @@ def _in_an_address(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 class StrictSerializerExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """Says that an input takes no other names."""
+    """Declares `additionalProperties: false` for strict inputs."""
 
     target_class = StrictSerializer
     match_subclasses = True

@@ -1,4 +1,4 @@
-"""Request bodies of the API."""
+"""Parsers of request bodies: bounded JSON."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -14,7 +14,7 @@ MAX_JSON_BYTES = 10 * 1024 * 1024
 
 
 class BodyTooLarge(exceptions.APIException):
-    """More JSON than is read into memory."""
+    """The JSON body exceeds the limit."""
 
     status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
     default_code = "too_large"
@@ -51,11 +51,11 @@ class JSONParser(parsers.BaseParser):
         return value
 
     def note(self, body: bytes, context: Mapping[str, Any] | None) -> None:
-        """Leave the body's SHA-256 with a request that must be told from others."""
+        """Store the body's SHA-256 on a request with an Idempotency-Key."""
         request = (context or {}).get("request")
         if request is not None and IDEMPOTENCY_KEY in request.headers:
             request.body_sha256 = sha256(body).hexdigest()
 
     def value(self, text: str) -> Any:
-        """What the text stands for, checked; raises InvalidInput."""
+        """The parsed and checked value; raises InvalidInput."""
         return bounded_json.parse(text)

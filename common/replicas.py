@@ -1,4 +1,4 @@
-"""Reading from replicas: who may, when it is safe, and what becomes of a read that fails there."""
+"""Reading from replicas: routing, freshness, and fallback to the primary after failures."""
 
 import logging
 from collections.abc import Callable
@@ -22,13 +22,13 @@ logger = logging.getLogger("ragsite.replicas")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: A replica that failed is left alone for so long, each further time twice as long.
-AWAY_SECONDS = 5.0
-LONGEST_AWAY_SECONDS = 60.0
-#: The same where it only was too far behind.
-BEHIND_SECONDS = 1.0
-#: Between two looks at how far it is, growing to the second.
-LOOKS_SECONDS = (0.001, 0.01)
+#: Pause after a failure of a replica, doubled each time.
+FAILED_PAUSE_SECONDS = 5.0
+MAX_FAILED_PAUSE_SECONDS = 60.0
+#: Pause of a replica that is only lagging.
+LAGGING_PAUSE_SECONDS = 1.0
+#: Poll interval while waiting for a replica, growing to the second value.
+POLL_SECONDS = (0.001, 0.01)
 
 # Until a commit is flushed nobody sees it, unless commits do not wait for that.
 _POSITION = """
@@ -48,7 +48,7 @@ _turns = count()
 
 
 class NotAReplica(OperationalError):
-    """The server at `DATABASE_REPLICA_URL` does not repeat what the primary does."""
+    """The server at `DATABASE_REPLICA_URL` does not replicate the primary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ReplicaState:
 
 @dataclass(slots=True)
 class _Health:
-    """What this process knows of one replica."""
+    """State of one replica as this process knows it."""
 
     retry_at: float = 0.0
     failures: int = 0
@@ -76,7 +76,7 @@ _identities: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 class ReplicaRouter:
-    """Reads go where the running function may read; writes and migrations to the primary."""
+    """Reads go to the alias of the running function; writes and migrations to the primary."""
 
     def db_for_read(self, model: Any, **hints: Any) -> str:
         return read_alias()
@@ -92,22 +92,23 @@ class ReplicaRouter:
 
 
 def read_alias() -> str:
-    """The database to read from now. Within a transaction that is the one that it writes to."""
+    """The alias to read from now. Within a transaction the one that it writes to."""
     return DEFAULT_DB_ALIAS if connections[DEFAULT_DB_ALIAS].in_atomic_block else _reading.get()
 
 
 def read_connection() -> BaseDatabaseWrapper:
-    """What `django.db.connection` is to statements by hand that may go to a replica."""
+    """`django.db.connection` for hand-written statements that may use a replica."""
     return connections[read_alias()]
 
 
 def reads_from_replica(function: Callable[P, T]) -> Callable[P, T]:
-    """Let `function`, which writes nothing, read from a replica that has replayed all that was
-    committed when it was called. Where there is none, or it fails there, the primary is read."""
+    """Let `function`, which writes nothing, read from a replica that has replayed everything
+    committed before the call. Without one, or after a failure there, it reads from the primary.
+    """
 
     @wraps(function)
     def reading(*args: P.args, **kwargs: P.kwargs) -> T:
-        alias = _replica_now()
+        alias = _current_replica()
         if alias is None:
             return function(*args, **kwargs)
         token = _reading.set(alias)
@@ -125,27 +126,29 @@ def reads_from_replica(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def replica_state() -> tuple[ReplicaState, ...]:
-    """How every replica is, asked anew and without waiting for one that is behind."""
+    """The current state of every replica, without waiting for a lagging one."""
     aliases = settings.DATABASE_REPLICAS
     if not aliases:
         return ()
     position = _position()
-    return tuple(_state(alias, position) for alias in aliases)
+    states = []
+    for alias in aliases:
+        try:
+            reached, behind = _replication_state(alias, position)
+        except Error as error:
+            states.append(ReplicaState(alias, ok=False, detail=_first_line(error)))
+            continue
+        health = _health.get(alias)
+        ok = health is None or health.retry_at <= monotonic()
+        detail = "streaming" if reached else "behind"
+        if health is not None and not ok:
+            detail = health.reason
+        states.append(ReplicaState(alias, ok=ok, detail=detail, behind=behind))
+    return tuple(states)
 
 
-def _state(alias: str, position: str) -> ReplicaState:
-    try:
-        reached, behind = _look(alias, position)
-    except Error as error:
-        return ReplicaState(alias, ok=False, detail=_said(error))
-    health = _health.get(alias)
-    if health is not None and health.retry_at > monotonic():
-        return ReplicaState(alias, ok=False, detail=health.reason, behind=behind)
-    return ReplicaState(alias, ok=True, detail="streaming" if reached else "behind", behind=behind)
-
-
-def _replica_now() -> str | None:
-    """One that is up to date; None where the primary must be read."""
+def _current_replica() -> str | None:
+    """An up-to-date replica; None where the primary must be read."""
     if (
         not settings.DATABASE_REPLICAS
         or _reading.get() != DEFAULT_DB_ALIAS
@@ -153,36 +156,35 @@ def _replica_now() -> str | None:
     ):
         return None
     now = monotonic()
-    usable = [alias for alias in _in_turn() if _of(alias).retry_at <= now]
+    aliases: tuple[str, ...] = settings.DATABASE_REPLICAS
+    first = next(_turns) % len(aliases)
+    in_turn = aliases[first:] + aliases[:first]
+    usable = [alias for alias in in_turn if _health_of(alias).retry_at <= now]
     if not usable:
         return None
     position = _position()
     deadline = now + settings.REPLICA_MAX_LAG_SECONDS
     for alias in usable:
         try:
-            reached = _reaches(alias, position, deadline)
+            reached = _waits_for(alias, position, deadline)
         except Error as error:
             _failed(alias, error)
             continue
         if reached:
             _health[alias] = _Health()
             return alias
-        _health[alias] = _Health(retry_at=monotonic() + BEHIND_SECONDS, reason="too far behind")
+        _health[alias] = _Health(
+            retry_at=monotonic() + LAGGING_PAUSE_SECONDS, reason="too far behind"
+        )
     return None
 
 
-def _in_turn() -> tuple[str, ...]:
-    aliases: tuple[str, ...] = settings.DATABASE_REPLICAS
-    first = next(_turns) % len(aliases)
-    return aliases[first:] + aliases[:first]
-
-
-def _of(alias: str) -> _Health:
+def _health_of(alias: str) -> _Health:
     return _health.setdefault(alias, _Health())
 
 
 def _position() -> str:
-    """How far the primary's log is."""
+    """The primary's current WAL position."""
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(_POSITION)
         position: str = cursor.fetchone()[0]
@@ -199,23 +201,23 @@ def _identity(alias: str) -> str:
     return _identities[connection.connection]
 
 
-def _reaches(alias: str, position: str, deadline: float) -> bool:
-    """Whether the replica is at `position` before the deadline."""
-    pause, longest = LOOKS_SECONDS
+def _waits_for(alias: str, position: str, deadline: float) -> bool:
+    """Whether the replica reaches `position` before the deadline."""
+    pause, longest = POLL_SECONDS
     while True:
         try:
-            reached, _ = _look(alias, position)
+            reached, _ = _replication_state(alias, position)
         except (InterfaceError, OperationalError):
-            # A connection that a restart of the replica cut says nothing of the replica.
+            # A connection cut by a restart of the replica does not mean that it is down.
             _close(alias)
-            reached, _ = _look(alias, position)
+            reached, _ = _replication_state(alias, position)
         if reached or monotonic() + pause > deadline:
             return reached
         sleep(pause)
         pause = min(2 * pause, longest)
 
 
-def _look(alias: str, position: str) -> tuple[bool, int]:
+def _replication_state(alias: str, position: str) -> tuple[bool, int]:
     """Whether it has replayed up to `position`, and how many bytes are missing."""
     if _identity(alias) != _identity(DEFAULT_DB_ALIAS):
         raise NotAReplica("DATABASE_REPLICA_URL names a replica of another database.")
@@ -228,14 +230,14 @@ def _look(alias: str, position: str) -> tuple[bool, int]:
 
 
 def _failed(alias: str, error: Error) -> None:
-    """Leave the replica alone for a while, unless it was the statement's own fault."""
+    """Pause the replica, unless the statement itself was at fault."""
     _close(alias)
     if not isinstance(error, (InterfaceError, OperationalError)):
         return
-    failures = _of(alias).failures + 1
-    pause = min(LONGEST_AWAY_SECONDS, AWAY_SECONDS * 2 ** (failures - 1))
-    _health[alias] = _Health(monotonic() + pause, failures, _said(error))
-    logger.warning("%s is not read from for %.0f s: %s", alias, pause, _said(error))
+    failures = _health_of(alias).failures + 1
+    pause = min(MAX_FAILED_PAUSE_SECONDS, FAILED_PAUSE_SECONDS * 2 ** (failures - 1))
+    _health[alias] = _Health(monotonic() + pause, failures, _first_line(error))
+    logger.warning("%s is not read from for %.0f s: %s", alias, pause, _first_line(error))
 
 
 def _close(alias: str) -> None:
@@ -243,7 +245,7 @@ def _close(alias: str) -> None:
         connections[alias].close()
 
 
-def _said(error: Error) -> str:
-    """In one line, without the address that libpq tells."""
+def _first_line(error: Error) -> str:
+    """The error's first line, without the address that libpq includes."""
     lines = str(error).strip().splitlines()
     return lines[-1].strip() if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""What goes into a search vector."""
+"""Expressions of search vectors."""
 
 from django.contrib.postgres.search import SearchVectorField
 from django.db.models import F, Func, TextField

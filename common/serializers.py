@@ -1,4 +1,4 @@
-"""Base serializers of what requests bring, and how answers are written in less time."""
+"""Base serializers for requests, pagination of lists, and faster serialization of answers."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -6,49 +6,113 @@ from operator import attrgetter
 from typing import Any, Self
 
 from django.http import QueryDict
-from rest_framework import serializers
+from django.utils.dateparse import parse_datetime
+from rest_framework import exceptions, pagination, serializers
+from rest_framework.request import Request
 
 from common import bounded_json
 from common.errors import InvalidInput
 
-#: Names and faults that an answer tells of.
-MOST_TOLD = 20
+MAX_ID = 2**63 - 1
+
+
+class CursorPagination(pagination.CursorPagination):
+    """Newest first, by id: stable while rows are added, and no count of a large table.
+
+    `common.serializers.PageParameters` describes and checks the parameters.
+    """
+
+    ordering: str | tuple[str, ...] = "-id"
+    page_size = 50
+    page_size_query_param = "page_size"
+    max_page_size = 200
+
+    def decode_cursor(self, request: Request) -> Any:
+        try:
+            cursor = super().decode_cursor(request)
+        except exceptions.NotFound as error:
+            raise _invalid_cursor() from error
+        if cursor is not None and not self.is_position(cursor.position):
+            raise _invalid_cursor()
+        return cursor
+
+    @staticmethod
+    def is_position(position: Any) -> bool:
+        """Whether this can be a value of the ordering column."""
+        return position is None or (
+            position.isascii()
+            and position.isdigit()
+            and len(position) < 20
+            and int(position) <= MAX_ID
+        )
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        described: dict[str, Any] = super().get_paginated_response_schema(schema)
+        described["required"] = ["next", "previous", "results"]
+        for name in ("next", "previous"):
+            described["properties"][name].pop("example")
+            described["properties"][name]["description"] = (
+                f"Address of the {name} page; null where there is none."
+            )
+        return described
+
+
+def is_datetime(position: Any) -> bool:
+    """Whether this is a valid datetime, for lists ordered by one."""
+    if position is None:
+        return True
+    try:
+        moment = parse_datetime(position)
+    except ValueError:
+        return False
+    return moment is not None and moment.utcoffset() is not None
+
+
+class OrdinalPagination(CursorPagination):
+    """Parts in the order of their parent."""
+
+    ordering = "ordinal"
+
+
+def _invalid_cursor() -> InvalidInput:
+    return InvalidInput(
+        "This is no cursor. Follow `next` and `previous` of a page, or leave it out.",
+        field="cursor",
+    )
+
+
+#: Number of names and errors that an answer lists.
+MAX_REPORTED_ERRORS = 20
 
 
 class HelpfulSerializer(serializers.Serializer[Any]):
-    """Input whose choices are named to whoever sends another value."""
+    """Input whose errors list the valid choices."""
 
     def get_fields(self) -> dict[str, Any]:
         fields = super().get_fields()
         for field in fields.values():
-            _name_choices(getattr(field, "child", field))
+            choice = getattr(field, "child", field)
+            if isinstance(choice, serializers.ChoiceField):
+                there = ", ".join(map(str, choice.choices)).replace("{", "{{").replace("}", "}}")
+                choice.error_messages["invalid_choice"] = (
+                    f"There is no “{{input}}” here. There are: {there}."
+                )
         return fields
 
 
-def _name_choices(field: Any) -> None:
-    if isinstance(field, serializers.ChoiceField):
-        there = ", ".join(map(str, field.choices)).replace("{", "{{").replace("}", "}}")
-        field.error_messages["invalid_choice"] = (
-            f"There is no “{{input}}” here. There are: {there}."
-        )
-
-
 class StrictSerializer(HelpfulSerializer):
-    """Input in which a name that is not known is an error: a misspelt filter never widens a
-    question, and a misspelt field is never lost."""
+    """Input in which an unknown name is an error: a misspelt filter never widens a search, and a
+    misspelt field is never lost.
+    """
 
     def to_internal_value(self, data: Any) -> Any:
         known = [name for name, field in self.fields.items() if not field.read_only]
         names = data if isinstance(data, Mapping) else ()
         if unknown := [name for name in names if name not in known]:
             detail = f"This name is not known here. Known are: {', '.join(sorted(known))}."
-            told = dict.fromkeys(unknown[:MOST_TOLD], detail)
+            told = dict.fromkeys(unknown[:MAX_REPORTED_ERRORS], detail)
             raise serializers.ValidationError(told, code="unknown")
-        self._refuse_long_lists(data)
-        return super().to_internal_value(data)
-
-    def _refuse_long_lists(self, data: Any) -> None:
-        """Before each of their entries is looked at, and each fault told, for seconds."""
+        # Reject lists that are too long before each entry is validated.
         for name, field in self.fields.items():
             if field.read_only or not isinstance(field, serializers.ListField):
                 continue
@@ -57,6 +121,7 @@ class StrictSerializer(HelpfulSerializer):
             if most is not None and isinstance(given, list) and len(given) > most:
                 detail = field.error_messages["max_length"].format(max_length=most)
                 raise serializers.ValidationError({name: detail}, code="max_length")
+        return super().to_internal_value(data)
 
 
 class QuerySerializer(StrictSerializer):
@@ -64,7 +129,7 @@ class QuerySerializer(StrictSerializer):
 
     @classmethod
     def from_query(cls, query: QueryDict) -> Self:
-        """The serializer over a request's parameters, of which empty ones count as not given."""
+        """The serializer over a request's parameters; empty ones count as missing."""
         asked = cls(data={})
         asked.fields = _shared_fields(cls)
         lists = {
@@ -82,12 +147,12 @@ class QuerySerializer(StrictSerializer):
 
 @cache
 def _shared_fields(serializer_class: type[serializers.Serializer[Any]]) -> Any:
-    """Fields hold nothing of a request, and take longer to copy than to check."""
+    """Fields hold no request data, and are more expensive to copy than to use."""
     return serializer_class().fields
 
 
 class PageParameters(QuerySerializer):
-    """A page of a list."""
+    """Cursor and size of a page."""
 
     cursor = serializers.CharField(
         required=False,
@@ -100,7 +165,7 @@ class PageParameters(QuerySerializer):
 
 
 class TextField(serializers.CharField):
-    """A string as it was sent; a number is none."""
+    """A string as it was sent, untrimmed; numbers are rejected."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(trim_whitespace=False, **options)
@@ -112,7 +177,7 @@ class TextField(serializers.CharField):
 
 
 class MetadataField(serializers.DictField):
-    """A JSON object of the caller's own; in a form, its text."""
+    """A JSON object of the client's own; in a form, as text."""
 
     def get_value(self, dictionary: Any) -> Any:
         value = dictionary.get(self.field_name)
@@ -120,20 +185,16 @@ class MetadataField(serializers.DictField):
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, str):
-            data = _parsed(data)
+            try:
+                data = bounded_json.parse(data)
+            except InvalidInput as error:
+                place = f"At {error.field}: " if error.field else ""
+                raise serializers.ValidationError(f"{place}{error}") from error
         return super().to_internal_value(data)
 
 
-def _parsed(text: str) -> Any:
-    try:
-        return bounded_json.parse(text)
-    except InvalidInput as error:
-        place = f"At {error.field}: " if error.field else ""
-        raise serializers.ValidationError(f"{place}{error}") from error
-
-
 Write = Callable[[Any], Any]
-_WRITTEN_BY: dict[type[Any], Write] = {
+_SIMPLE_WRITERS: dict[type[Any], Write] = {
     serializers.CharField: str,
     serializers.IntegerField: int,
     serializers.FloatField: float,
@@ -141,28 +202,29 @@ _WRITTEN_BY: dict[type[Any], Write] = {
 }
 
 
-def writer(field: Any) -> Write:
-    """`field.to_representation`, with what DRF looks up again for each value looked up once; of a
-    serializer for instances that are not mappings and have all of its fields."""
+def field_writer(field: Any) -> Write:
+    """`field.to_representation` with DRF's repeated lookups done once. For serializers of instances
+    that are not mappings and have all fields.
+    """
     if isinstance(field, serializers.ListField | serializers.ListSerializer):
-        each = _nullable(writer(field.child))
+        each = _nullable(field_writer(field.child))
         return lambda values: [each(value) for value in values]
     if isinstance(field, serializers.DictField):
-        child = _nullable(writer(field.child))
+        child = _nullable(field_writer(field.child))
         return lambda values: {str(key): child(value) for key, value in values.items()}
     if isinstance(field, serializers.Serializer):
         fields = [
             (
                 name,
                 attrgetter(".".join(each.source_attrs)) if each.source_attrs else None,
-                _nullable(writer(each)),
+                _nullable(field_writer(each)),
             )
             for name, each in field.fields.items()
         ]
         return lambda instance: {
             name: write(instance if get is None else get(instance)) for name, get, write in fields
         }
-    write: Write = _WRITTEN_BY.get(type(field), field.to_representation)
+    write: Write = _SIMPLE_WRITERS.get(type(field), field.to_representation)
     return write
 
 

@@ -1,4 +1,4 @@
-"""Sessions in the database, with keys that the database can be asked for."""
+"""Database sessions that accept only well-formed session keys."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from django.contrib.sessions.backends import db
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from common.compiled import CompiledQuery
-from common.fence import unfenced
+from common.rls import bypass_rls
+from common.sql import CompiledQuery
 
 _SESSION = CompiledQuery(
     lambda: Session.objects.filter(session_key="").filter(expire_date__gt=timezone.now())
@@ -26,8 +26,9 @@ class SessionStore(db.SessionStore):
         return bool(is_long) and key.isalnum()
 
     def _get_session_from_db(self) -> Any:
-        # Before anybody knows who asks, which the fence would look up by this very session.
-        with unfenced():
+        # Before anybody knows who asks, which row-level security would look up by this very
+        # session.
+        with bypass_rls():
             found = _SESSION.read(self.session_key, timezone.now())
         if not found:
             self._session_key = None

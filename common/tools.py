@@ -1,27 +1,28 @@
-"""Tools of a chat model: what each app says of its own, and the one way to call them."""
+"""Tools of a chat model: description with JSON Schema, and one function to call them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.exceptions import best_match
 
 from common.errors import NotFound, RagsiteError
-from common.wording import shortened
+from common.text import truncated
 
-_WRONG_CHARACTERS = 200
-_CURE_CHARACTERS = 200
+_MAX_QUOTED_CHARACTERS = 200
+_MAX_CURE_CHARACTERS = 200
 
-#: JSON Schema of a text that says something.
-TEXT = {"type": "string", "minLength": 1}
+#: JSON Schema of a non-empty text.
+TEXT_SCHEMA = {"type": "string", "minLength": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What a model may call. `parameters` is a JSON Schema; `writes` says whether it changes
-    anything. `run` takes the scope, which is the caller's and never the model's, and those
-    arguments by keyword."""
+    """A function that a model may call. `parameters` is a JSON Schema; `writes` says whether it
+    changes anything. `run` takes the caller's scope, never chosen by the model, and the arguments
+    by keyword.
+    """
 
     name: str
     description: str
@@ -32,19 +33,19 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What the model is told."""
+    """The text returned to the model."""
 
     text: str
     is_error: bool = False
 
 
-def by_name(tools: Iterable[Tool]) -> Mapping[str, Tool]:
-    """In the order in which a model is shown them."""
+def tools_by_name(tools: Iterable[Tool]) -> Mapping[str, Tool]:
+    """Tools by name, in the order shown to a model."""
     return {tool.name: tool for tool in tools}
 
 
 def object_schema(required: str, **properties: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON Schema of arguments; `required` names those that are needed."""
+    """JSON Schema of the arguments; `required` lists the required names, separated by spaces."""
     return {
         "type": "object",
         "properties": properties,
@@ -53,29 +54,28 @@ def object_schema(required: str, **properties: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def call(
+def run_tool(
     tools: Mapping[str, Tool], name: str, arguments: Mapping[str, Any], *, scope: Any
 ) -> ToolAnswer:
-    """Run one of `tools` with what a model sent. What is wrong with that is an answer, too.
+    """Run one of `tools` with a model's arguments. Invalid arguments give an error answer.
 
-    Raises NotFound for a name that is no tool's, and what no argument is to blame for.
+    Raises NotFound for an unknown tool, and errors that no argument caused.
     """
     tool = tools.get(name)
     if tool is None:
         raise NotFound(f"There is no tool “{name}”. There are: {', '.join(tools)}.")
     wrong = best_match(Draft202012Validator(tool.parameters).iter_errors(arguments))
     if wrong is not None:
-        return ToolAnswer(f"Error: {_told(wrong, tool)}", is_error=True)
+        # The path of the invalid value, and what is expected there.
+        where = "".join(f"{part}: " for part in wrong.absolute_path)
+        meant = wrong.schema.get("description") if isinstance(wrong.schema, Mapping) else None
+        cure = (
+            meant or f"{tool.name} takes: {', '.join(tool.parameters['properties']) or 'nothing'}."
+        )
+        said = truncated(wrong.message, _MAX_QUOTED_CHARACTERS)
+        text = f"Error: {where}{said}. {truncated(str(cure), _MAX_CURE_CHARACTERS)}"
+        return ToolAnswer(text, is_error=True)
     try:
         return ToolAnswer(tool.run(scope=scope, **arguments))
     except RagsiteError as error:
         return ToolAnswer(f"Error: {error}", is_error=True)
-
-
-def _told(wrong: ValidationError, tool: Tool) -> str:
-    """Where what is wrong, and what belongs there."""
-    where = "".join(f"{part}: " for part in wrong.absolute_path)
-    meant = wrong.schema.get("description") if isinstance(wrong.schema, Mapping) else None
-    cure = meant or f"{tool.name} takes: {', '.join(tool.parameters['properties']) or 'nothing'}."
-    said = f"{where}{shortened(wrong.message, _WRONG_CHARACTERS)}"
-    return f"{said}. {shortened(str(cure), _CURE_CHARACTERS)}"

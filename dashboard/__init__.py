@@ -1,1 +1,1 @@
-"""Figures of a workspace over time, and how good its answers are."""
+"""Figures of a workspace over time, and its retrieval quality."""

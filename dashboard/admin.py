@@ -1,4 +1,4 @@
-"""Samples: what the curves of the dashboard are drawn from."""
+"""Samples: the data behind the dashboard's charts."""
 
 from django.contrib import admin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
@@ -9,7 +9,7 @@ from dashboard.models import Sample
 
 @admin.register(Sample)
 class SampleAdmin(ReadOnlyAdmin):
-    """Taken by the scheduler."""
+    """Read only: samples are taken by the scheduler."""
 
     list_display = ["at", "workspace", "documents", "chunks", "waiting", "failed"]
     list_filter = [("workspace", AutocompleteSelectFilter), "is_estimated", "at"]

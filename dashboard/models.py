@@ -1,13 +1,13 @@
-"""What cannot be counted afterwards: how much there was, and how much waited."""
+"""Counts over time that cannot be computed afterwards."""
 
 from django.db import models
 
-from accounts.models import Workspace
-from accounts.querysets import WorkspaceOwnedQuerySet
+from accounts.models import Workspace, WorkspaceOwnedQuerySet
 
 
 class Sample(models.Model):
-    """A workspace at one moment. Taken every few minutes; older ones are thinned to one an hour."""
+    """Counts of a workspace at one time, taken every few minutes; older ones are thinned to one an
+    hour."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     at = models.DateTimeField()

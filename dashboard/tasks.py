@@ -1,16 +1,16 @@
 """Celery tasks."""
 
 from common.celery import app
-from dashboard import sampling
+from dashboard import samples
 
 
 @app.task
 def take_samples() -> int:
-    """Note how much there is and how much waits; how many workspaces."""
-    return sampling.take_samples()
+    """Sample the counts of every workspace; returns how many."""
+    return samples.take_samples()
 
 
 @app.task
 def prune_samples() -> int:
-    """Thin out old samples; how many went."""
-    return sampling.prune_samples()
+    """Thin out old samples; returns how many were deleted."""
+    return samples.prune_samples()

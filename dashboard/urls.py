@@ -2,11 +2,11 @@
 
 from django.urls import path
 
-from dashboard.views import pages, quality
+from dashboard import views
 
 urlpatterns = [
-    path("dashboard/", pages.dashboard_page, name="dashboard"),
-    path("dashboard/quality/", quality.quality_page, name="dashboard_quality"),
-    path("dashboard/quality/<slug:slug>/", quality.quality_of, name="dashboard_quality_of"),
-    path("dashboard/quality/<slug:slug>/measure/", quality.measure, name="dashboard_measure"),
+    path("dashboard/", views.dashboard_page, name="dashboard"),
+    path("dashboard/quality/", views.quality_page, name="dashboard_quality"),
+    path("dashboard/quality/<slug:slug>/", views.collection_quality, name="dashboard_quality_of"),
+    path("dashboard/quality/<slug:slug>/measure/", views.measure, name="dashboard_measure"),
 ]

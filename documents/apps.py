@@ -1,4 +1,4 @@
-"""Application configuration."""
+"""Application configuration: registers the checks."""
 
 from django.apps import AppConfig
 

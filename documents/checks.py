@@ -1,4 +1,4 @@
-"""Checks of ingestion's settings, and of the embedding spaces against their embedders."""
+"""System checks of ingestion's settings, and of embedding spaces against their embedders."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,9 +9,9 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connections
 
 from common.checks import SETTINGS
-from documents.languages import CONFIGURATIONS, OTHERS
+from documents.languages import CONFIGURATIONS, DETECTED_ONLY
 from documents.models import Chunk, EmbeddingSpace
-from inference.base import BackendUnavailable, DimensionMismatch, InferenceError
+from inference.interfaces import BackendUnavailable, DimensionMismatch, InferenceError
 
 _AT_LEAST_ONE = (
     "MAX_UPLOAD_BYTES",
@@ -21,14 +21,14 @@ _AT_LEAST_ONE = (
     "PARSER_SECONDS",
 )
 _DAY = 86_400
-#: What the parsers themselves need, and a text: its bytes, its characters, and those put right.
+#: Memory of the parsers themselves, and copies of a text: bytes, characters, normalised ones.
 _PARSER_ITSELF = 256 * 1024**2
 _COPIES = 6
 
 
 @register(SETTINGS)
 def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Numbers that must be positive are, and the fallback language is one."""
+    """Numbers that must be positive are, and the fallback language is known."""
     messages: list[CheckMessage] = [
         Error(
             f"RAGSITE_{name} is {getattr(settings, name)}.",
@@ -38,20 +38,6 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         for name in _AT_LEAST_ONE
         if getattr(settings, name) < 1
     ]
-    messages += _check_parser_limits()
-    if settings.FALLBACK_LANGUAGE not in {*CONFIGURATIONS, *OTHERS}:
-        messages.append(
-            Error(
-                f"RAGSITE_FALLBACK_LANGUAGE “{settings.FALLBACK_LANGUAGE}” is no known language.",
-                hint=f"Use one of {', '.join(sorted(CONFIGURATIONS))}.",
-                id="documents.E002",
-            )
-        )
-    return messages
-
-
-def _check_parser_limits() -> list[CheckMessage]:
-    messages: list[CheckMessage] = []
     if not settings.PARSER_SECONDS <= _DAY:  # neither is NaN
         messages.append(
             Error(
@@ -77,77 +63,81 @@ def _check_parser_limits() -> list[CheckMessage]:
                 id="documents.W003",
             )
         )
+    if settings.FALLBACK_LANGUAGE not in {*CONFIGURATIONS, *DETECTED_ONLY}:
+        messages.append(
+            Error(
+                f"RAGSITE_FALLBACK_LANGUAGE “{settings.FALLBACK_LANGUAGE}” is no known language.",
+                hint=f"Use one of {', '.join(sorted(CONFIGURATIONS))}.",
+                id="documents.E002",
+            )
+        )
     return messages
 
 
 @register(SETTINGS)
 def check_roots(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Directories that requests may read are directories, and hold nothing of the site's own."""
-    return [message for root in settings.INGEST_ROOTS for message in _check_root(Path(root))]
-
-
-def _check_root(root: Path) -> list[CheckMessage]:
-    if not root.is_absolute() or ".." in root.parts or root == Path("/"):
-        return [
-            Error(
-                f"RAGSITE_INGEST_ROOTS holds “{root}”.",
-                hint="Name each directory by its whole path, and not all of the machine.",
-                id="documents.E008",
+    """Directories that requests may read exist and contain nothing of the site's own."""
+    messages: list[CheckMessage] = []
+    own = [Path(path) for path in (settings.VAR_DIR, settings.MEDIA_ROOT, settings.BASE_DIR)]
+    for root in map(Path, settings.INGEST_ROOTS):
+        if not root.is_absolute() or ".." in root.parts or root == Path("/"):
+            messages.append(
+                Error(
+                    f"RAGSITE_INGEST_ROOTS holds “{root}”.",
+                    hint="Name each directory by its whole path, and not all of the machine.",
+                    id="documents.E008",
+                )
             )
-        ]
-    own = [settings.VAR_DIR, settings.MEDIA_ROOT, settings.BASE_DIR]
-    if any(Path(path).resolve().is_relative_to(root.resolve()) for path in own):
-        return [
-            Error(
-                f"RAGSITE_INGEST_ROOTS holds “{root}”, in which the site's own files are.",
-                hint="Its secret key and other people's uploads could be read: name a directory"
-                " beside them.",
-                id="documents.E009",
+        elif any(path.resolve().is_relative_to(root.resolve()) for path in own):
+            messages.append(
+                Error(
+                    f"RAGSITE_INGEST_ROOTS holds “{root}”, in which the site's own files are.",
+                    hint="Its secret key and other people's uploads could be read: name a directory"
+                    " beside them.",
+                    id="documents.E009",
+                )
             )
-        ]
-    if not root.is_dir():
-        return [
-            Warning(
-                f"RAGSITE_INGEST_ROOTS holds “{root}”, which is no directory now.",
-                hint="Mount it, or take it out.",
-                id="documents.W004",
+        elif not root.is_dir():
+            messages.append(
+                Warning(
+                    f"RAGSITE_INGEST_ROOTS holds “{root}”, which is no directory now.",
+                    hint="Mount it, or take it out.",
+                    id="documents.W004",
+                )
             )
-        ]
-    return []
+    return messages
 
 
 @register(Tags.database)
 def check_spaces(
     app_configs: Any, *, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Every live space has an embedder that makes its vectors."""
+    """Every live space has an embedder of the model that made its vectors."""
     if "default" not in (databases or ()):
         return []
     if EmbeddingSpace._meta.db_table not in connections["default"].introspection.table_names():
         return []  # before the first migration
     if not Chunk.objects.exists():
         return []  # the default space follows the configured embedder until the first document
-    live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
-    return [message for space in live for message in _check_space(space)]
-
-
-def _check_space(space: EmbeddingSpace) -> list[CheckMessage]:
-    from documents.embedders import ModelMismatch, embedder_for  # noqa: PLC0415 (loads numpy)
+    from documents.embedders import ModelMismatch, embedder_for  # noqa: PLC0415
 
     hint = (
         "Configure the embedder that made the space, and give a new one another alias in"
         " EMBEDDERS, a space of its own (`manage.py spaces add`) and the chunks (`manage.py"
         " reembed`)."
     )
-    try:
-        embedder_for(space)
-    except DimensionMismatch as error:
-        return [Error(f"Embedding space {space}: {error}", hint=hint, id="documents.E004")]
-    except ModelMismatch as error:
-        return [Error(f"Embedding space {space}: {error}", hint=hint, id="documents.E005")]
-    except BackendUnavailable as error:
-        # No error: migrations must run before a model's host is up, and words find without it.
-        return [Warning(f"Embedding space {space}: {error}", id="documents.W002")]
-    except InferenceError as error:
-        return [Error(f"Embedding space {space}: {error}", id="documents.E003")]
-    return []
+    messages: list[CheckMessage] = []
+    for space in EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE):
+        name = f"Embedding space {space}"
+        try:
+            embedder_for(space)
+        except DimensionMismatch as error:
+            messages.append(Error(f"{name}: {error}", hint=hint, id="documents.E004"))
+        except ModelMismatch as error:
+            messages.append(Error(f"{name}: {error}", hint=hint, id="documents.E005"))
+        except BackendUnavailable as error:
+            # No error: migrations must run before a model's host is up, and words find without it.
+            messages.append(Warning(f"{name}: {error}", id="documents.W002"))
+        except InferenceError as error:
+            messages.append(Error(f"{name}: {error}", id="documents.E003"))
+    return messages

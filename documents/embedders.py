@@ -1,20 +1,27 @@
-"""The embedder of a space, and nothing else's: vectors of two models cannot be compared."""
+"""The embedder of an embedding space, question vectors, and the scale of its similarities
+(`scale_of`): vectors of two models cannot be compared."""
+
+import hashlib
+import logging
+from dataclasses import dataclass
 
 import numpy as np
+from django.core.cache import caches
 from numpy.typing import NDArray
 
 from documents.models import EmbeddingSpace
-from inference.base import DimensionMismatch, Embedder, InferenceError
-from inference.handler import embedders
+from inference.interfaces import DimensionMismatch, Embedder, InferenceError
+from inference.model_registry import embedders
 from inference.query_cache import embed_query_cached
 
 
 class ModelMismatch(InferenceError):
-    """A space whose configured embedder is another model than the one that made its vectors."""
+    """The configured embedder is another model than the one that made the space's vectors."""
 
 
 def embedder_for(space: EmbeddingSpace) -> Embedder:
-    """Raises InferenceError: also where the configuration was changed under a space."""
+    """The embedder of a space. Raises InferenceError, also where the configuration was changed to
+    another model."""
     embedder = embedders[space.embedder]
     if embedder.dimensions != space.dimensions:
         raise DimensionMismatch(space.dimensions, embedder.dimensions)
@@ -28,9 +35,118 @@ def embedder_for(space: EmbeddingSpace) -> Embedder:
 
 
 def embed_question(space: EmbeddingSpace, text: str) -> NDArray[np.float32]:
-    """The vector with which a question is asked in `space`, shape (dimensions,), kept in the cache.
-
-    Raises InferenceError, as `embedder_for` does.
-    """
+    """The question's vector in `space`, shape (dimensions,), cached. Raises InferenceError."""
     embedder_for(space)
     return embed_query_cached(space.embedder, text, space.query_instruction or None)
+
+
+logger = logging.getLogger(__name__)
+
+#: Each question is answered only by its own passage, in different words.
+CALIBRATION_PAIRS = (
+    (
+        "How tall do giraffes grow?",
+        "The African animal with the long neck reaches a height of more than five metres.",
+    ),
+    (
+        "Why do leaves turn yellow in autumn?",
+        "Trees break down their green pigment before winter, and other colours of the foliage"
+        " become visible.",
+    ),
+    (
+        "Who painted the ceiling of the Sistine Chapel?",
+        "Michelangelo worked for four years on the frescoes in the Vatican for Pope Julius II.",
+    ),
+    (
+        "How is high blood pressure treated?",
+        "Doctors prescribe diuretics or ACE inhibitors against hypertension and advise less salt.",
+    ),
+    (
+        "When was the first email sent?",
+        "Ray Tomlinson transmitted an electronic message between two computers in 1971.",
+    ),
+    (
+        "Which port does the web server listen on?",
+        "By default HTTP connections are accepted at 80, and encrypted ones at 443.",
+    ),
+    (
+        "How do I return a faulty product?",
+        "Customers may send defective goods back within thirty days and get a refund.",
+    ),
+    (
+        "What does it cost to have a house sale certified?",
+        "The notary's fees for real estate follow a statutory table and depend on the price.",
+    ),
+)
+
+#: Minimum difference of the mean similarity of related and unrelated pairs, as a share of the
+#: distance from “unrelated” to “identical”; below it the model does not distinguish meanings.
+MIN_SPREAD = 0.15
+CACHE_SECONDS = 90 * 24 * 60 * 60
+
+_scales: dict[str, "SimilarityScale"] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityScale:
+    """Mean similarity of unrelated and of related pairs of question and passage, for one model."""
+
+    unrelated: float
+    related: float
+
+    @property
+    def knows_meaning(self) -> bool:
+        """Whether the model separates related from unrelated pairs by at least MIN_SPREAD."""
+        room = max(1 - self.unrelated, 1e-6)
+        return (self.related - self.unrelated) / room >= MIN_SPREAD
+
+    def nearness(self, similarity: float) -> float:
+        """(similarity - unrelated) / (related - unrelated): 0 for an unrelated passage, 1 for a
+        usual answer."""
+        return (similarity - self.unrelated) / (self.related - self.unrelated)
+
+
+def scale_of(space: EmbeddingSpace) -> SimilarityScale | None:
+    """The scale of a space's model, measured once and cached. None for a model that does not
+    separate the pairs, or does not work."""
+    identity = (
+        f"{space.model_name}\0{space.dimensions}\0{space.query_instruction}\0{CALIBRATION_PAIRS}"
+    )
+    key = "scale:" + hashlib.sha256(identity.encode()).hexdigest()
+    scale = _scales.get(key)
+    if scale is None:
+        try:
+            stored = caches["default"].get(key)
+        except Exception as error:  # each cache backend has errors of its own
+            logger.warning("cache of scales cannot be read: %s", error)
+        else:
+            scale = SimilarityScale(*stored) if stored else None
+    if scale is None:
+        try:
+            questions = np.stack(
+                [embed_question(space, question) for question, _ in CALIBRATION_PAIRS]
+            )
+            scale = similarity_scale(
+                questions,
+                embedder_for(space).embed_documents([text for _, text in CALIBRATION_PAIRS]),
+            )
+        except InferenceError as error:
+            logger.warning("similarities are not weighed: %s", error)
+            return None
+        try:
+            caches["default"].set(key, (scale.unrelated, scale.related), timeout=CACHE_SECONDS)
+        except Exception as error:
+            logger.warning("cache of scales cannot be written: %s", error)
+    _scales[key] = scale
+    return scale if scale.knows_meaning else None
+
+
+def similarity_scale(
+    questions: NDArray[np.float32], passages: NDArray[np.float32]
+) -> SimilarityScale:
+    """The scale from the vectors of the pairs, both of shape (pairs, dimensions)."""
+    similarities = questions @ passages.T
+    count = len(similarities)
+    related = float(np.trace(similarities)) / count
+    unrelated = (float(similarities.sum()) - related * count) / (count * (count - 1))
+    return SimilarityScale(round(unrelated, 4), round(related, 4))

@@ -1,8 +1,7 @@
-"""What people type and send about documents."""
+"""Forms of the pages: collections, uploads, and changes of passages and documents."""
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -10,25 +9,43 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.template.defaultfilters import filesizeformat
 
-from common.errors import InvalidInput
+from accounts.models import Membership
+from common.errors import InvalidInput, RagsiteError
 from common.fusion_options import FusionOptions
 from documents.chunkers import CHUNKERS
 from documents.facets import checked_facets
-from documents.forms_access import access_field, people_of
-from documents.models import Collection, IngestionRun
+from documents.models import Collection, Document, IngestionRun
 from documents.services import Upload
+from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
+from documents.services.document_update import MAX_TITLE_CHARACTERS
 
-MAX_NAME = 1024
+ACCESS_HELP = "Nobody ticked: everybody in the workspace."
+
+
+def workspace_people(workspace_id: int) -> list[tuple[str, str]]:
+    """The workspace's members as (access list entry, name)."""
+    members = Membership.objects.filter(workspace=workspace_id).select_related("user")
+    return [
+        (f"user:{member.user_id}", member.user.username)
+        for member in members.order_by("user__username")
+    ]
+
+
+def access_field() -> forms.MultipleChoiceField:
+    """Check boxes; the form sets the choices."""
+    return forms.MultipleChoiceField(
+        label="Who may see it",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=ACCESS_HELP,
+    )
+
+
+MAX_FILE_NAME_CHARACTERS = 1024
 CHUNKER_CHOICES = [(name, f"{name}: {kind.summary}") for name, kind in CHUNKERS.items()]
 GRAPH_CHOICES = [
-    (
-        Collection.Graph.RULES,
-        "By rules: names, links, dates, code, tables; needs no model",
-    ),
-    (
-        Collection.Graph.LLM,
-        "By the chat model: also what relates them; takes its time",
-    ),
+    (Collection.Graph.RULES, "By rules: names, links, dates, code, tables; needs no model"),
+    (Collection.Graph.LLM, "By the chat model: also what relates them; takes its time"),
     (Collection.Graph.OFF, "Off: nothing is read, and what was is forgotten"),
 ]
 _OPTION = re.compile(r"(\w+)\s*=\s*(-?\d{1,9})")
@@ -36,7 +53,7 @@ _FUSION = re.compile(r"(\w+)\s*=\s*([\w.]+)")
 
 
 class ChunkerOptionsField(forms.CharField):
-    """Options as people write them, `max_tokens=200 overlap=20`, to a mapping."""
+    """Options as people write them, `max_tokens=200 overlap=20`, as a mapping."""
 
     def to_python(self, value: Any) -> Any:
         text = super().to_python(value) or ""
@@ -53,7 +70,7 @@ class ChunkerOptionsField(forms.CharField):
 
 
 class FacetsField(forms.CharField):
-    """Fields of the metadata as people write them, `author, topic.area`, to a list."""
+    """Metadata fields as people write them, `author, topic.area`, as a list."""
 
     def to_python(self, value: Any) -> Any:
         text = super().to_python(value) or ""
@@ -67,8 +84,8 @@ class FacetsField(forms.CharField):
 
 
 class FusionField(forms.CharField):
-    """FusionOptions as people write them, `method=weighted vector=0.7 lexical=0.3`, to a mapping
-    that `weights` are a mapping in."""
+    """FusionOptions as people write them, `method=weighted vector=0.7 lexical=0.3`, as a mapping
+    with nested `weights`."""
 
     def to_python(self, value: Any) -> Any:
         text = super().to_python(value) or ""
@@ -96,7 +113,7 @@ class FusionField(forms.CharField):
 
 
 class CollectionChangeForm(forms.Form):
-    """What of a collection can be changed."""
+    """Fields of a collection that can be changed."""
 
     name = forms.CharField(max_length=200, help_text="What people call it.")
     description = forms.CharField(
@@ -137,16 +154,16 @@ class CollectionChangeForm(forms.Form):
     )
 
     def clean_graph(self) -> str:
-        """Without a choice it stays as it is, and by rules at first."""
+        """Unchanged if not chosen; “rules” for a new collection."""
         return str(self.cleaned_data["graph"] or self.initial.get("graph", Collection.Graph.RULES))
 
     def clean_chunker(self) -> str:
-        """Without a choice it stays as it is, and `auto` at first."""
+        """Unchanged if not chosen; “auto” for a new collection."""
         return str(self.cleaned_data["chunker"] or self.initial.get("chunker", "auto"))
 
     @classmethod
     def of(cls, collection: Collection, posted: Any = None) -> "CollectionChangeForm":
-        """The form as the collection is now."""
+        """The form filled with the collection's values."""
         return cls(
             posted,
             initial={
@@ -162,7 +179,7 @@ class CollectionChangeForm(forms.Form):
 
 
 class CollectionForm(CollectionChangeForm):
-    """A new collection."""
+    """The fields of a new collection: also its slug."""
 
     slug = forms.SlugField(
         label="Address",
@@ -171,7 +188,7 @@ class CollectionForm(CollectionChangeForm):
         help_text="Stands in links. Left empty, it is made from the name.",
     )
     field_order = ("name", "slug")
-    #: What is asked first; the rest may stay as it is.
+    #: Fields at the top of the form; the others have defaults that suit most.
     first = ("name", "description")
 
 
@@ -185,15 +202,15 @@ class MultipleFileField(forms.FileField):
     widget = MultipleFileInput
 
     def clean(self, data: Any, initial: Any = None) -> "list[UploadedFile[Any]]":
-        """Django's checks, on each file; an empty one is let through, to fail with its name."""
+        """Django's checks on each file; an empty one passes, to fail later under its name."""
         if not data:
             raise forms.ValidationError(self.error_messages["required"], code="required")
         return [super(MultipleFileField, self).clean(file, initial) for file in data]
 
 
 class UploadForm(forms.Form):
-    """Files for a collection. `paths` are the files' names with folders, in the files' order:
-    a browser leaves folders out of the names that it sends itself."""
+    """Files for a collection. `paths` are their names with folders, in the same order, because
+    browsers send names without folders."""
 
     files = MultipleFileField(  # type: ignore[assignment]  # the field, not what was sent
         label="Files",
@@ -221,7 +238,7 @@ class UploadForm(forms.Form):
 
     def __init__(self, *args: Any, workspace_id: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = people_of(workspace_id)
+        choices = workspace_people(workspace_id)
         self.fields["access"].choices = choices  # type: ignore[attr-defined]
         #: Whether there is anybody to keep files from.
         self.has_access = len(choices) > 1
@@ -229,29 +246,38 @@ class UploadForm(forms.Form):
             del self.fields["access"]
 
     def access_list(self) -> list[str] | None:
-        """The valid form's; None for everybody."""
+        """The chosen access list; None for everybody. Valid forms only."""
         return self.cleaned_data.get("access") or None
 
     def clean_files(self) -> "list[UploadedFile[Any]]":
-        """Refuse files that no worker would accept, before anything is stored."""
+        """Refuse too large files before anything is stored."""
         files: list[UploadedFile[Any]] = self.cleaned_data["files"]
         large = [file for file in files if (file.size or 0) > settings.MAX_UPLOAD_BYTES]
         if large:
-            raise forms.ValidationError(_too_large(large), code="too_large")
+            named = ", ".join(
+                f"{file.name} ({filesizeformat(file.size or 0)})" for file in large[:5]
+            )
+            more = f" and {len(large) - 5} more" if len(large) > 5 else ""
+            too_large_message = (
+                f"Too large: {named}{more}. A file may have"
+                f" {filesizeformat(settings.MAX_UPLOAD_BYTES)}."
+                " Nothing was stored: leave these out or split them, and send the rest again."
+            )
+            raise forms.ValidationError(too_large_message, code="too_large")
         return files
 
     def clean_paths(self) -> list[str]:
-        """A JSON list of names; anything else counts as not given."""
+        """A JSON list of names; anything else counts as missing."""
         try:
             paths = json.loads(self.cleaned_data["paths"] or "[]")
         except ValueError:
             return []
         if not isinstance(paths, list):
             return []
-        return [str(path).replace("\x00", "")[:MAX_NAME] for path in paths]
+        return [str(path).replace("\x00", "")[:MAX_FILE_NAME_CHARACTERS] for path in paths]
 
     def uploads(self) -> list[Upload]:
-        """The valid form's files, each under its path."""
+        """The files under their paths. Valid forms only."""
         files = self.cleaned_data["files"]
         names = [str(file.name) for file in files]
         paths = self.cleaned_data["paths"]
@@ -260,24 +286,15 @@ class UploadForm(forms.Form):
         return [Upload(name=name, file=file) for name, file in zip(names, files, strict=True)]
 
     def policy(self) -> str:
-        """The valid form's policy."""
+        """The ingestion policy that the checkboxes select. Valid forms only."""
         chosen = IngestionRun.Policy
         if self.cleaned_data["versions"]:
             return chosen.NEW_VERSION
         return chosen.OVERWRITE if self.cleaned_data["again"] else chosen.SKIP_IF_UNCHANGED
 
 
-def _too_large(files: "Sequence[UploadedFile[Any]]") -> str:
-    named = ", ".join(f"{file.name} ({filesizeformat(file.size or 0)})" for file in files[:5])
-    more = f" and {len(files) - 5} more" if len(files) > 5 else ""
-    return (
-        f"Too large: {named}{more}. A file may have {filesizeformat(settings.MAX_UPLOAD_BYTES)}."
-        " Nothing was stored: leave these out or split them, and send the rest again."
-    )
-
-
 class DeleteCollectionForm(forms.Form):
-    """The name, typed, confirms what cannot be undone."""
+    """The typed name confirms an irreversible deletion."""
 
     name = forms.CharField(label="Name of the collection", strip=True)
 
@@ -287,10 +304,105 @@ class DeleteCollectionForm(forms.Form):
         self.fields["name"].widget.attrs["autocomplete"] = "off"
 
     def clean_name(self) -> str:
-        """Exactly the collection's name."""
+        """Must equal the collection's name exactly."""
         name: str = self.cleaned_data["name"]
         if name != self.expected:
             raise forms.ValidationError(
                 f"That is not its name. Type “{self.expected}” to delete it.", code="wrong_name"
             )
         return name
+
+
+class PassageForm(forms.Form):
+    """The text of a passage; `expected` is the content hash when the form was shown."""
+
+    text = forms.CharField(
+        strip=False,
+        max_length=MAX_PASSAGE_CHARACTERS,
+        widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "true"}),
+        error_messages={"required": "A passage needs a text. Or delete its document."},
+    )
+    expected = forms.CharField(max_length=64, widget=forms.HiddenInput)
+
+
+class MetadataLinesField(forms.CharField):
+    """Metadata as people write it, a field a line: `year: 2026`; lists and objects as JSON."""
+
+    def to_python(self, value: Any) -> Any:
+        found: dict[str, Any] = {}
+        for line in (super().to_python(value) or "").splitlines():
+            if not line.strip():
+                continue
+            name, colon, text = line.partition(":")
+            if not colon or not name.strip():
+                raise forms.ValidationError(
+                    "Write a field a line, its name before a colon: “%(line)s” has none.",
+                    code="invalid",
+                    params={"line": line.strip()[:80]},
+                )
+            if name.strip() in found:
+                raise forms.ValidationError(
+                    "“%(name)s” stands there twice.", code="invalid", params={"name": name.strip()}
+                )
+            found[name.strip()] = _parse_value(text.strip())
+        return found
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        lines: list[str] = []
+        for name, each in value.items():
+            is_line = isinstance(each, str) and each == each.strip() and len(each.splitlines()) < 2
+            plain = each if is_line and _parse_value(each) == each else None
+            lines.append(
+                f"{name}: {json.dumps(each, ensure_ascii=False) if plain is None else plain}"
+            )
+        return "\n".join(lines)
+
+
+def _parse_value(text: str) -> Any:
+    """Numbers, booleans, lists and objects parsed as JSON; everything else is text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+class DocumentChangeForm(forms.Form):
+    """Title, metadata, and who may see the document."""
+
+    title = forms.CharField(
+        max_length=MAX_TITLE_CHARACTERS,
+        help_text="It is found with every passage. Another one takes a moment: all are read anew.",
+    )
+    metadata = MetadataLinesField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 6}),
+        help_text="A field a line, such as “year: 2026”. Searches can be narrowed by them.",
+    )
+    access = access_field()
+
+    def __init__(self, data: Any = None, *, document: Document) -> None:
+        initial = {
+            "title": document.title,
+            "metadata": document.metadata,
+            "access": document.access or [],
+        }
+        super().__init__(data, initial=initial)
+        choices = workspace_people(document.workspace_id)
+        known = {name for name, _ in choices}
+        choices += [(name, name) for name in document.access or [] if name not in known]
+        self.fields["access"].choices = choices  # type: ignore[attr-defined]
+        #: Whether there is anybody to keep it from.
+        self.has_access = len(choices) > 1
+        if not self.has_access:
+            del self.fields["access"]
+
+    def clean_access(self) -> list[str] | None:
+        """The access list, or None for everybody in the workspace."""
+        return self.cleaned_data["access"] or None
+
+    def field_of(self, error: RagsiteError) -> str | None:
+        """The form field that an error belongs to."""
+        name = error.field if isinstance(error, InvalidInput) else ""
+        return name if name in self.fields else None

@@ -1,11 +1,11 @@
-"""Languages: ISO codes, PostgreSQL's text search configurations, and telling one from the text."""
+"""Languages: ISO codes, PostgreSQL's text search configurations, and language detection."""
 
 from functools import cache, lru_cache
 from typing import Any
 
 from django.db import connection
 
-from common.spaceless import BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI, compiled
+from common.cjk import BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI, cached_pattern
 
 #: ISO 639-1 code → the snowball configuration of PostgreSQL 18 (`\\dF`); others use `simple`.
 CONFIGURATIONS = {
@@ -41,17 +41,17 @@ CONFIGURATIONS = {
     "tr": "turkish",
     "yi": "yiddish",
 }
-#: Told apart from the languages above, so that their texts are not taken for one of those.
-OTHERS = ("zh", "ja", "ko", "th", "pl", "cs", "uk", "bg", "he", "fa", "vi", "hr", "sk", "sl")
+#: Detected only so that their texts are not taken for one of the languages above.
+DETECTED_ONLY = ("zh", "ja", "ko", "th", "pl", "cs", "uk", "bg", "he", "fa", "vi", "hr", "sk", "sl")
 FALLBACK = "simple"
 
-#: Shorter texts say too little: chat turns and titles were told wrong one time in five.
-MINIMUM_CHARACTERS = 60
-MINIMUM_PROBABILITY = 0.95
-#: Where the script alone tells: a sentence, and most of the letters.
-MINIMUM_OF_SCRIPT = 20
+#: Shorter texts are not detected: chat turns and titles were wrong one time in five.
+MIN_DETECTION_CHARACTERS = 60
+MIN_DETECTION_PROBABILITY = 0.95
+#: Letters of one script needed to decide by the script alone: a sentence, most of its letters.
+MIN_SCRIPT_CHARACTERS = 20
 #: More than a name in kana: Japanese, which without any is no more than a heading.
-SHARE_OF_KANA = 0.15
+MIN_KANA_SHARE = 0.15
 SCRIPTS = {
     code: f"[{letters}]"
     for code, letters in {
@@ -73,7 +73,7 @@ SAMPLE_CHARACTERS = 4000
 
 @cache
 def configuration_oids() -> dict[str, int]:
-    """The server's text search configurations by name, with the oids that binary COPY writes."""
+    """The server's text search configurations by name, with the oids that binary COPY needs."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT cfgname, oid::int FROM pg_ts_config WHERE pg_ts_config_is_visible(oid)"
@@ -82,15 +82,13 @@ def configuration_oids() -> dict[str, int]:
 
 
 def configuration(code: str) -> str:
-    """The text search configuration for an ISO code such as `de` or `de-CH`; unknown → `simple`.
-
-    An older server that lacks one gets `simple` too.
-    """
+    """The text search configuration for an ISO code such as `de` or `de-CH`; `simple` for unknown
+    codes and for those that an older server lacks."""
     name = CONFIGURATIONS.get(code.lower().replace("_", "-").split("-")[0], FALLBACK)
     return name if name in configuration_oids() else FALLBACK
 
 
-#: So many bytes back reach the longest of langid's n-grams.
+#: Length in bytes of langid's longest n-gram.
 LONGEST_NGRAM = 6
 
 
@@ -121,7 +119,7 @@ def _identifier() -> Any:
 
     identifier = Identifier.from_modelpath(MODEL_DIR / MODEL_FILE, norm_probs=True)
     known = set(identifier.labels)
-    identifier.set_languages(sorted(known & {*CONFIGURATIONS, *OTHERS}))
+    identifier.set_languages(sorted(known & {*CONFIGURATIONS, *DETECTED_ONLY}))
     moves = np.asarray(identifier.tk_nextmove)
     rows = np.asarray(identifier.tk_row, dtype=np.intp) << 8
     found = np.asarray(identifier.tk_output, dtype=np.intp)
@@ -130,29 +128,29 @@ def _identifier() -> Any:
 
 
 def detect_language(text: str, *, default: str = "") -> str:
-    """ISO code of the language that `text` is in, or `default` where that is not sure.
+    """ISO code of the language of `text`, or `default` if detection is not certain.
 
-    Judged by the first 4,000 characters. A script that one language has tells it alone; else
+    Uses the first 4,000 characters. A script that only one language uses decides alone; else
     langid's naive Bayes over byte n-grams (Lui and Baldwin, 2012), as retrained by py3langid.
     """
     sample = text[:SAMPLE_CHARACTERS]
     letters = sum(map(str.isalpha, sample))
-    if not sample.isascii() and (code := _told_by_script(sample, letters)):
+    if not sample.isascii() and (code := _language_of_script(sample, letters)):
         return code
-    if letters < MINIMUM_CHARACTERS:
+    if letters < MIN_DETECTION_CHARACTERS:
         return default
     code, probability = _identifier().classify(sample)
-    return str(code) if probability >= MINIMUM_PROBABILITY else default
+    return str(code) if probability >= MIN_DETECTION_PROBABILITY else default
 
 
-def _told_by_script(sample: str, letters: int) -> str:
-    """The language whose script most of the letters are of, or nothing."""
-    enough = max(MINIMUM_OF_SCRIPT, letters // 2 + 1)
-    kana = len(compiled(_KANA).findall(sample))
-    both = kana + len(compiled(_HAN).findall(sample))
+def _language_of_script(sample: str, letter_count: int) -> str:
+    """The language whose script most of the letters belong to, or empty."""
+    enough = max(MIN_SCRIPT_CHARACTERS, letter_count // 2 + 1)
+    kana = len(cached_pattern(_KANA).findall(sample))
+    both = kana + len(cached_pattern(_HAN).findall(sample))
     if both >= enough:
-        return "ja" if kana > SHARE_OF_KANA * both else "zh"
+        return "ja" if kana > MIN_KANA_SHARE * both else "zh"
     for code, script in SCRIPTS.items():
-        if len(compiled(script).findall(sample)) >= enough:
+        if len(cached_pattern(script).findall(sample)) >= enough:
             return code
     return ""

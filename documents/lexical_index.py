@@ -1,18 +1,18 @@
-"""Writing the inverted index of chunks: posting lists in rows, changed with the chunks they are of.
+"""Writes the inverted index of chunks: posting lists in rows, changed with their chunks. Begin with
+`index_pending`.
 
 How it works (docs/decisions/0051):
-
-- Triggers of `documents_chunk` (migration 0014) give each chunk an `index_id`, another one whenever
-  its words, language or version state change. A new id is in `PendingChunk`, one that is gone in
-  `RemovedChunk`, from the very transaction of the chunk on.
+- Triggers of `documents_chunk` (migration 0014) give each chunk an `index_id`, a new one whenever
+  its words, language or version state change. New ids go into `PendingChunk`, obsolete ones into
+  `RemovedChunk`, in the same transaction.
 - `index_pending` moves pending chunks into a segment: for each lexeme blocks of (id, frequency,
-  length). Searches score pending chunks by their search vectors, so a chunk is found whether or not
-  that has happened yet, with the same score.
-- `compact` merges segments of about the same size, and leaves removed chunks out.
-- `forget` takes words that only chunks about to vanish have out of the index at once.
+  length). Searches score pending chunks by their search vectors, so a chunk is found with the same
+  score before and after that.
+- `merge_segments` merges segments of about the same size, and leaves removed chunks out.
+- `forget_words` removes words that only chunks about to be deleted have from the index at once.
 
-Nothing here waits for a search or keeps one waiting: rows that somebody else works on are skipped.
-Who takes words out waits for who writes them in (`_hold`), or they would come back.
+Nothing here blocks a search or is blocked by one: rows that somebody else works on are skipped.
+Removing words waits for writers (`_lock_index`), or the words would come back.
 """
 
 import logging
@@ -29,33 +29,32 @@ from numpy.typing import NDArray
 from psycopg.errors import SerializationFailure
 
 from common.bm25 import BLOCK_BITS, Ids, Postings, merged, pack, unpack
-from common.copy import copy_rows
-from common.fence import unfenced
-from common.postgresql.binary import fetch, snapshot
-from documents.ingestion.locks import share_collections
+from common.rls import bypass_rls
+from common.sql import copy_rows, fetch_rows, read_snapshot
+from documents.ingestion.concurrency import share_collection_locks
 
 logger = logging.getLogger(__name__)
 
-#: So many pending chunks of a collection are worth a segment: to score them by their search vectors
-#: takes a millisecond.
-PENDING = 256
-#: At most so many chunks become one segment at once.
-BATCH = 20_000
-#: So many segments of one size are merged into one of the next, which is as many times greater.
-FANOUT = 8
-#: Segments are written anew without removed chunks when these are so many, and such a share.
-REMOVED = 1_000
-REMOVED_SHARE = 0.2
-#: Segments of more chunks are merged with no others: nothing would be gained by it.
-LARGEST = 2_000_000
+#: Pending chunks of a collection from which a segment is built: scoring fewer by their search
+#: vectors takes at most a millisecond.
+SEGMENT_MIN_PENDING = 256
+#: Maximum chunks of a new segment.
+SEGMENT_MAX_CHUNKS = 20_000
+#: Number of segments of one size that are merged into one of the next size.
+MERGE_FANOUT = 8
+#: Segments are rewritten without removed chunks from this number and this share of them.
+COMPACT_MIN_REMOVED = 1_000
+COMPACT_MIN_REMOVED_SHARE = 0.2
+#: Larger segments are not merged: nothing would be gained.
+MERGE_MAX_CHUNKS = 2_000_000
 
-#: Others that write the same index once are bad luck.
-TRIES = 5
+#: Attempts when others write the same index concurrently.
+LOCK_TRIES = 5
 
 #: The lexeme under which a segment lists all its chunks.
-ALL = ""
+ALL_CHUNKS = ""
 
-_TAKE = """
+_TAKE_PENDING = """
     DELETE FROM documents_pendingchunk
     WHERE (collection_id, index_id) IN (
         SELECT collection_id, index_id FROM documents_pendingchunk
@@ -96,26 +95,26 @@ _SEGMENT = """
 
 
 def index_pending(collection_id: int, *, at_least: int = 1) -> int:
-    """Move the collection's pending chunks into segments, where there are `at_least` so many; how
-    many were moved. Then merge segments where that is due."""
+    """Move the collection's pending chunks into segments, if there are `at_least` this many;
+    returns how many were moved. Then merge segments where due."""
     moved = 0
-    # The first look waits for nobody: storing one small text comes here, too.
-    while moved or _is_due(collection_id, at_least):
-        with _owned():
-            _hold(collection_id)
-            if not _is_due(collection_id, at_least):
+    # The first check takes no lock, because storing one small text comes here too.
+    while moved or _has_pending(collection_id, at_least):
+        with _site_transaction():
+            _lock_index(collection_id)
+            if not _has_pending(collection_id, at_least):
                 break
             taken = _index_batch(collection_id)
         moved += taken
         if not taken:
             break
     if moved:
-        compact(collection_id)
+        merge_segments(collection_id)
     return moved
 
 
-def _is_due(collection_id: int, at_least: int) -> bool:
-    with connection.cursor() as cursor, unfenced():
+def _has_pending(collection_id: int, at_least: int) -> bool:
+    with connection.cursor() as cursor, bypass_rls():
         cursor.execute(
             "SELECT count(*) >= %s FROM (SELECT FROM documents_pendingchunk"
             " WHERE collection_id = %s LIMIT %s) AS pending",
@@ -126,24 +125,21 @@ def _is_due(collection_id: int, at_least: int) -> bool:
 
 def _index_batch(collection_id: int) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE, [collection_id, BATCH])
+        cursor.execute(_TAKE_PENDING, [collection_id, SEGMENT_MAX_CHUNKS])
         ids = [index_id for (index_id,) in cursor.fetchall()]
     if not ids:
         return 0
     alive: list[Ids] = []
-    rows = _binary(_SEARCH_VECTORS, [ids])
+    rows = _fetch_binary(_SEARCH_VECTORS, [ids])
     for (workspace_id, language, is_current), group in groupby(rows, key=lambda row: row[:3]):
-        lexemes = _inverted((index_id, vector) for *_, index_id, vector in group)
-        alive.append(lexemes[ALL].ids)
+        lexemes = _invert((index_id, vector) for *_, index_id, vector in group)
+        alive.append(lexemes[ALL_CHUNKS].ids)
         _add_segment(workspace_id, collection_id, language, is_current, lexemes)
     gone = np.setdiff1d(np.array(ids, np.int64), np.concatenate(alive) if alive else [])
     if len(gone):
         # They were removed before they were in any segment: no posting is to be passed over.
         with connection.cursor() as cursor:
-            cursor.execute(
-                _DROP_REMOVED,
-                [collection_id, gone.tolist()],
-            )
+            cursor.execute(_DROP_REMOVED, [collection_id, gone.tolist()])
     return len(ids)
 
 
@@ -151,16 +147,16 @@ def _index_batch(collection_id: int) -> int:
 _OTHER_WEIGHTS = bytes(range(0xC0))
 
 
-def _inverted(vectors: Iterable[tuple[int, bytes]]) -> dict[str, Postings]:
-    """The postings of each lexeme, and under `ALL` of all, from index ids, ascending, and the
-    search vectors in the form in which PostgreSQL sends them: the number of lexemes (4 bytes), then
-    of each its text, a zero, the number of positions and the positions (2 bytes each, the weight in
-    the upper two bits). In Python, because `unnest` and grouping take ten times as long."""
+def _invert(vectors: Iterable[tuple[int, bytes]]) -> dict[str, Postings]:
+    """Postings by lexeme, and under `ALL_CHUNKS` of all chunks, from ascending index ids and search
+    vectors in PostgreSQL's binary format: the number of lexemes (4 bytes), then for each its text,
+    a zero byte, the number of positions and the positions (2 bytes each, the weight in the upper
+    two bits). In Python, because `unnest` and grouping take ten times as long."""
     found: defaultdict[bytes, array[int]] = defaultdict(lambda: array("q"))
     for index_id, vector in vectors:
         count = int.from_bytes(vector[:4])
-        once = index_id << 24 | 1 << 16 | min(count, 65_535)
-        found[b""].append(once)
+        one = index_id << 24 | 1 << 16 | min(count, 65_535)
+        found[b""].append(one)
         at = 4
         for _ in range(count):
             end = vector.index(0, at)
@@ -168,19 +164,19 @@ def _inverted(vectors: Iterable[tuple[int, bytes]]) -> dict[str, Postings]:
             positions = vector[end + 1] << 8 | vector[end + 2]
             at = first + 2 * positions
             if positions == 1 and vector[first] < 0xC0:
-                found[lexeme].append(once)
+                found[lexeme].append(one)
             else:
                 # A word of the context counts twice: once as a word, once as a heading (weight A).
                 headings = len(vector[first:at:2].translate(None, _OTHER_WEIGHTS))
-                found[lexeme].append(once + (min(positions + headings, 255) - 1 << 16))
+                found[lexeme].append(one + (min(positions + headings, 255) - 1 << 16))
     return {
-        lexeme.decode(): _unpacked(np.frombuffer(numbers, np.int64))
+        lexeme.decode(): _unpack(np.frombuffer(numbers, np.int64))
         for lexeme, numbers in found.items()
     }
 
 
-def _unpacked(numbers: NDArray[np.int64]) -> Postings:
-    """From index id, frequency and length, shifted together."""
+def _unpack(numbers: NDArray[np.int64]) -> Postings:
+    """Index ids, frequencies and lengths from their packed integers."""
     return Postings(numbers >> 24, (numbers >> 16) & 0xFF, numbers & 0xFFFF)
 
 
@@ -191,7 +187,7 @@ def _add_segment(
     is_current: bool,
     lexemes: dict[str, Postings],
 ) -> None:
-    everything = lexemes[ALL]
+    everything = lexemes[ALL_CHUNKS]
     with connection.cursor() as cursor:
         cursor.execute(
             _SEGMENT,
@@ -234,13 +230,13 @@ _REMOVED = """
 """
 
 
-def compact(collection_id: int, *, everything: bool = False) -> int:
-    """Merge segments of the collection where many are of one size, or many of their chunks are
-    removed; with `everything` all of them. How many segments were merged."""
+def merge_segments(collection_id: int, *, everything: bool = False) -> int:
+    """Merge segments of the collection where many have about the same size, or many of their chunks
+    were removed; with `everything` all of them. Returns how many segments were merged."""
     count = 0
     cleaned: set[tuple[str, bool]] = set()
     while True:
-        with connection.cursor() as cursor, unfenced():
+        with connection.cursor() as cursor, bypass_rls():
             cursor.execute(_REMOVED, [collection_id])
             removed = {(language, current): many for language, current, many in cursor.fetchall()}
             cursor.execute(_SEGMENTS, [collection_id])
@@ -249,34 +245,38 @@ def compact(collection_id: int, *, everything: bool = False) -> int:
         for key, group in groupby(segments, key=lambda row: (row[1], row[2])):
             sizes = [(pk, chunks) for pk, _, _, chunks in group]
             gone = 0 if key in cleaned else removed.get(key, 0)
-            due = _due(sizes, gone, everything=everything)
+            due = _segments_to_merge(sizes, gone, everything=everything)
             if due:
                 if len(due) == len(sizes):
                     cleaned.add(key)
                 break
-        if not due or not _merge(collection_id, due):
+        if not due or not _merge_into_one(collection_id, due):
             return count
         count += len(due)
 
 
-def _due(segments: Sequence[tuple[int, int]], removed: int, *, everything: bool) -> list[int]:
-    """Which of the segments (id, number of chunks), smallest first, are to become one."""
+def _segments_to_merge(
+    segments: Sequence[tuple[int, int]], removed: int, *, everything: bool
+) -> list[int]:
+    """The segments, given as (id, number of chunks) in ascending size, to merge into one."""
     chunks = sum(size for _, size in segments)
     if everything:
         return [pk for pk, _ in segments] if len(segments) > 1 or removed else []
-    if removed >= max(REMOVED, REMOVED_SHARE * chunks) or (removed and removed >= chunks):
+    if removed >= max(COMPACT_MIN_REMOVED, COMPACT_MIN_REMOVED_SHARE * chunks) or (
+        removed and removed >= chunks
+    ):
         return [pk for pk, _ in segments]
     tiers = defaultdict(list)
     for pk, size in segments:
-        if size < LARGEST:
-            tiers[int(np.log(max(size / PENDING, 1)) / np.log(FANOUT))].append(pk)
-    return next((tier for _, tier in sorted(tiers.items()) if len(tier) >= FANOUT), [])
+        if size < MERGE_MAX_CHUNKS:
+            tiers[int(np.log(max(size / SEGMENT_MIN_PENDING, 1)) / np.log(MERGE_FANOUT))].append(pk)
+    return next((tier for _, tier in sorted(tiers.items()) if len(tier) >= MERGE_FANOUT), [])
 
 
-def _merge(collection_id: int, segment_ids: Sequence[int]) -> bool:
-    """Make one segment of these, without what was removed; False where somebody else does."""
-    with _owned(), connection.cursor() as cursor:
-        _hold(collection_id)
+def _merge_into_one(collection_id: int, segment_ids: Sequence[int]) -> bool:
+    """Merge these segments into one without removed chunks; False if another process does."""
+    with _site_transaction(), connection.cursor() as cursor:
+        _lock_index(collection_id)
         cursor.execute(
             "SELECT id, workspace_id, language::text, is_current FROM documents_lexicalsegment"
             " WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED",
@@ -289,10 +289,15 @@ def _merge(collection_id: int, segment_ids: Sequence[int]) -> bool:
         removed = removed_ids(collection_id)
         lexemes: dict[str, Postings] = {}
         dead = np.zeros(0, np.int64)
-        for lexeme, parts in groupby(_blocks(segment_ids), key=lambda row: row[0]):
+        blocks = _fetch_binary(
+            "SELECT lexeme, base, data FROM documents_posting WHERE segment_id = ANY(%s)"
+            " ORDER BY lexeme, base",
+            [list(segment_ids)],
+        )
+        for lexeme, parts in groupby(blocks, key=lambda row: row[0]):
             together = merged([unpack(base, data) for _, base, data in parts])
             alive = together.without(removed)
-            if lexeme == ALL:
+            if lexeme == ALL_CHUNKS:
                 dead = np.setdiff1d(together.ids, alive.ids)
             if len(alive):
                 lexemes[lexeme] = alive
@@ -300,28 +305,17 @@ def _merge(collection_id: int, segment_ids: Sequence[int]) -> bool:
             "DELETE FROM documents_lexicalsegment WHERE id = ANY(%s)", [list(segment_ids)]
         )
         if len(dead):
-            cursor.execute(
-                _DROP_REMOVED,
-                [collection_id, dead.tolist()],
-            )
-        if ALL in lexemes:
+            cursor.execute(_DROP_REMOVED, [collection_id, dead.tolist()])
+        if ALL_CHUNKS in lexemes:
             _add_segment(workspace_id, collection_id, language, is_current, lexemes)
         if len(dead) and is_current:
             _drop_lexemes(collection_id)
     return True
 
 
-def _blocks(segment_ids: Sequence[int]) -> list[tuple[Any, ...]]:
-    return _binary(
-        "SELECT lexeme, base, data FROM documents_posting WHERE segment_id = ANY(%s)"
-        " ORDER BY lexeme, base",
-        [list(segment_ids)],
-    )
-
-
 def removed_ids(collection_id: int) -> Ids:
-    """Index ids that no chunk of the collection has any more, ascending."""
-    return _integers(
+    """Index ids without a chunk, ascending."""
+    return _fetch_integers(
         "SELECT array_agg(index_id ORDER BY index_id) FROM documents_removedchunk"
         " WHERE collection_id = %s",
         collection_id,
@@ -331,7 +325,7 @@ def removed_ids(collection_id: int) -> Ids:
 # --- forgetting ----------------------------------------------------------------------------------
 
 # Blocks that may hold nothing else: those with no more postings than there are dead ids.
-_OF_THEIR_WORDS = """
+_BLOCKS_OF_WORDS = """
     SELECT posting.segment_id, posting.lexeme, posting.base, posting.data
     FROM (SELECT DISTINCT chunk.collection_id, word.lexeme
           FROM documents_chunk AS chunk,
@@ -363,24 +357,25 @@ _DROP_LEXEMES = """
 """
 
 
-def forget(chunks: Any) -> None:
-    """Take what only these chunks (a queryset) say out of the index, in the transaction that is
-    about to delete them or to change their words: no word of a deleted text is left in any table.
+def forget_words(chunks: Any) -> None:
+    """Remove words that only these chunks (a queryset) contain from the index, in the transaction
+    that is about to delete them or change their words: no word of a deleted text stays in any
+    table.
 
-    What other chunks say too stays where it is; there a removed chunk is passed over.
+    Words of other chunks stay; postings of removed chunks are skipped there.
     """
     by_collection: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for pk, collection_id, index_id in chunks.values_list("id", "collection_id", "index_id"):
         by_collection[collection_id].append((pk, index_id))
     for collection_id, rows in sorted(by_collection.items()):
-        with _owned(), connection.cursor() as cursor:
-            cursor.execute(_LOCK, [collection_id])
+        with _site_transaction(), connection.cursor() as cursor:
+            cursor.execute(_LOCK_INDEX, [collection_id])
             dying = np.array([index_id for _, index_id in rows], np.int64)
             dead = np.union1d(dying, removed_ids(collection_id))
             gone = [
                 (segment_id, lexeme, base)
-                for segment_id, lexeme, base, data in _binary(
-                    _OF_THEIR_WORDS, [[pk for pk, _ in rows], len(dead)]
+                for segment_id, lexeme, base, data in _fetch_binary(
+                    _BLOCKS_OF_WORDS, [[pk for pk, _ in rows], len(dead)]
                 )
                 if not len(unpack(base, data).without(dead))
             ]
@@ -390,8 +385,8 @@ def forget(chunks: Any) -> None:
 
 
 def _drop_lexemes(collection_id: int, lexemes: Sequence[str] | None = None) -> None:
-    """Take these of the collection's words, or any, out of the vocabulary where no segment has
-    them any more."""
+    """Delete these lexemes of the collection, or any, from the vocabulary if no segment contains
+    them."""
     with connection.cursor() as cursor:
         cursor.execute(
             _DROP_LEXEMES,
@@ -402,64 +397,58 @@ def _drop_lexemes(collection_id: int, lexemes: Sequence[str] | None = None) -> N
 # --- building anew, and comparing -----------------------------------------------------------------
 
 
-def rebuild(collection_id: int) -> int:
-    """Build the collection's index anew from its chunks; how many it holds. Searches see the old
-    one until this is committed."""
-    for tries_left in range(TRIES - 1, -1, -1):
+def rebuild_lexical_index(collection_id: int) -> int:
+    """Rebuild the collection's index from its chunks; returns how many it contains. Searches use
+    the old one until the commit."""
+    for tries_left in range(LOCK_TRIES - 1, -1, -1):
         try:
-            count = _rebuild(collection_id)
+            outermost = not connection.in_atomic_block
+            with _site_transaction(), connection.cursor() as cursor:
+                if outermost:
+                    # Chunks added or removed meanwhile are noted by their own transactions.
+                    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                _lock_index(collection_id)
+                for table in ("lexicalsegment", "pendingchunk", "removedchunk", "lexeme"):
+                    cursor.execute(
+                        f"DELETE FROM documents_{table} WHERE collection_id = %s",  # noqa: S608
+                        [collection_id],
+                    )
+                cursor.execute(_MARK_ALL_PENDING, {"collection": collection_id})
+                count = 0
+                while moved := _index_batch(collection_id):
+                    count += moved
             break
         except OperationalError as error:
             # Somebody else wrote the index between this one's snapshot and its lock.
             is_overtaken = isinstance(error.__cause__, SerializationFailure)
             if not is_overtaken or not tries_left or connection.in_atomic_block:
                 raise
-    compact(collection_id)
+    merge_segments(collection_id)
     return count
 
 
-def _rebuild(collection_id: int) -> int:
-    outermost = not connection.in_atomic_block
-    with _owned(), connection.cursor() as cursor:
-        if outermost:
-            # What is removed or added meanwhile is noted by its own transaction, beside this one.
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        _hold(collection_id)
-        for table in ("lexicalsegment", "pendingchunk", "removedchunk", "lexeme"):
-            cursor.execute(
-                f"DELETE FROM documents_{table} WHERE collection_id = %s",  # noqa: S608
-                [collection_id],
-            )
-        cursor.execute(_PEND, {"collection": collection_id})
-        count = 0
-        while moved := _index_batch(collection_id):
-            count += moved
-    return count
-
-
-_PEND = """
+_MARK_ALL_PENDING = """
     INSERT INTO documents_pendingchunk (workspace_id, collection_id, index_id)
     SELECT workspace_id, collection_id, index_id FROM documents_chunk
     WHERE collection_id = %(collection)s
 """
 
 
-def index_all_pending(*, at_least: int = 1) -> int:
-    """`index_pending` for every collection; how many chunks were moved. One that fails does not
-    keep the others from it: it is tried again next time."""
-    with connection.cursor() as cursor, unfenced():
+def index_all_pending() -> int:
+    """`index_pending` for every collection; returns how many chunks were moved. A collection that
+    fails does not stop the others and is tried again next time."""
+    with connection.cursor() as cursor, bypass_rls():
         cursor.execute(
-            "SELECT collection_id FROM documents_pendingchunk GROUP BY 1 HAVING count(*) >= %s"
-            " UNION SELECT collection_id FROM documents_removedchunk GROUP BY 1 ORDER BY 1",
-            [at_least],
+            "SELECT collection_id FROM documents_pendingchunk"
+            " UNION SELECT collection_id FROM documents_removedchunk ORDER BY 1"
         )
         collection_ids = [pk for (pk,) in cursor.fetchall()]
     moved = 0
     for collection_id in collection_ids:
         try:
-            count = index_pending(collection_id, at_least=at_least)
+            count = index_pending(collection_id)
             if not count:  # else they are merged already, where that is due
-                compact(collection_id)
+                merge_segments(collection_id)
             moved += count
         except Exception:
             if connection.in_atomic_block:
@@ -468,7 +457,7 @@ def index_all_pending(*, at_least: int = 1) -> int:
     return moved
 
 
-_SAMPLE = """
+_SAMPLE_WORDS = """
     SELECT chunk.index_id, word.lexeme,
            least(cardinality(word.positions) + cardinality(array_positions(word.weights, 'A')),
                  255),
@@ -478,19 +467,19 @@ _SAMPLE = """
 """
 
 
-def differences(collection_id: int, *, sample: int = 200) -> list[str]:
-    """What the index of a collection says otherwise than its chunks, in words: the list of chunks
-    whole, the words of a `sample` of them. Empty where all is right."""
-    with unfenced(), snapshot(connection):
-        chunks = _unpacked(
-            _integers(
+def find_differences(collection_id: int, *, sample: int = 200) -> list[str]:
+    """Differences between the index of a collection and its chunks, as sentences: of the full list
+    of chunks, and of the words of `sample` chunks. Empty if there are none."""
+    with bypass_rls(), read_snapshot(connection):
+        chunks = _unpack(
+            _fetch_integers(
                 "SELECT array_agg((index_id << 24) | least(length(search_vector), 65535)"
                 " ORDER BY index_id)"
                 " FROM documents_chunk WHERE collection_id = %s",
                 collection_id,
             )
         )
-        pending = _integers(
+        pending = _fetch_integers(
             "SELECT array_agg(index_id ORDER BY index_id) FROM documents_pendingchunk"
             " WHERE collection_id = %s",
             collection_id,
@@ -498,41 +487,34 @@ def differences(collection_id: int, *, sample: int = 200) -> list[str]:
         removed = removed_ids(collection_id)
         listed = [
             (segment_id, unpack(base, data), is_current, count, total)
-            for segment_id, base, data, is_current, count, total in _binary(
+            for segment_id, base, data, is_current, count, total in _fetch_binary(
                 "SELECT segment.id, base, data, is_current, chunk_count + wordless_count,"
                 " total_length"
                 " FROM documents_lexicalsegment AS segment LEFT JOIN documents_posting AS posting"
                 " ON posting.segment_id = segment.id AND posting.lexeme = %s"
                 " WHERE collection_id = %s AND base IS NOT NULL",
-                [ALL, collection_id],
+                [ALL_CHUNKS, collection_id],
             )
         ]
         indexed = merged([part for _, part, *_ in listed])
         alive = indexed.without(removed)
-        found = _set_differences(chunks, indexed, alive, pending, removed)
+        found = []
+        missing = np.setdiff1d(chunks.ids, np.union1d(alive.ids, pending))
+        if len(missing):
+            found.append(f"chunks that are not indexed: {len(missing):,}")
+        stray = np.setdiff1d(alive.ids, chunks.ids)
+        if len(stray):
+            found.append(f"indexed chunks that are gone or have other words: {len(stray):,}")
+        if len(np.unique(indexed.ids)) < len(indexed) or len(np.intersect1d(alive.ids, pending)):
+            found.append("chunks are indexed twice")
+        unknown = np.setdiff1d(removed, np.union1d(indexed.ids, pending))
+        if len(unknown):
+            found.append(f"{len(unknown)} removed chunks were never indexed")
+        _, here, there = np.intersect1d(chunks.ids, alive.ids, return_indices=True)
+        if (chunks.lengths[here] != alive.lengths[there]).any():
+            found.append("chunks are indexed with another length")
         found += _sum_differences(collection_id, listed)
         found += _word_differences(collection_id, alive, sample)
-    return found
-
-
-def _set_differences(
-    chunks: Postings, indexed: Postings, alive: Postings, pending: Ids, removed: Ids
-) -> list[str]:
-    found = []
-    missing = np.setdiff1d(chunks.ids, np.union1d(alive.ids, pending))
-    if len(missing):
-        found.append(f"chunks that are not indexed: {len(missing):,}")
-    stray = np.setdiff1d(alive.ids, chunks.ids)
-    if len(stray):
-        found.append(f"indexed chunks that are gone or have other words: {len(stray):,}")
-    if len(np.unique(indexed.ids)) < len(indexed) or len(np.intersect1d(alive.ids, pending)):
-        found.append("chunks are indexed twice")
-    unknown = np.setdiff1d(removed, np.union1d(indexed.ids, pending))
-    if len(unknown):
-        found.append(f"{len(unknown)} removed chunks were never indexed")
-    _, here, there = np.intersect1d(chunks.ids, alive.ids, return_indices=True)
-    if (chunks.lengths[here] != alive.lengths[there]).any():
-        found.append("chunks are indexed with another length")
     return found
 
 
@@ -561,14 +543,14 @@ def _word_differences(collection_id: int, alive: Postings, sample: int) -> list[
     step = max(1, len(alive) // sample)
     ids = alive.ids[::step][:sample]
     wanted: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
-    for index_id, lexeme, frequency, length in _binary(_SAMPLE, [ids.tolist()]):
+    for index_id, lexeme, frequency, length in _fetch_binary(_SAMPLE_WORDS, [ids.tolist()]):
         wanted[lexeme][index_id] = (frequency, length)
     indexed: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
     bases = np.unique(ids >> BLOCK_BITS)
-    for lexeme, base, data in _binary(
+    for lexeme, base, data in _fetch_binary(
         "SELECT lexeme, base, data FROM documents_posting WHERE base = ANY(%s) AND segment_id IN"
         " (SELECT id FROM documents_lexicalsegment WHERE collection_id = %s) AND lexeme <> %s",
-        [bases.tolist(), collection_id, ALL],
+        [bases.tolist(), collection_id, ALL_CHUNKS],
     ):
         part = unpack(base, data)
         at = np.flatnonzero(np.isin(part.ids, ids))
@@ -584,32 +566,32 @@ def _word_differences(collection_id: int, alive: Postings, sample: int) -> list[
 
 
 @contextmanager
-def _owned() -> Iterator[None]:
-    """A transaction outside the fence: the index is kept by the site, not by whoever is asking."""
-    with unfenced(), transaction.atomic():
-        connection.fence_transaction()  # type: ignore[attr-defined]  # of common.postgresql
+def _site_transaction() -> Iterator[None]:
+    """A transaction without row-level security, because the index belongs to the site."""
+    with bypass_rls(), transaction.atomic():
+        connection.apply_rls()  # type: ignore[attr-defined]  # of common.postgresql
         yield
 
 
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('index', %s))"
+_LOCK_INDEX = "SELECT pg_advisory_xact_lock(hashtextextended('index', %s))"
 
 
-def _hold(collection_id: int) -> None:
-    """Wait until nobody deletes the collection, writes its index, or takes words out of it; held
-    to the end of the transaction, and before any row."""
-    share_collections([collection_id])
+def _lock_index(collection_id: int) -> None:
+    """Advisory lock against deleting the collection and writing its index; until the end of the
+    transaction, taken before any row."""
+    share_collection_locks([collection_id])
     with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [collection_id])
+        cursor.execute(_LOCK_INDEX, [collection_id])
 
 
-def _binary(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Rows in PostgreSQL's binary form; arrays of integers as numpy's."""
-    with unfenced():
-        return fetch(connection, statement, parameters)
+def _fetch_binary(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Rows in PostgreSQL's binary format; integer arrays as numpy arrays."""
+    with bypass_rls():
+        return fetch_rows(connection, statement, parameters)
 
 
-def _integers(statement: str, collection_id: int) -> Ids:
-    """The one array that a statement about a collection gives."""
-    found = _binary(statement, [collection_id])[0][0]
+def _fetch_integers(statement: str, collection_id: int) -> Ids:
+    """The single array that a statement about a collection returns."""
+    found = _fetch_binary(statement, [collection_id])[0][0]
     ids: Ids = np.zeros(0, np.int64) if found is None else found
     return ids

@@ -1,21 +1,21 @@
-"""Chainable reads of documents and chunks."""
+"""Querysets of documents and chunks, filtered by access."""
 
 from typing import Any, Self, TypeVar
 
 from django.db import models
 from django.db.models import Q
 
-from accounts.querysets import WorkspaceOwnedQuerySet
+from accounts.models import WorkspaceOwnedQuerySet
 from accounts.services import principals
 
 M = TypeVar("M", bound=models.Model)
 
 
 class AccessListedQuerySet(WorkspaceOwnedQuerySet[M]):
-    """Rows that may carry an access list besides their workspace."""
+    """Rows that belong to a workspace and may have an access list."""
 
     def visible_to(self, user: Any) -> Self:
-        """Rows of the user's workspaces whose access list, where there is one, names the user."""
+        """Rows of the user's workspaces without access list, or with one that includes the user."""
         rows = super().visible_to(user)
         if rows.query.is_empty():
             return rows
@@ -23,11 +23,11 @@ class AccessListedQuerySet(WorkspaceOwnedQuerySet[M]):
 
 
 class ItemQuerySet(WorkspaceOwnedQuerySet[M]):
-    """Files of runs."""
+    """Items of runs, visible as their documents are."""
 
     def visible_to(self, user: Any) -> Self:
-        """Rows of the user's workspaces, but those of documents that the user may not see: a file's
-        name tells something as well."""
+        """Rows of the user's workspaces except those of documents that the user may not see,
+        because a file name reveals something too."""
         rows = super().visible_to(user)
         if rows.query.is_empty():
             return rows
@@ -37,8 +37,8 @@ class ItemQuerySet(WorkspaceOwnedQuerySet[M]):
 
 
 class DocumentQuerySet(AccessListedQuerySet[M]):
-    """Documents."""
+    """Documents with their versions and access lists."""
 
     def current(self) -> Self:
-        """Without superseded versions."""
+        """Current versions only, without superseded ones."""
         return self.filter(is_current=True)

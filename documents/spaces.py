@@ -1,4 +1,4 @@
-"""The SQL of an embedding space: its expression, its operators and its index.
+"""The SQL of an embedding space: expression, operators and index.
 
 Limits and operator classes are pgvector's (0.8): https://github.com/pgvector/pgvector
 """
@@ -11,26 +11,26 @@ from typing import Any
 from common.errors import InvalidInput
 
 METRICS = ("cosine", "l2", "ip")
-#: What other systems call them.
+#: Their names in other systems.
 METRIC_ALIASES = {
     **dict.fromkeys(("cos", "cosine_distance", "cosine_similarity"), "cosine"),
     **dict.fromkeys(("euclidean", "euclidean_distance", "l2_distance"), "l2"),
     **dict.fromkeys(("dot", "dot_product", "dotproduct", "inner", "inner_product"), "ip"),
 }
 INDEX_TYPES = ("hnsw", "ivfflat", "none")
-#: The most dimensions that an index takes, coarser and coarser.
+#: Maximum dimensions that an index takes, by precision.
 MAX_DIMENSIONS = {"full": 2000, "half": 4000, "binary": 64_000}
 PRECISIONS = tuple(MAX_DIMENSIONS)
 
 OPERATORS = {"cosine": "<=>", "l2": "<->", "ip": "<#>"}
 HNSW_DEFAULTS = {"m": 16, "ef_construction": 64}
-#: What each index type understands: at building, and at searching.
+#: Options of each index type, for building and for searching.
 INDEX_OPTIONS = {
     "hnsw": frozenset({"m", "ef_construction", "ef_search"}),
     "ivfflat": frozenset({"lists", "probes"}),
     "none": frozenset[str](),
 }
-#: Those of searching; they may be changed while the index stays as it is.
+#: Options of searching: they may change without a new index.
 SEARCH_OPTIONS = ("ef_search", "probes")
 #: pgvector's own limits of each option.
 OPTION_BOUNDS = {
@@ -41,19 +41,19 @@ OPTION_BOUNDS = {
     "probes": (1, 32_768),
 }
 #: pgvector's advice: a list for every thousand rows up to a million, then their square root.
-ROWS_A_LIST = 1000
-MANY_ROWS = 1_000_000
-#: Fewer lists than this are all looked at.
-MINIMUM_PROBES = 10
-#: How many candidates are taken by their bits for each row that is wanted, before the full vectors
-#: decide. Measured on 6,000 MiniLM vectors: see docs/decisions/0013.
+ROWS_PER_LIST = 1000
+SQRT_LISTS_ABOVE_ROWS = 1_000_000
+#: Indexes with fewer lists are searched completely.
+MIN_PROBES = 10
+#: Candidates by their bits for each wanted row, before the full vectors decide. Measured on 6,000
+#: MiniLM vectors: see docs/decisions/0013.
 BINARY_OVERSAMPLING = 5
-#: And never fewer than this: the nearest ten need them however few rows are wanted.
-BINARY_CANDIDATES = 400
+#: Minimum of candidates: the nearest ten need them however few rows are wanted.
+MIN_BINARY_CANDIDATES = 400
 
 
-def metric_named(name: str) -> str:
-    """Which of METRICS is meant, by whatever name and in any case. Raises InvalidInput."""
+def resolve_metric(name: str) -> str:
+    """The metric of METRICS with this name or alias, in any case. Raises InvalidInput."""
     plain = name.strip().lower().replace("-", "_").replace(" ", "_")
     metric = METRIC_ALIASES.get(plain, plain)
     if metric not in METRICS:
@@ -65,7 +65,7 @@ def metric_named(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SpaceSql:
-    """Fragments that a query and the index must share to the letter, or the index is not used."""
+    """SQL fragments that a query and the index must share exactly, or the index is not used."""
 
     space_id: int
     dimensions: int
@@ -76,49 +76,61 @@ class SpaceSql:
 
     @property
     def index_name(self) -> str:
-        """Name of the partial index."""
+        """Name of the space's partial index."""
         return f"chunk_space_{int(self.space_id)}_index"
 
     @property
     def parameter(self) -> str:
-        """What a statement calls the question's vector in this space."""
+        """Name of the statement parameter with the question's vector in this space."""
         return f"vector_{int(self.space_id)}"
 
     @property
     def predicate(self) -> str:
-        """The index's predicate."""
+        """WHERE condition of the partial index."""
         return f"space_id = {int(self.space_id)}"
 
     def distance(self, query: str) -> str:
-        """The exact distance to the vector that the SQL `query` gives: smaller is nearer."""
+        """SQL of the exact distance to the vector `query` (SQL): smaller is nearer."""
         return f"({self._full('embedding')}) {OPERATORS[self.metric]} {self._full(query)}"
 
     def indexed_distance(self, query: str) -> str:
-        """The distance by which the index is ordered: at its precision."""
-        return f"({self._coarse('embedding')}) {self._operator} ({self._coarse(query)})"
+        """SQL of the distance that orders the index, at its precision."""
+        operator = "<~>" if self.precision == "binary" else OPERATORS[self.metric]
+        return f"({self._coarse('embedding')}) {operator} ({self._coarse(query)})"
 
     def similarity(self, query: str) -> str:
-        """-1..1, higher is nearer, for every metric: the cosine. Of vectors of length 1, as models
-        make them, L2 and the inner product say the same; those that callers bring may have any."""
+        """SQL of the cosine similarity, -1..1, for every metric. For vectors of length 1, as models
+        make them, L2 and inner product rank the same; vectors of callers may have any length."""
         return f"1 - (({self._full('embedding')}) {OPERATORS['cosine']} {self._full(query)})"
 
     def create_index(self, *, rows: int = 0, concurrently: bool = False) -> str:
-        """`CREATE INDEX`; `rows` is how many vectors there are, by which IVFFlat cuts its lists."""
+        """`CREATE INDEX`; `rows` is the number of vectors, from which the lists of IVFFlat
+        follow."""
         without_lock = "CONCURRENTLY " if concurrently else ""
+        vector_type = "halfvec" if self.precision == "half" else "vector"
+        operators = f"{vector_type}_{self.metric}_ops"
+        if self.precision == "binary":
+            operators = "bit_hamming_ops"
+        if self.index_type == "ivfflat":
+            options = {"lists": self.options.get("lists") or default_lists(rows)}
+        else:
+            options = {name: self.options.get(name, value) for name, value in HNSW_DEFAULTS.items()}
+        storage = ", ".join(f"{name} = {int(value)}" for name, value in options.items())
         return (
             f"CREATE INDEX {without_lock}IF NOT EXISTS {self.index_name} ON documents_chunk"
-            f" USING {self.index_type} (({self._coarse('embedding')}) {self._operator_class})"
-            f" WITH ({self._storage(rows)}) WHERE {self.predicate}"
+            f" USING {self.index_type} (({self._coarse('embedding')}) {operators})"
+            f" WITH ({storage}) WHERE {self.predicate}"
         )
 
     def drop_index(self, *, concurrently: bool = False) -> str:
-        """`DROP INDEX` of it."""
+        """`DROP INDEX IF EXISTS` of the space's index."""
         return f"DROP INDEX {'CONCURRENTLY ' if concurrently else ''}IF EXISTS {self.index_name}"
 
     def probes(self, rows: int) -> int:
-        """How many of an IVFFlat index's lists a search looks at: the root of all, at least 10."""
+        """How many lists of an IVFFlat index a search visits: the square root of all, at least
+        10."""
         lists = int(self.options.get("lists") or default_lists(rows))
-        return int(self.options.get("probes") or max(MINIMUM_PROBES, round(sqrt(lists))))
+        return int(self.options.get("probes") or max(MIN_PROBES, round(sqrt(lists))))
 
     def _full(self, vector: str) -> str:
         return f"{vector}::vector({int(self.dimensions)})"
@@ -131,49 +143,34 @@ class SpaceSql:
             "binary": f"binary_quantize({self._full(vector)})::bit({size})",
         }[self.precision]
 
-    @property
-    def _operator(self) -> str:
-        return "<~>" if self.precision == "binary" else OPERATORS[self.metric]
-
-    @property
-    def _operator_class(self) -> str:
-        if self.precision == "binary":
-            return "bit_hamming_ops"
-        return f"{'halfvec' if self.precision == 'half' else 'vector'}_{self.metric}_ops"
-
-    def _storage(self, rows: int) -> str:
-        if self.index_type == "ivfflat":
-            return f"lists = {int(self.options.get('lists') or default_lists(rows))}"
-        wanted = {name: self.options.get(name, value) for name, value in HNSW_DEFAULTS.items()}
-        return ", ".join(f"{name} = {int(value)}" for name, value in wanted.items())
-
 
 def default_lists(rows: int) -> int:
-    """Lists of an IVFFlat index over so many rows."""
-    return max(1, round(rows / ROWS_A_LIST if rows <= MANY_ROWS else sqrt(rows)))
+    """Number of lists of an IVFFlat index over this many rows."""
+    return max(1, round(rows / ROWS_PER_LIST if rows <= SQRT_LISTS_ABOVE_ROWS else sqrt(rows)))
 
 
 def checked_index(
     *, dimensions: int, index_type: str, precision: str | None, options: Mapping[str, Any]
 ) -> tuple[str, str, list[str]]:
-    """Index type and precision for so many dimensions, and remarks on what was changed.
+    """Index type and precision for this many dimensions, and remarks on what was changed.
 
-    An index has a limit of dimensions, beyond which PostgreSQL would read every row without a
-    word. Where `precision` is None the finest one that can be indexed is taken; one that is named
-    and cannot be is refused. Raises InvalidInput.
+    Beyond an index's limit of dimensions PostgreSQL would silently read every row. If `precision`
+    is None the finest one that can be indexed is taken; an explicit one that cannot be indexed is
+    refused. Raises InvalidInput.
     """
     check_options(index_type, options)
     if index_type == "none":
         return index_type, precision or "full", []
+    fitting = [name for name in PRECISIONS if dimensions <= MAX_DIMENSIONS[name]]
     if precision is not None:
         if dimensions > MAX_DIMENSIONS[precision]:
+            advice = f"Use precision {fitting[0]}." if fitting else "Use index type none."
             raise InvalidInput(
                 f"An index of {precision} precision takes {MAX_DIMENSIONS[precision]:,} dimensions"
-                f" at most, not {dimensions:,}. {_cure(dimensions)}",
+                f" at most, not {dimensions:,}. {advice}",
                 field="precision",
             )
         return index_type, precision, []
-    fitting = [name for name in PRECISIONS if dimensions <= MAX_DIMENSIONS[name]]
     if not fitting:
         return "none", "full", [f"{dimensions:,} dimensions cannot be indexed: searched exactly."]
     remark = (
@@ -184,14 +181,9 @@ def checked_index(
     return index_type, fitting[0], [] if fitting[0] == "full" else [remark]
 
 
-def _cure(dimensions: int) -> str:
-    fitting = [name for name in PRECISIONS if dimensions <= MAX_DIMENSIONS[name]]
-    return f"Use precision {fitting[0]}." if fitting else "Use index type none."
-
-
 def check_options(index_type: str, options: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for options that an index of this type does not have, and for values that
-    it does not take."""
+    """Raise InvalidInput for options that an index of this type does not have, and for values out
+    of bounds."""
     known = INDEX_OPTIONS[index_type]
     for name, value in options.items():
         if name not in known:
@@ -204,7 +196,7 @@ def check_options(index_type: str, options: Mapping[str, Any]) -> None:
 
 
 def check_option(name: str, value: Any, *, field: str = "") -> None:
-    """Raise InvalidInput, about `field` or the option, for a value that pgvector refuses."""
+    """Raise InvalidInput, about `field` or the option, for a value out of pgvector's bounds."""
     least, most = OPTION_BOUNDS[name]
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise InvalidInput(
@@ -213,8 +205,8 @@ def check_option(name: str, value: Any, *, field: str = "") -> None:
 
 
 def similarity_by_space(row: str, spaces: Iterable[SpaceSql]) -> str:
-    """How similar a row is to the question in the row's own space, of those that the question was
-    embedded in; NULL in any other. `row` is the alias of its table."""
+    """SQL of a row's similarity to the question in the row's own space, if the question was
+    embedded in it, else NULL. `row` is the alias of its table."""
     cases = " ".join(
         f"WHEN {space.space_id} THEN {space.similarity(f'%({space.parameter})s')}"
         for space in spaces

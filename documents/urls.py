@@ -1,32 +1,30 @@
-"""Collections, documents, uploads and runs."""
+"""URLs of the pages of collections, documents, uploads and runs."""
 
 from django.urls import path
 
-from documents.views import collections, documents, editing, reading, runs, uploads
+from documents.views import collections, documents, edits, runs
 
 urlpatterns = [
     path("documents/", collections.index, name="collections"),
     path("documents/<slug:slug>/", collections.detail, name="collection"),
     path("documents/<slug:slug>/change/", collections.change, name="collection_change"),
     path("documents/<slug:slug>/delete/", collections.delete, name="collection_delete"),
-    path("documents/<slug:slug>/upload/", uploads.upload, name="upload"),
+    path("documents/<slug:slug>/upload/", collections.upload, name="upload"),
     path("documents/<slug:slug>/<int:pk>/", documents.detail, name="document"),
-    path("documents/<slug:slug>/<int:pk>/change/", editing.describe, name="document_change"),
-    path("documents/<slug:slug>/<int:pk>/compare/", reading.compare, name="document_compare"),
-    path("documents/<slug:slug>/<int:pk>/download/", reading.download, name="document_download"),
-    path("documents/<slug:slug>/<int:pk>/text/", reading.download_text, name="document_text"),
-    path("documents/<slug:slug>/<int:pk>/edits/", editing.edits, name="document_edits"),
-    path(
-        "documents/<slug:slug>/<int:pk>/edits/<int:edit_pk>/undo/", editing.undo, name="edit_undo"
-    ),
+    path("documents/<slug:slug>/<int:pk>/change/", edits.change, name="document_change"),
+    path("documents/<slug:slug>/<int:pk>/compare/", documents.compare, name="document_compare"),
+    path("documents/<slug:slug>/<int:pk>/download/", documents.download, name="document_download"),
+    path("documents/<slug:slug>/<int:pk>/text/", documents.download_text, name="document_text"),
+    path("documents/<slug:slug>/<int:pk>/edits/", edits.edits, name="document_edits"),
+    path("documents/<slug:slug>/<int:pk>/edits/<int:edit_pk>/undo/", edits.undo, name="edit_undo"),
     path(
         "documents/<slug:slug>/<int:pk>/edits/<int:edit_pk>/dismiss/",
-        editing.dismiss,
+        edits.dismiss,
         name="edit_dismiss",
     ),
     path(
         "documents/<slug:slug>/<int:pk>/passages/<int:chunk_pk>/",
-        editing.passage,
+        edits.passage,
         name="passage_edit",
     ),
     path("documents/<slug:slug>/<int:pk>/delete/", documents.delete, name="document_delete"),

@@ -9,4 +9,4 @@ class GraphConfig(AppConfig):
     def ready(self) -> None:
         from documents.ingestion import listeners  # noqa: PLC0415 (models are ready by now)
 
-        listeners.register("graph.listening.GraphListener")
+        listeners.register("graph.listener.GraphListener")

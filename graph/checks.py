@@ -8,8 +8,8 @@ from django.db import connections
 
 from common.checks import SETTINGS, out_of_bounds
 from documents.models import Collection
-from inference.base import InferenceError
-from inference.handler import has_chat
+from inference.interfaces import InferenceError
+from inference.model_registry import has_chat
 
 _AT_LEAST_ONE = (
     "GRAPH_MAX_PROPS_BYTES",
@@ -22,17 +22,19 @@ _AT_LEAST_ONE = (
 _POSITIVE = ("GRAPH_EXTRACTION_SECONDS", "GRAPH_EXTRACTION_RETRY_SECONDS")
 _NOT_NEGATIVE = ("GRAPH_EXTRACTION_TEMPERATURE",)
 #: Collections that a warning names.
-NAMED = 5
+MAX_NAMED = 5
 
 
 @register(SETTINGS)
 def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Limits let something through, and times pass."""
+    """Limits and durations have sensible values."""
     leave_out = "or leave it out."
     return [
-        *out_of_bounds(_AT_LEAST_ONE, "graph.E001", f"Set it to 1 or more, {leave_out}", least=1),
-        *out_of_bounds(_POSITIVE, "graph.E002", f"Set it to more than 0, {leave_out}", least=1e-9),
-        *out_of_bounds(_NOT_NEGATIVE, "graph.E003", f"Set it to 0 or more, {leave_out}", least=0),
+        *out_of_bounds(_AT_LEAST_ONE, "graph.E001", f"Set it to 1 or more, {leave_out}", minimum=1),
+        *out_of_bounds(
+            _POSITIVE, "graph.E002", f"Set it to more than 0, {leave_out}", minimum=1e-9
+        ),
+        *out_of_bounds(_NOT_NEGATIVE, "graph.E003", f"Set it to 0 or more, {leave_out}", minimum=0),
     ]
 
 
@@ -40,14 +42,26 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 def check_chat(
     app_configs: Any, *, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Collections that a chat model is to read have one."""
-    if "default" not in (databases or ()) or not _is_migrated() or _has_chat():
+    """Warns of collections to be extracted by a chat model where none is set up."""
+    if "default" not in (databases or ()):
+        return []
+    with connections["default"].cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_attribute"
+            " WHERE attrelid = to_regclass(%s) AND attname = 'graph')",
+            [Collection._meta.db_table],
+        )
+        is_migrated = bool(cursor.fetchone()[0])
+    try:
+        if not is_migrated or has_chat():
+            return []
+    except InferenceError:  # another check reports it
         return []
     rows = Collection.objects.filter(graph=Collection.Graph.LLM).order_by("pk")
-    slugs = list(rows.values_list("slug", flat=True)[: NAMED + 1])
+    slugs = list(rows.values_list("slug", flat=True)[: MAX_NAMED + 1])
     if not slugs:
         return []
-    named = ", ".join(slugs[:NAMED]) + (", …" if len(slugs) > NAMED else "")
+    named = ", ".join(slugs[:MAX_NAMED]) + (", …" if len(slugs) > MAX_NAMED else "")
     return [
         Warning(
             f"The chat model is to read {named} for the graph, and there is none.",
@@ -55,21 +69,3 @@ def check_chat(
             id="graph.W001",
         )
     ]
-
-
-def _is_migrated() -> bool:
-    with connections["default"].cursor() as cursor:
-        cursor.execute(
-            "SELECT EXISTS (SELECT FROM pg_attribute"
-            " WHERE attrelid = to_regclass(%s) AND attname = 'graph')",
-            [Collection._meta.db_table],
-        )
-        return bool(cursor.fetchone()[0])
-
-
-def _has_chat() -> bool:
-    """Whether one is configured: that it cannot be made, other checks say."""
-    try:
-        return has_chat()
-    except InferenceError:
-        return True

@@ -1,4 +1,4 @@
-"""What the address of the explorer holds: all of its state."""
+"""State of the explorer, all of it in its address. Begin with `GraphState`."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import reverse
 
-from graph.reading.arms import Grain
+from graph.reading.steps import Grain
 
 # A web server refuses addresses of more than some 4,000 characters.
 MAX_IDS = 25
@@ -19,10 +19,10 @@ MAX_PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class GraphState:
-    """Where a drawing starts, how far it goes, and what of it is shown.
+    """State of the explorer, all of it in its query string.
 
-    `opened` are nodes whose neighbours were asked for besides, `at` the one looked at; `size` is
-    the most nodes drawn, `grain` whether documents or their passages are, `page` of the list counts
+    `ids` are start nodes, `opened` expanded ones, `at` the selected one; `size` is the maximum
+    of drawn nodes, `grain` whether documents or passages are drawn, `page` of the list counts
     from 1.
     """
 
@@ -39,16 +39,16 @@ class GraphState:
 
     @classmethod
     def read(cls, params: QueryDict) -> Self:
-        """Whatever makes no sense is the default: an old link shows something."""
+        """Invalid values become defaults: old links keep working."""
         size = _number(params.get("size", ""))
         return cls(
-            ids=_given(params, "id", MAX_IDS),
-            opened=_given(params, "open", MAX_IDS),
-            hidden=_given(params, "hide", MAX_HIDDEN),
-            rels=_given(params, "rel", MAX_IDS),
-            labels=_given(params, "label", MAX_IDS),
+            ids=_distinct(params, "id", MAX_IDS),
+            opened=_distinct(params, "open", MAX_IDS),
+            hidden=_distinct(params, "hide", MAX_HIDDEN),
+            rels=_distinct(params, "rel", MAX_IDS),
+            labels=_distinct(params, "label", MAX_IDS),
             hops=2 if params.get("hops") == "2" else 1,
-            at=(_given(params, "at", 1) or ("",))[-1],
+            at=(_distinct(params, "at", 1) or ("",))[-1],
             size=size if size in SIZES else SIZES[0],
             grain="chunk" if params.get("grain") == "chunk" else "document",
             page=min(max(_number(params.get("page", "")), 1), MAX_PAGE),
@@ -56,21 +56,21 @@ class GraphState:
 
     @property
     def looked_at(self) -> str:
-        """The node whose details are shown."""
+        """Id of the node whose details are shown."""
         return self.at or (self.ids[0] if self.ids else "")
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """The nodes whose neighbours are drawn."""
+        """Ids whose neighbours are drawn."""
         return tuple(dict.fromkeys((*self.ids, *self.opened)))
 
     @property
     def is_filtered(self) -> bool:
-        """Whether some relations or labels are left out."""
+        """Whether relations or labels are filtered."""
         return bool(self.rels or self.labels)
 
     def query_string(self) -> str:
-        """The state as parameters; what is the default is left out."""
+        """The state as a query string, without defaults."""
         pairs: list[tuple[str, Any]] = [("id", id) for id in self.ids]
         pairs += [("open", id) for id in self.opened]
         pairs += [("hide", id) for id in self.hidden]
@@ -84,24 +84,24 @@ class GraphState:
         return urlencode(pairs)
 
     def url(self, view: str = "graph", /, **changes: Any) -> str:
-        """The address of this state with `changes`; unless the page is named, the first page."""
+        """URL of this state with `changes`; page 1 unless the page is named."""
         state = replace(self, **{"page": 1, **changes})
         return f"{reverse(view)}?{state.query_string()}".removesuffix("?")
 
     def toggled(self, name: str, value: str) -> str:
-        """The address with `value` added to, or taken from, `rels` or `labels`."""
+        """URL with `value` added to, or removed from, `rels` or `labels`."""
         values: tuple[str, ...] = getattr(self, name)
         without = tuple(other for other in values if other != value)
         return self.url(**{name: without if value in values else (*values, value)})
 
     def with_one(self, name: str, id: str, **changes: Any) -> str:
-        """The address with `id` added to `ids`, `opened` or `hidden`."""
+        """URL with `id` added to `ids`, `opened` or `hidden`."""
         values: tuple[str, ...] = getattr(self, name)
         return self.url(**{name: values if id in values else (*values, id), **changes})
 
 
-def _given(params: QueryDict, name: str, most: int) -> tuple[str, ...]:
-    """The values of a parameter, each once, without empty ones. PostgreSQL's text holds no NUL."""
+def _distinct(params: QueryDict, name: str, most: int) -> tuple[str, ...]:
+    """Distinct non-empty values of a parameter, without NUL."""
     clean = (value.replace("\0", "").strip() for value in params.getlist(name))
     return tuple(dict.fromkeys(value for value in clean if value))[:most]
 

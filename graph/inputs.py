@@ -1,15 +1,25 @@
-"""What callers say of nodes and edges. Pure."""
+"""Nodes and edges as callers describe them, and the limits of their values. Begin with
+`NodeInput` and `EdgeInput`.
+"""
 
+import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
+
+from common import bounded_json
+from common.errors import InvalidInput
+from graph.models import MAX_WEIGHT
+
 
 @dataclass(frozen=True, slots=True)
 class NodeInput:
-    """A node as it is to be. What is None stays as it is, or is empty where the node is new.
+    """A node to write. None leaves a value as it is, or empty for a new node.
 
-    Texts find the node by its name and by each of `aliases`.
+    Texts find the node by its name and by `aliases`.
     """
 
     id: str
@@ -21,11 +31,131 @@ class NodeInput:
 
 @dataclass(frozen=True, slots=True)
 class EdgeInput:
-    """An edge as it is to be. What is None stays as it is; a new one weighs 1 and has no
-    properties."""
+    """An edge to write. None leaves a value as it is; a new edge has weight 1 and no properties."""
 
     source: str
     rel: str
     target: str
     weight: float | None = None
     props: Mapping[str, Any] | None = None
+
+
+MAX_LABELS = 32
+MAX_LABEL_CHARACTERS = 100
+MAX_NAME_CHARACTERS = 500
+MAX_ALIASES = 100
+
+# One for all: to make one costs as much as to use it.
+_encode_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def props_text(props: Mapping[str, Any], *, field: str = "props") -> str:
+    """The properties as JSON. Raises InvalidInput if invalid.
+
+    They are an object of at most RAGSITE_GRAPH_MAX_PROPS_BYTES bytes as compact JSON in UTF-8,
+    nested at most 32 deep.
+    """
+    if not isinstance(props, dict):
+        raise InvalidInput("Properties are a JSON object.", field=field)
+    if not props:
+        return "{}"
+    try:
+        text = _encode_json(props)
+        size = _byte_length(text)
+    except RecursionError as error:
+        raise InvalidInput(
+            f"Properties are nested at most {bounded_json.MAX_DEPTH} deep. Flatten them.",
+            field=field,
+        ) from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            "A property holds half of a surrogate pair. Send whole Unicode characters.", field=field
+        ) from error
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"The properties are no JSON: {error}.", field=field) from error
+    most: int = settings.GRAPH_MAX_PROPS_BYTES
+    if size > most:
+        raise InvalidInput(_too_large_message(size, most), field=field)
+    # Whether a full check is needed: deep nesting or NUL is possible.
+    if "\\u0000" in text or text.count("{") + text.count("[") > bounded_json.MAX_DEPTH:
+        try:
+            bounded_json.check(bounded_json.load(text), max_values=most)
+        except InvalidInput as error:
+            raise InvalidInput(str(error), field=field) from error
+    return text
+
+
+def props_fit(props: Mapping[str, Any]) -> bool:
+    """Whether merged properties are within the limit."""
+    most: int = settings.GRAPH_MAX_PROPS_BYTES
+    return _byte_length(_encode_json(props)) <= most
+
+
+def check_merged_props(props: Mapping[str, Any], *, owner: str) -> None:
+    """Raises InvalidInput if merged properties exceed the limit."""
+    if not props_fit(props):
+        told = _too_large_message(_byte_length(_encode_json(props)), settings.GRAPH_MAX_PROPS_BYTES)
+        raise InvalidInput(f"{owner}: {told}", field="props")
+
+
+def check_name(name: str, *, field: str = "name") -> str:
+    """The name. Raises InvalidInput if invalid."""
+    return _check_text(name, MAX_NAME_CHARACTERS, "A name", field)
+
+
+def check_labels(labels: Sequence[str], *, field: str = "labels") -> list[str]:
+    """Distinct labels in order. Raises InvalidInput."""
+    unique = _check_texts(labels, MAX_LABELS, MAX_LABEL_CHARACTERS, "label", field)
+    if any(not label.strip() for label in unique):
+        raise InvalidInput("A label is not empty.", field=field)
+    return unique
+
+
+def check_aliases(aliases: Sequence[str], *, field: str = "aliases") -> list[str]:
+    """Distinct aliases in order. Raises InvalidInput."""
+    return _check_texts(aliases, MAX_ALIASES, MAX_NAME_CHARACTERS, "alias", field)
+
+
+def check_weight(weight: float, *, field: str = "weight") -> float:
+    """The weight, 0 to 10⁹. Raises InvalidInput."""
+    is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+    if not is_number or not 0 <= weight <= MAX_WEIGHT:
+        raise InvalidInput(f"A weight is a number from 0 to {MAX_WEIGHT:,.0f}.", field=field)
+    return float(weight)
+
+
+def _byte_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _too_large_message(size: int, most: int) -> str:
+    return (
+        f"Properties have at most {most:,} bytes, these have {size:,}. Keep large texts as"
+        " documents and name them by their ids."
+    )
+
+
+def _check_texts(
+    texts: Sequence[str], most: int, characters: int, what: str, field: str
+) -> list[str]:
+    if isinstance(texts, str) or not isinstance(texts, Sequence):
+        raise InvalidInput(f"Give a list, one {what} an entry.", field=field)
+    if len(texts) > most:
+        raise InvalidInput(f"At most {most} entries; these are {len(texts):,}.", field=field)
+    return list(dict.fromkeys(_check_text(text, characters, "An entry", field) for text in texts))
+
+
+def _check_text(text: str, most: int, what: str, field: str) -> str:
+    if not isinstance(text, str):
+        raise InvalidInput(f"{what} is a text.", field=field)
+    if len(text) > most:
+        raise InvalidInput(
+            f"{what} has at most {most} characters, this one has {len(text):,}.", field=field
+        )
+    if not text.isprintable() and any(
+        unicodedata.category(letter) in ("Cc", "Cs") for letter in text
+    ):
+        raise InvalidInput(
+            f"{what} holds no control character and no half of a surrogate pair.", field=field
+        )
+    return text

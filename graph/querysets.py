@@ -1,26 +1,34 @@
-"""Chainable reads of the graph."""
+"""Origin of nodes and edges, and querysets with their access rules."""
 
 from typing import Any, Self, TypeVar
 
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
-from accounts.querysets import WorkspaceOwnedQuerySet
+from accounts.models import WorkspaceOwnedQuerySet
 from documents.models import Chunk, Document
-from graph.origin import Origin
+
+
+class Origin(models.TextChoices):
+    """Extracted rows are deleted when no passage mentions them; given ones stay."""
+
+    GIVEN = "given", "given by a person or program"
+    EXTRACTED = "extracted", "found in documents"
+
 
 M = TypeVar("M", bound=models.Model)
 
 
 class GraphQuerySet(WorkspaceOwnedQuerySet[M]):
-    """Rows that somebody gave, or that passages told of."""
+    """Rows that are given, or extracted from passages."""
 
     #: The reverse relation to the rows that say which passages those are.
     provenance: str
 
     def visible_to(self, user: Any) -> Self:
-        """Given ones of the user's workspaces, and those that a current passage tells of which the
-        user may read."""
+        """Given rows of the user's workspaces, and those extracted from a current
+        passage that the user may read.
+        """
         rows = super().visible_to(user)
         if rows.query.is_empty():
             return rows
@@ -37,12 +45,10 @@ class GraphQuerySet(WorkspaceOwnedQuerySet[M]):
 
 
 class NodeQuerySet(GraphQuerySet[M]):
-    """Nodes."""
-
     provenance = "mentions"
 
     def visible_to(self, user: Any) -> Self:
-        """Of those that stand for a document or a passage only what the user may read."""
+        """Rows of documents and passages only where the user may read these."""
         rows = super().visible_to(user)
         if rows.query.is_empty():
             return rows
@@ -54,8 +60,6 @@ class NodeQuerySet(GraphQuerySet[M]):
 
 
 class EdgeQuerySet(GraphQuerySet[M]):
-    """Edges."""
-
     provenance = "evidence"
 
     def visible_to(self, user: Any) -> Self:

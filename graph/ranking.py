@@ -1,4 +1,6 @@
-"""Which chunks a question leads to over what passages mention: the strongest path to each. Pure."""
+"""Ranks chunks by their strongest path from a question and its best hits over
+shared mentions. Pure. Begin with `rank`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,34 +13,34 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-#: The arm counts for this times the lead of the best hit over the fifth best document.
-WEIGHT = 1.0
-COMPARED = 5
-#: Where paths start: so many of the first arms' best hits.
-SEEDS = 10
+#: Factor of the arm's weight: the lead of the best hit over the fifth best document.
+WEIGHT_FACTOR = 1.0
+COMPARED_DOCUMENTS = 5
+#: Number of best hits of the other arms at which paths start.
+MAX_SEEDS = 10
 #: A hit half as good as the best one starts paths a sixteenth as strong.
 SEED_POWER = 4
 #: Paths go on from the best chunks that they reached, so often, and each time get so much weaker.
 HOPS = 2
 DAMPING = 0.5
 BEAM = 10
-#: What more documents mention connects nothing.
-MOST_DOCUMENTS = 100
+#: Nodes mentioned by more documents connect nothing.
+MAX_DOCUMENTS = 100
 
 
 #: Signs of a mention, which add up: its node is a hub; its node is the name of its document.
-HUB, OWN = 1, 2
-SIGNS = HUB + OWN + 1
+HUB, OWN_NAME = 1, 2
+SIGNS = HUB + OWN_NAME + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """Mentions around the seeds and the question's names: `chunk` and `node` are places in
-    `chunk_ids` and `node_ids`, by which they are sorted, `own` is where the node is the name of the
-    chunk's document; all of shape (mentions,).
+    """Mentions around seeds and question names. `chunk` and `node` are indices into the sorted
+    `chunk_ids` and `node_ids`, `own`: the node is the name of the chunk's document; all of
+    shape (mentions,).
 
-    Each chunk is of one of `documents`, numbers without gaps, of shape (chunks,). `frequencies` is
-    in how many documents of the scope each node is mentioned, of shape (nodes,).
+    `documents` (chunks,) numbers documents without gaps. `frequencies` (nodes,) counts
+    documents of the scope that mention a node.
     """
 
     chunk_ids: Ints
@@ -53,8 +55,9 @@ class Neighbourhood:
     def of(
         cls, chunks: Ints, nodes: Ints, signs: Ints, readable: Ints, documents: Ints
     ) -> "Neighbourhood":
-        """Of mentions by the ids of their ends, in any order and some of them several times, and of
-        the ids of chunks that may be read with those of their documents."""
+        """From mentions by ids of their ends, in any order and possibly repeated, and
+        from readable chunks with their documents.
+        """
         chunk_ids, node_ids = _distinct(chunks), _distinct(nodes)
         chunk, node = np.searchsorted(chunk_ids, chunks), np.searchsorted(node_ids, nodes)
         of_chunks = np.full(len(chunk_ids), -1)
@@ -70,11 +73,11 @@ class Neighbourhood:
         chunk_ids, of_chunks = chunk_ids[kept], of_chunks[kept]
         frequencies = _documents_by_node(node, of_chunks[chunk], len(node_ids))
         frequencies[node[sign & HUB > 0]] = np.iinfo(np.int32).max
-        return cls(chunk_ids, node_ids, of_chunks, frequencies, chunk, node, sign >= OWN)
+        return cls(chunk_ids, node_ids, of_chunks, frequencies, chunk, node, sign >= OWN_NAME)
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class PathStop:
     """A chunk or a node on a path, by its id."""
 
     kind: Literal["chunk", "node"]
@@ -83,18 +86,20 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class RankedGraph:
-    """`scores` by chunk id, above 0 to 1: how strong the strongest path to it is. Seeds have what
-    paths from them start with, if no path to them is stronger."""
+    """`scores` by chunk id, above 0 to 1: strength of the strongest path to it; for
+    seeds at least their own starting value.
+    """
 
     scores: Mapping[int, float]
     _paths: "_Paths | None" = None
 
-    def path(self, chunk_id: int) -> tuple[Stop, ...]:
-        """Nodes and chunks in turns, from a name in the question (or a seed that mentions none) to
-        this chunk. Empty for a chunk that was not reached."""
+    def path(self, chunk_id: int) -> tuple[PathStop, ...]:
+        """Nodes and chunks in turns, from a name in the question (or a seed without
+        one) to this chunk. Empty if not reached.
+        """
         if chunk_id not in self.scores:
             return ()
-        return (*(self._paths.to(chunk_id) if self._paths else ()), Stop("chunk", chunk_id))
+        return (*(self._paths.to(chunk_id) if self._paths else ()), PathStop("chunk", chunk_id))
 
 
 def rank(
@@ -105,19 +110,25 @@ def rank(
     total: int,
     most: int = 100,
 ) -> RankedGraph:
-    """The best `most` chunks that paths from the seeds and the question reach, and how strongly.
+    """The best `most` chunks on paths from the seeds and the question, with their strength.
 
-    `seeds` are fused scores of the first arms' hits by chunk id, `question` weights (1 for a name
-    in full) of the nodes that the question names, `total` the number of documents in scope. A path
-    goes from a chunk to what it mentions to another document's chunk that mentions it too; what the
-    question names is where paths start like the best hit, and nothing they go over. It is
-    the stronger the rarer that is, and strongest where it is that document's own name. Strengths
-    multiply along a path; of the paths to a chunk the strongest one counts.
+    `seeds` are fused scores by chunk id, `question` weights (1: full name) of nodes that the
+    question names, `total` the number of documents in scope. A path goes from a chunk over a
+    mentioned node to a chunk of another document. Names in the question start paths like the
+    best hit and are not passed through. Rarer nodes are stronger, a document's own name
+    strongest. Strengths multiply along a path; the strongest path to a chunk counts.
     """
-    starts = _starts(seeds)
+    # The best seeds begin paths, with these values.
+    best = max(seeds.values(), default=0.0)
+    kept = sorted(seeds, key=lambda chunk: (-seeds[chunk], chunk))[:MAX_SEEDS]
+    starts = {
+        chunk: start
+        for chunk in kept
+        if best > 0 and (start := max(seeds[chunk] / best, 0.0) ** SEED_POWER) > 0
+    }
     if not len(neighbourhood.chunk):
         return RankedGraph(starts)
-    rows = _Rows.of(neighbourhood, question, total)
+    rows = _MentionRows.of(neighbourhood, question, total)
     scores = values = rows.starting(starts)
     by_node = np.full(len(values), -1)
     came = np.full(len(values), -1)
@@ -138,65 +149,54 @@ def rank(
 
 @dataclass(frozen=True, slots=True)
 class _Paths:
-    """The strongest path to each chunk: by which hop it arrives, -1 where it starts there, and for
-    each hop by which row each chunk was reached, and from the chunk in which place (-1: from the
-    question); of shape (chunks,) all of them."""
+    """The strongest path to each chunk: the hop by which it arrives (-1: starts there), and per
+    hop the row by which each chunk was reached and the chunk it came from (-1: the question);
+    all of shape (chunks,).
+    """
 
-    rows: "_Rows"
+    rows: "_MentionRows"
     came: Ints
     arrivals: Sequence[tuple[Ints, Ints]]
 
-    def to(self, chunk_id: int) -> tuple[Stop, ...]:
-        """The stops before this chunk."""
+    def to(self, chunk_id: int) -> tuple[PathStop, ...]:
+        """The stops of the path before this chunk."""
         rows = self.rows
         at = int(np.searchsorted(rows.chunk_ids, chunk_id))
         if at == len(rows.chunk_ids) or rows.chunk_ids[at] != chunk_id:
             return ()
-        stops: list[Stop] = []
+        stops: list[PathStop] = []
         for by_row, source in reversed(self.arrivals[: self.came[at] + 1]):
-            stops.append(Stop("node", int(rows.node_ids[rows.node[by_row[at]]])))
+            stops.append(PathStop("node", int(rows.node_ids[rows.node[by_row[at]]])))
             at = int(source[at])
             if at < 0:
                 break
-            stops.append(Stop("chunk", int(rows.chunk_ids[at])))
+            stops.append(PathStop("chunk", int(rows.chunk_ids[at])))
         entrances = np.flatnonzero((rows.chunk == at) & (rows.asked > 0))
         if len(entrances):  # what the question names in the seed; the rarest
             strengths = rows.strength[entrances] * rows.asked[entrances]
             best = entrances[np.argsort(strengths, kind="stable")[-1]]
-            stops.append(Stop("node", int(rows.node_ids[rows.node[best]])))
+            stops.append(PathStop("node", int(rows.node_ids[rows.node[best]])))
         return tuple(reversed(stops))
 
 
-def weight(hits: Iterable[tuple[int, float]]) -> float:
-    """What the arm counts for beside the others: how far the best hit is ahead of the fifth best
-    document.
+def graph_weight(hits: Iterable[tuple[int, float]]) -> float:
+    """Fusion weight of the graph arm: the lead of the best hit over the fifth best document.
 
-    `hits` are documents' ids with the fused scores of their chunks, best first. Where many fit the
-    question alike the answer is among them; where one stands out, what is missing is behind it.
+    `hits` are (document id, fused score), best first. If many match alike, the answer is among
+    them; if one stands out, the missing part is linked to it.
     """
     best: dict[int, float] = {}
     for document, score in hits:
         best.setdefault(document, score)
-        if len(best) == COMPARED:
+        if len(best) == COMPARED_DOCUMENTS:
             break
     scores = list(best.values())
-    return WEIGHT * (scores[0] - scores[-1]) if scores else 0.0
-
-
-def _starts(seeds: Mapping[int, float]) -> dict[int, float]:
-    """What paths from the best of these seeds start with."""
-    best = max(seeds.values(), default=0.0)
-    if best <= 0:
-        return {}
-    kept = sorted(seeds, key=lambda chunk: (-seeds[chunk], chunk))[:SEEDS]
-    starts = {chunk: max(seeds[chunk] / best, 0.0) ** SEED_POWER for chunk in kept}
-    return {chunk: start for chunk, start in starts.items() if start > 0}
+    return WEIGHT_FACTOR * (scores[0] - scores[-1]) if scores else 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """The mentions, and how strong each is as the end of a step. `first` is the first row of each
-    chunk."""
+class _MentionRows:
+    """Mentions with their strength as the end of a step. `first` is the first row of each chunk."""
 
     chunk_ids: Ints
     node_ids: Ints
@@ -209,7 +209,9 @@ class _Rows:
     first: Ints
 
     @classmethod
-    def of(cls, neighbourhood: Neighbourhood, question: Mapping[int, float], total: int) -> "_Rows":
+    def of(
+        cls, neighbourhood: Neighbourhood, question: Mapping[int, float], total: int
+    ) -> "_MentionRows":
         chunk, node = neighbourhood.chunk, neighbourhood.node
         return cls(
             chunk_ids=neighbourhood.chunk_ids,
@@ -224,8 +226,9 @@ class _Rows:
         )
 
     def starting(self, starts: Mapping[int, float]) -> Floats:
-        """What paths from each chunk start with; 0 where none do. A question may name several
-        documents, and all of those start like the best hit."""
+        """Starting value of each chunk; 0 for none. Documents that the question names
+        start like the best hit.
+        """
         values = _of_ids(starts, self.chunk_ids)
         named = np.maximum.reduceat(self.asked * self.strength * self.own, self.first)
         return np.where(values > 0, np.maximum(values, named), 0.0)
@@ -233,9 +236,9 @@ class _Rows:
     def hop(
         self, values: Floats, by_node: Ints, *, with_question: bool
     ) -> tuple[Floats, Ints, Ints]:
-        """From chunks worth `values`, reached `by_node`, over another node to other chunks: what
-        the best step to each is worth, by which row it arrives, and from which chunk (−1 from the
-        question)."""
+        """One step from chunks with `values`, reached `by_node`, over another node: value of the
+        best step to each chunk, its row, and the chunk it came from (−1: the question).
+        """
         came, source = self._from_others(
             np.where(by_node[self.chunk] == self.node, 0.0, values[self.chunk])
         )
@@ -250,8 +253,9 @@ class _Rows:
         return most, best, source[best]
 
     def _from_others(self, leaving: Floats) -> tuple[Floats, Ints]:
-        """For each row the best one of those of the same node in other documents, by what `leaving`
-        over them is worth: that, and its chunk."""
+        """For each row the best row of its node in another document, by the value
+        `leaving`: that value, and its chunk.
+        """
         rows = np.flatnonzero(leaving)
         rows = rows[np.lexsort((-leaving[rows], self.node[rows]))]
         best = self._first_of_nodes(rows)
@@ -263,7 +267,7 @@ class _Rows:
         return np.where(is_any, leaving[from_row], 0.0), np.where(is_any, self.chunk[from_row], -1)
 
     def _first_of_nodes(self, rows: Ints) -> Ints:
-        """The first row of each node among these, which are in the order of nodes; -1: none."""
+        """First row of each node among these rows, sorted by node; -1: none."""
         first = np.full(len(self.node_ids), -1)
         rows = rows[_changes(self.node[rows])]
         first[self.node[rows]] = rows
@@ -271,7 +275,7 @@ class _Rows:
 
 
 def _of_ids(values: Mapping[int, float], ids: Ints) -> Floats:
-    """The value of each of the sorted ids; 0 without one."""
+    """The value of each sorted id; 0 without one."""
     found = np.zeros(len(ids))
     known = np.array([*values], np.int64)
     places = np.searchsorted(ids, known)
@@ -284,13 +288,13 @@ def _of_ids(values: Mapping[int, float], ids: Ints) -> Floats:
 def _strengths(neighbourhood: Neighbourhood, total: int) -> Floats:
     """How much arriving by each mention counts, 0..1.
 
-    Squared, so that what half the documents mention counts next to nothing; a document's own name
-    leads to it however often others mention it, shared among its namesakes.
+    Squared, so that a node in half of the documents counts next to nothing; a document's own
+    name counts regardless of frequency, shared among documents of that name.
     """
     frequencies = np.maximum(neighbourhood.frequencies, 1)
     total = max(total, 2)
     rarity = np.maximum(1 - np.log(frequencies) / np.log(total), 0.0) ** 2
-    rarity = np.where(frequencies > MOST_DOCUMENTS, 0.0, rarity)
+    rarity = np.where(frequencies > MAX_DOCUMENTS, 0.0, rarity)
     node, own = neighbourhood.node, neighbourhood.own
     owners = neighbourhood.documents[neighbourhood.chunk[own]]
     namesakes = _documents_by_node(node[own], owners, len(frequencies))
@@ -299,26 +303,26 @@ def _strengths(neighbourhood: Neighbourhood, total: int) -> Floats:
 
 
 def _documents_by_node(node: Ints, document: Ints, nodes: int) -> Ints:
-    """In how many of these documents each node is, of shape (nodes,)."""
+    """Number of these documents per node, of shape (nodes,)."""
     documents = int(document.max(initial=0)) + 1
     return np.bincount(_distinct(node * documents + document) // documents, minlength=nodes)
 
 
 def _distinct(values: Ints) -> Ints:
-    """Each of these once, ascending: np.unique does the same in ten times as long."""
+    """Distinct values, ascending; ten times as fast as np.unique."""
     ordered = np.sort(values)
     return ordered[_changes(ordered)]
 
 
 def _changes(values: Ints) -> Bools:
-    """Which of these differ from the one before them, as the first does."""
+    """Whether each value differs from the previous one; True for the first."""
     are_new = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1], out=are_new[1:])
     return are_new
 
 
 def _best_only(values: Floats, most: int) -> Floats:
-    """The same, with 0 for all but the `most` highest."""
+    """The values, with 0 for all but the `most` highest."""
     if len(values) <= most:
         return values
     kept = np.zeros_like(values)

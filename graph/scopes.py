@@ -1,5 +1,6 @@
-"""Whose eyes look at a graph, and what that means in SQL: the rule of `graph.querysets`, for
-statements written by hand."""
+"""Access to a workspace's graph: its scope, and the access conditions for
+hand-written SQL, as in `graph.querysets`.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,10 @@ Parameters = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class GraphScope:
-    """The graph of a workspace as `user` may see it. None is the site itself: commands, tasks,
-    measurements, which no access list binds. Of `collection_ids`, where they are given, are the
-    documents and passages that are seen, and that speak for what was found."""
+    """A workspace's graph as `user` may see it; None is the site itself (commands, tasks), without
+    access restrictions. `collection_ids`, if given, limit documents, passages and what was
+    extracted from them.
+    """
 
     workspace_id: int
     user: Any | None = None
@@ -25,7 +27,7 @@ class GraphScope:
 def graph_scope(
     *, user: Any | None, workspace: Workspace, collection_ids: tuple[int, ...] | None = None
 ) -> GraphScope:
-    """What `user` may see of the graph of `workspace`; None stands for the site itself.
+    """What `user` may see of the graph of `workspace`; None is the site itself.
 
     Raises NotFound where the user is no member.
     """
@@ -38,18 +40,15 @@ def graph_scope(
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What a scope lets see, as conditions on the tables by their alias in a statement.
-
-    Every statement that reads the graph is made with one, and carries its `parameters`.
-    """
+class AccessFilter:
+    """Access conditions of a scope, by table alias; statements must pass its `parameters`."""
 
     parameters: Parameters
     restricted: bool
     narrowed: bool = False
 
     def listed(self, alias: str) -> str:
-        """A document or passage of the workspace whose access list admits the user."""
+        """A document or passage of the workspace that the user may read."""
         condition = f"{alias}.workspace_id = %(workspace)s"
         if self.narrowed:
             condition += f" AND {alias}.collection_id = ANY(%(seen_collections)s)"
@@ -64,22 +63,24 @@ class Sight:
         return f"{alias}.is_current AND {self.listed(alias)}"
 
     def node(self, alias: str) -> str:
-        """A given node, or one that a passage mentions which the user may read; the row of a
-        document or passage only for those who may read that."""
-        return _NODE.format(
+        """A given node, or one mentioned in a readable passage; rows of documents and
+        passages only if readable.
+        """
+        return _NODE_SQL.format(
             node=alias,
             passage=self.passage("seen_chunk"),
             document=self.listed("seen_document"),
         )
 
     def edge(self, alias: str) -> str:
-        """A given edge, or one for which a passage speaks that the user may read. Its ends are
-        looked at on their own."""
-        return _EDGE.format(edge=alias, passage=self.passage("seen_chunk"))
+        """A given edge, or one with evidence in a readable passage. Its ends are
+        checked separately.
+        """
+        return _EDGE_SQL.format(edge=alias, passage=self.passage("seen_chunk"))
 
 
-# Not EXISTS: of that PostgreSQL may make a list of all that anybody may see in the workspace.
-_NODE = """{node}.workspace_id = %(workspace)s
+# Not EXISTS, which PostgreSQL may turn into a list of all visible rows of the workspace.
+_NODE_SQL = """{node}.workspace_id = %(workspace)s
     AND ({node}.origin = 'given' OR (
         SELECT TRUE FROM graph_mention AS seen_mention
         JOIN documents_chunk AS seen_chunk ON seen_chunk.id = seen_mention.chunk_id
@@ -91,19 +92,19 @@ _NODE = """{node}.workspace_id = %(workspace)s
         SELECT TRUE FROM documents_chunk AS seen_chunk
         WHERE seen_chunk.id = {node}.chunk_id AND {passage}))"""
 
-_EDGE = """{edge}.workspace_id = %(workspace)s
+_EDGE_SQL = """{edge}.workspace_id = %(workspace)s
     AND ({edge}.origin = 'given' OR (
         SELECT TRUE FROM graph_evidence AS seen_evidence
         JOIN documents_chunk AS seen_chunk ON seen_chunk.id = seen_evidence.chunk_id
         WHERE seen_evidence.edge_id = {edge}.id AND {passage} LIMIT 1))"""
 
 
-def sight(scope: GraphScope) -> Sight:
-    """What `scope` lets see."""
+def access_filter(scope: GraphScope) -> AccessFilter:
+    """The access conditions of `scope` for SQL."""
     parameters: Parameters = {"workspace": scope.workspace_id}
     restricted, narrowed = scope.user is not None, scope.collection_ids is not None
     if scope.collection_ids is not None:
         parameters["seen_collections"] = list(scope.collection_ids)
     if scope.user is not None:
         parameters["principals"] = principals(scope.user)
-    return Sight(parameters, restricted=restricted, narrowed=narrowed)
+    return AccessFilter(parameters, restricted=restricted, narrowed=narrowed)

@@ -2,13 +2,13 @@
 
 from django.urls import path
 
-from graph.views import beside, explorer, exports, finder
+from graph import views
 
 urlpatterns = [
-    path("graph/", explorer.index, name="graph"),
-    path("graph/elements/", explorer.elements, name="graph_elements"),
-    path("graph/about/", explorer.about, name="graph_about"),
-    path("graph/document/<int:pk>/", beside.beside_document, name="graph_document"),
-    path("graph/find/", finder.options, name="graph_find"),
-    path("graph/export/", exports.download, name="graph_export"),
+    path("graph/", views.index, name="graph"),
+    path("graph/elements/", views.elements, name="graph_elements"),
+    path("graph/about/", views.about, name="graph_about"),
+    path("graph/document/<int:pk>/", views.document_panel, name="graph_document"),
+    path("graph/find/", views.options, name="graph_find"),
+    path("graph/export/", views.export_file, name="graph_export"),
 ]

@@ -1,20 +1,20 @@
-"""What of the graph no constraint can say: what nothing tells of, workspaces, the queue."""
+"""Consistency checks that no constraint covers: orphans, workspaces, the extraction queue."""
 
 from collections.abc import Callable
 
 from django.db import connection, transaction
 
-from documents.validation import Check, Scope, SqlProbe, execute, register
-from graph.keys import DERIVED_RELATIONS
-from graph.listening import GraphListener
-from graph.storing.orphans import Mentioned, remove_orphans
+from documents.validation import Check, Scope, SqlProbe, execute, register_probes
+from graph.listener import GraphListener
+from graph.node_ids import DERIVED_RELATIONS
+from graph.storing.removal import MentionedRows, remove_orphans
 
 #: Documents that are put into the queue by one statement.
 QUEUED_AT_ONCE = 10_000
 
 # Nodes, edges and aliases are in no collection: looking at one looks at none of them.
 
-_UNTOLD_NODES = """
+_ORPHAN_NODES_SQL = """
     SELECT node.id, true AS node_untold
     FROM graph_node AS node
     WHERE %(collection)s::bigint IS NULL AND node.origin = 'extracted'
@@ -22,14 +22,14 @@ _UNTOLD_NODES = """
       AND NOT EXISTS (SELECT FROM graph_edge WHERE source_id = node.id)
       AND NOT EXISTS (SELECT FROM graph_edge WHERE target_id = node.id)
 """
-_UNTOLD_EDGES = """
+_ORPHAN_EDGES_SQL = """
     SELECT edge.id, true AS edge_untold
     FROM graph_edge AS edge
     WHERE %(collection)s::bigint IS NULL AND edge.origin = 'extracted'
       AND NOT EXISTS (SELECT FROM graph_evidence WHERE edge_id = edge.id)
 """
 
-_EDGES = f"""
+_EDGES_SQL = f"""
     SELECT edge.id,
            edge.workspace_id <> source.workspace_id OR edge.workspace_id <> target.workspace_id
                AS edge_workspace,
@@ -42,7 +42,7 @@ _EDGES = f"""
     JOIN graph_node AS target ON target.id = edge.target_id
     WHERE %(collection)s::bigint IS NULL
 """  # noqa: S608 (our own names)
-_NODES = """
+_NODES_SQL = """
     SELECT node.id, true AS node_workspace
     FROM graph_node AS node
     LEFT JOIN documents_document AS document ON document.id = node.document_id
@@ -50,12 +50,12 @@ _NODES = """
     WHERE %(collection)s::bigint IS NULL
       AND (document.workspace_id <> node.workspace_id OR chunk.workspace_id <> node.workspace_id)
 """
-_ALIASES = """
+_ALIASES_SQL = """
     SELECT alias.id, true AS alias_workspace
     FROM graph_alias AS alias JOIN graph_node AS node ON node.id = alias.node_id
     WHERE %(collection)s::bigint IS NULL AND alias.workspace_id <> node.workspace_id
 """
-_TELLING = """
+_WORKSPACE_SQL = """
     SELECT told.chunk_id || ' of ' || told.{of}_id AS id, true AS {table}_workspace
     FROM graph_{table} AS told
     JOIN documents_chunk AS chunk ON chunk.id = told.chunk_id
@@ -64,7 +64,7 @@ _TELLING = """
       AND (told.workspace_id <> chunk.workspace_id OR told.workspace_id <> thing.workspace_id)
 """
 
-_UNREAD = """
+_UNQUEUED_SQL = """
     SELECT document.id, true AS document_unread
     FROM documents_document AS document
     JOIN documents_collection AS collection ON collection.id = document.collection_id
@@ -73,7 +73,7 @@ _UNREAD = """
       AND (%(collection)s::bigint IS NULL OR document.collection_id = %(collection)s)
       AND NOT EXISTS (SELECT FROM graph_extraction WHERE document_id = document.id)
 """
-_READING = """
+_QUEUE_SQL = """
     SELECT reading.id,
            reading.state = 'running'
                AND (leased_until IS NULL OR leased_until < now() - %(abandoned)s)
@@ -84,22 +84,24 @@ _READING = """
     JOIN documents_document AS document ON document.id = reading.document_id
     WHERE %(collection)s::bigint IS NULL OR document.collection_id = %(collection)s
 """
-_RELEASE = f"""
+_RELEASE_SQL = f"""
     UPDATE graph_extraction
     SET state = 'waiting', token = NULL, leased_until = NULL, due_at = now()
-    WHERE id IN (SELECT id FROM ({_READING}) AS looked_at WHERE reading_without_lease)
+    WHERE id IN (SELECT id FROM ({_QUEUE_SQL}) AS looked_at WHERE reading_without_lease)
 """  # noqa: S608 (the text above)
-_BRING_BACK = f"""
+_MOVE_SQL = f"""
     UPDATE graph_extraction AS reading
     SET workspace_id = document.workspace_id, collection_id = document.collection_id
     FROM documents_document AS document
     WHERE document.id = reading.document_id
-      AND reading.id IN (SELECT id FROM ({_READING}) AS looked_at WHERE reading_elsewhere)
+      AND reading.id IN (SELECT id FROM ({_QUEUE_SQL}) AS looked_at WHERE reading_elsewhere)
 """  # noqa: S608 (the text above)
-_DROP_ALIASES = f"DELETE FROM graph_alias WHERE id IN (SELECT id FROM ({_ALIASES}) AS looked_at)"  # noqa: S608 (the text above)
+_DROP_ALIASES_SQL = (
+    f"DELETE FROM graph_alias WHERE id IN (SELECT id FROM ({_ALIASES_SQL}) AS looked_at)"  # noqa: S608 (the text above)
+)
 
 
-def _found(sql: str, scope: Scope) -> list[int]:
+def _find_ids(sql: str, scope: Scope) -> list[int]:
     with connection.cursor() as cursor:
         cursor.execute(sql, scope.parameters)
         return [row[0] for row in cursor.fetchall()]
@@ -107,32 +109,32 @@ def _found(sql: str, scope: Scope) -> list[int]:
 
 @transaction.atomic
 def _remove_nodes(scope: Scope) -> int:
-    return remove_orphans(Mentioned(nodes=_found(_UNTOLD_NODES, scope), edges=()))
+    return remove_orphans(MentionedRows(nodes=_find_ids(_ORPHAN_NODES_SQL, scope), edges=()))
 
 
 @transaction.atomic
 def _remove_edges(scope: Scope) -> int:
-    found = _found(_UNTOLD_EDGES, scope)
-    remove_orphans(Mentioned(nodes=(), edges=found))
+    found = _find_ids(_ORPHAN_EDGES_SQL, scope)
+    remove_orphans(MentionedRows(nodes=(), edges=found))
     return len(found)
 
 
-def _queue(scope: Scope) -> int:
-    unread = _found(_UNREAD, scope)
+def _queue_documents(scope: Scope) -> int:
+    unread = _find_ids(_UNQUEUED_SQL, scope)
     for start in range(0, len(unread), QUEUED_AT_ONCE):
         with transaction.atomic():
             GraphListener().loaded(unread[start : start + QUEUED_AT_ONCE])
     return len(unread)
 
 
-def _executing(sql: str) -> Callable[[Scope], int]:
+def _run_sql(sql: str) -> Callable[[Scope], int]:
     return lambda scope: execute(sql, scope)
 
 
-def _elsewhere(table: str, of: str, rows: str) -> SqlProbe:
-    """Rows that say of which passage something is known."""
+def _workspace_probe(table: str, of: str, rows: str) -> SqlProbe:
+    """Check that rows are in the workspace of their passage."""
     return SqlProbe(
-        _TELLING.format(table=table, of=of),
+        _WORKSPACE_SQL.format(table=table, of=of),
         (
             Check(
                 f"{table}_workspace",
@@ -144,10 +146,10 @@ def _elsewhere(table: str, of: str, rows: str) -> SqlProbe:
     )
 
 
-register(
+register_probes(
     [
         SqlProbe(
-            _UNTOLD_EDGES,
+            _ORPHAN_EDGES_SQL,
             (
                 Check(
                     "edge_untold",
@@ -159,7 +161,7 @@ register(
             ),
         ),
         SqlProbe(
-            _UNTOLD_NODES,
+            _ORPHAN_NODES_SQL,
             (
                 Check(
                     "node_untold",
@@ -171,7 +173,7 @@ register(
             ),
         ),
         SqlProbe(
-            _EDGES,
+            _EDGES_SQL,
             (
                 Check(
                     "edge_workspace",
@@ -188,7 +190,7 @@ register(
             ),
         ),
         SqlProbe(
-            _NODES,
+            _NODES_SQL,
             (
                 Check(
                     "node_workspace",
@@ -199,47 +201,47 @@ register(
             ),
         ),
         SqlProbe(
-            _ALIASES,
+            _ALIASES_SQL,
             (
                 Check(
                     "alias_workspace",
                     "aliases",
                     "mean a node of another workspace",
                     "`validate --fix` removes them.",
-                    _executing(_DROP_ALIASES),
+                    _run_sql(_DROP_ALIASES_SQL),
                 ),
             ),
         ),
-        _elsewhere("mention", "node", "mentions"),
-        _elsewhere("evidence", "edge", "pieces of evidence"),
+        _workspace_probe("mention", "node", "mentions"),
+        _workspace_probe("evidence", "edge", "pieces of evidence"),
         SqlProbe(
-            _UNREAD,
+            _UNQUEUED_SQL,
             (
                 Check(
                     "document_unread",
                     "documents",
                     "are ready and were never in the queue of the graph",
                     "`validate --fix` puts them there.",
-                    _queue,
+                    _queue_documents,
                 ),
             ),
         ),
         SqlProbe(
-            _READING,
+            _QUEUE_SQL,
             (
                 Check(
                     "reading_without_lease",
                     "documents in the queue of the graph",
                     "are being read by nobody",
                     "Is a scheduler running? `validate --fix` has them wait again.",
-                    _executing(_RELEASE),
+                    _run_sql(_RELEASE_SQL),
                 ),
                 Check(
                     "reading_elsewhere",
                     "documents in the queue of the graph",
                     "are there in another workspace or collection than their own",
                     "`validate --fix` corrects that.",
-                    _executing(_BRING_BACK),
+                    _run_sql(_MOVE_SQL),
                 ),
             ),
         ),

@@ -9,11 +9,11 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.utils.module_loading import import_string
 
 from common.checks import SETTINGS
-from inference.base import InferenceError
-from inference.routing import EXTRACTIVE, NOBODYS, maker_of
+from inference.chat_models import EXTRACTIVE, NO_PROVIDER, provider_of
+from inference.interfaces import InferenceError
 
 KINDS = ("embedder", "reranker", "chat")
-ADDRESSES = {
+ADDRESS_SETTINGS = {
     "OPENAI_BASE_URL": "OPENAI_URL",
     "ANTHROPIC_BASE_URL": "ANTHROPIC_URL",
     "RAGSITE_OLLAMA_URL": "OLLAMA_URL",
@@ -34,37 +34,41 @@ FOLDER_HINTS = {
 
 @register(SETTINGS)
 def check_inference(**kwargs: object) -> list[CheckMessage]:
-    """E001 shape, E002 no default, E003 BACKEND not importable, E004 OPTIONS it does not take.
+    """E001 shape, E002 no default, E003 BACKEND not importable, E004 invalid OPTIONS.
 
     Imports the backends' modules, which is cheap; loads no model.
     """
     configured = getattr(settings, "INFERENCE", None)
     if not isinstance(configured, dict):
-        return [_error("E001", "INFERENCE must be a dict.", f"Give it the keys {_words(KINDS)}.")]
+        hint = f"Give it the keys {', '.join(KINDS)}."
+        return [_error("E001", "INFERENCE must be a dict.", hint)]
     unknown = sorted(str(kind) for kind in configured if kind not in KINDS)
     errors: list[CheckMessage] = [
-        _error("E001", f"INFERENCE has no such kind as {kind!r}.", f"Known: {_words(KINDS)}.")
+        _error("E001", f"INFERENCE has no such kind as {kind!r}.", f"Known: {', '.join(KINDS)}.")
         for kind in unknown
     ]
     for kind in KINDS:
-        errors += _check_kind(kind, configured.get(kind, {}))
+        where, aliases = f"INFERENCE[{kind!r}]", configured.get(kind, {})
+        if not isinstance(aliases, dict):
+            hint = 'Write {"default": {"BACKEND": "dotted.path", "OPTIONS": {}}}.'
+            errors.append(_error("E001", f"{where} must be a dict of aliases.", hint))
+            continue
+        if "default" not in aliases:
+            hint = f'Add {where}["default"].'
+            errors.append(_error("E002", f"{where} has no default.", hint))
+        for alias, entry in aliases.items():
+            errors += _check_entry(f"{where}[{alias!r}]", entry)
     return errors
 
 
-def _check_kind(kind: str, aliases: Any) -> Iterator[CheckMessage]:
-    if not isinstance(aliases, dict):
-        hint = 'Write {"default": {"BACKEND": "dotted.path", "OPTIONS": {}}}.'
-        yield _error("E001", f"INFERENCE[{kind!r}] must be a dict of aliases.", hint)
-        return
-    if "default" not in aliases:
-        hint = f'Add INFERENCE[{kind!r}]["default"].'
-        yield _error("E002", f"INFERENCE[{kind!r}] has no default.", hint)
-    for alias, entry in aliases.items():
-        yield from _check_entry(f"INFERENCE[{kind!r}][{alias!r}]", entry)
-
-
 def _check_entry(where: str, entry: Any) -> Iterator[CheckMessage]:
-    if not _well_formed(entry):
+    is_well_formed = (
+        isinstance(entry, dict)
+        and entry.keys() <= {"BACKEND", "OPTIONS"}
+        and isinstance(entry.get("BACKEND"), str)
+        and isinstance(entry.get("OPTIONS", {}), dict)
+    )
+    if not is_well_formed:
         hint = 'Write {"BACKEND": "dotted.path", "OPTIONS": {}} and nothing else.'
         yield _error("E001", f"{where} is malformed.", hint)
         return
@@ -81,37 +85,29 @@ def _check_entry(where: str, entry: Any) -> Iterator[CheckMessage]:
         yield _error("E004", f"{where}: OPTIONS do not fit: {error}.", hint)
 
 
-def _well_formed(entry: Any) -> bool:
-    return (
-        isinstance(entry, dict)
-        and entry.keys() <= {"BACKEND", "OPTIONS"}
-        and isinstance(entry.get("BACKEND"), str)
-        and isinstance(entry.get("OPTIONS", {}), dict)
-    )
-
-
 @register(SETTINGS)
 def check_model_folders(**kwargs: object) -> list[CheckMessage]:
-    """W002 a local model that is not here. Its weights may be on the machine of a worker, so it is
-    no error. Looks at files only."""
+    """W002: a local model that is missing here. Its weights may be on a worker's machine, so it is
+    no error. Reads files only.
+    """
     configured = settings.INFERENCE if isinstance(settings.INFERENCE, dict) else {}
     return [
         Warning(f"INFERENCE[{kind!r}][{alias!r}]: {missing}", hint=hint, id="inference.W002")
         for kind, hint in FOLDER_HINTS.items()
         for alias, entry in (configured.get(kind) or {}).items()
         if isinstance(entry, dict) and entry.get("BACKEND") in LOCAL_BACKENDS
-        if (missing := _missing(entry.get("OPTIONS") or {}))
+        if (missing := _missing_folder(entry.get("OPTIONS") or {}))
     ]
 
 
-def _missing(options: Mapping[str, Any]) -> str:
-    from inference.local.locate import locate  # noqa: PLC0415 - loads the hub's client, for names
+def _missing_folder(options: Mapping[str, Any]) -> str:
+    from inference.local.model_folder import locate_model  # noqa: PLC0415 - loads the hub's client, for names
 
     model = options.get("model")
     if not model or options.get("allow_download"):
         return ""
     try:
-        folder, _ = locate(model)
+        folder, _ = locate_model(model)
     except InferenceError as error:
         return str(error)
     if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
@@ -121,17 +117,16 @@ def _missing(options: Mapping[str, Any]) -> str:
 
 @register(SETTINGS)
 def check_chat_names(**kwargs: object) -> list[CheckMessage]:
-    """E005 a name that is taken, E006 no maker's model, E007 no address, W001 a maker without key.
-
-    Asks no server.
+    """E005 a reserved name, E006 no provider's model, E007 an invalid address, W001 a provider
+    without a key. Asks no server.
     """
     found: list[CheckMessage] = []
     chats = settings.INFERENCE.get("chat") if isinstance(settings.INFERENCE, dict) else None
     if isinstance(chats, dict) and EXTRACTIVE in chats:
         hint = "Call that alias something else."
         found.append(_error("E005", f"“{EXTRACTIVE}” is what answers without a model.", hint))
-    for name in [] if settings.CHAT_MODELS == [NOBODYS] else settings.CHAT_MODELS:
-        maker = maker_of(name)
+    for name in [] if settings.CHAT_MODELS == [NO_PROVIDER] else settings.CHAT_MODELS:
+        maker = provider_of(name)
         if maker is None:
             hint = "Begin it with claude-, gpt-, chatgpt-, o1- or ollama/; aliases need no mention."
             found.append(_error("E006", f"RAGSITE_CHAT_MODELS: {name!r} is no maker's.", hint))
@@ -139,24 +134,17 @@ def check_chat_names(**kwargs: object) -> list[CheckMessage]:
             hint = f"Set {maker.needs}, or take it out."
             message = f"RAGSITE_CHAT_MODELS: {name!r} cannot be asked for."
             found.append(Warning(message, hint=hint, id="inference.W001"))
-    return found + list(_check_addresses())
-
-
-def _check_addresses() -> Iterator[CheckMessage]:
-    for variable, setting in ADDRESSES.items():
+    for variable, setting in ADDRESS_SETTINGS.items():
         if address := getattr(settings, setting):
-            from inference.remote.address import checked_url  # noqa: PLC0415 - loads HTTPX
+            from inference.remote.client import checked_url  # noqa: PLC0415 - loads HTTPX
 
             try:
                 checked_url(address)
             except InferenceError as error:
-                message = f"{variable}: {error}"
-                yield _error("E007", message, "Write it like http://localhost:11434.")
+                hint = "Write it like http://localhost:11434."
+                found.append(_error("E007", f"{variable}: {error}", hint))
+    return found
 
 
 def _error(number: str, message: str, hint: str) -> Error:
     return Error(message, hint=hint, id=f"inference.{number}")
-
-
-def _words(names: tuple[str, ...]) -> str:
-    return ", ".join(names)

@@ -1,5 +1,6 @@
-"""Local models that a worker has in memory already: it is asked, and only where there is none is a
-model loaded by this process too. `InferenceHandler` puts these before backends that load."""
+"""Local models that a worker has in memory already: it is asked, and only without one is the model
+loaded in this process too. `ModelRegistry` wraps local backends in these.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -10,45 +11,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inference.backends.worker import WorkerEmbedder, WorkerReranker
-from inference.base import Embedder, Reranker, TokenCounter
-from inference.serving import keys
-from inference.serving.client import Client, NoWorker
+from inference.interfaces import Embedder, Reranker, TokenCounter
+from inference.serving import protocol
+from inference.serving.client import NoWorker, WorkerClient
 
 T = TypeVar("T")
 
-# As slow as a large model on a processor is, and a worker that dies is missed long before.
+# Large models are slow on a processor, and a dead worker is noticed long before.
 SHARED_DOCUMENTS_SECONDS = 3600.0
-# How often it is looked whether the worker that is waited for is there.
-_LOOK_SECONDS = 0.2
+# Seconds between checks for the worker that is waited for.
+_POLL_SECONDS = 0.2
 
 
-class Loadable(Protocol):
-    """A model that is loaded when it is first used."""
+class LazyModelProtocol(Protocol):
+    """A model that is loaded on first use."""
 
     @property
     def is_loaded(self) -> bool: ...
 
 
-class LoadableEmbedder(Embedder, Loadable, Protocol): ...
+class LoadableEmbedder(Embedder, LazyModelProtocol, Protocol): ...
 
 
-class LoadableReranker(Reranker, Loadable, Protocol): ...
+class LoadableReranker(Reranker, LazyModelProtocol, Protocol): ...
 
 
-class Shared:
-    """A model of this machine that a worker has in memory already, so that it is asked.
+class SharedModel:
+    """A local model that is asked of a worker where one has it in memory.
 
     Where no worker serves the model for `patience` seconds, it is loaded here, and used here from
-    then on. A model that cannot be loaded either is waited for once and not with every question.
+    then on. A model that cannot be loaded either is waited for only once.
     """
 
-    def __init__(self, own: Loadable, *, patience: float) -> None:
+    def __init__(self, own: LazyModelProtocol, *, patience: float) -> None:
         self._loadable = own
         self._patience = patience
         self._is_patient = True
 
     def _answer(self, ask: Callable[[], T], do: Callable[[], T]) -> T:
-        """What a worker answers, or else what this process makes itself."""
+        """The worker's result, or else that of this process."""
         until = monotonic() + (self._patience if self._is_patient else 0.0)
         while not self._loadable.is_loaded:
             try:
@@ -57,15 +58,15 @@ class Shared:
                 if monotonic() >= until:
                     self._is_patient = False
                     break
-                sleep(_LOOK_SECONDS)
+                sleep(_POLL_SECONDS)
             else:
                 self._is_patient = True
                 return answer
         return do()
 
 
-class SharedEmbedder(Shared):
-    """What only needs the model folder's JSON files, such as counting tokens, is done here."""
+class SharedEmbedder(SharedModel):
+    """Work that needs only the model folder's JSON files, such as counting tokens, is done here."""
 
     def __init__(
         self, own: LoadableEmbedder, url: str, *, alias: str, patience: float = 0.0
@@ -78,9 +79,9 @@ class SharedEmbedder(Shared):
 
     @property
     def is_ready(self) -> bool:
-        """Whether a question can be embedded without a model being loaded for it."""
-        service = keys.embedder_service(self.model_name, self.dimensions)
-        return self._own.is_loaded or Client(self._url).is_served(service)
+        """Whether a query can be embedded without loading a model."""
+        service = protocol.embedder_service(self.model_name, self.dimensions)
+        return self._own.is_loaded or WorkerClient(self._url).is_served(service)
 
     @property
     def dimensions(self) -> int:
@@ -104,7 +105,7 @@ class SharedEmbedder(Shared):
         )
 
     def embed_query(self, text: str, instruction: str | None = None) -> NDArray[np.float32]:
-        """Shape (dimensions,). Raises InferenceError."""
+        """One vector of shape (dimensions,). Raises InferenceError."""
         return self._answer(
             lambda: self._worker.embed_query(text, instruction),
             lambda: self._own.embed_query(text, instruction),
@@ -122,8 +123,8 @@ class SharedEmbedder(Shared):
         )
 
 
-class SharedReranker(Shared):
-    """Judges where the model is."""
+class SharedReranker(SharedModel):
+    """Reranks with a worker's model, or with one loaded here."""
 
     def __init__(
         self, own: LoadableReranker, url: str, *, alias: str, patience: float = 0.0
@@ -140,7 +141,7 @@ class SharedReranker(Shared):
         stored: Sequence[float] = (),
         instruction: str | None = None,
     ) -> list[float]:
-        """As the model scores. Raises InferenceError."""
+        """Scores as of the model itself. Raises InferenceError."""
         return self._answer(
             lambda: self._worker.score(query, texts, stored=stored, instruction=instruction),
             lambda: self._own.score(query, texts, stored=stored, instruction=instruction),

@@ -1,1 +1,4 @@
-"""What an assistant remembers of its user: context and facts (built by a later issue)."""
+"""Memory: what an assistant knows of its user, as contexts (turns) and facts.
+
+Read `models`, `services`, then `retrieval` and `ranking` (finding) and `extraction` (learning).
+"""

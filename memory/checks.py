@@ -1,4 +1,4 @@
-"""Checks of memory's settings: a slip in a quota must not empty anybody's memory."""
+"""System checks of memory's settings: a mistake in a quota must not delete anybody's memory."""
 
 from typing import Any
 
@@ -23,13 +23,15 @@ _NOT_NEGATIVE = ("INJECTION_TOKENS", "EXTRACTION_IDLE_SECONDS", "EXTRACTION_TEMP
 
 @register(SETTINGS)
 def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Shares are shares, limits are none below zero, and times pass."""
+    """Fractions are 0 to 1, limits are not negative, durations are positive."""
     return [
-        *_wrong(_SHARES, "memory.E001", "Set it to a number from 0 to 1.", least=0, most=1),
-        *_wrong(_NO_LIMIT_AT_ZERO, "memory.E002", "Set it to 0 for no limit, or to one.", least=0),
-        *_wrong(_AT_LEAST_ONE, "memory.E003", "Set it to 1 or more, or leave it out.", least=1),
-        *_wrong(_POSITIVE, "memory.E004", "Set it to more than 0, or leave it out.", least=1e-9),
-        *_wrong(_NOT_NEGATIVE, "memory.E005", "Set it to 0 or more, or leave it out.", least=0),
+        *_wrong(_SHARES, "memory.E001", "Set it to a number from 0 to 1.", minimum=0, maximum=1),
+        *_wrong(
+            _NO_LIMIT_AT_ZERO, "memory.E002", "Set it to 0 for no limit, or to one.", minimum=0
+        ),
+        *_wrong(_AT_LEAST_ONE, "memory.E003", "Set it to 1 or more, or leave it out.", minimum=1),
+        *_wrong(_POSITIVE, "memory.E004", "Set it to more than 0, or leave it out.", minimum=1e-9),
+        *_wrong(_NOT_NEGATIVE, "memory.E005", "Set it to 0 or more, or leave it out.", minimum=0),
     ]
 
 

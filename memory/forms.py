@@ -7,57 +7,56 @@ from django import forms
 from django.http import QueryDict
 from django.utils import timezone
 
-from memory.keys import MAX_GIVEN
+from memory.fact_keys import MAX_INPUT_CHARACTERS
 from memory.models import Fact
 
 #: PostgreSQL knows earlier years, Python's dates do not in every time zone.
-EARLIEST = date(1000, 1, 1)
-ERASE = "erase"
-MAX_FIND = 4000
+EARLIEST_DAY = date(1000, 1, 1)
+ERASE_WORD = "erase"
 
 
 class DayField(forms.DateField):
-    """A day that has begun, chosen with the browser's own calendar."""
+    """A day that is not in the future, chosen with the browser's date picker."""
 
     widget = forms.DateInput(format="%Y-%m-%d", attrs={"type": "date", "autocomplete": "off"})
 
     def validate(self, value: date | None) -> None:
-        """Refuse what has not come yet, and what nobody remembers."""
+        """Reject future days and days before the year 1000."""
         super().validate(value)
         if value is not None and value > timezone.localdate():
             raise forms.ValidationError("That day is still to come. Choose today or one before.")
-        if value is not None and value < EARLIEST:
+        if value is not None and value < EARLIEST_DAY:
             raise forms.ValidationError("Choose a day after the year 1000.")
 
     def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
-        """Days to come cannot be chosen."""
+        """Future days cannot be chosen."""
         return {**super().widget_attrs(widget), "max": timezone.localdate().isoformat()}
 
 
 def start_of(day: date | None) -> datetime | None:
-    """When it began; None for today and for no day, which both mean now."""
+    """Start of the day; None for today and for no day, which both mean now."""
     if day is None or day == timezone.localdate():
         return None
     return datetime.combine(day, time.min, tzinfo=timezone.get_current_timezone())
 
 
 def end_of(day: date | None) -> datetime | None:
-    """Its last moment; None for today and for no day, which both mean now."""
+    """End of the day; None for today and for no day, which both mean now."""
     begun = start_of(day)
     if begun is None:
         return None
     return datetime.combine(begun.date(), time.max, tzinfo=begun.tzinfo)
 
 
-class FactsShownForm(forms.Form):
-    """Which facts are listed."""
+class FactListForm(forms.Form):
+    """Filter of the list of facts."""
 
     find = forms.CharField(label="Find a fact", max_length=200, required=False)
     as_of = DayField(label="As of", required=False)
 
 
 class FactChangeForm(forms.Form):
-    """What a fact is now, or has been since a day."""
+    """The value of a fact, now or since a day."""
 
     value = forms.CharField(label="Value", widget=forms.Textarea(attrs={"rows": 2}))
     since = DayField(
@@ -65,23 +64,23 @@ class FactChangeForm(forms.Form):
     )
 
     def moment(self) -> datetime | None:
-        """Of the valid form: since when; None for now."""
+        """Since when it holds, of the valid form; None for now."""
         return start_of(self.cleaned_data["since"])
 
 
 class FactForm(FactChangeForm):
-    """A new fact, or a correction of the one that is there under its name."""
+    """A new fact, or a correction of the existing one with that name."""
 
     key = forms.CharField(
         label="What it is about",
-        max_length=MAX_GIVEN,
+        max_length=MAX_INPUT_CHARACTERS,
         help_text="Such as “home city”. A name that is there already is corrected.",
     )
     field_order = ("key",)
 
 
 class CorrectionForm(FactChangeForm):
-    """A change of a fact: something else is true now, or what is there never was."""
+    """A change of a fact: the value has changed, or was never true."""
 
     never_true = forms.BooleanField(
         label="What is there was never true",
@@ -96,13 +95,13 @@ class CorrectionForm(FactChangeForm):
             del self.fields["never_true"]
 
     def moment(self) -> datetime | None:
-        """Of the valid form: since when; None for now."""
+        """Since when it holds, of the valid form; None for now."""
         wrong = self.cleaned_data.get("never_true", False)
         return self.last.valid_from if wrong else super().moment()
 
 
 class EraseForm(forms.Form):
-    """A typed word confirms what cannot be undone."""
+    """Confirmation by a typed word."""
 
     word = forms.CharField(label="Word", strip=True)
 
@@ -111,8 +110,10 @@ class EraseForm(forms.Form):
         self.fields["word"].widget.attrs |= {"autocomplete": "off", "autocapitalize": "off"}
 
     def clean_word(self) -> str:
-        """Exactly the word, in whatever case."""
+        """The word must match, in any case."""
         word: str = self.cleaned_data["word"]
-        if word.casefold() != ERASE:
-            raise forms.ValidationError(f"Type “{ERASE}” to erase everything.", code="wrong_word")
+        if word.casefold() != ERASE_WORD:
+            raise forms.ValidationError(
+                f"Type “{ERASE_WORD}” to erase everything.", code="wrong_word"
+            )
         return word

@@ -1,8 +1,10 @@
-"""Quotas: of users and workspaces that hold more than they may, the oldest contexts go. Facts
-never do, nor anything of somebody who is below an equal share of a workspace's."""
+"""Quotas: where a user or workspace exceeds its limits, the oldest contexts are pruned.
+
+Facts are never pruned, nor anything of a user below a fair share of the workspace's quota.
+"""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,20 +15,45 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.utils import timezone
 
-from common.deadlocks import despite_deadlocks
+from common.leases import retry_on_deadlock
 from memory.models import Context, Pruning
 from memory.scopes import UserScope
-from memory.shares import equal_share
+
+
+@dataclass(frozen=True, slots=True)
+class FairShare:
+    """Limit a user. `spare` of the users above it may keep one more: limits are whole numbers."""
+
+    level: int
+    spare: int = 0
+
+
+def max_min_fair_share(demands: Sequence[int], room: int) -> FairShare | None:
+    """Max-min fair share: the highest limit for users above it, so that all fits into `room`.
+
+    Users at or below the limit keep everything, and what they leave is shared by the others. None
+    where everything fits.
+    """
+    left = room
+    ascending = sorted(demands)
+    for place, amount in enumerate(ascending):
+        others = len(ascending) - place
+        if amount * others > left:
+            level, spare = divmod(max(left, 0), others)
+            return FairShare(level, spare)
+        left -= amount
+    return None
+
 
 logger = logging.getLogger(__name__)
 
-#: Contexts that one transaction removes: whoever stores meanwhile waits for no more.
-BATCH = 1000
-#: For how long it is told what was removed.
-KEPT = timedelta(days=90)
+#: Contexts deleted in one transaction, so that concurrent writers wait only briefly.
+BATCH_ROWS = 1000
+#: How long records of prunings are kept.
+PRUNING_RETENTION = timedelta(days=90)
 
-# The newest one that does not fit: it goes, with all that is older.
-_CUT = """
+# The newest context that does not fit: it is deleted with all older ones.
+_CUT_QUERY = """
     SELECT id, created_at
     FROM (
         SELECT id, created_at, row_number() OVER newest AS rows, sum(size) OVER newest AS bytes
@@ -42,76 +69,66 @@ _CUT = """
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much may be kept; None is no limit."""
+    """Limits of rows and bytes; None is no limit."""
 
     rows: int | None = None
     bytes: int | None = None
 
     @property
     def above(self) -> Q:
-        """Sums of contexts that exceed them."""
+        """Condition: sums of contexts that exceed the limits."""
         rows = Q(rows__gt=self.rows) if self.rows is not None else Q()
         return rows | Q(bytes__gt=self.bytes) if self.bytes is not None else rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    id: int
-    at: datetime
-
-
 def user_limits() -> Limits:
-    """What each user may keep."""
+    """The limits of a single user."""
     return _limits(settings.MEMORY_USER_ROWS, settings.MEMORY_USER_BYTES)
 
 
 def workspace_limits() -> Limits:
-    """What all users of a workspace may keep together."""
+    """The limits of all users of a workspace together."""
     return _limits(settings.MEMORY_WORKSPACE_ROWS, settings.MEMORY_WORKSPACE_BYTES)
 
 
 def _limits(rows: int, size: int) -> Limits:
-    """0 is no limit. Nor is less, which a check refuses: it must not empty all memories."""
+    """0 is no limit. Negative values, which a check rejects, are none either: they must not delete
+    memories.
+    """
     return Limits(max(rows, 0) or None, max(size, 0) or None)
 
 
-def prune() -> list[Pruning]:
-    """Remove what exceeds the quotas; tells of each user that lost something.
+def prune_to_quotas() -> list[Pruning]:
+    """Delete the oldest contexts beyond the quotas; returns a Pruning for each affected user.
 
-    Each batch is a transaction of its own, so this must not be called within one where others are
-    to store meanwhile. Prunings older than KEPT are told no longer.
+    Users below a fair share of the workspace's quota lose nothing to it. Each batch is a
+    transaction of its own, so call this outside of one. Prunings older than PRUNING_RETENTION are
+    deleted.
     """
-    Pruning.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
-    done = list(_within_their_own(user_limits()))
+    Pruning.objects.filter(created_at__lt=timezone.now() - PRUNING_RETENTION).delete()
+    done: list[Pruning] = []
+    limits = user_limits()
+    if limits.above:
+        for user in _sums("workspace_id", "user_id").filter(limits.above):
+            scope = UserScope(user["workspace_id"], user["user_id"])
+            done += _prune_user(scope, limits, Pruning.Reason.USER)
     limits = workspace_limits()
-    for workspace_id in _overfull_workspaces(limits):
+    over = _sums("workspace_id").filter(limits.above).order_by("workspace_id")
+    for workspace_id in [row["workspace_id"] for row in over] if limits.above else []:
         if limits.rows is not None:
-            done += _shared_rows(workspace_id, limits.rows)
+            done += _prune_shared_rows(workspace_id, limits.rows)
         if limits.bytes is not None:
-            done += _shared_bytes(workspace_id, limits.bytes)
+            done += _prune_shared_bytes(workspace_id, limits.bytes)
     return done
 
 
-def _within_their_own(limits: Limits) -> Iterator[Pruning]:
-    if not limits.above:
-        return
-    for user in _sums("workspace_id", "user_id").filter(limits.above):
-        scope = UserScope(user["workspace_id"], user["user_id"])
-        yield from _cut_down(scope, limits, Pruning.Reason.USER)
-
-
-def _overfull_workspaces(limits: Limits) -> list[int]:
-    if not limits.above:
-        return []
-    rows = _sums("workspace_id").filter(limits.above).order_by("workspace_id")
-    return [row["workspace_id"] for row in rows]
-
-
-def _shared_rows(workspace_id: int, room: int) -> Iterator[Pruning]:
-    """Contexts are few enough that what is over counts: who spoke last may keep one more."""
+def _prune_shared_rows(workspace_id: int, room: int) -> Iterator[Pruning]:
+    """Rows are few enough that the remainder counts: the users with the latest contexts may keep
+    one more.
+    """
     held = _sums("user_id").filter(workspace_id=workspace_id).annotate(last=Max("created_at"))
     users = sorted(held, key=lambda user: user["last"], reverse=True)
-    share = equal_share([user["rows"] for user in users], room)
+    share = max_min_fair_share([user["rows"] for user in users], room)
     if share is None:
         return
     spare = share.spare
@@ -120,40 +137,45 @@ def _shared_rows(workspace_id: int, room: int) -> Iterator[Pruning]:
             limits = Limits(rows=share.level + (spare > 0))
             spare -= 1
             scope = UserScope(workspace_id, user["user_id"])
-            yield from _cut_down(scope, limits, Pruning.Reason.WORKSPACE)
+            yield from _prune_user(scope, limits, Pruning.Reason.WORKSPACE)
 
 
-def _shared_bytes(workspace_id: int, room: int) -> Iterator[Pruning]:
+def _prune_shared_bytes(workspace_id: int, room: int) -> Iterator[Pruning]:
     users = list(_sums("user_id").filter(workspace_id=workspace_id))
-    share = equal_share([user["bytes"] for user in users], room)
+    share = max_min_fair_share([user["bytes"] for user in users], room)
     if share is None:
         return
     for user in users:
         if user["bytes"] > share.level:
             scope = UserScope(workspace_id, user["user_id"])
-            yield from _cut_down(scope, Limits(bytes=share.level), Pruning.Reason.WORKSPACE)
+            yield from _prune_user(scope, Limits(bytes=share.level), Pruning.Reason.WORKSPACE)
 
 
 def _sums(*by: str) -> QuerySet[Any, Any]:
-    """Read from the index alone: neither texts nor vectors."""
+    """Read from an index alone: neither texts nor vectors."""
     rows: QuerySet[Any, Any] = (
         Context.objects.order_by().values(*by).annotate(rows=Count("*"), bytes=Sum("size"))
     )
     return rows
 
 
-# --- one user ------------------------------------------------------------------------------------
-
-
-def _cut_down(scope: UserScope, limits: Limits, reason: str) -> Iterator[Pruning]:
-    cut = _cut(scope, limits)
+def _prune_user(scope: UserScope, limits: Limits, reason: str) -> Iterator[Pruning]:
+    parameters: dict[str, Any] = {
+        "workspace": scope.workspace_id,
+        "user": scope.user_id,
+        "rows": limits.rows,
+        "bytes": limits.bytes,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_CUT_QUERY, parameters)
+        cut = cursor.fetchone()
     if cut is None:
         return
     told: Pruning | None = None
     more = True
     while more:
         try:
-            told, more = despite_deadlocks(partial(_remove, scope, cut, reason, told))
+            told, more = retry_on_deadlock(partial(_remove, scope, cut, reason, told))
         except IntegrityError:
             # A fact was learnt from one of them just now. It is not lost: the next time it is
             # parted from its source.
@@ -169,32 +191,21 @@ def _cut_down(scope: UserScope, limits: Limits, reason: str) -> Iterator[Pruning
         yield told
 
 
-def _cut(scope: UserScope, limits: Limits) -> _Cut | None:
-    parameters: dict[str, Any] = {
-        "workspace": scope.workspace_id,
-        "user": scope.user_id,
-        "rows": limits.rows,
-        "bytes": limits.bytes,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_CUT, parameters)
-        row = cursor.fetchone()
-    return _Cut(*row) if row else None
-
-
 @transaction.atomic
 def _remove(
-    scope: UserScope, cut: _Cut, reason: str, before: Pruning | None
+    scope: UserScope, cut: tuple[int, datetime], reason: str, before: Pruning | None
 ) -> tuple[Pruning | None, bool]:
-    """Remove a batch; what was removed with what was `before`, and whether there may be more.
+    """Delete a batch up to `cut`, the id and time of the newest; returns the total together with
+    `before`, and whether there may be more.
 
-    One that is said again meanwhile is not among the old any more: the lock looks again.
+    A context that was said again meanwhile is not old any more: the lock checks again.
     """
+    last, at = cut
     old = Context.objects.of(scope).filter(
-        Q(created_at__lt=cut.at) | Q(created_at=cut.at, pk__lte=cut.id), created_at__lte=cut.at
+        Q(created_at__lt=at) | Q(created_at=at, pk__lte=last), created_at__lte=at
     )
     locked = old.select_for_update().order_by("created_at", "pk")
-    doomed = list(locked.values_list("pk", "size", "created_at")[:BATCH])
+    doomed = list(locked.values_list("pk", "size", "created_at")[:BATCH_ROWS])
     if not doomed:
         return before, False
     ids, sizes, moments = zip(*doomed, strict=True)
@@ -210,4 +221,4 @@ def _remove(
         until=max(moments),
     )
     told.save()
-    return told, len(doomed) == BATCH
+    return told, len(doomed) == BATCH_ROWS

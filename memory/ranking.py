@@ -1,5 +1,10 @@
-"""From what a question found to one order, and how much each row has to do with it. Pure."""
+"""Ranking of a user's rows for a question: fusion, dates, speakers, recency, relevance. Pure.
 
+Begin with `rank`. The constants were measured in docs/decisions/0025.
+"""
+
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -8,24 +13,171 @@ from statistics import fmean
 import numpy as np
 
 from common.bm25 import Ids
-from common.closeness import closeness
-from common.fusion import EVIDENCE, LETTERS_DEPTH, Arm, Numbers, adapted_weights, contribution, fuse
-from common.letters import held_trigrams, weighed
-from memory.dates import mentioned
-from memory.relevance import relevance, settled_background
-from memory.speakers import named_speakers
+from common.fusion import (
+    RERANK_FEATURES,
+    TRIGRAM_DEPTH,
+    Arm,
+    Numbers,
+    adapted_weights,
+    contribution,
+    fuse,
+    normalized_similarity,
+)
+from common.trigrams import rarity_weighted, trigram_matches
 
-#: What is said in conversations is short: words and letters tell more than of passages. These and
-#: the other constants were measured in docs/decisions/0025.
+#: January to December in English, German, French, Spanish, Italian, Portuguese and Dutch.
+_NAMES = (
+    "january januar jänner janvier enero gennaio janeiro januari",
+    "february februar février febrero febbraio fevereiro februari",
+    "march märz mars marzo março maart",
+    "april avril abril aprile",
+    "may mai mayo maggio maio mei",
+    "june juni juin junio giugno junho",
+    "july juli juillet julio luglio julho",
+    "august août agosto augustus",
+    "september septembre septiembre settembre setembro",
+    "october oktober octobre octubre ottobre outubro",
+    "november novembre noviembre novembro",
+    "december dezember décembre diciembre dicembre dezembro",
+)
+_MONTHS = {name: month for month, names in enumerate(_NAMES, 1) for name in names.split()}
+#: Small letters in the middle of a sentence are verbs.
+_ALSO_VERBS = {"may", "march"}
+
+_MONTH = "|".join(_MONTHS)
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_NAMED = re.compile(rf"\b({_MONTH})\b", re.IGNORECASE)
+_DAY_FIRST = re.compile(
+    rf"\b({_DAY})(?:st|nd|rd|th|er|º|\.)?(?: of| de)? ({_MONTH})\b", re.IGNORECASE
+)
+_MONTH_FIRST = re.compile(rf"\b({_MONTH}) ({_DAY})(?:st|nd|rd|th)?\b", re.IGNORECASE)
+_ISO = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
+_DOTTED = re.compile(rf"\b({_DAY})\.(0?[1-9]|1[0-2])\.(\d{{4}})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """Years, months and days mentioned in a question, each combinable with the others."""
+
+    years: frozenset[int] = frozenset()
+    months: frozenset[int] = frozenset()
+    days: frozenset[int] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.years or self.months or self.days)
+
+    def agreement(self, moment: datetime) -> float:
+        """0..1: how well `moment` matches the mentioned dates. A day counts within its month."""
+        if not self:
+            return 0.0
+        same_month = moment.month in self.months
+        checks = (
+            (self.years, 1, moment.year in self.years),
+            (self.months, 2, same_month),
+            (self.days, 2, same_month and moment.day in self.days),
+        )
+        whole = sum(weight for said, weight, _ in checks if said)
+        return sum(weight for said, weight, holds in checks if said and holds) / whole
+
+
+def mentioned_dates(question: str) -> Dates:
+    """The explicit dates in a question such as `What did I say on 3 August, 2023?`; no relative
+    ones.
+    """
+    years = {int(year) for year in _YEAR.findall(question)}
+    named = [(int(day), name) for day, name in _DAY_FIRST.findall(question)]
+    named += [(int(day), name) for name, day in _MONTH_FIRST.findall(question)]
+    days = {day for day, _ in named}
+    months = {_MONTHS[name.casefold()] for _, name in named}
+    for match in _NAMED.finditer(question):
+        name = match[0].casefold()
+        if name not in _ALSO_VERBS or (match[0][0].isupper() and match.start() > 0):
+            months.add(_MONTHS[name])
+    dotted = [(year, month, day) for day, month, year in _DOTTED.findall(question)]
+    for year, month, day in [*_ISO.findall(question), *dotted]:
+        years.add(int(year))
+        months.add(int(month))
+        days |= {int(day)} if day else set()
+    return Dates(frozenset(years), frozenset(months), frozenset(days))
+
+
+#: Fewer rows may begin with the same words and a colon without its being somebody's name.
+MIN_TURNS = 3
+
+_WORD = re.compile(r"[^\W_]+")
+_SPEAKER = re.compile(r"^[ \t]*([^\W\d_][^:\n]{0,39}):[ \t]", re.MULTILINE)
+
+
+def named_speakers(question: str, texts: Mapping[int, str]) -> dict[int, int]:
+    """1 for texts with a speaker whom the question names, −1 for those with only other speakers.
+    Texts without a speaker are missing; the result is empty where the question names none.
+    """
+    spoken = {
+        row: {name.casefold().strip() for name in _SPEAKER.findall(text)}
+        for row, text in texts.items()
+        if ":" in text
+    }
+    turns = Counter(name for names in spoken.values() for name in names)
+    known = {name for name, times in turns.items() if times >= MIN_TURNS}
+    words = set(_WORD.findall(question.casefold()))
+    # `Dr. Smith` is asked about as Smith.
+    named = {name for name in known if max(_WORD.findall(name), key=len, default="") in words}
+    if not named:
+        return {}
+    return {row: 1 if names & named else -1 for row, names in spoken.items() if names & known}
+
+
+#: Logits: the question names nobody, a row's speaker, or (-1) only others; and it names the row's
+#: day.
+SPEAKER_LOGITS = np.array([0.0, 1.5, -2.0])
+DATE_LOGIT = 1.5
+
+#: Usual mean similarity of a question to all rows, and below how many rows the mean is unreliable.
+USUAL_BASELINE = 0.15
+FEW_ROWS = 20
+
+
+def relevance(
+    similarity: Numbers, coverage: Numbers, *, speaker: Ids | int = 0, date: Numbers | float = 0.0
+) -> Numbers:
+    """0..1, by logistic regression (docs/decisions/0025); a threshold of 0.3 loses hardly any
+    evidence.
+
+    `similarity` is normalised, NaN without a vector; `coverage` the share of the question's words
+    in the row; `speaker` 1 where a named person speaks in it, -1 where only others do; `date` how
+    well a mentioned date matches.
+    """
+    told = SPEAKER_LOGITS[speaker] + DATE_LOGIT * date
+    by_words, by_both = 4 * coverage + told - 1.7, 6 * similarity + 2 * coverage + told - 2.5
+    logits = np.where(np.isnan(similarity), by_words, by_both)
+    shares: Numbers = 1 / (1 + np.exp(-logits))
+    return shares
+
+
+def shrunk_baseline(baseline: float | None, *, rows: int) -> float:
+    """The mean similarity to all rows, shrunk towards the usual one where there are few rows: two
+    rows that both answer the question would otherwise seem common.
+
+    None is for similarities that are normalised already.
+    """
+    if baseline is None:
+        return 0.0
+    doubt = (FEW_ROWS / (FEW_ROWS + rows)) ** 2
+    return baseline + doubt * (USUAL_BASELINE - baseline)
+
+
+#: Turns are short: words and trigrams count more than in passages. These and the other constants
+#: were measured in docs/decisions/0025.
 WEIGHTS: Mapping[str, float] = {"lexical": 0.36, "vector": 0.64}
-LETTERS = 0.3
-LIKENESS = EVIDENCE["likeness"]
-#: So much of its better neighbour's score a row gets, of the next ones and of those after them: an
-#: answer follows its question and need not repeat its words.
-NEIGHBOURS = (0.3, 0.15)
-#: Added to what somebody said whom the question names, and to what was said when the question says.
-SPEAKER = 0.15
-DATE = 0.5
+TRIGRAM_WEIGHT = 0.3
+FEEDBACK_WEIGHT = RERANK_FEATURES["likeness"]
+#: Share of the better neighbour's score that a row gets, at distance one and two: an answer follows
+#: its question and need not repeat its words.
+NEIGHBOUR_SHARES = (0.3, 0.15)
+#: Bonus for rows by a speaker, or from a date, that the question names.
+SPEAKER_BONUS = 0.15
+DATE_BONUS = 0.5
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -34,13 +186,13 @@ DAY = timedelta(days=1) // MICROSECOND
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Rows, and what words and meaning say of them, in arrays of one length.
+    """Rows with their lexical and vector scores, in arrays of one length.
 
     `moments` are microseconds since 1970. `lexical` is the BM25 score, `coverage` the share of the
-    question's words that a row holds, rare ones counting most. `similarities` and `likenesses`, the
-    cosines to the question and to what was found best, are NaN until it is embedded. `previous` and
-    `following` are the ids of its neighbours in a conversation; one that is no candidate is none.
-    A text may be empty where the row is a candidate only for being a neighbour.
+    question's words in a row, rare ones counting most. `similarities` and `feedback_similarities`,
+    the cosines to the question and to the best hits, are NaN without a vector. `previous` and
+    `following` are ids of neighbours in the conversation. A text may be empty where the row is a
+    candidate only as a neighbour.
     """
 
     ids: Ids
@@ -49,18 +201,18 @@ class Candidates:
     lexical: Numbers
     coverage: Numbers
     similarities: Numbers
-    likenesses: Numbers
+    feedback_similarities: Numbers
     previous: Ids
     following: Ids
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A row's place, and what it is due to; all 0..1.
+    """Scores of a row; all 0..1.
 
-    `score` orders: its strength among what was found, the strongest having 1, times `recency`.
-    `relevance` means the same for every question: thresholds are on it, and it does not age.
-    `parts` says what each piece of evidence added to the strength.
+    `score` orders: strength relative to the strongest, times `recency`. `relevance` is comparable
+    between questions, independent of age; thresholds apply to it. `parts` are the contributions to
+    the strength.
     """
 
     id: int
@@ -72,7 +224,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All candidates in arrays, the best first, as `Ranked` tells of one of them."""
+    """All candidates in arrays, the best first; fields as in `Ranked`."""
 
     ids: Ids
     scores: Numbers
@@ -84,7 +236,7 @@ class Ranking:
         return len(self.ids)
 
     def best(self, most: int, *, least: float = 0.0) -> list[Ranked]:
-        """The best `most` whose relevance is at least `least`."""
+        """The best `limit` rows whose relevance is at least `min_relevance`."""
         return [
             Ranked(
                 id=int(self.ids[place]),
@@ -103,25 +255,29 @@ def rank(
     question: str,
     candidates: Candidates,
     *,
-    background: float | None,
+    baseline_similarity: float | None,
     now: datetime,
     recency_weight: float,
     half_life_days: float,
     evidence: bool = True,
 ) -> Ranking:
-    """All candidates, the best first; of equals the newest.
+    """Rank all candidates, the best first; ties by time, the newest first.
 
-    `background` is the mean similarity of the question to all rows of this memory; None says that
-    similarities are on a scale on which it is 0. Without `evidence` words and meaning decide alone:
-    a search by one of them stays what it is.
+    `baseline_similarity` is the mean similarity of the question to all rows of this memory; None
+    for similarities that are normalised already. Without `evidence` only lexical and vector scores
+    count, as in a search by one of them.
     """
     known = candidates.similarities[~np.isnan(candidates.similarities)]
-    background = settled_background(background, rows=len(known))
-    nearest = closeness(float(known.max()), background) if len(known) else None
+    baseline_similarity = shrunk_baseline(baseline_similarity, rows=len(known))
+    nearest = normalized_similarity(float(known.max()), baseline_similarity) if len(known) else None
     weights = adapted_weights(WEIGHTS, nearest)
     speakers, dates = np.zeros(len(candidates.ids), np.int64), np.zeros(len(candidates.ids))
     if evidence:
-        speakers, dates = _told(question, candidates)
+        for place, named in named_speakers(question, dict(enumerate(candidates.texts))).items():
+            speakers[place] = named
+        if said := mentioned_dates(question):
+            moments = [EPOCH + moment * MICROSECOND for moment in candidates.moments.tolist()]
+            dates[:] = [said.agreement(moment) for moment in moments]
         parts = _with_evidence(question, candidates, weights, speakers, dates)
     else:
         similarities = candidates.similarities
@@ -129,10 +285,10 @@ def rank(
     strengths = sum(parts.values(), np.zeros(len(candidates.ids)))
     best = strengths.max(initial=0.0) or 1.0
     days = ((now - EPOCH) // MICROSECOND - candidates.moments) / DAY
-    fresh = recency(days, weight=recency_weight, half_life=half_life_days)
+    fresh = recency_factor(days, weight=recency_weight, half_life=half_life_days)
     scores = strengths / best * fresh
     order = np.lexsort((candidates.ids, -candidates.moments, -scores))
-    close = closeness(candidates.similarities, background)
+    close = normalized_similarity(candidates.similarities, baseline_similarity)
     return Ranking(
         ids=candidates.ids[order],
         scores=scores[order],
@@ -142,25 +298,11 @@ def rank(
     )
 
 
-def recency(days: Numbers, *, weight: float, half_life: float) -> Numbers:
-    """By age: 1 for what was said now, and less by the day: with weight 1 a half after `half_life`
-    days and a third after twice as many, with weight 0 always 1. What comes from the future is said
-    now."""
+def recency_factor(days: Numbers, *, weight: float, half_life: float) -> Numbers:
+    """Factor by age in days: 1 for now; with weight 1 a half after `half_life` days and a third
+    after twice as many; with weight 0 always 1. Future rows count as now.
+    """
     return 1 - weight + weight / (1 + np.maximum(days, 0.0) / half_life)
-
-
-def _told(question: str, candidates: Candidates) -> tuple[Ids, Numbers]:
-    """What the question itself says of rows: who spoke (1 one whom it names, -1 another), and how
-    much of a date that it mentions is theirs."""
-    speakers, dates = np.zeros(len(candidates.ids), np.int64), np.zeros(len(candidates.ids))
-    for place, named in named_speakers(question, dict(enumerate(candidates.texts))).items():
-        speakers[place] = named
-    said = mentioned(question)
-    if said:
-        dates[:] = [
-            said.agreement(EPOCH + moment * MICROSECOND) for moment in candidates.moments.tolist()
-        ]
-    return speakers, dates
 
 
 def _with_evidence(
@@ -170,21 +312,34 @@ def _with_evidence(
     speakers: Ids,
     dates: Numbers,
 ) -> Mapping[str, Numbers]:
-    """What words, meaning and all evidence add to each row."""
+    """Contributions of lexical and vector scores and of all other evidence to each row."""
     words = candidates.lexical
-    similarities = _guessed(candidates.similarities, words)
-    likenesses = _guessed(candidates.likenesses, words)
+    similarities = _impute_similarity(candidates.similarities, words)
+    likenesses = _impute_similarity(candidates.feedback_similarities, words)
     arms = _arms(candidates, similarities, weights)
-    fusion = fuse(candidates.ids, [*arms, Arm("likeness", likenesses, weight=LIKENESS)])
-    near = fusion.order()[:LETTERS_DEPTH]
-    held = weighed(held_trigrams(question, [candidates.texts[place] for place in near.tolist()]))
-    letters = contribution(Arm("letters", held, weight=LETTERS))
+    fusion = fuse(candidates.ids, [*arms, Arm("likeness", likenesses, weight=FEEDBACK_WEIGHT)])
+    near = fusion.order()[:TRIGRAM_DEPTH]
+    held = rarity_weighted(
+        trigram_matches(question, [candidates.texts[place] for place in near.tolist()])
+    )
+    letters = contribution(Arm("letters", held, weight=TRIGRAM_WEIGHT))
     fusion = fusion.with_evidence("letters", near, letters)
+    # What each row gains from its neighbours' scores: the better one of each distance.
+    scores = fusion.scores
+    before, after = (
+        np.append(_positions(candidates.ids, links), -1)
+        for links in (candidates.previous, candidates.following)
+    )
+    scores = np.append(scores, 0.0)  # at -1, of no row
+    earlier, later, neighbour_scores = before[:-1], after[:-1], np.zeros(len(candidates.ids))
+    for weight in NEIGHBOUR_SHARES:
+        neighbour_scores += weight * np.maximum(scores[earlier], scores[later])
+        earlier, later = before[earlier], after[later]
     return {
         **fusion.contributions,
-        "neighbours": _neighbours(candidates, fusion.scores),
-        "speaker": np.where(speakers > 0, SPEAKER, 0.0),
-        "date": DATE * dates,
+        "neighbours": neighbour_scores,
+        "speaker": np.where(speakers > 0, SPEAKER_BONUS, 0.0),
+        "date": DATE_BONUS * dates,
     }
 
 
@@ -196,9 +351,10 @@ def _arms(candidates: Candidates, similarities: Numbers, weights: Mapping[str, f
     ]
 
 
-def _guessed(values: Numbers, words: Numbers) -> Numbers:
-    """Cosines, and where there is none yet as far from the mean to the best as the row is by words:
-    with nothing there, what was said a moment ago would come last."""
+def _impute_similarity(values: Numbers, words: Numbers) -> Numbers:
+    """Similarities, with missing ones estimated from the lexical score: otherwise the newest rows,
+    not yet embedded, would come last.
+    """
     unknown = np.isnan(values)
     if not unknown.any() or unknown.all():
         return values
@@ -208,24 +364,10 @@ def _guessed(values: Numbers, words: Numbers) -> Numbers:
     return np.where(unknown, mean + (best - mean) * words / most, values)
 
 
-def _neighbours(candidates: Candidates, scores: Numbers) -> Numbers:
-    """What each row gets of its neighbours' scores: of the better one of each distance."""
-    before, after = (
-        np.append(_places(candidates.ids, links), -1)
-        for links in (candidates.previous, candidates.following)
-    )
-    scores = np.append(scores, 0.0)  # at -1, of no row
-    earlier, later, shares = before[:-1], after[:-1], np.zeros(len(candidates.ids))
-    for weight in NEIGHBOURS:
-        shares += weight * np.maximum(scores[earlier], scores[later])
-        earlier, later = before[earlier], after[later]
-    return shares
-
-
-def _places(ids: Ids, wanted: Ids) -> Ids:
-    """Where they are among `ids`; -1 for those that are not."""
+def _positions(ids: Ids, targets: Ids) -> Ids:
+    """Indices of the targets among `ids`; -1 for missing ones."""
     if not len(ids):
-        return wanted
+        return targets
     order = np.argsort(ids)
-    places = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
-    return np.where(ids[places] == wanted, places, -1)
+    places = order[np.searchsorted(ids, targets, sorter=order).clip(max=len(ids) - 1)]
+    return np.where(ids[places] == targets, places, -1)

@@ -1,58 +1,71 @@
-"""Whose memory: a user of a workspace. Nothing here crosses from one scope to another."""
+"""Whose memory: a user of a workspace (`UserScope`), and callbacks for its erasure."""
 
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from django.utils.module_loading import import_string
 
 from accounts.models import Workspace
 from accounts.services import can_edit
 from common.errors import Forbidden, InvalidInput
 
-#: Who is meant where a service function is told nobody: the one user of a site of one's own.
-LOCAL = "local"
-#: What a program sends that does not know its user; what all of them said must not be mixed.
-UNKNOWN = "unknown"
-#: Memories of the site's own accounts. Nobody reaches another's by naming it.
+#: The default user of services: the single user of a private site.
+LOCAL_USER = "local"
+#: Sent by programs that do not know their user; such memories must not be mixed, so none are kept.
+UNKNOWN_USER = "unknown"
+#: Prefix of the site's own accounts. Nobody can reach another's memory by naming it.
 ACCOUNT_PREFIX = "user:"
 MAX_USER_ID_CHARACTERS = 255
 
 
 @dataclass(frozen=True, slots=True)
 class UserScope:
-    """One user's memory within one workspace. `user_id` is compared to the letter."""
+    """One user's memory within one workspace. `user_id` is compared exactly."""
 
     workspace_id: int
     user_id: str
 
 
-def user_scope(*, workspace: Workspace, user_id: str | None = LOCAL) -> UserScope | None:
-    """The memory of `user_id`; None where nobody is named, for whom nothing is kept or found.
+def user_scope(*, workspace: Workspace, user_id: str | None = LOCAL_USER) -> UserScope | None:
+    """The memory of `user_id`; None for an unknown user, of whom nothing is kept or found.
 
-    For callers that have made sure who asks. Raises InvalidInput for an id that cannot be.
+    For callers that have checked the right to it. Raises InvalidInput for an invalid id.
     """
     name = (user_id or "").strip()
-    if not name or name.casefold() == UNKNOWN:
+    if not name or name.casefold() == UNKNOWN_USER:
         return None
     assert user_id is not None
-    _check(user_id)
+    if len(user_id) > MAX_USER_ID_CHARACTERS:
+        raise InvalidInput(
+            f"A user id has at most {MAX_USER_ID_CHARACTERS} characters, this one has"
+            f" {len(user_id):,}. Send a hash of it.",
+            field="user_id",
+        )
+    if "\0" in user_id or (
+        not user_id.isascii() and any("\ud800" <= letter <= "\udfff" for letter in user_id)
+    ):
+        raise InvalidInput("A user id cannot hold NUL or half a character.", field="user_id")
     return UserScope(workspace.pk, user_id)
 
 
-def user_of_commands(workspace: Workspace) -> str:
-    """Whose memory is meant where a command is told nobody: the account's of the only person who
-    logs in to the workspace, so that page and command know the same, or else that of LOCAL."""
+def default_command_user(workspace: Workspace) -> str:
+    """The default user of commands: the account of the only person who can log in to the workspace,
+    so that pages and commands agree, or else LOCAL_USER.
+    """
     people = workspace.memberships.filter(user__is_active=True).values_list("user_id", flat=True)[
         :2
     ]
-    return f"{ACCOUNT_PREFIX}{people[0]}" if len(people) == 1 else LOCAL
+    return f"{ACCOUNT_PREFIX}{people[0]}" if len(people) == 1 else LOCAL_USER
 
 
 def scope_of(*, user: Any, workspace: Workspace, user_id: str | None = None) -> UserScope | None:
-    """The memory that a request of `user` works on: the one door for people and programs.
+    """The memory that a request of `user` works on: the single entry point for people and programs.
 
-    Without `user_id` it is the account's own. Whoever may edit in the workspace, such as an
-    assistant's own login, may name users of its own making; accounts of the site are not among
-    them. Raises Forbidden and InvalidInput.
+    Without `user_id` it is the account's own. Editors of the workspace, such as an assistant's
+    login, may name users of their own; accounts of the site are excluded. Raises Forbidden and
+    InvalidInput.
     """
     own = account_id(user)
     if user_id is None or user_id == own:
@@ -60,7 +73,10 @@ def scope_of(*, user: Any, workspace: Workspace, user_id: str | None = None) -> 
     scope = user_scope(workspace=workspace, user_id=user_id)
     if scope is None:
         return None
-    if _looks_like_an_account(user_id):
+    plain = unicodedata.normalize("NFKC", user_id).casefold()
+    letters = "".join(letter for letter in plain if letter.isprintable() and not letter.isspace())
+    looks_like_an_account = letters.startswith(ACCOUNT_PREFIX)
+    if looks_like_an_account:
         raise Forbidden(
             f"“{ACCOUNT_PREFIX}…” are accounts of this site, and their memory is theirs alone."
             " Leave user_id out for your own."
@@ -74,33 +90,30 @@ def scope_of(*, user: Any, workspace: Workspace, user_id: str | None = None) -> 
 
 
 def account_id(user: Any) -> str:
-    """The user id under which an account of the site remembers."""
+    """The user id of an account of the site."""
     return f"{ACCOUNT_PREFIX}{user.pk}"
 
 
-def account_of(scope: UserScope) -> int | None:
-    """The id of the account whose memory it is; None for users that programs name."""
+def account_pk(scope: UserScope) -> int | None:
+    """The account's primary key; None for users named by programs."""
     number = scope.user_id.removeprefix(ACCOUNT_PREFIX)
     is_account = scope.user_id.startswith(ACCOUNT_PREFIX) and number.isascii() and number.isdigit()
     return int(number) if is_account else None
 
 
-def _looks_like_an_account(user_id: str) -> bool:
-    plain = unicodedata.normalize("NFKC", user_id).casefold()
-    letters = "".join(letter for letter in plain if letter.isprintable() and not letter.isspace())
-    return letters.startswith(ACCOUNT_PREFIX)
+Eraser = Callable[[UserScope], None]
+
+_eraser_paths: list[str] = []
 
 
-def _check(user_id: str) -> None:
-    if len(user_id) > MAX_USER_ID_CHARACTERS:
-        raise InvalidInput(
-            f"A user id has at most {MAX_USER_ID_CHARACTERS} characters, this one has"
-            f" {len(user_id):,}. Send a hash of it.",
-            field="user_id",
-        )
-    if "\0" in user_id or (not user_id.isascii() and _has_surrogates(user_id)):
-        raise InvalidInput("A user id cannot hold NUL or half a character.", field="user_id")
+def register_eraser(path: str) -> None:
+    """Register the dotted path of a function that is called inside each erasing transaction."""
+    if path not in _eraser_paths:
+        _eraser_paths.append(path)
 
 
-def _has_surrogates(text: str) -> bool:
-    return any("\ud800" <= letter <= "\udfff" for letter in text)
+def notify_erased(scope: UserScope) -> None:
+    """Call all registered functions. If one raises, the whole erasure is rolled back."""
+    for path in _eraser_paths:
+        eraser: Eraser = import_string(path)
+        eraser(scope)

@@ -1,4 +1,6 @@
-"""Celery tasks: they take ids and may be delivered twice. Rows are the truth, messages hurry."""
+"""Celery tasks: they take ids and may be delivered twice. Rows are the truth, messages only save
+time.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -6,20 +8,21 @@ from collections.abc import Sequence
 from kombu.exceptions import OperationalError
 
 from common.celery import app
-from common.clock import database_now
-from inference.base import BackendUnavailable
+from common.leases import database_now
+from inference.interfaces import BackendUnavailable
 from memory import quotas
 from memory.embedding import embed_waiting
-from memory.extraction import outages, queue, working
+from memory.extraction import queue as extraction_queue
+from memory.extraction import worker
 
 logger = logging.getLogger(__name__)
 
 #: Seconds for which a message is sent ahead.
-SOON = 30
+ENQUEUE_AHEAD_SECONDS = 30
 
 
 def enqueue_embedding(*, contexts: Sequence[int] = (), facts: Sequence[int] = ()) -> None:
-    """Have these rows embedded soon. Without a broker they wait for recovery."""
+    """Enqueue the embedding of these rows. Without a broker the recovery task finds them."""
     try:
         embed_memories.delay(list(contexts), list(facts))
     except OperationalError as error:
@@ -28,19 +31,22 @@ def enqueue_embedding(*, contexts: Sequence[int] = (), facts: Sequence[int] = ()
 
 @app.task
 def embed_memories(contexts: Sequence[int], facts: Sequence[int]) -> int:
-    """Embed these rows; those that have gone or are done are passed over."""
+    """Embed these rows; deleted and embedded ones are skipped."""
     return _embed(contexts=contexts, facts=facts)
 
 
 @app.task
 def recover_memories() -> int:
-    """Embed whatever waits: rows whose message was lost, and those of a former default space."""
+    """Embed all rows without a vector in the default space, such as those whose message
+    was lost.
+    """
     return _embed()
 
 
 def enqueue_extraction(item_id: int, *, seconds: float = 0) -> None:
-    """Have this conversation read soon, or after so many seconds. Without a broker it waits for
-    recovery."""
+    """Enqueue the extraction of this conversation, after `seconds`. Without a broker the recovery
+    task finds it.
+    """
     try:
         extract.apply_async((item_id,), countdown=seconds)
     except OperationalError as error:
@@ -49,26 +55,26 @@ def enqueue_extraction(item_id: int, *, seconds: float = 0) -> None:
 
 @app.task
 def extract(item_id: int) -> bool:
-    """Learn what a conversation tells of its user; whether anything was read."""
-    outcome = working.extract(item_id)
+    """Extract facts from a conversation; returns whether anything was read."""
+    outcome = worker.extract_conversation(item_id)
     if outcome is None:
         return False
     if outcome.contexts or outcome.facts:
         enqueue_embedding(contexts=outcome.contexts, facts=outcome.facts)
     if outcome.due_at is not None:
         seconds = (outcome.due_at - database_now()).total_seconds()
-        # What is later than that, recovery finds in time.
-        if seconds < SOON:
+        # Later ones are found in time by the recovery task.
+        if seconds < ENQUEUE_AHEAD_SECONDS:
             enqueue_extraction(item_id, seconds=max(0, seconds))
     return True
 
 
 @app.task
 def recover_extractions() -> int:
-    """Send the conversations that are due, and those whose worker died; how many."""
-    if outages.is_paused():
+    """Enqueue due conversations, including those of dead workers; returns how many."""
+    if extraction_queue.is_model_paused():
         return 0
-    ids = queue.sweep()
+    ids = extraction_queue.due_items()
     for item_id in ids:
         enqueue_extraction(item_id)
     return len(ids)
@@ -76,8 +82,8 @@ def recover_extractions() -> int:
 
 @app.task
 def prune_memories() -> int:
-    """Remove what exceeds the quotas; of how many users."""
-    return len(quotas.prune())
+    """Prune what exceeds the quotas; returns the number of affected users."""
+    return len(quotas.prune_to_quotas())
 
 
 def _embed(*, contexts: Sequence[int] | None = None, facts: Sequence[int] | None = None) -> int:

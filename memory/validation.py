@@ -1,12 +1,16 @@
-"""What of memories no constraint can say: histories, sources, vectors, the queue."""
+"""Consistency checks of memory that constraints cannot express: histories, sources, vectors, the
+queue.
+"""
 
-from documents.validation import Check, Scope, SqlProbe, execute, register
+from functools import partial
+
+from documents.validation import Check, Scope, SqlProbe, execute, register_probes
 from memory.models import MAX_EMBED_ATTEMPTS
 
 # Memories are in no collection: looking at one looks at none of them.
 
-#: Reads every fact once. What ended as it began was never held true, and overlaps nothing.
-_HISTORIES = """
+#: Reads every fact once. A fact that ended when it began never held, and overlaps nothing.
+_OVERLAPPING_FACTS = """
     SELECT id, ends_before_it > valid_from AS fact_overlap
     FROM (
         SELECT id, valid_from,
@@ -19,7 +23,7 @@ _HISTORIES = """
     ) AS held
 """
 
-_END_EARLIER = """
+_END_OVERLAPS = """
     UPDATE memory_fact f
     SET valid_to = held.next, superseded_by_id = held.next_id
     FROM (
@@ -31,7 +35,7 @@ _END_EARLIER = """
     WHERE held.id = f.id AND f.valid_to > held.next
 """
 
-_REFERENCES = """
+_WRONG_REFERENCES = """
     SELECT f.id,
            c.id IS NOT NULL AND (c.workspace_id, c.user_id) <> (f.workspace_id, f.user_id)
                AS fact_source,
@@ -43,29 +47,25 @@ _REFERENCES = """
     WHERE %(collection)s::bigint IS NULL
 """
 
-_RUNNING = """
+_ABANDONED = """
     SELECT id, true AS extraction_without_lease
     FROM memory_extractionitem
     WHERE %(collection)s::bigint IS NULL AND state = 'running'
       AND (leased_until IS NULL OR leased_until < now() - %(abandoned)s)
 """
 
-_RELEASE = f"""
+_RELEASE_ABANDONED = f"""
     UPDATE memory_extractionitem
     SET state = 'waiting', token = NULL, leased_until = NULL, due_at = now()
-    WHERE id IN (SELECT id FROM ({_RUNNING}) AS running)
+    WHERE id IN (SELECT id FROM ({_ABANDONED}) AS running)
 """  # noqa: S608 (the text above)
 
 
-def _end_earlier(scope: Scope) -> int:
-    return execute(_END_EARLIER, scope)
-
-
-def _part(column: str, name: str) -> Check:
-    """The reference is taken out; the fact itself stays."""
+def _reference_check(column: str, name: str) -> Check:
+    """Check of a reference; the fix removes the reference and keeps the fact."""
 
     def mend(scope: Scope) -> int:
-        wrong = f"SELECT id FROM ({_REFERENCES}) AS fact WHERE {name}"  # noqa: S608
+        wrong = f"SELECT id FROM ({_WRONG_REFERENCES}) AS fact WHERE {name}"  # noqa: S608
         statement = f"UPDATE memory_fact SET {column} = NULL WHERE id IN ({wrong})"  # noqa: S608
         return execute(statement, scope)
 
@@ -76,12 +76,8 @@ def _part(column: str, name: str) -> Check:
     return Check(name, "facts", problem, "`validate --fix` takes that out.", mend)
 
 
-def _release(scope: Scope) -> int:
-    return execute(_RELEASE, scope)
-
-
-def _vectors(table: str) -> SqlProbe:
-    """Reads every vector. Those that cannot be compared are made anew from their texts."""
+def _vector_probe(table: str) -> SqlProbe:
+    """Reads every vector. Unusable ones are computed again from their texts."""
     sql = f"""
         SELECT r.id,
                r.embedding IS NULL AND r.embed_attempts >= {MAX_EMBED_ATTEMPTS}
@@ -135,10 +131,10 @@ def _vectors(table: str) -> SqlProbe:
     )
 
 
-register(
+register_probes(
     [
         SqlProbe(
-            _HISTORIES,
+            _OVERLAPPING_FACTS,
             (
                 Check(
                     "fact_overlap",
@@ -146,28 +142,28 @@ register(
                     "begin while another value of their key still holds",
                     "`validate --fix` ends the earlier one there, if it has an end at all; else"
                     " set the fact again.",
-                    _end_earlier,
+                    partial(execute, _END_OVERLAPS),
                 ),
             ),
         ),
         SqlProbe(
-            _REFERENCES,
+            _WRONG_REFERENCES,
             (
-                _part("source_id", "fact_source"),
-                _part("superseded_by_id", "fact_superseded_by"),
+                _reference_check("source_id", "fact_source"),
+                _reference_check("superseded_by_id", "fact_superseded_by"),
             ),
         ),
-        _vectors("context"),
-        _vectors("fact"),
+        _vector_probe("context"),
+        _vector_probe("fact"),
         SqlProbe(
-            _RUNNING,
+            _ABANDONED,
             (
                 Check(
                     "extraction_without_lease",
                     "conversations",
                     "are being read by nobody",
                     "Is a scheduler running? `validate --fix` puts them back into the queue.",
-                    _release,
+                    partial(execute, _RELEASE_ABANDONED),
                 ),
             ),
         ),

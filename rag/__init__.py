@@ -1,1 +1,6 @@
-"""Ranked hits in, a checked answer out (built by a later issue)."""
+"""Answers from documents: retrieval-augmented chat, pipelines, tools, MCP and OpenAI-compatible
+endpoints.
+
+Read `services.answers` (one answer), `answering` (quotations, prompts, citations, refusal), then
+`pipelines`, `tools`, `openai` and `mcp`, each by itself.
+"""

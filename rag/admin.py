@@ -1,4 +1,4 @@
-"""Pipelines and how their runs went. What was asked and answered is the asker's alone."""
+"""Pipelines and how their runs went. Questions and answers are visible to their user only."""
 
 from django.contrib import admin
 from django.urls import reverse
@@ -13,7 +13,7 @@ from rag.models import Conversation, Message, Pipeline, Span, Trace
 
 @admin.register(Conversation)
 class ConversationAdmin(ReadOnlyAdmin):
-    """That there is one, and whose: not even its title, which is what was asked first."""
+    """Conversations and their users; not their titles, which are the first questions."""
 
     list_display = ["number", "user", "workspace", "pipeline", "created_at", "updated_at"]
     list_filter = [("workspace", AutocompleteSelectFilter), "updated_at"]
@@ -30,7 +30,7 @@ class ConversationAdmin(ReadOnlyAdmin):
 
 @admin.register(Message)
 class MessageAdmin(ReadOnlyAdmin):
-    """How answering went: no text of anybody's."""
+    """Figures of answers, without any text of users or documents."""
 
     list_display = [
         "conversation",
@@ -55,7 +55,7 @@ class MessageAdmin(ReadOnlyAdmin):
 
 @admin.register(Span)
 class SpanAdmin(ReadOnlyAdmin):
-    """Which steps take their time, and which fail."""
+    """Which steps take long, and which fail."""
 
     list_display = [
         "trace",
@@ -81,7 +81,7 @@ class SpanAdmin(ReadOnlyAdmin):
 
 @admin.register(Pipeline)
 class PipelineAdmin(ReadOnlyAdmin):
-    """They are edited on their own page, which checks them."""
+    """Read only: pipelines are edited on their own page, which validates them."""
 
     list_display = ["name", "slug", "workspace", "version", "changed_by", "updated_at"]
     list_filter = [("workspace", AutocompleteSelectFilter)]
@@ -107,7 +107,7 @@ class PipelineAdmin(ReadOnlyAdmin):
 
 @admin.register(Trace)
 class TraceAdmin(ReadOnlyAdmin):
-    """Figures only: no question, no answer, no text of a document."""
+    """Figures only: no question, no answer, no text of documents."""
 
     list_display = [
         "pipeline",

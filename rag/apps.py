@@ -7,6 +7,6 @@ class RagConfig(AppConfig):
     name = "rag"
 
     def ready(self) -> None:
-        from memory import listeners  # noqa: PLC0415 (models are ready by now)
+        from memory import scopes  # noqa: PLC0415 (models are ready by now)
 
-        listeners.register("rag.forgetting.forget_memory")
+        scopes.register_eraser("rag.services.conversations.forget_memory")

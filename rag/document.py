@@ -1,4 +1,4 @@
-"""Documents as agents read and write them. Without Django, for clients elsewhere too."""
+"""Documents as agents read and write them, and the interface of both retrievers. Without Django."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +12,13 @@ Filter = Mapping[str, Any] | str | None
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document to be stored, one that is stored, or a passage of one that was found.
+    """A document to store, a stored document, or a passage that was found.
 
-    `content` and `metadata` are the caller's own; a passage that was found has `token_count` among
-    its metadata, and `summary` and `rerank_score` (0 to 1) where it has them. `id` names the
-    document in its `collection`. Of a passage that came as chunk JSON it is the chunk's own
-    `chunk_id`; `document_key` is the document's in any case. The rest is known of what was found:
-    `score` orders it and is higher for better, `similarity` is −1 to 1, offsets are of the
-    document's text.
+    `content` and `metadata` are the caller's own; a found passage also has `token_count` in its
+    metadata, and `summary` and `rerank_score` (0 to 1) if known. `id` names the document in its
+    `collection`. For a passage imported as chunk JSON it is the chunk's own `chunk_id`;
+    `document_key` is always the document's. The other fields are set on found passages: higher
+    `score` is better, `similarity` is −1 to 1, offsets are in the document's text.
     """
 
     content: str
@@ -41,7 +40,7 @@ class Document:
 def passage_metadata(
     metadata: Mapping[str, Any], *, summary: str, token_count: int, rerank_score: float | None
 ) -> dict[str, Any]:
-    """A passage's metadata, with what its search tells of it in place of what is called alike."""
+    """A passage's metadata, with the search's own values replacing keys of the same name."""
     return {
         **metadata,
         "token_count": token_count,
@@ -50,10 +49,10 @@ def passage_metadata(
     }
 
 
-def chosen_rerank(
+def resolve_rerank(
     rerank: bool | None, use_reranking: bool | None, default: bool | None = None
 ) -> bool | None:
-    """Whether to rerank, by either name. Raises InvalidInput where they disagree."""
+    """Whether to rerank, given under either name. Raises InvalidInput if they contradict."""
     given = {choice for choice in (rerank, use_reranking) if choice is not None}
     if len(given) > 1:
         raise InvalidInput(
@@ -63,40 +62,40 @@ def chosen_rerank(
     return given.pop() if given else default
 
 
-class Source(Protocol):
-    """Where documents are: `rag.retriever.Retriever`, or elsewhere
-    `rag.remote_retriever.RemoteRetriever`, which say more of each call."""
+class RetrieverProtocol(Protocol):
+    """The interface of `rag.retriever.Retriever` and of `rag.remote_retriever.RemoteRetriever`,
+    which document each method."""
 
     async def search(
         self, query: str, top_k: int = ..., filter: Filter = ..., *, rerank: bool | None = ...
     ) -> list[Document]:
-        """Passages, best first."""
+        """Passages for a query, best first."""
 
     def search_sync(
         self, query: str, top_k: int = ..., filter: Filter = ..., *, rerank: bool | None = ...
     ) -> list[Document]:
-        """As `search`."""
+        """The blocking form of `search`."""
 
     async def similar(self, query: Any, top_k: int = ..., filter: Filter = ...) -> list[Document]:
-        """Whole documents of one collection, nearest first."""
+        """Whole documents of one collection, most similar first."""
 
     def similar_sync(self, query: Any, top_k: int = ..., filter: Filter = ...) -> list[Document]:
-        """As `similar`."""
+        """The blocking form of `similar`."""
 
     async def add_documents(self, documents: Sequence[Document], vectors: Any = ...) -> list[str]:
-        """Store documents; their ids."""
+        """Store documents and return their ids."""
 
     def add_documents_sync(self, documents: Sequence[Document], vectors: Any = ...) -> list[str]:
-        """As `add_documents`."""
+        """The blocking form of `add_documents`."""
 
     async def delete(self, ids: Sequence[str]) -> int:
-        """How many there were."""
+        """Delete documents and return how many existed."""
 
     def delete_sync(self, ids: Sequence[str]) -> int:
-        """As `delete`."""
+        """The blocking form of `delete`."""
 
     async def get(self, ids: Sequence[str]) -> list[Document]:
-        """Those that there are."""
+        """The documents with these ids that exist."""
 
     def get_sync(self, ids: Sequence[str]) -> list[Document]:
-        """As `get`."""
+        """The blocking form of `get`."""

@@ -1,51 +1,82 @@
-"""What happens while an answer is made, in the order in which a client is told."""
+"""Events of an answer in the order a client receives them, and the passages they carry.
+Begin with `Event`. Without Django.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
-from rag.passage import Passage
 
-Generator = Literal["extractive", "model", "pipeline"]
-Finish = Literal["stop", "length", "refused", "tool_calls"]
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A search hit as an answer cites it: `[number]`. `text` is the document's text from `start` to
+    `end`, offsets in characters. `url` is the page that shows it in context. Scores are those of
+    the hit, each None if no retrieval arm gave one."""
+
+    number: int
+    chunk_id: int
+    document_id: int
+    document_key: str
+    version: int
+    collection_slug: str
+    title: str
+    heading_path: tuple[str, ...]
+    page: int | None
+    text: str
+    start: int
+    end: int
+    url: str
+    language: str
+    rank: int
+    similarity: float | None
+    lexical: float | None
+    fused: float
+    rerank: float | None
+
+    @property
+    def heading(self) -> str:
+        """Title and headings on one line."""
+        parts = [self.title, *(part for part in self.heading_path if part != self.title)]
+        return " > ".join(" ".join(part.split()) for part in parts if part.strip())
+
+
+GeneratorKind = Literal["extractive", "model", "pipeline"]
+FinishReason = Literal["stop", "length", "refused", "tool_calls"]
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
-    """What of the user's memory was put before the model: facts as (key, value), context as (day,
-    what the user said)."""
+class InjectedMemory:
+    """The user's memory that was used: facts as (key, value), context as (day, user message)."""
 
     facts: tuple[tuple[str, str], ...] = ()
     context: tuple[tuple[str, str], ...] = ()
     tokens: int = 0
 
     def data(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "facts": [{"key": key, "value": value} for key, value in self.facts],
-            "context": [{"said_on": day, "user_message": said} for day, said in self.context],
+            "context": [{"said_on": day, "user_message": text} for day, text in self.context],
             "tokens": self.tokens,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The first event: what answers. `memory` is None where none was asked for."""
+    """The first event: who answers. `memory` is None if none was requested."""
 
     name: ClassVar[str] = "metadata"
 
     question: str
     model: str
-    generator: Generator
+    generator: GeneratorKind
     pipeline: str | None = None
     collections: tuple[str, ...] = ()
-    memory: Remembered | None = None
+    memory: InjectedMemory | None = None
     conversation: int | None = None
     message: int | None = None
     trace: int | None = None
 
     def data(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "conversation": self.conversation,
             "message": self.message,
@@ -60,11 +91,9 @@ class Metadata:
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieved:
-    """Passages that were found for `query`, which may be the question in other words.
-
-    `refused` says that none of them answers it. `degraded` names what of the search did not work.
-    """
+class Retrieval:
+    """Passages found for `query`, which may be a rewritten question. `refused` says that none of
+    them answers it. `degraded` names parts of the search that failed."""
 
     name: ClassVar[str] = "retrieval"
 
@@ -75,7 +104,6 @@ class Retrieved:
     refused: bool = False
 
     def data(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "query": self.query,
             "passages": [passage_data(passage) for passage in self.passages],
@@ -86,8 +114,8 @@ class Retrieved:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A node of a pipeline began or came to its end."""
+class NodeProgress:
+    """A node of a pipeline started, ended or failed."""
 
     name: ClassVar[str] = "node"
 
@@ -98,30 +126,25 @@ class Step:
     elapsed_ms: float | None = None
 
     def data(self) -> dict[str, Any]:
-        """As JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of the answer's text. All of them, one behind the other, are the answer."""
+    """A piece of the answer's text; all of them concatenated are the answer."""
 
     name: ClassVar[str] = "token"
 
     text: str
 
     def data(self) -> dict[str, Any]:
-        """As JSON."""
         return {"text": self.text}
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
-    """`[number]` stands in the answer at `at`, an offset in its text.
-
-    `start` and `end` are offsets in the document's text: of `quote`, which is what was quoted, or
-    the passage where the answer says it in words of its own.
-    """
+class Citation:
+    """`[number]` is in the answer at offset `at`. `start` and `end` are offsets in the document's
+    text: of `quote`, or of the whole passage if the answer paraphrases it."""
 
     name: ClassVar[str] = "citation"
 
@@ -132,9 +155,8 @@ class Cited:
     quote: str
 
     def data(self) -> dict[str, Any]:
-        """As JSON."""
         return {
-            **_place(self.passage),
+            **_passage_location(self.passage),
             "start": self.start,
             "end": self.end,
             "quote": self.quote,
@@ -143,8 +165,8 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True)
-class Unsupported:
-    """A sentence of the answer, by offsets in its text, for which nothing in the sources speaks."""
+class UnsupportedSentence:
+    """A sentence of the answer, by offsets in its text, that no source supports."""
 
     start: int
     end: int
@@ -153,15 +175,14 @@ class Unsupported:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the validator found: whether the answer says that the sources do not hold one, sentences
-    without support, and how many citations of nothing were taken out."""
+    """Result of checking the answer: whether it is a refusal, sentences without support, and how
+    many citations of unknown passages were removed."""
 
     refused: bool = False
-    unsupported: tuple[Unsupported, ...] = ()
+    unsupported: tuple[UnsupportedSentence, ...] = ()
     dropped_citations: int = 0
 
     def data(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "refused": self.refused,
             "unsupported": [asdict(sentence) for sentence in self.unsupported],
@@ -171,7 +192,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The answer is complete. Tokens are as the model's server counts them, 0 where it does not."""
+    """The answer is complete. Token counts are the model server's, 0 if it does not count."""
 
     name: ClassVar[str] = "done"
 
@@ -179,13 +200,12 @@ class Done:
     first_token_ms: float | None = None
     input_tokens: int = 0
     output_tokens: int = 0
-    finish_reason: Finish = "stop"
+    finish_reason: FinishReason = "stop"
     verdict: Verdict = field(default_factory=Verdict)
     trace: int | None = None
     message: int | None = None
 
     def data(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
@@ -200,7 +220,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It came to no end: what was sent so far is no answer. `status` is what HTTP calls it."""
+    """The answer failed: what was sent so far is not an answer. `status` is the HTTP status."""
 
     name: ClassVar[str] = "error"
 
@@ -210,17 +230,15 @@ class Failed:
     trace: int | None = None
 
     def data(self) -> dict[str, Any]:
-        """As JSON."""
         return {"code": self.code, "detail": self.detail}
 
 
-Event = Metadata | Retrieved | Step | Token | Cited | Done | Failed
+Event = Metadata | Retrieval | NodeProgress | Token | Citation | Done | Failed
 
 
 def passage_data(passage: Passage) -> dict[str, Any]:
-    """A passage as JSON."""
     return {
-        **_place(passage),
+        **_passage_location(passage),
         "start": passage.start,
         "end": passage.end,
         "text": passage.text,
@@ -231,7 +249,7 @@ def passage_data(passage: Passage) -> dict[str, Any]:
     }
 
 
-def _place(passage: Passage) -> dict[str, Any]:
+def _passage_location(passage: Passage) -> dict[str, Any]:
     return {
         "number": passage.number,
         "chunk": passage.chunk_id,
@@ -246,11 +264,11 @@ def _place(passage: Passage) -> dict[str, Any]:
     }
 
 
-def text_of(events: Sequence[Event]) -> str:
-    """The answer that these events tell."""
+def answer_text(events: Sequence[Event]) -> str:
+    """The answer's text in these events."""
     return "".join(event.text for event in events if isinstance(event, Token))
 
 
-def as_json(event: Event) -> Mapping[str, Any]:
+def event_json(event: Event) -> Mapping[str, Any]:
     """An event with its name, for logs and tests."""
     return {"event": event.name, **event.data()}

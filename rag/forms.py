@@ -1,35 +1,33 @@
-"""What people type on the pages of chat and pipelines."""
+"""Forms of the chat and pipeline pages."""
 
 import json
 from typing import Any
 
 from django import forms
 
-MAX_QUESTION = 8_000
-MAX_DEFINITION = 200_000
+MAX_QUESTION_CHARACTERS = 8_000
+MAX_DEFINITION_CHARACTERS = 200_000
 
 
 class TitleForm(forms.Form):
-    """A conversation's title."""
-
     title = forms.CharField(label="Title", max_length=80)
 
 
 class QuestionForm(forms.Form):
     """A question, and how it is to be answered."""
 
-    question = forms.CharField(max_length=MAX_QUESTION, widget=forms.Textarea)
+    question = forms.CharField(max_length=MAX_QUESTION_CHARACTERS, widget=forms.Textarea)
     model = forms.CharField(required=False, max_length=200)
     pipeline = forms.CharField(required=False, max_length=63)
     memory = forms.BooleanField(required=False)
 
 
 class DefinitionForm(forms.Form):
-    """A pipeline as its editor writes it. What it says is checked where pipelines are."""
+    """A pipeline definition as JSON; the pipeline service validates its content."""
 
     definition = forms.CharField(
         label="Definition",
-        max_length=MAX_DEFINITION,
+        max_length=MAX_DEFINITION_CHARACTERS,
         help_text="JSON. It is checked as a whole when you save it: every fault is told at once.",
         widget=forms.Textarea(
             attrs={"rows": 28, "spellcheck": "false", "autocapitalize": "off", "wrap": "off"}
@@ -38,7 +36,6 @@ class DefinitionForm(forms.Form):
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
     def clean_definition(self) -> Any:
-        """The JSON, read."""
         text = self.cleaned_data["definition"].replace("\0", "")
         try:
             return json.loads(text)

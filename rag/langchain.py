@@ -1,4 +1,4 @@
-"""The site for LangChain: a retriever, and a vector store. Needs the package langchain-core."""
+"""LangChain integration: a retriever and a vector store. Needs the package langchain-core."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
@@ -19,23 +19,23 @@ except ImportError as error:
     ) from error
 from pydantic import AliasChoices, ConfigDict, Field, SkipValidation
 
-from common.wording import counted
-from rag.document import Document, Filter, Source, chosen_rerank
+from common.text import pluralized
+from rag.document import Document, Filter, RetrieverProtocol, resolve_rerank
 
 
 class RagsiteRetriever(BaseRetriever):
-    """Passages that answer a question, best first, found as `retriever` finds them: one of
-    `rag.retriever`, or of `rag.remote_retriever` elsewhere.
+    """Passages that answer a question, best first, as `retriever` finds them: one of
+    `rag.retriever`, or of `rag.remote_retriever` on other machines.
 
-    Beside the document's own metadata stand, where it has no such names itself, `title`,
-    `document_key`, `collection`, `url`, `score`, `similarity`, `chunk`, `heading_path`, `page`,
-    `start`, `end`, `token_count` and, where there are any, `summary` and `rerank_score`. `rerank`
-    (or `use_reranking`) is that of the retriever's own search.
+    To the document's own metadata it adds, unless a key exists already, `title`, `document_key`,
+    `collection`, `url`, `score`, `similarity`, `chunk`, `heading_path`, `page`, `start`, `end`,
+    `token_count` and, if known, `summary` and `rerank_score`. `rerank` (or `use_reranking`) is that
+    of the retriever's own search.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    retriever: SkipValidation[Source]
+    retriever: SkipValidation[RetrieverProtocol]
     k: int = Field(default=5, ge=1)
     filter: Any = None
     rerank: bool | None = Field(
@@ -43,18 +43,18 @@ class RagsiteRetriever(BaseRetriever):
     )
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **asked: Any
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[LangChainDocument]:
-        found = self.retriever.search_sync(query, **self._asked(**asked))
-        return [_found(document) for document in found]
+        found = self.retriever.search_sync(query, **self._search_arguments(**options))
+        return [_passage_document(document) for document in found]
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **asked: Any
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[LangChainDocument]:
-        found = await self.retriever.search(query, **self._asked(**asked))
-        return [_found(document) for document in found]
+        found = await self.retriever.search(query, **self._search_arguments(**options))
+        return [_passage_document(document) for document in found]
 
-    def _asked(
+    def _search_arguments(
         self,
         k: int | None = None,
         filter: Filter = None,
@@ -64,18 +64,18 @@ class RagsiteRetriever(BaseRetriever):
         return {
             "top_k": k or self.k,
             "filter": self.filter if filter is None else filter,
-            "rerank": chosen_rerank(rerank, use_reranking, self.rerank),
+            "rerank": resolve_rerank(rerank, use_reranking, self.rerank),
         }
 
 
 class RagsiteVectorStore(VectorStore):
-    """One collection as LangChain's vector store: whole documents by their ids, nearest first.
+    """One collection as a LangChain vector store: whole documents by id, most similar first.
+    `retriever` says whose collection it is. The collection's own model embeds unless `embedding` is
+    given; its vectors must have the collection's dimensions. Scores are similarities."""
 
-    `retriever` says whose collection it is. The collection's own model embeds, unless `embedding`
-    does; its vectors must be as long as the collection's. Scores are similarities.
-    """
-
-    def __init__(self, retriever: Source, *, embedding: Embeddings | None = None) -> None:
+    def __init__(
+        self, retriever: RetrieverProtocol, *, embedding: Embeddings | None = None
+    ) -> None:
         self._retriever = retriever
         self._embedding = embedding
 
@@ -89,7 +89,7 @@ class RagsiteVectorStore(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """A store that holds these; `retriever` must be among the arguments."""
+        """A store with these texts; `retriever` is required among the arguments."""
         store = cls(kwargs.pop("retriever"), embedding=embedding)
         store.add_texts(texts, metadatas, ids=ids)
         return store
@@ -104,14 +104,13 @@ class RagsiteVectorStore(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """As `from_texts`."""
         store = cls(kwargs.pop("retriever"), embedding=embedding)
         await store.aadd_texts(texts, metadatas, ids=ids)
         return store
 
     @property
     def embeddings(self) -> Embeddings | None:
-        """What embeds in place of the collection's model."""
+        """The embedder used instead of the collection's model."""
         return self._embedding
 
     # --- writing --------------------------------------------------------------------------------
@@ -124,7 +123,7 @@ class RagsiteVectorStore(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Store texts, in place of what had their ids; returns the ids."""
+        """Store texts, replacing documents with the same ids; returns the ids."""
         documents = _documents(list(texts), metadatas, ids)
         vectors = None
         if self._embedding is not None:
@@ -139,7 +138,6 @@ class RagsiteVectorStore(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """As `add_texts`."""
         documents = _documents(list(texts), metadatas, ids)
         vectors = None
         if self._embedding is not None:
@@ -147,67 +145,68 @@ class RagsiteVectorStore(VectorStore):
         return await self._retriever.add_documents(documents, vectors)
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Remove documents; ids that are not there are passed over."""
-        self._retriever.delete_sync(_named(ids))
+        """Delete documents; unknown ids are ignored."""
+        self._retriever.delete_sync(_require_ids(ids))
         return True
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """As `delete`."""
-        await self._retriever.delete(_named(ids))
+        await self._retriever.delete(_require_ids(ids))
         return True
 
     # --- reading --------------------------------------------------------------------------------
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[LangChainDocument]:
-        """Those that there are, in this order."""
-        return [_stored(document) for document in self._retriever.get_sync(ids)]
+        """The documents that exist, in this order."""
+        return [_stored_document(document) for document in self._retriever.get_sync(ids)]
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[LangChainDocument]:
-        """As `get_by_ids`."""
-        return [_stored(document) for document in await self._retriever.get(ids)]
+        return [_stored_document(document) for document in await self._retriever.get(ids)]
 
     def similarity_search(
         self, query: str, k: int = 4, filter: Filter = None, **kwargs: Any
     ) -> list[LangChainDocument]:
-        """The documents nearest in meaning."""
+        """The documents most similar in meaning."""
         scored = self.similarity_search_with_score(query, k, filter)
         return [document for document, _ in scored]
 
     async def asimilarity_search(
         self, query: str, k: int = 4, filter: Filter = None, **kwargs: Any
     ) -> list[LangChainDocument]:
-        """As `similarity_search`."""
         scored = await self.asimilarity_search_with_score(query, k, filter)
         return [document for document, _ in scored]
 
     def similarity_search_with_score(
         self, query: str, k: int = 4, filter: Filter = None, **kwargs: Any
     ) -> list[tuple[LangChainDocument, float]]:
-        """The same with their similarities: −1 to 1 for cosine, and higher is nearer."""
-        asked: Any = query if self._embedding is None else self._embedding.embed_query(query)
-        return _scored(self._retriever.similar_sync(asked, k, filter))
+        """Documents with their similarities: −1 to 1 for cosine, higher is nearer."""
+        question: Any = query if self._embedding is None else self._embedding.embed_query(query)
+        return _scored_documents(self._retriever.similar_sync(question, k, filter))
 
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, filter: Filter = None, **kwargs: Any
     ) -> list[tuple[LangChainDocument, float]]:
-        """As `similarity_search_with_score`."""
-        asked: Any = query if self._embedding is None else await self._embedding.aembed_query(query)
-        return _scored(await self._retriever.similar(asked, k, filter))
+        question: Any = (
+            query if self._embedding is None else await self._embedding.aembed_query(query)
+        )
+        return _scored_documents(await self._retriever.similar(question, k, filter))
 
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, filter: Filter = None, **kwargs: Any
     ) -> list[LangChainDocument]:
-        """The documents nearest to a vector."""
-        return [_stored(found) for found in self._retriever.similar_sync(embedding, k, filter)]
+        """The documents most similar to a vector."""
+        return [
+            _stored_document(found) for found in self._retriever.similar_sync(embedding, k, filter)
+        ]
 
     async def asimilarity_search_by_vector(
         self, embedding: list[float], k: int = 4, filter: Filter = None, **kwargs: Any
     ) -> list[LangChainDocument]:
-        """As `similarity_search_by_vector`."""
-        return [_stored(found) for found in await self._retriever.similar(embedding, k, filter)]
+        return [
+            _stored_document(found) for found in await self._retriever.similar(embedding, k, filter)
+        ]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
-        """For thresholds LangChain wants 0 to 1: what is unlike is 0."""
+        """LangChain expects scores from 0 to 1 for thresholds: negative similarities become 0."""
         return lambda similarity: min(1.0, max(0.0, similarity))
 
 
@@ -216,7 +215,7 @@ def _documents(
 ) -> list[Document]:
     for name, values in (("metadatas", metadatas), ("ids", ids)):
         if values is not None and len(values) != len(texts):
-            raise ValueError(f"{counted(len(texts), 'text')} came with {name}: {len(values)}.")
+            raise ValueError(f"{pluralized(len(texts), 'text')} came with {name}: {len(values)}.")
     return [
         Document(text, metadata or {}, id=key or None)
         for text, metadata, key in zip(
@@ -225,14 +224,14 @@ def _documents(
     ]
 
 
-def _named(ids: list[str] | None) -> list[str]:
+def _require_ids(ids: list[str] | None) -> list[str]:
     if ids is None:
         raise ValueError("Name the documents to delete: the site deletes no whole collection here.")
     return ids
 
 
-def _found(document: Document) -> LangChainDocument:
-    """A passage, with where it stands among its metadata."""
+def _passage_document(document: Document) -> LangChainDocument:
+    """A passage, with its location among its metadata."""
     about = {
         "title": document.title,
         "document_key": document.document_key,
@@ -250,12 +249,12 @@ def _found(document: Document) -> LangChainDocument:
     return LangChainDocument(page_content=document.content, metadata=metadata, id=document.id)
 
 
-def _stored(document: Document) -> LangChainDocument:
-    """A document as it was stored."""
+def _stored_document(document: Document) -> LangChainDocument:
+    """A stored document with its own metadata only."""
     return LangChainDocument(
         page_content=document.content, metadata=dict(document.metadata), id=document.id
     )
 
 
-def _scored(found: Iterable[Document]) -> list[tuple[LangChainDocument, float]]:
-    return [(_stored(document), document.score or 0.0) for document in found]
+def _scored_documents(found: Iterable[Document]) -> list[tuple[LangChainDocument, float]]:
+    return [(_stored_document(document), document.score or 0.0) for document in found]

@@ -1,44 +1,122 @@
-"""The retriever for programs elsewhere: the same calls, over the site's API. Without Django."""
+"""The retriever for programs on other machines: the same calls over the site's API.
+Begin with `RemoteRetriever`. Without Django.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx2
 
-from common.errors import InvalidInput
-from rag.document import Document, Filter, chosen_rerank
-from rag.remote_answers import (
-    SiteRefused,
-    SiteUnreachable,
-    both,
-    given,
-    of_hit,
-    of_item,
-    of_match,
-    parts,
-    read,
-)
+from common.errors import InvalidInput, RagsiteError
+from rag.document import Document, Filter, passage_metadata, resolve_rerank
+
+
+class SiteRefused(RagsiteError):
+    """The site refused the request; `code` and `status` are those of its answer."""
+
+    def __init__(self, message: str, *, code: str, status: int) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = status
+
+
+class SiteUnreachable(RagsiteError):
+    """No answer came, or one that is not from the site."""
+
+    code = "unreachable"
+    status = 503
+
+
+def read_response(response: httpx2.Response) -> Any:
+    """The JSON of a response. Raises SiteRefused and SiteUnreachable."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    if response.is_success and isinstance(body, dict):
+        return body
+    if isinstance(body, dict) and "detail" in body:
+        code = str(body.get("code", "error"))
+        raise SiteRefused(str(body["detail"]), code=code, status=response.status_code)
+    raise SiteUnreachable(
+        f"{response.request.url} answered {response.status_code}, but not as the site does. Is the"
+        " address right?"
+    )
+
+
+def combine_filters(one: Filter, other: Filter) -> Filter:
+    """A filter that requires both. Raises InvalidInput if they are not of the same form."""
+    if one is None or other is None:
+        return other if one is None else one
+    if isinstance(one, str) and isinstance(other, str):
+        if not any(text.lstrip().startswith("{") for text in (one, other)):
+            return f"({one}); ({other})"
+    elif isinstance(one, Mapping) and isinstance(other, Mapping):
+        return {"$and": [one, other]}
+    raise InvalidInput("Give both filters as text, or both as objects.", field="filter")
+
+
+def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def batches(items: Sequence[Any], size: int) -> list[list[Any]]:
+    """Split into lists of at most `size`."""
+    return [list(items[start : start + size]) for start in range(0, len(items), size)]
+
+
+def document_from_hit(hit: Mapping[str, Any], site: str) -> Document:
+    """A passage from a search response."""
+    document, scores, collection = hit["document"], hit["scores"], hit["collection"]["slug"]
+    page = _page_url(site, collection, document["id"], hit["chunk_id"])
+    return Document(
+        content=hit["text"],
+        metadata=passage_metadata(
+            hit["metadata"],
+            summary=hit["summary"],
+            token_count=hit["token_count"],
+            rerank_score=scores["rerank"],
+        ),
+        id=hit["chunk_key"] or document["key"],
+        document_key=document["key"],
+        title=document["title"],
+        collection=collection,
+        url=document["source_url"] or page,
+        score=scores["fused"] if scores["rerank"] is None else scores["rerank"],
+        similarity=scores["similarity"],
+        chunk=hit["chunk_id"],
+        heading_path=tuple(hit["heading_path"]),
+        page=hit["page"],
+        start=hit["start"],
+        end=hit["end"],
+    )
+
+
+def _page_url(site: str, collection: str, document: int, chunk: int) -> str:
+    return f"{site}/documents/{collection}/{document}/?chunk={chunk}#passage"
+
 
 __all__ = ["Document", "RemoteRetriever", "SiteRefused", "SiteUnreachable"]
 
 #: Method, path below the API, and JSON or parameters.
 Request = tuple[str, str, dict[str, Any]]
 
-#: As many as the API takes, or shows, at a time.
+#: Limits of the API per request.
 MAX_BATCH = 1000
 MAX_IDS = 100
 
 
 class RemoteRetriever:
-    """What the owner of an API key sees in its workspace, perhaps narrowed.
+    """The documents that the owner of an API key sees, optionally limited.
 
         retriever = RemoteRetriever("https://rag.example.org", "rs_…", collections=["handbook"])
         documents = await retriever.search("How much leave is carried over?", top_k=3)
 
-    It does what `rag.retriever.Retriever` does, async and, by `…_sync`, not. The key needs the
-    scope `read`, to add and delete documents also `write`. `timeout` is in seconds, for each
+    It has the methods of `rag.retriever.Retriever`: async, and blocking with `…_sync`. The key
+    needs the scope `read`, and `write` to add and delete documents. `timeout` is in seconds per
     request. Everything raises SiteRefused and SiteUnreachable.
     """
 
@@ -65,7 +143,7 @@ class RemoteRetriever:
         self._collections = list(collections)
         self._filter = filter
         self.mode = mode
-        self.rerank = chosen_rerank(rerank, use_reranking)
+        self.rerank = resolve_rerank(rerank, use_reranking)
 
     async def search(
         self,
@@ -77,12 +155,11 @@ class RemoteRetriever:
         rerank: bool | None = None,
         use_reranking: bool | None = None,
     ) -> list[Document]:
-        """The passages that answer `query` best, at most `top_k`. `rerank`, which `use_reranking`
-        is another name of: whether a model reads the best ones again; None does where one is set
-        up, True demands it."""
-        reranks = chosen_rerank(rerank, use_reranking, self.rerank)
+        """At most `top_k` passages that best answer `query`. `rerank` (or `use_reranking`): whether
+        a model reranks them; None does if one is configured, True requires it."""
+        reranks = resolve_rerank(rerank, use_reranking, self.rerank)
         (answer,) = await self._ask([self._search(query, top_k, filter, mode, reranks)])
-        return [of_hit(hit, self._url) for hit in answer["hits"]]
+        return [document_from_hit(hit, self._url) for hit in answer["hits"]]
 
     def search_sync(
         self,
@@ -94,30 +171,28 @@ class RemoteRetriever:
         rerank: bool | None = None,
         use_reranking: bool | None = None,
     ) -> list[Document]:
-        """As `search`."""
-        reranks = chosen_rerank(rerank, use_reranking, self.rerank)
+        reranks = resolve_rerank(rerank, use_reranking, self.rerank)
         (answer,) = self._ask_sync([self._search(query, top_k, filter, mode, reranks)])
-        return [of_hit(hit, self._url) for hit in answer["hits"]]
+        return [document_from_hit(hit, self._url) for hit in answer["hits"]]
 
     async def similar(
         self, query: str | Sequence[float], top_k: int = 5, filter: Filter = None
     ) -> list[Document]:
-        """The documents of the one collection that are nearest in meaning to a text, or vector."""
+        """Documents of the one collection most similar in meaning to a text or vector."""
         (answer,) = await self._ask([self._similar(query, top_k, filter)])
-        return self._matched(answer)
+        return self._matched_documents(answer)
 
     def similar_sync(
         self, query: str | Sequence[float], top_k: int = 5, filter: Filter = None
     ) -> list[Document]:
-        """As `similar`."""
         (answer,) = self._ask_sync([self._similar(query, top_k, filter)])
-        return self._matched(answer)
+        return self._matched_documents(answer)
 
     async def add_documents(
         self, documents: Sequence[Document], vectors: Sequence[Sequence[float]] | None = None
     ) -> list[str]:
         """Store documents in the one collection, embedded there unless they come with `vectors`;
-        they are found when this returns. Their ids."""
+        they can be found when this returns. Returns their ids."""
         ids, requests = self._add(documents, vectors)
         await self._ask(requests)
         return ids
@@ -125,53 +200,50 @@ class RemoteRetriever:
     def add_documents_sync(
         self, documents: Sequence[Document], vectors: Sequence[Sequence[float]] | None = None
     ) -> list[str]:
-        """As `add_documents`."""
         ids, requests = self._add(documents, vectors)
         self._ask_sync(requests)
         return ids
 
     async def delete(self, ids: Sequence[str]) -> int:
-        """Remove documents of the one collection; how many there were."""
+        """Delete documents of the one collection; returns how many existed."""
         return sum(answer["deleted"] for answer in await self._ask(self._delete(ids)))
 
     def delete_sync(self, ids: Sequence[str]) -> int:
-        """As `delete`."""
         return sum(answer["deleted"] for answer in self._ask_sync(self._delete(ids)))
 
     async def get(self, ids: Sequence[str]) -> list[Document]:
-        """Those of the documents of the one collection that there are, whole, in this order."""
-        return self._got(await self._ask(self._get(ids)))
+        """The documents of the one collection that exist, whole, in this order."""
+        return self._item_documents(await self._ask(self._get(ids)))
 
     def get_sync(self, ids: Sequence[str]) -> list[Document]:
-        """As `get`."""
-        return self._got(self._ask_sync(self._get(ids)))
+        return self._item_documents(self._ask_sync(self._get(ids)))
 
-    # --- what is asked --------------------------------------------------------------------------
+    # --- requests --------------------------------------------------------------------------
 
     def _search(
         self, query: str, top_k: int, filter: Filter, mode: str | None, rerank: bool | None
     ) -> Request:
-        asked = {
+        parameters = {
             "q": query,
             "k": top_k,
             "mode": self.mode if mode is None else mode,
             "rerank": rerank,
             "collection": self._collections,
-            "filter": both(self._filter, filter),
+            "filter": combine_filters(self._filter, filter),
         }
-        return "POST", "search/", {"json": given(asked)}
+        return "POST", "search/", {"json": without_none(parameters)}
 
     def _similar(self, query: str | Sequence[float], top_k: int, filter: Filter) -> Request:
         question = (
             {"query": query} if isinstance(query, str) else {"vector": [float(x) for x in query]}
         )
-        asked = {
+        parameters = {
             **question,
             "mode": "vector",
             "k": top_k,
-            "filter": both(self._filter, filter),
+            "filter": combine_filters(self._filter, filter),
         }
-        return "POST", f"{self._store}search/", {"json": given(asked)}
+        return "POST", f"{self._store}search/", {"json": without_none(parameters)}
 
     def _add(
         self, documents: Sequence[Document], vectors: Sequence[Sequence[float]] | None
@@ -188,18 +260,18 @@ class RemoteRetriever:
         ]
         path = f"{self._store}items/"
         requests: list[Request] = [
-            ("POST", path, {"json": {"items": part}}) for part in parts(items, MAX_BATCH)
+            ("POST", path, {"json": {"items": part}}) for part in batches(items, MAX_BATCH)
         ]
         return [str(item["id"]) for item in items], requests
 
     def _delete(self, ids: Sequence[str]) -> list[Request]:
         path = f"{self._store}delete/"
-        return [("POST", path, {"json": {"ids": part}}) for part in parts(ids, MAX_BATCH)]
+        return [("POST", path, {"json": {"ids": part}}) for part in batches(ids, MAX_BATCH)]
 
     def _get(self, ids: Sequence[str]) -> list[Request]:
         path = f"{self._store}items/"
         unique = list(dict.fromkeys(ids))
-        return [("GET", path, {"params": {"id": part}}) for part in parts(unique, MAX_IDS)]
+        return [("GET", path, {"params": {"id": part}}) for part in batches(unique, MAX_IDS)]
 
     @property
     def _store(self) -> str:
@@ -210,13 +282,13 @@ class RemoteRetriever:
             )
         return f"collections/{self._collections[0]}/store/"
 
-    # --- how it is asked ------------------------------------------------------------------------
+    # --- transport ------------------------------------------------------------------------
 
     async def _ask(self, requests: Sequence[Request]) -> list[Any]:
         try:
             async with httpx2.AsyncClient(**self._options) as client:
                 return [
-                    read(await client.request(method, path, **sent))
+                    read_response(await client.request(method, path, **sent))
                     for method, path, sent in requests
                 ]
         except httpx2.HTTPError as error:
@@ -226,7 +298,8 @@ class RemoteRetriever:
         try:
             with httpx2.Client(**self._options) as client:
                 return [
-                    read(client.request(method, path, **sent)) for method, path, sent in requests
+                    read_response(client.request(method, path, **sent))
+                    for method, path, sent in requests
                 ]
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from error
@@ -235,10 +308,34 @@ class RemoteRetriever:
         what = str(error) or type(error).__name__
         return SiteUnreachable(f"{self._url} did not answer: {what}. Is the site up?")
 
-    def _matched(self, answer: Any) -> list[Document]:
+    def _matched_documents(self, answer: Any) -> list[Document]:
         collection = self._collections[0]
-        return [of_match(match, collection, self._url) for match in answer["matches"]]
+        return [
+            Document(
+                content=match["text"],
+                metadata=match["metadata"],
+                id=match["id"],
+                document_key=match["id"],
+                title=match["title"],
+                collection=collection,
+                url=_page_url(self._url, collection, match["document"], match["chunk"]),
+                score=match["score"],
+                similarity=match["similarity"],
+                chunk=match["chunk"],
+            )
+            for match in answer["matches"]
+        ]
 
-    def _got(self, answers: Sequence[Any]) -> list[Document]:
-        items = [item for answer in answers for item in answer["items"]]
-        return [of_item(item, self._collections[0]) for item in items]
+    def _item_documents(self, answers: Sequence[Any]) -> list[Document]:
+        return [
+            Document(
+                content=item["text"],
+                metadata=item["metadata"],
+                id=item["id"],
+                document_key=item["id"],
+                title=item["title"],
+                collection=self._collections[0],
+            )
+            for answer in answers
+            for item in answer["items"]
+        ]

@@ -1,46 +1,206 @@
-"""Search, add, read and delete documents from Python: for agents, async, and for plain code."""
+"""Search, add, read and delete documents from Python, async and sync. Begin with `Retriever`."""
 
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Event
-from typing import Any, TypeVar
+from typing import TypeVar
+from uuid import uuid4
 
 from numpy.typing import ArrayLike
 
 from accounts.models import User
 from accounts.services import current_workspace
 from common.errors import InvalidInput, NotFound
+from documents.ingestion.items import Item
+from documents.models import Collection
+from documents.services import MAX_BATCH
+from rag.answering.evidence import passage_url
 from rag.context import RagContext
-from rag.document import Document, Filter, chosen_rerank
-from rag.reach import Reach
-from rag.threads import Lane
-from search.results import Mode
+from rag.document import Document, Filter, passage_metadata, resolve_rerank
+from rag.tools.document_tools import readable_documents
+from rag.worker_pool import WorkerPool
+from search.filters import all_of, read_filter, to_json
+from search.results import Mode, Scope
+from search.services import search
+from search.stores import Store
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRetriever:
+    """A retriever for a known context, in this thread with its database connection: what the
+    context sees, limited to `collections` and, in searches, by `filter`. Everything raises
+    Forbidden if the user or API key may not, and Cancelled once the context is cancelled."""
+
+    context: RagContext
+    collections: tuple[str, ...] = ()
+    filter: Filter = None
+
+    def search(
+        self, query: str, top_k: int, filter: Filter, mode: Mode, rerank: bool | None
+    ) -> list[Document]:
+        result = search(
+            query, scope=self._scope(filter), mode=mode, k=top_k, rerank=rerank, snippets=False
+        )
+        self.context.check()
+        if result.degraded:
+            logger.warning("a search had to do without: %s", ", ".join(result.degraded))
+        return [
+            Document(
+                content=hit.text,
+                metadata=passage_metadata(
+                    hit.metadata,
+                    summary=hit.summary,
+                    token_count=hit.token_count,
+                    rerank_score=hit.rerank,
+                ),
+                id=hit.chunk_key or hit.document_key,
+                document_key=hit.document_key,
+                title=hit.title,
+                collection=hit.collection_slug,
+                url=hit.url or passage_url(hit.collection_slug, hit.document_id, hit.chunk_id),
+                score=hit.fused if hit.rerank is None else hit.rerank,
+                similarity=hit.similarity,
+                chunk=hit.chunk_id,
+                heading_path=hit.heading_path,
+                page=hit.page,
+                start=hit.start,
+                end=hit.end,
+            )
+            for hit in result.hits
+        ]
+
+    def similar(self, query: str | ArrayLike, top_k: int, filter: Filter) -> list[Document]:
+        """Documents of one collection by their most similar passage."""
+        store = self._store()
+        vector = store.embed(query) if isinstance(query, str) else query
+        self.context.check()
+        node = self._scope(filter)
+        narrowed = to_json(node.filter) if node.is_filtered else None
+        matches = store.similarity_search(vector, top_k, narrowed)
+        return [
+            Document(
+                content=match.text,
+                metadata=match.metadata,
+                id=match.id,
+                document_key=match.id,
+                title=match.title,
+                collection=store.collection.slug,
+                url=passage_url(store.collection.slug, match.document_id, match.chunk_id),
+                score=match.score,
+                similarity=match.similarity,
+                chunk=match.chunk_id,
+            )
+            for match in matches
+        ]
+
+    def add(
+        self, documents: Sequence[Document], vectors: Sequence[ArrayLike] | None = None
+    ) -> list[str]:
+        """Store documents, embedded or with the caller's vectors; returns their ids."""
+        self.context.require("write")
+        store = self._store()
+        items = [
+            Item(
+                id=str(uuid4()) if document.id is None else document.id,
+                text=document.content,
+                vector=None if vectors is None else vectors[place],
+                metadata=document.metadata,
+                title=document.title,
+            )
+            for place, document in enumerate(documents)
+        ]
+        for start in range(0, len(items), MAX_BATCH):
+            self.context.check()
+            store.index_many(items[start : start + MAX_BATCH])
+        return [item.id for item in items]
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Delete documents and return how many existed."""
+        self.context.require("write")
+        store = self._store()
+        return store.delete(self._readable_keys([store.collection.pk], ids).values())
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        """The documents that exist, whole, in the order of `ids`."""
+        collections = self._visible()
+        fit = self._readable_keys([collection.pk for collection in collections], ids)
+        found: dict[str, Document] = {}
+        for collection in collections:
+            items = Store(collection, user=self.context.user).get_many(ids)
+            for key, item in items.items():
+                if item.document_id in fit:
+                    found.setdefault(
+                        key,
+                        Document(
+                            content=item.text,
+                            metadata=item.metadata,
+                            id=item.id,
+                            document_key=item.id,
+                            title=item.title,
+                            collection=collection.slug,
+                        ),
+                    )
+        return [found[key] for key in dict.fromkeys(ids) if key in found]
+
+    # --- within ---------------------------------------------------------------------------------
+
+    def _scope(self, filter: Filter = None) -> Scope:
+        scope = self.context.search_scope(self.collections, filter=self.filter)
+        if filter is None:
+            return scope
+        return replace(scope, filter=all_of([scope.filter, read_filter(filter)]))
+
+    def _readable_keys(self, collection_ids: Sequence[int], ids: Sequence[str]) -> dict[int, str]:
+        """Keys of the documents that may be read, by document id."""
+        possible = [key for key in ids if "\x00" not in key]
+        rows = readable_documents(self.context, collection_id__in=collection_ids, key__in=possible)
+        return dict(rows.values_list("pk", "key"))
+
+    def _visible(self) -> list[Collection]:
+        ids = self.context.search_scope(self.collections).collection_ids
+        rows = Collection.objects.filter(pk__in=ids).select_related("space", "workspace")
+        return list(rows.order_by("slug"))
+
+    def _store(self) -> Store:
+        """The store of the one collection. Raises InvalidInput if there are several."""
+        visible = self._visible()
+        if len(visible) == 1:
+            return Store(visible[0], user=self.context.user)
+        there = ", ".join(collection.slug for collection in visible[:20]) or "none"
+        raise InvalidInput(
+            f"This needs one collection: give the retriever `collections=[…]`. There are: {there}.",
+            field="collections",
+        )
+
 
 __all__ = ["Document", "Retriever"]
 
 T = TypeVar("T")
 
-#: How many calls of one event loop are worked on at once, each with a database connection of its
-#: own; further ones wait their turn.
-AT_A_TIME = 8
+#: Calls of one event loop that run at once, each with its own database connection; further ones
+#: wait.
+MAX_CONCURRENT_CALLS = 8
 
-_lane = Lane("rag.retriever", at_a_time=AT_A_TIME)
+_pool = WorkerPool("rag.retriever", max_workers=MAX_CONCURRENT_CALLS)
 
 
 class Retriever:
-    """The documents that a user sees in a workspace, perhaps narrowed.
+    """The documents a user sees in a workspace, optionally limited.
 
         retriever = Retriever("alice", collections=["handbook"])
         documents = await retriever.search("How much leave is carried over?", top_k=3)
 
-    `user` is a user or a user name; what it may not see is not there, what it may not do is
-    refused. A `context` may be given instead. `collections` are slugs, none for all; `filter`
-    narrows every search, and `mode` and `rerank` are how it is asked where a call does not say. A
-    script calls `ragsite.script.setup()` before it imports this.
+    `user` is a user or a user name; what it may not see does not exist for it, what it may not do
+    is refused. A `context` may be given instead. `collections` are slugs, empty for all; `filter`
+    limits every search, and `mode` and `rerank` are defaults of the calls. A script calls
+    `ragsite.script.setup()` before it imports this.
 
-    Each method comes twice. The async one does not block the event loop, may be called any number
-    of times at once, and its work ends when the task is cancelled. The other, `…_sync`, works in
-    the calling thread with that thread's database connection; not within an event loop.
+    Each method exists twice. The async one does not block the event loop, may be called
+    concurrently, and stops when its task is cancelled. The blocking one, `…_sync`, works in the
+    calling thread with that thread's database connection; not inside an event loop.
     """
 
     def __init__(
@@ -63,7 +223,7 @@ class Retriever:
         self._filter = filter
         self._context = context
         self.mode = mode
-        self.rerank = chosen_rerank(rerank, use_reranking)
+        self.rerank = resolve_rerank(rerank, use_reranking)
 
     async def search(
         self,
@@ -75,12 +235,11 @@ class Retriever:
         rerank: bool | None = None,
         use_reranking: bool | None = None,
     ) -> list[Document]:
-        """The passages that answer `query` best, at most `top_k`. `rerank`, which `use_reranking`
-        is another name of: whether a model reads the best ones again; None does where one is set
-        up, True demands it."""
-        reranks = chosen_rerank(rerank, use_reranking, self.rerank)
-        return await self._beside(
-            lambda reach: reach.search(query, top_k, filter, self._by(mode), reranks)
+        """At most `top_k` passages that best answer `query`. `rerank` (or `use_reranking`): whether
+        a model reranks them; None does if one is configured, True requires it."""
+        reranks = resolve_rerank(rerank, use_reranking, self.rerank)
+        return await self._run_in_pool(
+            lambda local: local.search(query, top_k, filter, self._mode_or_default(mode), reranks)
         )
 
     def search_sync(
@@ -93,72 +252,66 @@ class Retriever:
         rerank: bool | None = None,
         use_reranking: bool | None = None,
     ) -> list[Document]:
-        """As `search`."""
-        reranks = chosen_rerank(rerank, use_reranking, self.rerank)
-        return self._reach().search(query, top_k, filter, self._by(mode), reranks)
+        reranks = resolve_rerank(rerank, use_reranking, self.rerank)
+        return self._local().search(query, top_k, filter, self._mode_or_default(mode), reranks)
 
     async def similar(
         self, query: str | ArrayLike, top_k: int = 5, filter: Filter = None
     ) -> list[Document]:
-        """The documents of one collection that are nearest in meaning to a text, or to a vector."""
-        return await self._beside(lambda reach: reach.similar(query, top_k, filter))
+        """Documents of one collection most similar in meaning to a text or vector."""
+        return await self._run_in_pool(lambda local: local.similar(query, top_k, filter))
 
     def similar_sync(
         self, query: str | ArrayLike, top_k: int = 5, filter: Filter = None
     ) -> list[Document]:
-        """As `similar`."""
-        return self._reach().similar(query, top_k, filter)
+        return self._local().similar(query, top_k, filter)
 
     async def add_documents(
         self, documents: Sequence[Document], vectors: Sequence[ArrayLike] | None = None
     ) -> list[str]:
-        """Store documents in the one collection, embedded unless they come with `vectors`; they are
-        found when this returns.
+        """Store documents in the one collection, embedded unless they come with `vectors`; they can
+        be found when this returns.
 
-        Returns their ids, new ones for those without. What had an id before is replaced. Up to
-        1,000 go together, all or none.
+        Returns their ids, new ones for documents without. Documents with the same ids are replaced.
+        Up to 1,000 are stored in one transaction.
         """
-        return await self._beside(lambda reach: reach.add(documents, vectors))
+        return await self._run_in_pool(lambda local: local.add(documents, vectors))
 
     def add_documents_sync(
         self, documents: Sequence[Document], vectors: Sequence[ArrayLike] | None = None
     ) -> list[str]:
-        """As `add_documents`."""
-        return self._reach().add(documents, vectors)
+        return self._local().add(documents, vectors)
 
     async def delete(self, ids: Sequence[str]) -> int:
-        """Remove documents of the one collection; how many there were."""
-        return await self._beside(lambda reach: reach.delete(ids))
+        """Delete documents of the one collection; returns how many existed."""
+        return await self._run_in_pool(lambda local: local.delete(ids))
 
     def delete_sync(self, ids: Sequence[str]) -> int:
-        """As `delete`."""
-        return self._reach().delete(ids)
+        return self._local().delete(ids)
 
     async def get(self, ids: Sequence[str]) -> list[Document]:
-        """Those of the documents that there are, whole, in the order of `ids`."""
-        return await self._beside(lambda reach: reach.get(ids))
+        """The documents that exist, whole, in the order of `ids`."""
+        return await self._run_in_pool(lambda local: local.get(ids))
 
     def get_sync(self, ids: Sequence[str]) -> list[Document]:
-        """As `get`."""
-        return self._reach().get(ids)
+        return self._local().get(ids)
 
-    def _by(self, mode: Mode | None) -> Mode:
+    def _mode_or_default(self, mode: Mode | None) -> Mode:
         return self.mode if mode is None else mode
 
-    async def _beside(self, work: Callable[[Reach], T]) -> T:
-        return await _lane.run(lambda cancelled: work(self._reach(cancelled)))
+    async def _run_in_pool(self, work: Callable[[LocalRetriever], T]) -> T:
+        return await _pool.run(lambda cancelled: work(self._local(cancelled)))
 
-    def _reach(self, cancelled: Event | None = None) -> Reach:
-        context = self._context or self._found()
-        if cancelled is not None:
-            context = replace(context, cancelled=cancelled)
-        return Reach(context, self.collections, self._filter)
-
-    def _found(self) -> RagContext:
-        """The context of the user. Raises NotFound."""
-        user: Any = self._user
+    def _local(self, cancelled: Event | None = None) -> LocalRetriever:
+        """For the given context or user. Raises NotFound for an unknown user."""
+        context, user = self._context, self._user
         if isinstance(user, str):
             user = User.objects.filter(username=user, is_active=True).first()
             if user is None:
                 raise NotFound(f"There is no user “{self._user}”.")
-        return RagContext(user=user, workspace=current_workspace(user=user, slug=self._workspace))
+        if context is None:
+            workspace = current_workspace(user=user, slug=self._workspace)
+            context = RagContext(user=user, workspace=workspace)
+        if cancelled is not None:
+            context = replace(context, cancelled=cancelled)
+        return LocalRetriever(context, self.collections, self._filter)

@@ -1,22 +1,22 @@
-"""What is tidied up from time to time."""
+"""Celery tasks: end answers and runs whose process died, delete old traces."""
 
 from common.celery import app
-from rag.services import keeping, traces
+from rag.services import conversations, traces
 
 
 @app.task
 def end_lost_answers() -> int:
-    """Answers whose process died are said to have failed; how many that were."""
-    return keeping.end_lost_answers()
+    """Mark answers whose process died as failed; returns how many."""
+    return conversations.fail_stale_answers()
 
 
 @app.task
 def end_lost_runs() -> int:
-    """Runs of pipelines whose process died are said to have failed; how many that were."""
-    return traces.end_lost_runs()
+    """Mark pipeline runs whose process died as failed; returns how many."""
+    return traces.fail_stale_runs()
 
 
 @app.task
 def prune_traces() -> int:
-    """Delete traces that are old; how many."""
+    """Delete old traces; returns how many."""
     return traces.prune_traces()

@@ -1,4 +1,4 @@
-"""The JSON API under `/api/`: an index, version 1, its description, and a page to try it."""
+"""The JSON API under `/api/`: index, version 1, OpenAPI description, and Swagger UI."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,21 +13,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from common.api import StreamNegotiation
 from common.errors import NotFound
-from common.negotiation import ErrorsAsJson
 
 
 @extend_schema(exclude=True)
-class Index(APIView):
-    """Where everything is: JSON for programs, and the page to try it for browsers. It needs no
-    login, as the description of the API needs none."""
+class ApiIndex(APIView):
+    """Index of the API: JSON for programs, Swagger UI for browsers. It needs no login."""
 
     authentication_classes = []
     permission_classes = []
-    content_negotiation_class = ErrorsAsJson
+    content_negotiation_class = StreamNegotiation
 
     def get(self, request: Request) -> HttpResponseBase:
-        """`resources` are the addresses of version 1 that hold no name or number, by their path."""
+        """`resources` are the addresses of version 1 without path parameters."""
         answer: HttpResponseBase
         if request.get_preferred_type(["application/json", "text/html"]) == "text/html":
             answer = redirect("api-docs")
@@ -59,8 +58,8 @@ def _routes(patterns: Iterable[URLPattern | URLResolver], above: str = "") -> It
 
 
 @extend_schema(exclude=True)
-class NothingHere(APIView):
-    """Any other address below `/api/`: the error in JSON rather than a page."""
+class ApiNotFound(APIView):
+    """Any other address below `/api/`: a JSON error rather than a page."""
 
     authentication_classes = []
     permission_classes = []
@@ -78,14 +77,14 @@ version_1 = [
     path("", include("memory.api.urls")),
     path("", include("graph.api.urls")),
     path("", include("rag.api.urls")),
-    path("", include("dashboard.api.urls")),
+    path("", include("dashboard.api")),
 ]
 
 urlpatterns = [
-    path("", Index.as_view(), name="api-index"),
-    path("v1/", Index.as_view(), name="api-v1"),
+    path("", ApiIndex.as_view(), name="api-index"),
+    path("v1/", ApiIndex.as_view(), name="api-v1"),
     path("v1/", include((version_1, "api"))),
     path("schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("docs/", SpectacularSwaggerSplitView.as_view(url_name="api-schema"), name="api-docs"),
-    re_path(r"", NothingHere.as_view()),
+    re_path(r"", ApiNotFound.as_view()),
 ]

@@ -9,5 +9,5 @@ class RagsiteConfig(AppConfig):
     def ready(self) -> None:
         from ragsite import checks, tracing  # noqa: PLC0415 (apps are not ready before)
 
-        checks.leave_pages_to_deploy()
-        tracing.begin()
+        checks.skip_page_checks()
+        tracing.start_tracing()

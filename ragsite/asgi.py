@@ -11,7 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 
 
 class Handler(ASGIHandler):
-    """Django's own, with requests that no header breaks."""
+    """Django's handler, with requests that tolerate invalid charsets."""
 
     request_class = AsyncRequest
 

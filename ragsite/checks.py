@@ -1,4 +1,4 @@
-"""Checks of how the site is watched, and which of Django's own run only with `--deploy`."""
+"""System checks of monitoring and fusion settings, and when Django's own checks of pages run."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ from common.fusion_options import FusionOptions
 
 _FORMATS = ("line", "json")
 #: Fewer characters can be tried one after another.
-_SHORTEST_TOKEN = 16
+_MIN_TOKEN_CHARACTERS = 16
 
 
 @register(SETTINGS)
-def check_watching(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """The form of the log is one, and the token can be sent and not be guessed."""
+def check_monitoring(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """The log format is known, and the metrics token can be sent and not be guessed."""
     messages: list[CheckMessage] = []
     if settings.LOG_FORMAT not in _FORMATS:
         messages.append(
@@ -31,11 +31,12 @@ def check_watching(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
         )
     token = settings.METRICS_TOKEN
     is_sendable = token.isascii() and token.isprintable() and " " not in token
-    if token and (len(token) < _SHORTEST_TOKEN or not is_sendable):
+    if token and (len(token) < _MIN_TOKEN_CHARACTERS or not is_sendable):
         messages.append(
             Error(
                 "RAGSITE_METRICS_TOKEN is too short, or has spaces or letters beyond ASCII.",
-                hint=f"Set it to {_SHORTEST_TOKEN} random characters or more, or leave it out.",
+                hint=f"Set it to {_MIN_TOKEN_CHARACTERS} random characters or more, or"
+                " leave it out.",
                 id="ragsite.E002",
             )
         )
@@ -44,7 +45,7 @@ def check_watching(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register(SETTINGS)
 def check_fusion(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """How searches fuse by default can be."""
+    """The default options of fusion are valid."""
     try:
         FusionOptions(
             settings.FUSION,
@@ -60,15 +61,16 @@ def check_fusion(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.admin, deploy=True)
 def check_admin_pages(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Django's own check, of the admin's pages: the URLs register them, so they come first."""
+    """Django's own check of the admin, after the URLs have registered the models."""
     _ = get_resolver().url_patterns
     messages: list[CheckMessage] = check_admin_app(app_configs, **kwargs)
     return messages
 
 
-def leave_pages_to_deploy() -> None:
-    """Run the checks of URLs, the admin and templates only with `--deploy`, as `make check` does:
-    they import every page, which takes three seconds, and most commands show none."""
+def skip_page_checks() -> None:
+    """Run the checks of URLs, admin and templates only with `--deploy`, as `make check` does: they
+    import every page, which takes three seconds.
+    """
     of_pages = {
         check
         for check in registry.registered_checks

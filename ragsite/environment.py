@@ -1,4 +1,4 @@
-"""Where the settings come from: environment variables, and `.env` for those that are not set."""
+"""Environment variables as settings, with defaults from `.env`."""
 
 import os
 import re
@@ -24,14 +24,14 @@ _OTHER_NAMES = frozenset(
         *("POSTGRES_PASSWORD", "DB_PORT", "BROKER_PORT"),  # Docker Compose
     }
 )
-#: Other programs' variables may stand in the file too; a name this similar to ours is a typing
+#: Unknown names in the file may belong to other programs; one this similar to ours is a typing
 #: error.
 _TYPO_SIMILARITY = 0.85
 _FALSE = ("false", "off", "n", "no", "0", "")
 
 
 def env_file() -> Path | None:
-    """The file that is read, if one is."""
+    """The settings file that is read, if any."""
     named = os.environ.get(FILE_VARIABLE)
     if named is None:
         return _DEFAULT_FILE if _DEFAULT_FILE.exists() else None
@@ -40,7 +40,8 @@ def env_file() -> Path | None:
 
 def load_env_file(environment: MutableMapping[str, str] = os.environ) -> None:
     """Set the file's variables that are not set yet. Raises ImproperlyConfigured, which names the
-    line and shows no value."""
+    line and shows no value.
+    """
     if path := env_file():
         for name, (_, value) in read_env_file(path).items():
             environment.setdefault(name, value)
@@ -81,14 +82,15 @@ def read_env_file(path: Path) -> dict[str, tuple[int, str]]:
 
 
 def env_file_to_write() -> Path | None:
-    """The file that is read, or would be if it were there; None where none is."""
+    """The settings file that is read, or would be if it existed; None where none is."""
     named = os.environ.get(FILE_VARIABLE)
     return env_file() if named is not None else _DEFAULT_FILE
 
 
 def write_env_file(path: Path, variables: Mapping[str, str | None]) -> list[str]:
-    """Put these lines into the file in place of what it says of them, None for none, and keep all
-    others. Returns the names whose value the environment overrules."""
+    """Replace or add these variables in the file (None removes) and keep all other lines. Returns
+    the names whose value the environment overrides.
+    """
     before = read_env_file(path) if path.exists() else {}
     overruled = [
         name
@@ -98,28 +100,28 @@ def write_env_file(path: Path, variables: Mapping[str, str | None]) -> list[str]
     replaced = {number for name, (number, _) in before.items() if name in variables}
     lines = path.read_text(encoding="utf-8-sig").splitlines() if path.exists() else []
     kept = [line for number, line in enumerate(lines, start=1) if number not in replaced]
-    kept += [f"{name}={_quoted(value)}" for name, value in variables.items() if value is not None]
+    for name, value in variables.items():
+        if value is None:
+            continue
+        if " #" in value or value != value.strip() or value.startswith(("'", '"', "#")):
+            escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+            kept.append(f'{name}="{escaped}"')
+        else:
+            kept.append(f"{name}={value}")
     path.touch(mode=0o600)  # it may hold passwords
     path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
     return overruled
 
 
-def _quoted(value: str) -> str:
-    if " #" not in value and value == value.strip() and not value.startswith(("'", '"', "#")):
-        return value
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 class Environment(environ.Env):
-    """Variables by their types, and which of them were asked for."""
+    """Typed variables, and a record of which names were read."""
 
     def __init__(self) -> None:
         super().__init__()
         self._names: set[str] = set()
 
     def get_value(self, var: str, cast: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Raises ImproperlyConfigured where the value is no number or neither true nor false."""
+        """Raises ImproperlyConfigured where the value is no number or no boolean."""
         self._names.add(var)
         given = os.environ.get(var, "")
         if cast is bool and given.strip().lower() not in (*self.BOOLEAN_TRUE_STRINGS, *_FALSE):
@@ -133,8 +135,9 @@ class Environment(environ.Env):
             raise ImproperlyConfigured(f"{var} is “{given}”. Write {kind}.") from error
 
     def check_names(self) -> None:
-        """Raise ImproperlyConfigured where the file sets a variable that nothing reads, because
-        its name is mistyped. To be called when all settings were read."""
+        """Raise ImproperlyConfigured where the file sets an unknown variable with a name similar to
+        a known one. Call it after all settings were read.
+        """
         path = env_file()
         known = self._names | _OTHER_NAMES
         for name, (number, _) in read_env_file(path).items() if path else ():

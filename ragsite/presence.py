@@ -1,6 +1,6 @@
-"""Which workers there are: each says so every few seconds, for each queue that it consumes.
+"""Heartbeats of the workers: each reports its queues every few seconds.
 
-Not by Celery's `inspect`: a worker of one thread does not answer while it embeds.
+Celery's `inspect` does not work: a single-threaded worker does not answer while it embeds.
 """
 
 import logging
@@ -15,19 +15,19 @@ logger = logging.getLogger("ragsite.presence")
 
 QUEUES = ("ingest", "embed", "default")
 BEAT_SECONDS = 5.0
-#: A worker that says nothing for so long is taken for dead.
+#: A worker without a heartbeat for this long counts as dead.
 ALIVE_SECONDS = 20.0
 
 
-def workers(client: "Redis", queue: str) -> list[str]:
-    """Names of those that consume `queue`."""
+def live_workers(client: "Redis", queue: str) -> list[str]:
+    """Names of the live workers that consume `queue`."""
     since = _now(client) - ALIVE_SECONDS
     found = cast("list[bytes]", client.zrangebyscore(_key(queue), since, "+inf"))
     return [name.decode() for name in found]
 
 
-class Presence:
-    """Signs of life of one worker, from a thread of its own."""
+class WorkerHeartbeat:
+    """The heartbeat of one worker, from a thread of its own."""
 
     def __init__(self, client: "Redis", *, name: str, queues: Iterable[str]) -> None:
         self._client = client
@@ -37,11 +37,10 @@ class Presence:
         self._thread = Thread(target=self._keep, name="presence", daemon=True)
 
     def start(self) -> None:
-        """Be there from now on."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Be gone at once, where the broker can be told."""
+        """Remove the worker at once, where the broker answers."""
         self._ended.set()
         self._thread.join(BEAT_SECONDS)
 
@@ -49,7 +48,12 @@ class Presence:
         is_away = False
         while not self._ended.is_set():
             try:
-                self._beat()
+                now = _now(self._client)  # by the broker's clock, which all hosts share
+                with self._client.pipeline() as pipe:
+                    for queue in self._queues:
+                        pipe.zadd(_key(queue), {self._name: now})
+                        pipe.zremrangebyscore(_key(queue), "-inf", now - ALIVE_SECONDS)
+                    pipe.execute()
                 is_away = False
             except RedisError as error:
                 if not is_away:
@@ -61,15 +65,6 @@ class Presence:
                 self._client.zrem(_key(queue), self._name)
         except RedisError:
             pass  # then it runs out by itself
-
-    def _beat(self) -> None:
-        """By the broker's clock, which all hosts share."""
-        now = _now(self._client)
-        with self._client.pipeline() as pipe:
-            for queue in self._queues:
-                pipe.zadd(_key(queue), {self._name: now})
-                pipe.zremrangebyscore(_key(queue), "-inf", now - ALIVE_SECONDS)
-            pipe.execute()
 
 
 def _now(client: "Redis") -> float:

@@ -1,7 +1,7 @@
-"""Requests whose header Content-Type names a character set that cannot be.
+"""Requests that tolerate an invalid charset in Content-Type.
 
-Django takes any name there and reads addresses and forms by it: one that holds a NUL, or that is no
-character set, such as “hex”, would end in an error that no view can answer.
+Django decodes URLs and forms by any charset named there: one with a NUL, or a codec that is no
+charset, such as “hex”, would raise an error that no view can handle.
 """
 
 from codecs import lookup
@@ -13,8 +13,8 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.utils.http import parse_header_parameters
 
 
-def readable(content_type: str) -> str:
-    """The header as it is, or without its parameters where those name no set of characters."""
+def readable_content_type(content_type: str) -> str:
+    """The header, without its parameters where they name an unusable charset."""
     kind, semicolon, _ = content_type.partition(";")
     return content_type if not semicolon or _is_readable(content_type) else kind.strip()
 
@@ -35,19 +35,19 @@ def _is_readable(content_type: str) -> bool:
 
 
 class Request(WSGIRequest):
-    """As a web server hands it on."""
+    """A WSGI request with a usable charset."""
 
     def __init__(self, environ: dict[str, Any]) -> None:
-        environ["CONTENT_TYPE"] = readable(environ.get("CONTENT_TYPE", ""))
+        environ["CONTENT_TYPE"] = readable_content_type(environ.get("CONTENT_TYPE", ""))
         super().__init__(environ)
 
 
 class AsyncRequest(ASGIRequest):
-    """As an asynchronous web server hands it on."""
+    """An ASGI request with a usable charset."""
 
     def __init__(self, scope: dict[str, Any], body_file: Any) -> None:
         headers = [
-            (name, readable(value.decode("latin-1")).encode("latin-1"))
+            (name, readable_content_type(value.decode("latin-1")).encode("latin-1"))
             if name == b"content-type"
             else (name, value)
             for name, value in scope.get("headers", ())

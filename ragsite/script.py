@@ -1,4 +1,4 @@
-"""For scripts: the site's code without its commands."""
+"""Set up the site for scripts, without a management command."""
 
 import os
 
@@ -13,7 +13,7 @@ def setup() -> None:
     import django  # noqa: PLC0415 (after the settings are named)
 
     from ragsite import bootstrap  # noqa: PLC0415
-    from ragsite.database import check_urls  # noqa: PLC0415
+    from ragsite.bootstrap import check_urls  # noqa: PLC0415
     from ragsite.environment import load_env_file  # noqa: PLC0415
 
     load_env_file()

@@ -21,7 +21,7 @@ DEBUG = env.bool("DEBUG", default=False)
 
 
 def _local_secret_key() -> str:
-    """Key of an installation that nobody configured: random, kept beside its data, never shared."""
+    """Secret key of an unconfigured installation: random, stored beside its data."""
     path = VAR_DIR / "secret-key"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,9 +70,9 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    # what lies in a file is no news, and the fewer bytes the better
-    "common.logs.requests.observed",
-    "common.policies.policies",
+    # files are served without further middleware, and the fewer bytes the better
+    "common.access_log.access_log",
+    "common.web.security_headers",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -80,8 +80,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "accounts.middleware.fenced_request",
-    "accounts.middleware.acting_user",
+    "accounts.middleware.workspace_rls",
+    "accounts.middleware.audit_actor",
 ]
 
 ROOT_URLCONF = "ragsite.urls"
@@ -98,7 +98,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "accounts.context_processors.workspace",
+                "accounts.current_workspace.workspace",
             ],
         },
     },
@@ -127,15 +127,15 @@ DATABASE_PREPARED_STATEMENTS = env.bool(
 # What a statement of a request or of a short command may take; 0 is no limit. Migrations, index
 # builds, backups and workers take their time.
 DATABASE_STATEMENT_SECONDS = env.float("RAGSITE_DATABASE_STATEMENT_SECONDS", default=60.0)
-# After so long without a sign of life from the server's machine a connection is given up, also in
-# the middle of a statement, whoever asked for it; 0 leaves it to the system (hours).
+# A connection is closed after this time without keepalive replies of the server, even during a
+# statement; 0 leaves it to the system (hours).
 DATABASE_COMMAND_SECONDS = env.int("RAGSITE_DATABASE_COMMAND_SECONDS", default=30)
 # How long a command tries again at its start to reach a database that does not answer.
 DATABASE_START_SECONDS = env.float("RAGSITE_DATABASE_START_SECONDS", default=15.0)
 
 
 def _signs_of_life(seconds: int) -> dict[str, int]:
-    """libpq's options, which stay on this side: PgBouncer does not see them."""
+    """TCP keepalive options of libpq, which work through PgBouncer."""
     if seconds <= 0:
         return {}
     return {
@@ -171,7 +171,7 @@ def _database(url: str) -> dict[str, Any]:
 
 
 def _replica(url: str) -> dict[str, Any]:
-    """The same for a replica: tried for a short time, because the primary can always answer."""
+    """Like `_database`, with short timeouts, because the primary can always answer."""
     database = _database(url)
     given = env.db_url_config(url).get("OPTIONS", {})
     given.pop("schema", None)
@@ -184,7 +184,7 @@ def _replica(url: str) -> dict[str, Any]:
 DATABASES = {"default": _database(DATABASE_URL)}
 # Where the site's tables are; empty: where the login's search path leads, usually to `public`.
 DATABASE_SCHEMA = env.db_url_config(DATABASE_URL).get("OPTIONS", {}).get("schema", "")
-# Searches are read from these, as far as they hold all that the primary does.
+# Replicas for searches, as far as they are up to date.
 for _number, _url in enumerate(env.list("DATABASE_REPLICA_URL", default=[]), start=1):
     DATABASES[f"replica_{_number}"] = _replica(_url)
 DATABASE_REPLICAS = tuple(alias for alias in DATABASES if alias != "default")
@@ -325,8 +325,8 @@ INFERENCE = {
     ),
 }
 
-# Local embedders and rerankers are asked of a worker that has them in memory; a process without one
-# loads its own, after it has waited so long for a worker that is about to start.
+# Local embedders and rerankers run in a worker that has them in memory; without one a process loads
+# its own, after waiting this long for a worker that is about to start.
 SHARED_MODELS = env.bool("RAGSITE_SHARED_MODELS", default=True)
 WORKER_PATIENCE_SECONDS = env.float("RAGSITE_WORKER_PATIENCE_SECONDS", default=0.0)
 
@@ -345,7 +345,7 @@ DATA_UPLOAD_MAX_NUMBER_FILES = MAX_UPLOAD_FILES
 # What reading one file may cost. It is read in a process of its own, which is ended beyond that.
 PARSER_SECONDS = env.float("RAGSITE_PARSER_SECONDS", default=300.0)
 PARSER_MEMORY_BYTES = env.int("RAGSITE_PARSER_MEMORY_BYTES", default=1024**3)
-# A worker that says nothing for this long is taken for dead and its documents are claimed anew.
+# A worker without a heartbeat for this long counts as dead, and its documents are claimed again.
 INGESTION_LEASE_SECONDS = env.int("RAGSITE_INGESTION_LEASE_SECONDS", default=60)
 # Taken for texts that are too short to tell their language.
 FALLBACK_LANGUAGE = env.str("RAGSITE_FALLBACK_LANGUAGE", default="en")
@@ -371,7 +371,7 @@ SEARCH_DEPTH = env.int("RAGSITE_SEARCH_DEPTH", default=0)
 # What was asked, by whom and what was found: no text of a document.
 SEARCH_LOG = env.bool("RAGSITE_SEARCH_LOG", default=True)
 SEARCH_LOG_DAYS = env.int("RAGSITE_SEARCH_LOG_DAYS", default=90)
-# After so many hours the golden sets are measured again; besides after judging. 0: when asked only.
+# Hours after which golden sets are measured again, besides after judging. 0: on request only.
 EVALUATION_HOURS = env.float("RAGSITE_EVALUATION_HOURS", default=24.0)
 # Who changed what: no text of anything.
 HISTORY_DAYS = env.int("RAGSITE_HISTORY_DAYS", default=400)
@@ -443,7 +443,7 @@ RAG_MCP_SECONDS = env.float("RAGSITE_RAG_MCP_SECONDS", default=120.0)
 
 # Pages and programs that follow a run live, in each web process; more of them poll.
 EVENT_STREAMS = env.int("RAGSITE_EVENT_STREAMS", default=8)
-# Answers that are being made at the same time, in each web process; more are told to come again.
+# Concurrent answers in each web process; further requests are told to retry.
 CHAT_STREAMS = env.int("RAGSITE_CHAT_STREAMS", default=100)
 
 # --- people ------------------------------------------------------------------------------------
@@ -490,8 +490,7 @@ STORAGES = {
 
 # --- security ----------------------------------------------------------------------------------
 
-# Cookies and redirects follow the scheme that the site is really reached by: plain http on the
-# loopback address out of the box, https as soon as an operator says so.
+# Whether the site is served by https: plain http on the loopback address by default.
 HTTPS = env.bool("RAGSITE_HTTPS", default=False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
@@ -506,28 +505,29 @@ SECURE_REFERRER_POLICY = "same-origin"
 
 # --- API ---------------------------------------------------------------------------------------
 
-# Requests of one key, or one user without a key: all, and those that have a chat model, an embedder
-# or a reranker work for them. Such as 600/minute; 0 is no limit.
+# Rate limits of one key, or one user without a key: of all requests, and of those that use a chat
+# model, an embedder or a reranker. Such as 600/minute; 0 is no limit.
 API_RATE = env.str("RAGSITE_API_RATE", default="3000/minute")
 API_MODEL_RATE = env.str("RAGSITE_API_MODEL_RATE", default="300/minute")
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        # The first one answers for all: its challenge makes “nobody is logged in” a 401, not a 403.
+        # The first class provides the challenge, which makes a missing login a 401 rather than a
+        # 403.
         "accounts.authentication.KeyAuthentication",
         "accounts.authentication.BasicAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": [
         "rest_framework.permissions.IsAuthenticated",
-        "accounts.permissions.KeyHasScope",
+        "accounts.authentication.KeyHasScope",
     ],
-    "DEFAULT_THROTTLE_CLASSES": ["accounts.throttling.RateThrottle"],
+    "DEFAULT_THROTTLE_CLASSES": ["accounts.authentication.RateThrottle"],
     "DEFAULT_PARSER_CLASSES": ["common.parsers.JSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_METADATA_CLASS": None,
     "URL_FORMAT_OVERRIDE": None,
-    "DEFAULT_PAGINATION_CLASS": "common.pagination.CursorPagination",
+    "DEFAULT_PAGINATION_CLASS": "common.serializers.CursorPagination",
     "DEFAULT_SCHEMA_CLASS": "common.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "common.api.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
@@ -557,7 +557,7 @@ SPECTACULAR_SETTINGS = {
         "SearchMode": "search.results.MODES",
         "SearchFusion": "common.fusion_options.METHODS",
         "MemoryOrigin": "memory.models.Origin",
-        "MemorySearchMode": "memory.retrieval.finding.MODES",
+        "MemorySearchMode": "memory.retrieval.MODES",
         "GraphOrigin": "graph.api.serializers.ORIGINS",
         "PruningReason": "memory.models.Pruning.Reason",
         "ConversationState": "memory.models.ExtractionItem.State",
@@ -565,7 +565,7 @@ SPECTACULAR_SETTINGS = {
         "SpanState": "rag.models.Span.State",
         "EvaluationState": "search.models.Evaluation.State",
         "EvaluationCause": "search.models.Evaluation.Cause",
-        "DashboardRange": "dashboard.ranges.CHOICES",
+        "DashboardRange": "dashboard.figures.RANGE_CHOICES",
         "ErrorType": "common.api.ERROR_TYPES",
     },
 }
@@ -582,8 +582,8 @@ UNFOLD = {
     ],
     "STYLES": [lambda request: static("css/admin.css")],
     "SHOW_BACK_BUTTON": True,
-    "DASHBOARD_CALLBACK": "ragsite.curation.index",
-    "SIDEBAR": {"show_search": True, "navigation": "ragsite.curation.navigation"},
+    "DASHBOARD_CALLBACK": "ragsite.admin_home.admin_home",
+    "SIDEBAR": {"show_search": True, "navigation": "ragsite.admin_home.navigation"},
     # The site's accent, from its palest to its darkest.
     "COLORS": {
         "primary": {
@@ -612,17 +612,17 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "work": {"()": "common.logs.records.AddWork"},
-        "short_outages": {"()": "common.logs.records.ShortenOutages"},
-        # They come every few seconds; `common.celery` tells of those that did something.
+        "work": {"()": "common.logs.AddLogContext"},
+        "short_outages": {"()": "common.logs.ShortenOutages"},
+        # They run every few seconds; `common.celery` logs those that did something.
         "no_periodic": {
-            "()": "common.logs.records.DropTasks",
+            "()": "common.logs.DropTaskReceived",
             "tasks": frozenset(entry["task"] for entry in CELERY_BEAT_SCHEDULE.values()),
         },
     },
     "formatters": {
-        "line": {"()": "common.logs.records.LineFormatter"},
-        "json": {"()": "common.logs.records.JsonFormatter"},
+        "line": {"()": "common.logs.LineFormatter"},
+        "json": {"()": "common.logs.JsonFormatter"},
     },
     "handlers": {
         "console": {
@@ -633,7 +633,7 @@ LOGGING: dict[str, Any] = {
     },
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
-        # `ragsite.access` tells of answers below 500, without what stands in their addresses.
+        # `ragsite.access` logs answers below 500, without text from their URLs.
         "django.request": {"level": "ERROR"},
         "celery.worker.strategy": {"filters": ["no_periodic"]},
     }

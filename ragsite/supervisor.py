@@ -1,4 +1,4 @@
-"""Runs a few programs side by side: names their lines, restarts what dies, stops all together."""
+"""Runs several programs side by side: prefixes their output, restarts them, stops them together."""
 
 import os
 import shutil
@@ -15,13 +15,13 @@ from pathlib import Path
 FIRST_DELAY_SECONDS = 1.0
 LONGEST_DELAY_SECONDS = 30.0
 # A program that ran this long was well, and its next death is a first one again.
-_WELL_SECONDS = 60.0
+_STABLE_SECONDS = 60.0
 _TICK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A command line and the name that its output is marked with."""
+    """A command line and the prefix of its output."""
 
     name: str
     command: Sequence[str]
@@ -51,7 +51,9 @@ class Supervisor:
         self._saying = threading.Lock()
 
     def run(self) -> None:
-        """Run everything; returns when all programs are gone, `grace_seconds` after a signal."""
+        """Run everything; returns when all programs have ended, at most `grace_seconds` after a
+        signal.
+        """
         before = {
             number: signal.signal(number, lambda *_: self._stopping.set())
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -72,25 +74,29 @@ class Supervisor:
                 signal.signal(number, handler)
 
     def _keep(self, program: Program) -> None:
-        """Run the program again and again; its thread lives as long as it does."""
+        """Restart the program whenever it ends, in a thread of its own."""
         delay = FIRST_DELAY_SECONDS
         while not self._stopping.is_set():
             started = time.monotonic()
-            code = self._run_once(program)
+            code = self._run_program(program)
             if self._stopping.is_set():
                 return
-            if time.monotonic() - started > _WELL_SECONDS:
+            if time.monotonic() - started > _STABLE_SECONDS:
                 delay = FIRST_DELAY_SECONDS
-            self._say(f"{program.name} ended with {_meaning(code)}; restart in {delay:.0f} s")
+            reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            self._say(f"{program.name} ended with {reason}; restart in {delay:.0f} s")
             self._stopping.wait(delay)
             delay = min(delay * 2, LONGEST_DELAY_SECONDS)
 
-    def _run_once(self, program: Program) -> int:
+    def _run_program(self, program: Program) -> int:
         with self._lock:
             if self._stopping.is_set():
                 return 0
+            # Command prefix by which Linux ends a program whose supervisor was killed.
+            setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
+            die_with_parent = [setpriv, "--pdeathsig", "TERM"] if setpriv else []
             child = self._children[program.name] = subprocess.Popen(  # noqa: S603 - our own
-                [*_tied_to_us(), *program.command],
+                [*die_with_parent, *program.command],
                 cwd=self._cwd,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
                 stdin=subprocess.DEVNULL,
@@ -126,13 +132,3 @@ class Supervisor:
                 with suppress(ProcessLookupError):
                     os.killpg(children[keeper.name].pid, signal.SIGKILL)
                 keeper.join()
-
-
-def _tied_to_us() -> list[str]:
-    """A prefix by which Linux ends a program whose supervisor was killed."""
-    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
-    return [setpriv, "--pdeathsig", "TERM"] if setpriv else []
-
-
-def _meaning(code: int) -> str:
-    return signal.Signals(-code).name if code < 0 else f"exit code {code}"

@@ -17,23 +17,23 @@ import pytest
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 _ROOT = Path(__file__).resolve().parent.parent
 #: Takes longest, most of it waiting: what begins last would be waited for alone.
-_FIRST = "tests/test_under_faults.py"
+_SLOWEST = "tests/test_under_faults.py"
 #: Modules whose tests share a whole site, which is started in one process only. They come first.
-_TOGETHER = (
-    _FIRST,
+_SAME_PROCESS = (
+    _SLOWEST,
     "tests/test_docs_examples.py",
     "tests/test_chat_streams.py",
     "tests/test_replicas.py",
 )
 
 #: Made by `migrate` and changed by no test.
-_KEPT = {"django_content_type", "auth_permission"}
+_UNTOUCHED_TABLES = {"django_content_type", "auth_permission"}
 #: Tables and indexes of a test that wrote much are made anew, lest the next ones walk through what
 #: it deleted.
 _LARGE_BYTES = 64 * 1024 * 1024
 
-# Before settings are read: servers beside the user's own ones, a quick embedder, and a Valkey
-# number that no other test process has.
+# Before settings are read: separate servers, a fast embedder, and a Valkey database of this test
+# process.
 os.environ["RAGSITE_ENV_FILE"] = ""  # a developer's own
 os.environ.setdefault("RAGSITE_VAR_DIR", str(_ROOT / "var" / "test"))
 os.environ.setdefault("EMBEDDER_BACKEND", "inference.backends.hashing.HashingEmbedder")
@@ -53,26 +53,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays to the end; Python need not look through it again and again, which
-    was an eighth of all work."""
+    """Freeze collected objects, so that garbage collection does not scan them: an eighth of all
+    work.
+    """
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand out tests one by one, but those of `_TOGETHER` by module: xdist's own groups need what
-    pytest has no longer."""
+    """Distribute tests one by one, but modules in `_SAME_PROCESS` as a whole."""
     from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
     class ByModule(LoadGroupScheduling):
         def _split_scope(self, nodeid: str) -> str:
             module = nodeid.partition("::")[0]
-            return module if module in _TOGETHER else nodeid
+            return module if module in _SAME_PROCESS else nodeid
 
         def _assign_work_unit(self, node: Any) -> None:
-            if _FIRST in self.workqueue:
-                self.workqueue.move_to_end(_FIRST, last=False)
+            if _SLOWEST in self.workqueue:
+                self.workqueue.move_to_end(_SLOWEST, last=False)
             super()._assign_work_unit(node)
 
     return ByModule(config, log) if config.getoption("dist") == "loadgroup" else None
@@ -87,8 +87,9 @@ def _empty_cache() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _default_space() -> None:
-    """The space that a migration made is the test embedder's, and it comes back when a test with
-    committed rows is over and every table is emptied."""
+    """Make the default space that of the test embedder, and restore it after a test that emptied
+    the tables.
+    """
     from django.db.models.signals import post_migrate
     from django.test import TransactionTestCase
 
@@ -102,19 +103,22 @@ def _after_migration(sender: Any, **kwargs: Any) -> None:
 
 
 def empty_tables(test: Any = None) -> None:
-    """What Django's `flush` does, in a tenth of the time: that makes new files for each table and
-    each index, and asks for each permission, which are there."""
+    """Django's `flush` in a tenth of the time: without recreating files, and without checking
+    permissions.
+    """
     from django.db import connection
 
-    tables = set(connection.introspection.django_table_names(only_existing=True)) - _KEPT
+    tables = (
+        set(connection.introspection.django_table_names(only_existing=True)) - _UNTOUCHED_TABLES
+    )
     names = [connection.ops.quote_name(name) for name in sorted(tables)]
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT sum(pg_total_relation_size(name)) FROM unnest(%s::text[]) name", [names]
         )
         large = cursor.fetchone()[0] > _LARGE_BYTES
-        # The lock waits for what a thread or a process of the test still writes; no trigger and
-        # no foreign key has a say where everything goes.
+        # The lock waits for threads and processes of the test that still write; triggers and
+        # foreign keys do not matter where everything is deleted.
         begin = "BEGIN; SET LOCAL session_replication_role = replica"
         lock = f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE"
         empty = [f"TRUNCATE {', '.join(names)}"]
@@ -128,7 +132,7 @@ def _adopt_default_space() -> None:
     from django.apps import apps
     from django.db import connection
 
-    from inference.handler import embedders
+    from inference.model_registry import embedders
 
     spaces = apps.get_model("documents", "EmbeddingSpace").objects
     if not spaces.exists():
@@ -140,7 +144,7 @@ def _adopt_default_space() -> None:
 
 
 def _reset_space_indexes() -> None:
-    """Indexes are no rows: a flush leaves those of a test's spaces, and brings none back."""
+    """Indexes are not flushed: drop those of a test's spaces and recreate the default."""
     from django.db import connection
 
     from documents.spaces import SpaceSql
@@ -159,13 +163,13 @@ def _reset_space_indexes() -> None:
 
 @pytest.fixture
 def media_root(settings: Any, tmp_path: Path) -> Path:
-    """Uploads of a test, apart from everybody else's."""
+    """A temporary folder for the uploads of a test."""
     settings.MEDIA_ROOT = tmp_path / "media"
     return Path(settings.MEDIA_ROOT)
 
 
 def wait_until(condition: Callable[[], Any], *, what: str, seconds: float = 60.0) -> None:
-    """Return as soon as `condition()` holds; fail the test after `seconds`, saying what for."""
+    """Return as soon as `condition()` holds; fail the test after `seconds`, naming `what`."""
     deadline = monotonic() + seconds
     while not condition():
         if monotonic() > deadline:
@@ -200,12 +204,12 @@ class WorkerProcess:
             self._process = None
 
     def ask_to_end(self) -> None:
-        """As a supervisor does; it may end what it is at."""
+        """Send SIGTERM, as a supervisor does; running tasks may finish."""
         if self._process is not None:
             self._process.terminate()
 
     def has_ended_within(self, seconds: float) -> bool:
-        """Whether it ended by itself."""
+        """Whether it ended within `seconds`."""
         try:
             return self._process is None or self._process.wait(seconds) is not None
         except subprocess.TimeoutExpired:

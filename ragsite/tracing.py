@@ -1,5 +1,6 @@
-"""Spans for OpenTelemetry, where its packages are installed and an address to send them to is set:
-`pip install -r requirements-otel.txt`, `OTEL_EXPORTER_OTLP_ENDPOINT`."""
+"""OpenTelemetry spans, where its packages are installed and an endpoint is set: `pip install -r
+requirements-otel.txt`, `OTEL_EXPORTER_OTLP_ENDPOINT`.
+"""
 
 import logging
 import os
@@ -12,12 +13,12 @@ from django.http import HttpRequest
 logger = logging.getLogger("ragsite.tracing")
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-#: They hold what was asked.
-_WITH_QUERIES = ("http.url", "http.target", "url.full", "url.query")
+#: Attributes that contain the question.
+_URL_ATTRIBUTES = ("http.url", "http.target", "url.full", "url.query")
 
 
-def begin() -> bool:
-    """Send spans from now on, if the environment says where to; whether it is so."""
+def start_tracing() -> bool:
+    """Start exporting spans if an endpoint is set; returns whether it is."""
     if not os.environ.get(ENDPOINT):
         return False
     try:
@@ -35,8 +36,9 @@ def begin() -> bool:
 
 
 def instrument(processor: Any) -> None:
-    """Have requests, tasks, statements and commands of Valkey make spans for `processor`. Raises
-    ImportError where OpenTelemetry is not installed."""
+    """Create spans for requests, tasks, statements and Valkey commands. Raises ImportError where
+    OpenTelemetry is not installed.
+    """
     resources = import_module("opentelemetry.sdk.resources")
     sdk = import_module("opentelemetry.sdk.trace")
     os.environ.setdefault("OTEL_SERVICE_NAME", "ragsite")
@@ -47,10 +49,10 @@ def instrument(processor: Any) -> None:
         instrumentor.instrument(tracer_provider=provider, **options)
 
 
-def _hide_question(span: Any, request: HttpRequest) -> None:
-    """Take out the address, which may hold words: `http.route` tells which one it is."""
+def _remove_url(span: Any, request: HttpRequest) -> None:
+    """Remove the URL, which may contain a question: `http.route` identifies the page."""
     known = cast("Mapping[str, Any]", getattr(span, "attributes", None) or {})
-    for name in _WITH_QUERIES:
+    for name in _URL_ATTRIBUTES:
         if name in known:
             span.set_attribute(name, "")
 
@@ -59,7 +61,7 @@ _INSTRUMENTORS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     (
         "django",
         "DjangoInstrumentor",
-        {"request_hook": _hide_question, "is_sql_commentor_enabled": False},
+        {"request_hook": _remove_url, "is_sql_commentor_enabled": False},
     ),
     ("celery", "CeleryInstrumentor", {}),
     ("psycopg", "PsycopgInstrumentor", {"enable_commenter": False}),

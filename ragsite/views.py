@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
-from common.outages import DatabaseUnavailable
+from common.leases import DatabaseUnavailable
 from common.postgresql.base import StatementTimeout
 from common.web import error_page
 
@@ -43,7 +43,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """403."""
+    """Page for status 403: the user may not do this."""
     return error_page(
         request,
         status=403,
@@ -52,7 +52,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """404."""
+    """Page for status 404: the address is unknown."""
     return error_page(
         request,
         status=404,
@@ -61,8 +61,9 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500: without the database and without the user, because either may be what is broken. 503
-    where it is the database: a page that was only read loads itself again until it is back."""
+    """500 page that uses neither database nor user, since either may be broken. 503 where the
+    database is down: a page that was only read reloads itself until it is back.
+    """
     error = sys.exception()
     if isinstance(error, StatementTimeout):
         return error_page(request, status=error.status, message=str(error))

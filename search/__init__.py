@@ -1,1 +1,4 @@
-"""A question in, ranked hits out."""
+"""Hybrid search: a question in, ranked passages out. Begin with `services.search`, whose way
+docs/architecture.md tells hop by hop. Then read `query_options`, `ranked_results`,
+`retrieval.arms`, `retrieval.statements`, `ranking`, `hits`; the shapes are in `results`.
+"""

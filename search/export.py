@@ -12,59 +12,59 @@ from django.utils import timezone
 
 from common.errors import InvalidInput
 from common.replicas import reads_from_replica
-from search.asked import SearchQuery
 from search.filters import to_json
-from search.listing import Listed, Listing, make_listing, page_of
-from search.passages import read_passages
-from search.results import Hit, Scope
-from search.sorting import in_order
+from search.query_options import SearchQuery
+from search.ranked_results import ListedHit, RankedResults, build_page, rank_results, sort_hits
+from search.results import Hit, Scope, read_passages
 
-Kind = Literal["csv", "json"]
-KINDS: tuple[Kind, ...] = ("csv", "json")
-#: As many hits are exported, whatever the pages of the search held.
-MOST_HITS = 1000
-#: Texts are read for so many at a time.
-BATCH = 100
+ExportFormat = Literal["csv", "json"]
+EXPORT_FORMATS: tuple[ExportFormat, ...] = ("csv", "json")
+#: Most hits in an export, whatever the page size.
+MAX_EXPORTED_HITS = 1000
+#: Hits whose texts are read at a time.
+BATCH_SIZE = 100
 
 CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
 #: What spreadsheets take for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
-Link = Callable[[Hit], str]
+HitLink = Callable[[Hit], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A list that is ranked already; its texts are read when they are written."""
+    """A ranked list; its texts are read while it is written."""
 
-    listing: Listing
-    hits: tuple[Listed, ...]
-    link: Link
+    listing: RankedResults
+    hits: tuple[ListedHit, ...]
+    link: HitLink
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The hits with what an export says of them."""
+        """The hits as rows of the export."""
         listing = replace(self.listing, passages=read_passages)  # as they are by then
-        for start in range(0, len(self.hits), BATCH):
-            page = self.hits[start : start + BATCH]
-            for hit in page_of(listing, page, first_rank=start + 1, snippets=False):
+        for start in range(0, len(self.hits), BATCH_SIZE):
+            page = self.hits[start : start + BATCH_SIZE]
+            for hit in build_page(listing, page, first_rank=start + 1, snippets=False):
                 yield _row(hit, self.link(hit))
 
 
 @reads_from_replica
-def export_hits(query: SearchQuery, *, scope: Scope, link: Link) -> Export:
-    """The first 1,000 hits of a search, from one ranking. `link` tells a hit's address.
+def export_hits(query: SearchQuery, *, scope: Scope, link: HitLink) -> Export:
+    """The first 1,000 hits of a search, from one ranking. `link` returns a hit's URL.
 
-    Raises what `services.search` raises, before a byte is written.
+    Raises what `services.search` raises, before any byte is written.
     """
-    listing = make_listing(query, scope=scope, last=MOST_HITS, k=BATCH)
-    return Export(listing, in_order(listing, query.sort)[:MOST_HITS], link)
+    listing = rank_results(query, scope=scope, last=MAX_EXPORTED_HITS, k=BATCH_SIZE)
+    return Export(listing, sort_hits(listing, query.sort)[:MAX_EXPORTED_HITS], link)
 
 
 def download(export: Export, *, kind: str) -> StreamingHttpResponse:
-    """The export as a file that is written while it is sent; raises InvalidInput."""
-    if kind not in KINDS:
-        raise InvalidInput(f"There is no export as “{kind}”. Use {', '.join(KINDS)}.", field="as")
-    pieces = csv_pieces(export) if kind == "csv" else json_pieces(export)
+    """The export as a streaming download; raises InvalidInput for an unknown format."""
+    if kind not in EXPORT_FORMATS:
+        raise InvalidInput(
+            f"There is no export as “{kind}”. Use {', '.join(EXPORT_FORMATS)}.", field="as"
+        )
+    pieces = csv_chunks(export) if kind == "csv" else json_chunks(export)
     return StreamingHttpResponse(
         pieces,
         content_type=CONTENT_TYPES[kind],
@@ -136,11 +136,19 @@ COLUMNS = (
 )
 
 
-def csv_pieces(export: Export) -> Iterator[bytes]:
-    """RFC 4180 in UTF-8. It begins with the mark by which spreadsheets know the encoding."""
+def csv_chunks(export: Export) -> Iterator[bytes]:
+    """RFC 4180 in UTF-8 with a byte order mark, by which spreadsheets know the encoding."""
     yield "\ufeff".encode() + _line(COLUMNS)
     for row in export.rows():
-        yield _line([_cell(row[name]) for name in COLUMNS])
+        cells = []
+        for name in COLUMNS:
+            value = row[name]
+            if isinstance(value, dict):
+                value = json.dumps(value, ensure_ascii=False) if value else ""
+            # What a spreadsheet would run as a formula gets an apostrophe in front.
+            is_formula = isinstance(value, str) and value.startswith(_FORMULA)
+            cells.append(f"'{value}" if is_formula else value)
+        yield _line(cells)
 
 
 def _line(cells: Any) -> bytes:
@@ -149,17 +157,8 @@ def _line(cells: Any) -> bytes:
     return line.getvalue().encode(errors="replace")
 
 
-def _cell(value: Any) -> Any:
-    """Text that a spreadsheet would run as a formula gets an apostrophe, which it does not show."""
-    if isinstance(value, dict):
-        value = json.dumps(value, ensure_ascii=False) if value else ""
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
-
-
-def json_pieces(export: Export) -> Iterator[bytes]:
-    """One object: the question, and its `hits`."""
+def json_chunks(export: Export) -> Iterator[bytes]:
+    """One JSON object: the query, and its `hits`."""
     query, scope = export.listing.query, export.listing.scope
     head = {
         "query": query.text,

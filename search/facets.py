@@ -1,93 +1,244 @@
-"""Facets: which values the found passages have, and how many of them each."""
+"""Facets: which fields can be counted, counts over a result list (`count_facets`), values for
+autocompletion (`facet_values`).
+"""
 
+import json
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.conf.locale import LANG_INFO
 
 from common.errors import InvalidInput
-from search.facet_fields import (
-    COLLECTION,
-    DATED,
-    USUAL,
-    WITH_PARAMETER,
-    Material,
-    Value,
-    as_facet,
-    facet_field,
-    scalars_at,
-    shown,
+from common.replicas import read_connection, reads_from_replica
+from documents.languages import CONFIGURATIONS, FALLBACK
+from search.filters import (
+    Comparison,
+    chosen_fields,
+    chosen_values,
+    is_chosen,
+    to_text,
+    without_field,
 )
-from search.filters import chosen, chosen_fields, is_chosen, loosened
-from search.filters.derived import DATE_KEYS
-from search.filters.fields import METADATA, Field, parse_field
-from search.listing import Listing, make_listing, to_count
-from search.results import Facet, Scope
-from search.retrieval.facts import ScopeFacts
+from search.filters import sql as filters_sql
+from search.filters.sql import DATE_KEYS, elements_path
+from search.filters.tree import METADATA, Field, Operator, parse_field
+from search.query_options import SearchQuery
+from search.ranked_results import RankedResults, rank_results, without_reranking
+from search.results import DocumentInfo, Facet, Mode, Scope
+from search.retrieval.arms import Candidate
+from search.retrieval.scope_facts import ScopeFacts, read_scope_facts
+from search.retrieval.statements import scope_conditions
 
-MOST_FACETS = 10
-MOST_VALUES = 50
-#: Asks for the usual facets, with the metadata that the collections chose or, where none did, that
-#: tell the found passages apart best.
-TELLING = "*"
-MOST_TELLING = 3
-TELLING_VALUES = range(2, 21)
+COLLECTION = Field("collection")
+MEDIA_TYPE = Field("media_type")
+LANGUAGE = Field("language")
+ORIGIN = Field("origin")
+DATED = Field("dated")
+#: Facets of every search, in the order in which they are shown.
+BUILTIN_FACETS = (COLLECTION, MEDIA_TYPE, LANGUAGE, ORIGIN, DATED)
+#: Facets that have request parameters of their own.
+PARAMETER_FACETS = (COLLECTION, MEDIA_TYPE)
+#: Longer values are texts, not facet values.
+MAX_VALUE_CHARACTERS = 100
+
+Value = str | int | float | bool
+
+#: Of codes with one configuration the first is its name: “no” for nb and nn.
+_CODES = {name: code for code, name in reversed(CONFIGURATIONS.items())} | {"norwegian": "no"}
+
+
+def facet_field(name: str) -> Field:
+    """The field of a facet; raises InvalidInput for one that cannot be counted."""
+    field = parse_field(name, at="facet")
+    if field.name != METADATA and field not in BUILTIN_FACETS:
+        usual = ", ".join(str(each) for each in BUILTIN_FACETS)
+        raise InvalidInput(
+            f"“{name}” cannot be counted. Facets there are: {usual}, and any field of the"
+            f" {METADATA}.",
+            field="facet",
+        )
+    return field
+
+
+@dataclass(frozen=True, slots=True)
+class FacetData:
+    """Data that facet values are read from: metadata and language by chunk, document
+    info by document.
+    """
+
+    facts: ScopeFacts
+    documents: Mapping[int, DocumentInfo]
+    languages: Mapping[int, str]
+    metadata: Mapping[int, Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, listing: RankedResults, fields: Iterable[Field]) -> "FacetData":
+        """Reads what these fields need: two queries at most."""
+        found, names = listing.found, {field.name for field in fields}
+        rows = []
+        if names & {LANGUAGE.name, METADATA}:
+            with read_connection().cursor() as cursor:
+                cursor.execute(
+                    "SELECT id, language::text, metadata FROM documents_chunk WHERE id = ANY(%s)",
+                    [[each.chunk_id for each in found]],
+                )
+                rows = cursor.fetchall()
+        of_documents = names & {LANGUAGE.name, ORIGIN.name, DATED.name}
+        return cls(
+            facts=listing.retrieved.facts,
+            documents=listing.document_info(each.document_id for each in found)
+            if of_documents
+            else {},
+            languages={pk: language for pk, language, _ in rows},
+            metadata={pk: json.loads(metadata) for pk, _, metadata in rows},
+        )
+
+    def values(self, field: Field, found: Iterable[Candidate]) -> Iterable[Sequence[Value]]:
+        """Each candidate's values in `field`; a list counts as each of its elements."""
+        if field.name == METADATA:
+            return (scalars_at(self.metadata.get(each.chunk_id), field.keys) for each in found)
+        return ([value] if value else [] for value in self.texts(field, found))
+
+    def texts(self, field: Field, found: Iterable[Candidate]) -> Iterable[str]:
+        """Values of a field outside metadata: one per candidate, '' where unknown."""
+        collections, documents = self.facts.collections, self.documents
+        match field.name:
+            case "collection":
+                slugs = {pk: each.slug for pk, each in collections.items()}
+                return [slugs[each.collection_id] for each in found]
+            case "media_type":
+                return [each.media_type for each in found]
+            case "language":
+                return (
+                    language_code(
+                        self.languages.get(each.chunk_id, FALLBACK),
+                        documents[each.document_id].language
+                        if each.document_id in documents
+                        else "",
+                    )
+                    for each in found
+                )
+        known = (documents.get(each.document_id) for each in found)
+        if field == ORIGIN:
+            return (document.origin if document else "" for document in known)
+        return (document.dated[:4] if document else "" for document in known)
+
+
+def language_code(configuration: str, code: str) -> str:
+    """ISO code by which a filter finds a passage: its own where PostgreSQL has a
+    stemmer, else its document's.
+    """
+    return code if configuration == FALLBACK else _CODES.get(configuration, code)
+
+
+def scalars_at(data: Any, keys: Sequence[str]) -> list[Value]:
+    """Scalars at a path; a list counts as each of its elements, as in filters."""
+    for key in keys:
+        if not isinstance(data, dict):
+            return []
+        data = data.get(key)
+    return [
+        value
+        for value in (data if isinstance(data, list) else [data])
+        if (isinstance(value, str) and 0 < len(value) <= MAX_VALUE_CHARACTERS)
+        or isinstance(value, (bool, int, float))
+    ]
+
+
+def make_facet(
+    field: Field, value: Value, *, count: int, selected: bool, facts: ScopeFacts
+) -> Facet:
+    """A facet value with label, count and filter."""
+    own = field in PARAMETER_FACETS
+    label = value_text(value)
+    if field == COLLECTION:
+        label = next(
+            (each.name for each in facts.collections.values() if each.slug == label), label
+        )
+    elif field == LANGUAGE:
+        label = str(LANG_INFO.get(label, {}).get("name", label))
+    return Facet(
+        value=value_text(value),
+        label=label,
+        count=count,
+        selected=selected,
+        filter="" if own else to_text(Comparison(field, Operator.EQ, value)),
+    )
+
+
+def value_text(value: Value) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+MAX_FACETS = 10
+MAX_VALUES = 50
+#: Selects the built-in facets and those that the collections define, or else the most selective
+#: metadata fields.
+AUTO_FACETS = "*"
+MAX_AUTO_FACETS = 3
+AUTO_FACET_VALUES = range(2, 21)
 
 #: With its type, because 1, 1.0 and True are one key to Python and none to a filter.
 Counts = Counter[tuple[type, Value]]
 
 
-def count_facets(listing: Listing, *, fields: Sequence[str]) -> dict[str, tuple[Facet, ...]]:
-    """Values by facet, most frequent first and years newest first: always of `collection` and
-    `media_type`, and of the `fields` that are named.
+def count_facets(results: RankedResults, *, fields: Sequence[str]) -> dict[str, tuple[Facet, ...]]:
+    """Values by facet, most frequent first, years newest first: always of `collection` and
+    `media_type`, and of `fields`.
 
-    Of a facet that is named, or meant by `*`, what was chosen in it does not hide its other values:
-    it is counted in the same search without that choice. Raises InvalidInput for a field that
-    cannot be counted.
+    A facet in `fields`, or included by `*`, is counted without the values chosen in it. Raises
+    InvalidInput for a field that cannot be counted.
     """
-    if len(fields) > MOST_FACETS:
-        raise InvalidInput(f"At most {MOST_FACETS} facets can be asked for.", field="facet")
-    named = [facet_field(name) for name in fields if name != TELLING]
+    if len(fields) > MAX_FACETS:
+        raise InvalidInput(f"At most {MAX_FACETS} facets can be asked for.", field="facet")
+    named = [facet_field(name) for name in fields if name != AUTO_FACETS]
     if not fields:
-        material = Material.of(listing, WITH_PARAMETER)
-        return {str(field): _counted(field, listing, material) for field in WITH_PARAMETER}
-    material = Material.of(listing, [*USUAL, Field(METADATA)] if TELLING in fields else named)
-    if TELLING in fields:
-        named = [*USUAL, *named, *_of_metadata(listing, material)]
+        material = FacetData.of(results, PARAMETER_FACETS)
+        return {str(field): _count_facet(field, results, material) for field in PARAMETER_FACETS}
+    material = FacetData.of(
+        results, [*BUILTIN_FACETS, Field(METADATA)] if AUTO_FACETS in fields else named
+    )
+    if AUTO_FACETS in fields:
+        named = [*BUILTIN_FACETS, *named, *_metadata_facets(results, material)]
     return {
-        str(field): _counted(field, *_aside(field, listing, material))
-        for field in dict.fromkeys([*WITH_PARAMETER, *named])
+        str(field): _count_facet(field, *_without_own_choice(field, results, material))
+        for field in dict.fromkeys([*PARAMETER_FACETS, *named])
     }
 
 
 def without_choice(scope: Scope, field: Field) -> Scope | None:
-    """The scope without what was chosen of `field`; None where nothing was."""
+    """The scope without the values chosen of `field`; None where none were."""
     is_named = field == COLLECTION and not set(scope.visible_ids) <= set(scope.collection_ids)
-    if not is_named and not chosen(scope.filter, field):
+    if not is_named and not chosen_values(scope.filter, field):
         return None
     ids = scope.visible_ids if is_named else scope.collection_ids
-    return replace(scope, collection_ids=ids, filter=loosened(scope.filter, field))
+    return replace(scope, collection_ids=ids, filter=without_field(scope.filter, field))
 
 
-def count_values(field: Field, listing: Listing, material: Material) -> Counts:
-    """How many hits of the listing have each value."""
+def count_values(field: Field, results: RankedResults, data: FacetData) -> Counts:
+    """Number of hits with each value."""
     if field.name != METADATA:  # one each, and all of them texts
         return Counter(
             {
                 (str, value): n
-                for value, n in Counter(material.texts(field, listing.found)).items()
+                for value, n in Counter(data.texts(field, results.found)).items()
                 if value
             }
         )
     return Counter(
         key
-        for values in material.values(field, listing.found)
+        for values in data.values(field, results.found)
         for key in {(type(value), value) for value in values}
     )
 
 
-def in_scope(scope: Scope, field: Field, value: Value, facts: ScopeFacts) -> bool:
-    """Whether `value` is among those that were chosen of `field`."""
+def is_selected(scope: Scope, field: Field, value: Value, facts: ScopeFacts) -> bool:
+    """Whether `value` is among those chosen of `field`."""
     if field != COLLECTION:
         return is_chosen(scope.filter, field, value)
     slugs = {each.slug: pk for pk, each in facts.collections.items()}
@@ -95,86 +246,202 @@ def in_scope(scope: Scope, field: Field, value: Value, facts: ScopeFacts) -> boo
     return is_narrowed and slugs.get(str(value)) in scope.collection_ids
 
 
-def _aside(field: Field, listing: Listing, material: Material) -> tuple[Listing, Material, Scope]:
-    """Where a facet is counted."""
-    scope = without_choice(listing.scope, field)
+def _without_own_choice(
+    field: Field, results: RankedResults, data: FacetData
+) -> tuple[RankedResults, FacetData, Scope]:
+    """The results, data and scope with which a facet is counted."""
+    scope = without_choice(results.scope, field)
     if scope is None:
-        return listing, material, listing.scope
-    is_same = scope.collection_ids == listing.scope.collection_ids
-    wider = make_listing(
-        to_count(listing.query),
+        return results, data, results.scope
+    is_same = scope.collection_ids == results.scope.collection_ids
+    wider = rank_results(
+        without_reranking(results.query),
         scope=scope,
         last=1,
         k=1,
         in_order=False,
-        facts=listing.retrieved.facts if is_same else None,
+        facts=results.retrieved.facts if is_same else None,
     )
-    return wider, Material.of(wider, [field]), listing.scope
+    return wider, FacetData.of(wider, [field]), results.scope
 
 
-def _counted(
-    field: Field, listing: Listing, material: Material, asked: Scope | None = None
+def _count_facet(
+    field: Field, results: RankedResults, data: FacetData, selection_scope: Scope | None = None
 ) -> tuple[Facet, ...]:
-    scope = asked or listing.scope
-    counts = count_values(field, listing, material)
-    for value in chosen(scope.filter, field):
+    scope = selection_scope or results.scope
+    counts = count_values(field, results, data)
+    for value in chosen_values(scope.filter, field):
         # One that nothing has is shown too, or it could not be taken back.
         counts.setdefault((type(value), value), 0)
-    order = sorted(counts.items(), key=lambda item: (-item[1], shown(item[0][1])))
+    order = sorted(counts.items(), key=lambda item: (-item[1], value_text(item[0][1])))
     picked = [
-        as_facet(
+        make_facet(
             field,
             value,
             count=count,
-            selected=in_scope(scope, field, value, material.facts),
-            facts=material.facts,
+            selected=is_selected(scope, field, value, data.facts),
+            facts=data.facts,
         )
         for (_, value), count in order
     ]
-    kept = [each for place, each in enumerate(picked) if place < MOST_VALUES or each.selected]
+    kept = [each for place, each in enumerate(picked) if place < MAX_VALUES or each.selected]
     return tuple(
         sorted(kept, key=lambda each: each.value, reverse=True) if field == DATED else kept
     )
 
 
-def _of_metadata(listing: Listing, material: Material) -> list[Field]:
-    """What the collections chose, or else the most telling; and whatever something was
-    picked of, by which the hits that are left may tell nothing."""
-    picked = [each for each in chosen_fields(listing.scope.filter) if each.name == METADATA]
-    if fields := _chosen_by_collections(listing):
+def _metadata_facets(results: RankedResults, data: FacetData) -> list[Field]:
+    """Facets that the collections define, or else the most selective ones; plus those
+    with chosen values.
+    """
+    picked = [each for each in chosen_fields(results.scope.filter) if each.name == METADATA]
+    if fields := _collection_facets(results):
         return [*fields, *picked]
     # By name, so that picking a value moves no other facet.
-    return sorted({*_telling(material), *picked}, key=str)
-
-
-def _chosen_by_collections(listing: Listing) -> list[Field]:
-    """Those of all collections, each in its order; one that cannot be read is passed over."""
-    fields: list[Field] = []
-    for name in dict.fromkeys(
-        name for each in listing.retrieved.facts.collections.values() for name in each.facets
-    ):
-        with suppress(InvalidInput):
-            fields.append(_of_collection(name))
-    return fields[:MOST_FACETS]
-
-
-def _of_collection(name: str) -> Field:
-    """What a collection chose is of the metadata, whatever fields of that name there are besides;
-    the usual facets are meant by their names."""
-    field = parse_field(name, at="facet")
-    return field if field in USUAL or field.keys else Field(METADATA, (name,))
-
-
-def _telling(material: Material) -> list[Field]:
-    """Fields with a few values, each of several passages: not the same in all, and no numbers of
-    the passages themselves. Of what day a document is, its own facet tells."""
-    metadata = material.metadata
+    # Metadata fields with few distinct values that many passages have. Date fields are left to
+    # their own facet.
+    metadata = data.metadata
     names = Counter(name for said in metadata.values() for name in said if name not in DATE_KEYS)
     telling = []
     for name, present in names.items():
         if present * 3 < len(metadata):
             continue
         counts = Counter(value for said in metadata.values() for value in scalars_at(said, (name,)))
-        if len(counts) in TELLING_VALUES and 2 * len(counts) <= counts.total():
+        if len(counts) in AUTO_FACET_VALUES and 2 * len(counts) <= counts.total():
             telling.append((-present, len(counts), name))
-    return [Field(METADATA, (name,)) for _, _, name in sorted(telling)[:MOST_TELLING]]
+    auto_facets = [Field(METADATA, (name,)) for _, _, name in sorted(telling)[:MAX_AUTO_FACETS]]
+    return sorted({*auto_facets, *picked}, key=str)
+
+
+def _collection_facets(results: RankedResults) -> list[Field]:
+    """Facets of all collections in their order; invalid names are skipped."""
+    fields: list[Field] = []
+    for name in dict.fromkeys(
+        name for each in results.retrieved.facts.collections.values() for name in each.facets
+    ):
+        with suppress(InvalidInput):
+            # Facets that a collection defines are metadata fields, except the names of built-in
+            # facets.
+            field = parse_field(name, at="facet")
+            collection_facet = (
+                field if field in BUILTIN_FACETS or field.keys else Field(METADATA, (name,))
+            )
+            fields.append(collection_facet)
+    return fields[:MAX_FACETS]
+
+
+MAX_LISTED_VALUES = 100
+#: Passages in scope sampled for values that no hit has, and most distinct values of these.
+MAX_SAMPLED_PASSAGES = 20_000
+MAX_DISTINCT_VALUES = 5_000
+
+
+@reads_from_replica
+def facet_values(
+    query: str,
+    *,
+    scope: Scope,
+    facet: str,
+    prefix: str = "",
+    mode: Mode = "hybrid",
+    group: bool = False,
+    limit: int = 20,
+) -> tuple[Facet, ...]:
+    """Values of `facet` in which a word begins with `prefix`, ignoring case and accents; most
+    frequent first.
+
+    `count` is the number of hits of `query` with the value, whatever is chosen in this facet;
+    then values of other passages in scope, with 0. Without a query, documents are counted.
+    Raises InvalidInput.
+    """
+    if not 1 <= limit <= MAX_LISTED_VALUES:
+        raise InvalidInput(f"limit may be 1 to {MAX_LISTED_VALUES}.", field="limit")
+    field = facet_field(facet)
+    wider = without_choice(scope, field) or scope
+    counts: Counts = Counter()
+    facts = read_scope_facts(wider)
+    if query.strip():
+        asked = SearchQuery(query, mode=mode, group=group)
+        listing = rank_results(
+            without_reranking(asked), scope=wider, last=1, k=1, in_order=False, facts=facts
+        )
+        facts = listing.retrieved.facts
+        counts = count_values(field, listing, FacetData.of(listing, [field]))
+    # Pattern that matches the prefix at the start of a word.
+    begins = re.compile(rf"(?<!\w){re.escape(fold(prefix.strip()))}")
+
+    def matching(counts: Counts) -> list[Facet]:
+        order = sorted(counts.items(), key=lambda item: (-item[1], value_text(item[0][1])))
+        facets = (
+            make_facet(
+                field,
+                value,
+                count=count,
+                selected=is_selected(scope, field, value, facts),
+                facts=facts,
+            )
+            for (_, value), count in order
+        )
+        return [each for each in facets if begins.search(fold(each.label))]
+
+    listed = matching(counts)
+    if len(listed) < limit:
+        others = _scope_counts(field, wider, facts)
+        unseen = Counter(
+            {key: 0 if counts else n for key, n in others.items() if key not in counts}
+        )
+        listed += matching(unseen)
+    return tuple(listed[:limit])
+
+
+def fold(text: str) -> str:
+    """Text without case and accents, for comparison."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+
+
+def _scope_counts(field: Field, scope: Scope, facts: ScopeFacts) -> Counts:
+    """Number of documents with each value, from a sample of passages."""
+    if field == COLLECTION:
+        return Counter({(str, each.slug): each.chunks for each in facts.collections.values()})
+    conditions, parameters = scope_conditions(scope)
+    expression, columns = _EXPRESSIONS.get(field, (_METADATA, "chunk.metadata"))
+    sql = f"""
+        SELECT value, count(DISTINCT document_id) FROM (
+            SELECT {expression} AS value, chunk.document_id
+            FROM (SELECT chunk.document_id, {columns} FROM documents_chunk AS chunk
+                  WHERE {conditions} LIMIT %(looked_at)s) AS chunk
+            JOIN documents_document AS document ON document.id = chunk.document_id
+        ) AS had WHERE jsonb_typeof(value) IN ('string', 'number', 'boolean')
+            AND length(value #>> '{{}}') BETWEEN 1 AND %(longest)s
+        GROUP BY value ORDER BY 2 DESC LIMIT %(distinct)s
+    """  # noqa: S608  # of constants and parameters
+    parameters |= {
+        "elements": elements_path(field) if field.keys else "$",
+        "looked_at": MAX_SAMPLED_PASSAGES,
+        "longest": MAX_VALUE_CHARACTERS,
+        "distinct": MAX_DISTINCT_VALUES,
+    }
+    counts: Counts = Counter()
+    with read_connection().cursor() as cursor:
+        cursor.execute(sql, parameters)
+        for value, count in cursor.fetchall():
+            read: Value = json.loads(value)
+            if field == LANGUAGE:
+                configuration, _, code = str(read).partition(" ")
+                read = language_code(configuration, code)
+            if read != "":
+                counts[type(read), read] += count
+    return counts
+
+
+_YEAR = (
+    f"to_jsonb(left(coalesce({filters_sql.DOCUMENT_DATE_SQL}, {filters_sql.CREATED_DAY_SQL}), 4))"
+)
+_METADATA = "jsonb_path_query(chunk.metadata, %(elements)s::jsonpath)"
+_EXPRESSIONS: dict[Field, tuple[str, str]] = {
+    MEDIA_TYPE: ("to_jsonb(chunk.media_type)", "chunk.media_type"),
+    LANGUAGE: ("to_jsonb(chunk.language::text || ' ' || document.language)", "chunk.language"),
+    ORIGIN: (f"to_jsonb({filters_sql.ORIGIN_SQL})", "1"),
+    DATED: (_YEAR, "1"),
+}

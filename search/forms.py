@@ -1,4 +1,4 @@
-"""What the address of the search page holds: all of its state."""
+"""State of the search page, all of it in its address. Begin with `SearchState`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,36 +9,46 @@ from urllib.parse import quote_plus
 from django.core.exceptions import TooManyFieldsSent
 from django.http import QueryDict
 
-from common.addresses import address
 from common.errors import InvalidInput
 from common.fusion_options import METHODS, Method
-from search.asked import arm_weights
+from common.web import cached_reverse
 from search.filters import And, FilterError, Node, read_filter, to_text
+from search.query_options import arm_weights
 from search.results import MODES, SORTS, Mode, Sort
 
 T = TypeVar("T", bound=str)
 N = TypeVar("N", int, float)
 
-#: A page has dozens of addresses with the same question in them.
+#: A page has dozens of URLs with the same question.
 _quoted = lru_cache(maxsize=1000)(quote_plus)
 
 MAX_PAGE = 100
-#: Of the page and of what shows a part of it.
+#: Parameters of the page and of its parts.
 PARAMETERS = {
     *("q", "mode", "sort", "fusion", "rerank", "collection", "type", "filter", "page", "explain"),
     *("group", "as", "facet", "prefix", "rrf_k", "depth", "alpha", "beta"),
 }
-MOST_UNKNOWN = 5
-SWITCH = {"": None, "1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
+MAX_UNKNOWN = 5
+SWITCH_VALUES = {
+    "": None,
+    "1": True,
+    "true": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "off": False,
+}
 #: Longer addresses are cut off by browsers and proxies.
 MAX_ADDRESS = 6000
 
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """A question and how it is asked. `page` counts from 1; `rerank` is None where a reranker is
-    used if one is set up, `fusion` None where it is that of the collections or the site.
-    `unknown` are parameters that mean nothing here, which the page says."""
+    """State of the search page, all of it in its query string.
+
+    `page` counts from 1; `rerank` None uses a reranker if one is set up; `fusion` None uses the
+    collections' or the site's. `unknown` are unrecognised parameters, which the page reports.
+    """
 
     q: str = ""
     mode: Mode = "hybrid"
@@ -59,32 +69,34 @@ class SearchState:
 
     @classmethod
     def read(cls, params: QueryDict) -> Self:
-        """Raises InvalidInput for a choice that there is not; a page that is no number is the
-        first."""
+        """Raises InvalidInput for an unknown choice; an invalid page number is page 1."""
         # PostgreSQL's text holds no NUL.
         clean = {name: [v.replace("\x00", "") for v in params.getlist(name)] for name in params}
+        number = (clean.get("page") or [""])[-1]
+        is_number = number.isascii() and number.isdigit() and len(number) < 9
+        page = min(max(int(number), 1), MAX_PAGE) if is_number else 1
         return cls(
             q=(clean.get("q") or [""])[-1].strip(),
-            mode=_known("mode", clean, MODES),
-            sort=_known("sort", clean, SORTS),
-            fusion=_known("fusion", clean, METHODS) if any(clean.get("fusion", ())) else None,
+            mode=_choice("mode", clean, MODES),
+            sort=_choice("sort", clean, SORTS),
+            fusion=_choice("fusion", clean, METHODS) if any(clean.get("fusion", ())) else None,
             rrf_k=_number("rrf_k", clean, int),
             depth=_number("depth", clean, int),
             alpha=_number("alpha", clean, float),
             beta=_number("beta", clean, float),
             rerank=_switch("rerank", clean),
-            collections=_given(clean.get("collection")),
-            types=_given(clean.get("type")),
+            collections=_distinct(clean.get("collection")),
+            types=_distinct(clean.get("type")),
             filter=(clean.get("filter") or [""])[-1].strip(),
-            page=_page((clean.get("page") or [""])[-1]),
+            page=page,
             explain=_switch("explain", clean) or False,
             group=_switch("group", clean) is not False,
-            unknown=tuple(sorted(clean.keys() - PARAMETERS)[:MOST_UNKNOWN]),
+            unknown=tuple(sorted(clean.keys() - PARAMETERS)[:MAX_UNKNOWN]),
         )
 
     @classmethod
     def parse(cls, query_string: str) -> Self:
-        """The state that an address behind its `?` means. Raises InvalidInput."""
+        """The state that a query string means. Raises InvalidInput."""
         if len(query_string) > MAX_ADDRESS:
             raise InvalidInput(
                 f"An address has at most {MAX_ADDRESS:,} characters.", field="parameters"
@@ -95,7 +107,7 @@ class SearchState:
             raise InvalidInput("There are too many parameters.", field="parameters") from error
 
     def query_string(self) -> str:
-        """The state as parameters; what is the default is left out."""
+        """The state as a query string, without defaults."""
         pairs: list[tuple[str, Any]] = [("q", self.q)] if self.q else []
         pairs += [("mode", self.mode)] if self.mode != "hybrid" else []
         pairs += [("sort", self.sort)] if self.sort != "relevance" else []
@@ -112,13 +124,13 @@ class SearchState:
 
     @property
     def fusion_numbers(self) -> dict[str, str]:
-        """Those parameters of fusion that are numbers, as far as they are given."""
+        """Numeric fusion parameters that were given, as text."""
         numbers = {"rrf_k": self.rrf_k, "depth": self.depth, "alpha": self.alpha, "beta": self.beta}
         return {name: str(value) for name, value in numbers.items() if value is not None}
 
     @property
     def fusion_options(self) -> dict[str, Any]:
-        """What `search.services.search` is told of fusion."""
+        """Fusion arguments for a call of `search.services.search`."""
         weights = arm_weights(self.alpha, self.beta)
         return {
             "fusion": self.fusion,
@@ -128,24 +140,24 @@ class SearchState:
         }
 
     @property
-    def kept_parameters(self) -> str:
-        """What is worth keeping of it: a saved search begins on its first page, unexplained."""
+    def saved_parameters(self) -> str:
+        """The query string to save: first page, without explanations."""
         return replace(self, page=1, explain=False).query_string()
 
     def url(self, **changes: Any) -> str:
-        """The address of this state with `changes`; unless the page is named, the first page."""
+        """URL of this state with `changes`; page 1 unless the page is named."""
         state = replace(self, **{"page": 1, **changes})
-        return f"{address('search')}?{state.query_string()}".removesuffix("?")
+        return f"{cached_reverse('search')}?{state.query_string()}".removesuffix("?")
 
     def toggled(self, name: str, value: str) -> str:
-        """The address with `value` added to, or taken from, `collections` or `types`."""
+        """URL with `value` added to, or removed from, `collections` or `types`."""
         values: tuple[str, ...] = getattr(self, name)
         without = tuple(other for other in values if other != value)
         return self.url(**{name: without if value in values else (*values, value)})
 
     @property
     def tree(self) -> Node | None:
-        """What the filter means; None for one that cannot be read."""
+        """The parsed filter; None if it is invalid."""
         try:
             return read_filter(self.filter)
         except FilterError:
@@ -153,7 +165,7 @@ class SearchState:
 
     @property
     def conditions(self) -> list[str]:
-        """The filter's conditions as texts; a filter that cannot be read is a single one."""
+        """The filter's conditions as texts; an invalid filter is one of them."""
         tree = self.tree
         if tree is None:
             return [self.filter]
@@ -165,16 +177,16 @@ class SearchState:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether anything narrows the search."""
+        """Whether the search is narrowed."""
         return bool(self.collections or self.types or self.filter)
 
 
 def _switch(name: str, given: Mapping[str, Sequence[str]]) -> bool | None:
-    """On, off, or None where nothing is said."""
+    """On, off, or None where not given."""
     asked = (given.get(name) or [""])[-1].casefold()
-    if asked not in SWITCH:
+    if asked not in SWITCH_VALUES:
         raise InvalidInput(f"{name} is 1 or 0, and not “{asked}”.", field=name)
-    return SWITCH[asked]
+    return SWITCH_VALUES[asked]
 
 
 def _number(name: str, given: Mapping[str, Sequence[str]], read: Callable[[str], N]) -> N | None:
@@ -186,16 +198,11 @@ def _number(name: str, given: Mapping[str, Sequence[str]], read: Callable[[str],
         raise InvalidInput(f"{name} is a number, and not “{asked}”.", field=name) from error
 
 
-def _given(values: list[str] | None) -> tuple[str, ...]:
+def _distinct(values: list[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value for value in values or () if value))
 
 
-def _page(value: str) -> int:
-    whole = value.isascii() and value.isdigit() and len(value) < 9
-    return min(max(int(value), 1), MAX_PAGE) if whole else 1
-
-
-def _known(name: str, given: Mapping[str, Sequence[str]], known: Sequence[T]) -> T:
+def _choice(name: str, given: Mapping[str, Sequence[str]], known: Sequence[T]) -> T:
     asked = (given.get(name) or [""])[-1]
     if not asked:
         return known[0]

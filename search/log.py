@@ -1,38 +1,65 @@
-"""The search log: written after each search, never in its way, and pruned."""
+"""The search log: recording (`record_search`), pruning, and the unanswered questions
+in it (`open_questions`).
+"""
 
 import logging
+from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import timedelta
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from psycopg.types.json import Jsonb
 
+from common.fusion import required_top_similarity
+from documents.embedders import SimilarityScale, scale_of
+from documents.models import EmbeddingSpace
 from search.filters import to_json
-from search.models import SearchLog
+from search.judgements import question_key
+from search.models import Judgement, SearchLog
 from search.results import Scope, SearchResult
 
 logger = logging.getLogger(__name__)
 
-#: As many of the documents found are noted.
-NOTED_DOCUMENTS = 10
+#: Most document ids stored per search.
+MAX_LOGGED_DOCUMENTS = 10
 
 
 def record_search(
     *, result: SearchResult, scope: Scope, user: Any, source: str, refused: bool = False
 ) -> int | None:
-    """Note a search, by one INSERT; the id of its row, if it is noted.
+    """Logs a search by one INSERT; returns the row's id, None if it was not logged.
 
-    `source` is one of `SearchLog.Source`. `refused` says that a chat answered it with nothing.
-
-    A log that cannot be written is a line in the server's log, not the searcher's trouble. Turning
-    the page is no other question, and is not noted.
+    `source` is one of `SearchLog.Source`. `refused`: a chat found no answer in the hits.
+    Failures are logged as warnings. Further pages of a search are not logged.
     """
     if not settings.SEARCH_LOG or result.offset:
         return None
-    row = {**_row(result, scope, user, source), "refused": refused}
+    similarities = [hit.similarity for hit in result.hits if hit.similarity is not None]
+    documents = dict.fromkeys(hit.document_id for hit in result.hits)
+    by_words = [arm.candidates for arm in result.arms if arm.name == "lexical"]
+    # Text without NUL and half surrogate pairs, which PostgreSQL cannot store.
+    row: dict[str, Any] = {
+        "workspace_id": scope.workspace_id,
+        "user_id": getattr(user, "pk", None),
+        "query": result.query.replace("\0", " ").encode(errors="replace").decode(),
+        "mode": result.mode,
+        "filter": Jsonb(to_json(scope.filter)) if scope.is_filtered else None,
+        "collections": list(scope.collection_ids),
+        "documents": list(documents)[:MAX_LOGGED_DOCUMENTS],
+        "total": result.total,
+        "lexical_total": by_words[0] if by_words else None,
+        "similarity": max(similarities, default=None),
+        "degraded": list(result.degraded),
+        "milliseconds": result.milliseconds,
+        "source": source,
+        "created_at": timezone.now(),
+        "refused": refused,
+    }
     insert = (
         f"INSERT INTO {SearchLog._meta.db_table} ({', '.join(row)})"  # noqa: S608 (names of ours)
         f" VALUES ({', '.join(['%s'] * len(row))}) RETURNING id"
@@ -53,41 +80,157 @@ def record_search(
 
 
 def record_refusal(row_id: int | None) -> None:
-    """Note of a search that is in the log already that its answer was that there is none."""
+    """Marks a logged search as one that a chat could not answer."""
     if row_id is not None:
         SearchLog.objects.filter(pk=row_id).update(refused=True)
 
 
-def _row(result: SearchResult, scope: Scope, user: Any, source: str) -> dict[str, Any]:
-    """The columns of its row."""
-    similarities = [hit.similarity for hit in result.hits if hit.similarity is not None]
-    documents = dict.fromkeys(hit.document_id for hit in result.hits)
-    by_words = [arm.candidates for arm in result.arms if arm.name == "lexical"]
-    return {
-        "workspace_id": scope.workspace_id,
-        "user_id": getattr(user, "pk", None),
-        "query": _storable(result.query),
-        "mode": result.mode,
-        "filter": Jsonb(to_json(scope.filter)) if scope.is_filtered else None,
-        "collections": list(scope.collection_ids),
-        "documents": list(documents)[:NOTED_DOCUMENTS],
-        "total": result.total,
-        "lexical_total": by_words[0] if by_words else None,
-        "similarity": max(similarities, default=None),
-        "degraded": list(result.degraded),
-        "milliseconds": result.milliseconds,
-        "source": source,
-        "created_at": timezone.now(),
-    }
-
-
-def _storable(text: str) -> str:
-    """What PostgreSQL takes: no NUL, and no half of a surrogate pair."""
-    return text.replace("\0", " ").encode(errors="replace").decode()
-
-
 def prune_search_log() -> int:
-    """Delete rows older than RAGSITE_SEARCH_LOG_DAYS; returns how many."""
+    """Deletes rows older than RAGSITE_SEARCH_LOG_DAYS; returns how many."""
     oldest = timezone.now() - timedelta(days=settings.SEARCH_LOG_DAYS)
     deleted, _ = SearchLog.objects.filter(created_at__lt=oldest).delete()
     return deleted
+
+
+Reason = Literal["nothing", "refused", "far"]
+REASONS: tuple[Reason, ...] = ("nothing", "refused", "far")
+#: Newest searches examined, so that the page stays fast with a large log.
+MAX_SEARCHES = 20_000
+#: A search by the same user within this time counts as another attempt.
+RETRY_WINDOW = timedelta(minutes=5)
+
+#: Needed nearness where some query words were found.
+MIN_NEARNESS_WITH_WORDS = required_top_similarity(baseline_similarity=0.1, coverage=0.5)
+#: Needed nearness where none was found: that of a typical paraphrase.
+MIN_NEARNESS_WITHOUT_WORDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityThreshold:
+    """Similarities in a space below which a best hit counts as unrelated: with query
+    words found anywhere, and without.
+    """
+
+    space_id: int
+    with_words: float
+    without_words: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A question in its latest wording, and how its searches went.
+
+    `asked` counts searches, `people` known users, `reasons` how often nothing was found, a chat
+    gave no answer, or the best hit was unrelated. `again` are the next searches of the same
+    users; `judged` counts judged documents.
+    """
+
+    question: str
+    workspace_id: int
+    log_id: int
+    asked: int
+    people: int
+    reasons: dict[Reason, int]
+    similarity: float | None
+    last_at: datetime
+    again: tuple[str, ...] = field(default=())
+    judged: int = 0
+
+
+def similarity_threshold(space_id: int, scale: SimilarityScale) -> SimilarityThreshold:
+    """The thresholds on the similarity scale of the space's model."""
+    room = scale.related - scale.unrelated
+    return SimilarityThreshold(
+        space_id,
+        scale.unrelated + MIN_NEARNESS_WITH_WORDS * room,
+        scale.unrelated + MIN_NEARNESS_WITHOUT_WORDS * room,
+    )
+
+
+def open_questions(
+    *,
+    workspace_id: int | None = None,
+    days: float = 30,
+    reason: Reason | None = None,
+    words: str = "",
+    limit: int = 50,
+    offset: int = 0,
+    known: Sequence[SimilarityThreshold] | None = None,
+) -> list[OpenQuestion]:
+    """Questions of the last `days` whose latest search went badly, most frequent first.
+
+    `workspace_id` None means all workspaces: for site curators only. `reason` selects one
+    cause, `words` a part of the question. Questions that differ in case and spaces are one.
+    `known` are thresholds by space, by default those of the models. Thresholds:
+    docs/decisions/0040.
+    """
+    if known is None:
+        spaces = EmbeddingSpace.objects.filter(collections__isnull=False).distinct()
+        known = [
+            similarity_threshold(space.pk, scale) for space in spaces if (scale := scale_of(space))
+        ]
+    parameters = {
+        "workspace": workspace_id,
+        "since": timezone.now() - timedelta(days=days),
+        "looked_at": MAX_SEARCHES,
+        "spaces": [each.space_id for each in known],
+        "with_words": [each.with_words for each in known],
+        "without_words": [each.without_words for each in known],
+        "reason": reason,
+        "words": "%" + words.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_") + "%",
+        "limit": limit,
+        "offset": offset,
+    }
+    rows = _fetch_rows("open_questions", parameters)
+    again = _next_searches([row["log_ids"] for row in rows])
+    judged = _judgement_counts(rows)
+    return [
+        OpenQuestion(
+            question=row["question"],
+            workspace_id=row["workspace_id"],
+            log_id=row["log_ids"][0],
+            asked=row["asked"],
+            people=row["people"],
+            reasons={name: row[name] for name in REASONS if row[name]},
+            similarity=row["similarity"],
+            last_at=row["last_at"],
+            again=again.get(row["log_ids"][0], ()),
+            judged=judged.get((row["workspace_id"], row["question"]), 0),
+        )
+        for row in rows
+    ]
+
+
+def _next_searches(groups: Sequence[Sequence[int]]) -> dict[int, tuple[str, ...]]:
+    """By first id of each group: what its users searched for next."""
+    firsts = [group[0] for group in groups for _ in group]
+    parameters = {
+        "firsts": firsts,
+        "ids": [pk for group in groups for pk in group],
+        "soon": RETRY_WINDOW,
+    }
+    found: dict[int, tuple[str, ...]] = {}
+    for row in _fetch_rows("searched_again", parameters) if firsts else []:
+        found[row["first"]] = tuple(row["questions"])
+    return found
+
+
+def _judgement_counts(rows: Sequence[dict[str, Any]]) -> dict[tuple[int, str], int]:
+    """Number of judged documents by (workspace, question)."""
+    keys = {(row["workspace_id"], question_key(row["question"])): row for row in rows}
+    hashes = [sha256 for _, sha256 in keys]
+    counted: dict[tuple[int, str], int] = {}
+    found = Judgement.objects.filter(question_sha256__in=hashes)
+    for owner, sha256 in found.values_list("workspace_id", "question_sha256"):
+        if (row := keys.get((owner, sha256))) is not None:
+            place = (owner, row["question"])
+            counted[place] = counted.get(place, 0) + 1
+    return counted
+
+
+def _fetch_rows(name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    sql = (Path(__file__).parent / "sql" / f"{name}.sql").read_text()
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        columns = [column.name for column in cursor.description or ()]
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]

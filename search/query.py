@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from common.spaceless import is_spaceless, letters_alone, number_of_words
+from common.cjk import estimated_word_count, has_unspaced_script, single_characters
 
 MAX_QUERY_CHARACTERS = 4000
 
@@ -15,24 +15,25 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
-#: A sentence names things in quotation marks, search words demand them. Measured: 31 of 493
-#: questions on database tables name a value that no table holds; demanding it cost 0.05 nDCG@10.
+#: In a sentence, quotation marks name something; among search words they require a phrase.
+#: Measured: 31 of 493 questions on database tables quote a value that no table holds; requiring it
+#: cost 0.05 nDCG@10.
 _SENTENCE_ENDS = (".", "?", "!", "。", "？", "！")
-MOST_WORDS_BESIDE = 5
+MAX_UNQUOTED_WORDS = 5
 
 
 class QueryError(ValueError):
-    """A query in which there is nothing to search for."""
+    """A query without anything to search for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A parsed query.
 
-    `text` is what is meant, without operators: the words that BM25 scores and the model embeds.
-    `phrases` must and `excluded` must not stand in a hit, whichever arm found it. `named` are
-    phrases that a sentence only names: words like others. `prefixes` are the words that ended in
-    `*`, and letters alone of a script without spaces, where pairs of letters begin with them.
+    `text` is the query without operators: scored by BM25 and embedded. `phrases` must and
+    `excluded` must not occur in a hit of any arm. `named` are quotations within a sentence,
+    treated as words. `prefixes` are words that ended in `*`, and single characters of CJK
+    scripts, which match as prefixes of bigrams.
     """
 
     text: str
@@ -43,9 +44,9 @@ class Query:
 
 
 def parse_query(raw: str) -> Query:
-    """Parse what a person typed. Raises QueryError with the cure in its message.
+    """Parses the search box: words, “phrases”, -exclusions, prefix*. Raises QueryError.
 
-    Anything can be typed: an operator that makes no sense where it stands is passed over.
+    Misplaced operators are ignored.
     """
     raw = raw.replace("\0", " ").strip()
     if len(raw) > MAX_QUERY_CHARACTERS:
@@ -58,41 +59,39 @@ def parse_query(raw: str) -> Query:
     phrases: list[str] = []
     excluded: list[str] = []
     prefixes: list[str] = []
-    beside = 0
+    unquoted = 0
     for token in _TOKEN.finditer(raw):
         phrase, word = token["phrase"], token["word"]
-        said = (phrase if phrase is not None else word).strip()
-        if not any(map(str.isalnum, said)) or said == "OR":
+        term = (phrase if phrase is not None else word).strip()
+        if not any(map(str.isalnum, term)) or term == "OR":
             continue
         if token["minus"]:
-            excluded.append(said)
+            excluded.append(term)
             continue
         if phrase is not None:
-            (demanded if token["plus"] else phrases).append(said)
-            words.append(said)
+            (demanded if token["plus"] else phrases).append(term)
+            words.append(term)
             continue
-        beside += number_of_words(said)
+        unquoted += estimated_word_count(term)
         if word.endswith("*") and word.rstrip("*").isalnum():
             # where no space ends a word, every word is found by its beginning
-            (words if is_spaceless(word) else prefixes).append(word.rstrip("*"))
+            (words if has_unspaced_script(word) else prefixes).append(word.rstrip("*"))
         else:
-            words.append(said)
+            words.append(term)
     if not (words or prefixes):
-        raise QueryError(_nothing_to_search(raw, excluded))
-    is_sentence = (beside > 0 and raw.endswith(_SENTENCE_ENDS)) or beside > MOST_WORDS_BESIDE
+        if not raw:
+            raise QueryError("Type a question or some words.")
+        raise QueryError(
+            "The query only says what must not be found. Add a word that must."
+            if excluded
+            else "The query holds no letter and no digit. Type a question or some words."
+        )
+    is_sentence = (unquoted > 0 and raw.endswith(_SENTENCE_ENDS)) or unquoted > MAX_UNQUOTED_WORDS
     text = " ".join([*words, *prefixes])
     return Query(
         text=text,
         phrases=(*demanded, *(() if is_sentence else phrases)),
         excluded=tuple(excluded),
-        prefixes=(*prefixes, *letters_alone(text)),
+        prefixes=(*prefixes, *single_characters(text)),
         named=tuple(phrases) if is_sentence else (),
     )
-
-
-def _nothing_to_search(raw: str, excluded: list[str]) -> str:
-    if not raw:
-        return "Type a question or some words."
-    if excluded:
-        return "The query only says what must not be found. Add a word that must."
-    return "The query holds no letter and no digit. Type a question or some words."

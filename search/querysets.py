@@ -6,27 +6,25 @@ from django.apps import apps
 from django.db import models
 from django.db.models import OuterRef, Q, Subquery
 
-from accounts.querysets import WorkspaceOwnedQuerySet
+from accounts.models import WorkspaceOwnedQuerySet
 from accounts.services import principals
 
 M = TypeVar("M", bound=models.Model)
 
 
 class SearchLogQuerySet(WorkspaceOwnedQuerySet[M]):
-    """What was asked."""
-
     def visible_to(self, user: Any) -> Self:
-        """The user's own questions: what others ask is not for every member to read."""
+        """The user's own searches: other members' are private."""
         rows = super().visible_to(user)
         return rows if rows.query.is_empty() else rows.filter(user=user)
 
     def found_nothing(self) -> Self:
-        """Questions without any hit, and those that a chat found no answer to."""
+        """Searches without any hit, and those a chat could not answer."""
         return self.filter(Q(total=0) | Q(refused=True))
 
 
 class JudgementQuerySet(WorkspaceOwnedQuerySet[M]):
-    """What people think of hits."""
+    """Judgements, readable with their documents."""
 
     def visible_to(self, user: Any) -> Self:
         """Judgements in the user's workspaces, of documents that the user may read."""
@@ -38,10 +36,9 @@ class JudgementQuerySet(WorkspaceOwnedQuerySet[M]):
         )
 
     def golden(self) -> Self:
-        """Judgements of questions that a document is known to answer, of current documents.
+        """Judgements of current documents for questions with at least one relevant document.
 
-        A question with bad hits only says what is wrong, not what would be right: no measure can
-        use it.
+        Others say what is wrong, not what would be right: no measure can use them.
         """
         answered = self.filter(grade__gt=0, document__is_current=True)
         return self.filter(
@@ -50,31 +47,25 @@ class JudgementQuerySet(WorkspaceOwnedQuerySet[M]):
 
 
 class EvaluationQuerySet(WorkspaceOwnedQuerySet[M]):
-    """Measurements by judgements."""
-
     def done(self) -> Self:
-        """Those with figures."""
+        """Finished ones, which have measures."""
         return self.filter(state="done")
 
     def open(self) -> Self:
-        """Those that wait or run."""
+        """Evaluations that are waiting or running."""
         return self.filter(state__in=["waiting", "running"])
 
 
 class SavedSearchQuerySet(WorkspaceOwnedQuerySet[M]):
-    """Searches kept by name."""
-
     def visible_to(self, user: Any) -> Self:
-        """The user's own."""
+        """Only the user's own saved searches."""
         rows = super().visible_to(user)
         return rows if rows.query.is_empty() else rows.filter(user=user)
 
 
 class EvaluatedQuestionQuerySet(WorkspaceOwnedQuerySet[M]):
-    """Single questions of evaluations."""
-
     def with_question(self) -> Self:
-        """With `judged_question`, which the judgements hold; None where there are none any more."""
+        """Annotates `judged_question` from the judgements; None where they are gone."""
         judgements = apps.get_model("search", "Judgement").objects.filter(
             collection=OuterRef("evaluation__collection"),
             question_sha256=OuterRef("question_sha256"),

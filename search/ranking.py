@@ -1,33 +1,289 @@
-"""From what the arms listed to one ranking: fusion, thresholds, reranking, diversity."""
+"""One ranking out of the candidates of all arms: weights, title match, reranking,
+diversity. Begin with `rank`.
+"""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.fusion import EVIDENCE, LETTERS_DEPTH, Arm, Fused, Fusion, Numbers, fuse
+from common.errors import InvalidInput
+from common.fusion import RERANK_FEATURES, TRIGRAM_DEPTH, Arm, Fused, Fusion, Numbers, fuse
 from common.fusion_options import RRF_K, Method
-from common.letters import held_trigrams, weighed
+from common.trigrams import (
+    MAX_QUESTION_CHARACTERS,
+    name_similarity,
+    rarity_weighted,
+    trigram_matches,
+)
 from documents.models import Document
-from inference.base import InferenceError
-from search.diversity import diversified
-from search.known_items import Named, title_match
-from search.passages import Passage, read_passages
+from inference.backends.rerank_basic import NoReranker
+from inference.interfaces import InferenceError
+from inference.model_registry import rerankers
 from search.query import Query
-from search.reranking import NoRerankerConfigured, Reranking, rerank_scores, reranking_for
+from search.results import Passage, Scope, read_passages
 from search.retrieval.arms import Candidate, Retrieved
+from search.retrieval.scope_facts import ScopeFacts, cached_facts, current_facts
+
+T = TypeVar("T")
+
+#: Penalty for each hit already chosen of the same document or source.
+SAME_DOCUMENT_PENALTY = 0.75
+SAME_SOURCE_PENALTY = 0.25
+
+
+def diversify(
+    hits: Sequence[T],
+    *,
+    score: Callable[[T], float],
+    document: Callable[[T], Hashable],
+    source: Callable[[T], Hashable],
+) -> list[T]:
+    """`hits` reordered greedily: next is the hit with the greatest `score / (1 + 0.75 · chosen of
+    its document + 0.25 · chosen of its source)`.
+
+    Scores are not negative; hits with an empty source share no source. Ties keep the given
+    order.
+    """
+    left = list(hits)
+    documents: Counter[Hashable] = Counter()
+    sources: Counter[Hashable] = Counter()
+
+    def worth(hit: T) -> float:
+        repeated = SAME_DOCUMENT_PENALTY * documents[document(hit)]
+        repeated += SAME_SOURCE_PENALTY * sources[source(hit)] if source(hit) else 0
+        return max(score(hit), 0.0) / (1 + repeated)
+
+    chosen: list[T] = []
+    while left:
+        best = max(left, key=worth)  # the first of several
+        left.remove(best)
+        chosen.append(best)
+        documents[document(best)] += 1
+        sources[source(best)] += 1
+    return chosen
+
+
+#: The similarity at which a record's `lexical` applies. Stored records depend on it: keep it even
+#: if the defaults change.
+TUNING_CENTRE = 0.55
+
+
+def learned_lexical_weight(lexical: float, pull: float, top_similarity: float | None) -> float:
+    """The lexical weight, 0..1, for a question whose best normalised similarity is
+    `top_similarity`.
+
+    It is `lexical` at `TUNING_CENTRE` and falls by `pull` per 1.0 of similarity.
+    """
+    if top_similarity is None:
+        return lexical
+    return min(1.0, max(0.0, lexical - pull * (top_similarity - TUNING_CENTRE)))
+
+
+def tuned_weights(
+    tunings: Sequence[Mapping[str, Any] | None],
+    top_similarity: float | None,
+    *,
+    untuned: Mapping[str, float],
+) -> dict[str, float]:
+    """Weights of `lexical` and `vector` for a query over collections with these tuning records
+    (None: no record).
+
+    `untuned` are the defaults, `top_similarity` the best normalised similarity. Several
+    collections get the mean of their weights; the sum equals that of `untuned`.
+    """
+    if not any(tunings):
+        return dict(untuned)
+    total = untuned["lexical"] + untuned["vector"]
+    shares = [
+        learned_lexical_weight(tuning["lexical"], tuning["pull"], top_similarity) * total
+        if tuning
+        else untuned["lexical"]
+        for tuning in tunings
+    ]
+    lexical = sum(shares) / len(shares)
+    return {"lexical": lexical, "vector": total - lexical}
+
+
+def current_tuning(tuning: Mapping[str, Any] | None, space_id: int) -> Mapping[str, Any] | None:
+    """The record, unless it was learned with another embedding space."""
+    return tuning if tuning and tuning.get("space") == space_id else None
+
+
+#: Bonus of a name equal to the question. Arm weights sum to 1, so it outweighs nearly all scores.
+EXACT_NAME_BONUS = 1.0
+#: Exponent by which it falls for similar names. An inflected word keeps most.
+NAME_STEEPNESS = 6
+#: Bonus of a title, heading or file name contained in the question, by its share. File names are
+#: often unspecific words.
+PARTIAL_NAME_BONUS = np.array([0.3, 0.3, 0.0])
+#: Documents of that name rank before sections of that name.
+NAME_KIND_WEIGHTS = np.array([1.0, 0.8, 0.9])
+TITLE, HEADING, FILE = range(3)
+
+#: Between the title and the headings of a passage's context.
+HEADING_SEPARATOR = " > "
+#: A longer suffix after the last dot is part of the file name.
+MAX_EXTENSION_CHARACTERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PassageNames:
+    """Names of a passage: title and key of its document, and its context as indexed."""
+
+    title: str
+    key: str
+    context: str
+
+
+def title_match(question: str, candidates: Sequence[PassageNames]) -> NDArray[np.float64]:
+    """What to add to each candidate's score for matching names (title, headings, file name): 0 to
+    1.3, not normalised.
+
+    A query that is a title, heading or file name wants that very document. Names are compared
+    both ways by trigrams, regardless of language, case and punctuation. All passages of a
+    document gain the same by its title; documents of equal name keep their order.
+    """
+    scores = np.zeros(len(candidates))
+    names: dict[str, int] = {}
+    places, kinds, owners = [], [], []
+    segments, has_dot = question.count("/") + 1, "." in question
+    for owner, candidate in enumerate(candidates):
+        title, file, context = candidate.title, candidate.key, candidate.context
+        # Files are known without their folders and without their endings: of a path's segments as
+        # many as the question has.
+        if "/" in file:
+            file = "/".join(file.rsplit("/", segments)[-segments:])
+        if "." in file and not has_dot:
+            stem, _, ending = file.rpartition(".")
+            file = stem if len(ending) <= MAX_EXTENSION_CHARACTERS else file
+        called = [(TITLE, title), (FILE, file)]
+        if (
+            context != title and len(context) <= MAX_QUESTION_CHARACTERS
+        ):  # what is too long is no name
+            headings = [each for each in context.split(HEADING_SEPARATOR) if each != title]
+            called += [(HEADING, each) for each in headings]
+            if title and headings:
+                called.append((HEADING, f"{title} {headings[-1]}"))
+        for kind, name in called:
+            places.append(names.setdefault(name, len(names)))
+            kinds.append(kind)
+            owners.append(owner)
+    if names:
+        of_question, of_name, length = name_similarity(question, list(names))
+        alike = 2 * of_question * of_name / np.maximum(of_question + of_name, 1e-9)
+        exact = EXACT_NAME_BONUS * (alike * length) ** NAME_STEEPNESS
+        part = np.sqrt(of_question) * of_name**4
+        added = NAME_KIND_WEIGHTS[kinds] * (
+            exact[places] + PARTIAL_NAME_BONUS[kinds] * part[places]
+        )
+        np.maximum.at(scores, owners, added)
+    return scores
+
+
+#: Number of hits to rerank: four times the page size within these bounds; more is not worth it.
+RERANK_DEPTH_FACTOR = 4
+MIN_RERANKED = 20
+MAX_RERANKED = 100
+
+
+class NoRerankerConfigured(InvalidInput):
+    """Reranking was demanded, and no reranker is set up."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "There is no reranker. Whoever runs this site can set one: `manage.py rerankers set"
+            " MODEL` (docs/how-to/rerank.md). Or search without reranking.",
+            field="rerank",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reranking:
+    """Which reranker scores how many hits, with which instruction."""
+
+    alias: str
+    instruction: str | None
+    depth: int
+
+
+def has_reranker(facts: ScopeFacts) -> bool:
+    """Whether a reranker is set up for these collections, working or not."""
+    try:
+        return find_reranker(facts, k=1) is not None
+    except InferenceError:
+        return True
+
+
+def require_reranker(scope: Scope | None = None) -> None:
+    """Raises NoRerankerConfigured where none is set up for `scope`, before any model is loaded."""
+    if scope is None:
+        found = _is_configured("default")
+    else:
+        # Cached facts may be outdated: check again before refusing.
+        found = has_reranker(cached_facts(scope)) or has_reranker(current_facts(scope))
+    if not found:
+        raise NoRerankerConfigured
+
+
+def _is_configured(alias: str) -> bool:
+    is_known = alias != "default" or alias in list(rerankers)
+    return is_known and not isinstance(rerankers[alias], NoReranker)
+
+
+def find_reranker(facts: ScopeFacts, *, k: int) -> Reranking | None:
+    """The reranker that the scope's collections agree on, else the site's; None without one.
+
+    Scores of two models cannot be compared, so disagreeing collections get the site's. Raises
+    InferenceError.
+    """
+    wanted = {(each.reranker, each.rerank_instruction) for each in facts.collections.values()}
+    alias, instruction = wanted.pop() if len(wanted) == 1 else ("", "")
+    alias = alias or "default"
+    if not _is_configured(alias):
+        return None
+    # The same depth for every page, so that pages fit.
+    depth = min(max(RERANK_DEPTH_FACTOR * k, MIN_RERANKED), MAX_RERANKED)
+    return Reranking(alias, instruction or None, depth)
+
+
+def rerank_scores(
+    query: str, chunk_ids: Sequence[int], fused: Sequence[float], reranking: Reranking
+) -> dict[int, float]:
+    """Scores 0..1 by chunk id; chunks without text or deleted ones have none.
+
+    `fused` are the scores of the chunks so far. Raises InferenceError.
+    """
+    found = read_passages(chunk_ids)
+    texts = {chunk_id: each.embedded_text for chunk_id, each in found.items()}
+    present = [
+        (chunk_id, score)
+        for chunk_id, score in zip(chunk_ids, fused, strict=True)
+        if chunk_id in texts and texts[chunk_id].strip()
+    ]
+    if not present:
+        return {}
+    scores = rerankers[reranking.alias].score(
+        query,
+        [texts[chunk_id] for chunk_id, _ in present],
+        stored=[score for _, score in present],
+        instruction=reranking.instruction,
+    )
+    return dict(zip([chunk_id for chunk_id, _ in present], scores, strict=True))
+
 
 #: Reads passages by chunk id; one that was deleted meanwhile is absent.
-Passages = Callable[[Sequence[int]], Mapping[int, Passage]]
+PassageReader = Callable[[Sequence[int]], Mapping[int, Passage]]
 
 
-class Texts:
-    """What passages say beside one question. Each is read and compared once, however often it is
-    ranked."""
+class PassageTexts:
+    """Compares passage texts with one question; each passage is read and compared once."""
 
-    def __init__(self, question: str, passages: Passages = read_passages) -> None:
+    def __init__(self, question: str, passages: PassageReader = read_passages) -> None:
         self._question = question
         self._passages = passages
         self._compared: dict[int, tuple[NDArray[np.bool_], float]] = {}
@@ -35,13 +291,14 @@ class Texts:
     def compare(
         self, chunk_ids: Sequence[int]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Numbers]:
-        """Which of these there still are; of each that is there the question's trigrams that it
-        holds, of shape (passages, trigrams), and what to add for what it is called."""
+        """Which chunks exist; for these, which trigrams of the question each has, of shape
+        (passages, trigrams), and its name-match bonus.
+        """
         if missing := [each for each in chunk_ids if each not in self._compared]:
             read = self._passages(missing)
             passages = read.values()
-            holds = held_trigrams(self._question, [each.embedded_text for each in passages])
-            named = [Named(each.title, each.document_key, each.context) for each in passages]
+            holds = trigram_matches(self._question, [each.embedded_text for each in passages])
+            named = [PassageNames(each.title, each.document_key, each.context) for each in passages]
             matches = title_match(self._question, named).tolist()
             self._compared |= zip(read, zip(holds, matches, strict=True), strict=True)
         present = np.array([each in self._compared for each in chunk_ids], bool)
@@ -50,9 +307,10 @@ class Texts:
 
 
 @dataclass(slots=True)
-class Ranked:
-    """A hit in the making. `score` is what orders it among its like: the reranker's where it was
-    read again, else the fused one; reranked hits come first."""
+class RankedHit:
+    """A candidate with its scores. `score` is the reranker's if it was reranked, else
+    the fused one; reranked hits come first.
+    """
 
     candidate: Candidate
     fused_score: float
@@ -62,7 +320,7 @@ class Ranked:
 
     @property
     def fused(self) -> Fused:
-        """What each arm added to its fused score."""
+        """Contributions of each arm to the fused score."""
         place = self.candidate.place
         given = self.fusion.contributions
         return Fused(
@@ -79,23 +337,24 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Hits in their final order, before grouping and paging."""
+    """Hits in final order, before grouping and paging."""
 
-    hits: tuple[Ranked, ...]
+    hits: tuple[RankedHit, ...]
     reranked: int = 0
     reranker: str = ""
     degraded: tuple[str, ...] = ()
     milliseconds: float = 0.0
 
-    def relevance(self) -> Callable[[Ranked], float]:
-        """What tells 0..1 for a hit's bar: its score over the best of its kind, and for one that
-        was not read again never more than for one that was."""
+    def relevance(self) -> Callable[[RankedHit], float]:
+        """A function hit → 0..1: score divided by the best of its kind; not reranked
+        hits never exceed reranked ones.
+        """
         read = [hit.rerank for hit in self.hits if hit.rerank is not None]
         best_read, worst_read = max(read, default=0.0), min(read, default=0.0)
         best_fused = max([hit.fused_score for hit in self.hits if hit.rerank is None], default=0.0)
         ceiling = _share(worst_read, best_read) if best_read > 0 else 1.0
 
-        def relevance(hit: Ranked) -> float:
+        def relevance(hit: RankedHit) -> float:
             if hit.rerank is not None:
                 return _share(hit.score, best_read)
             return _share(hit.score, best_fused) * ceiling
@@ -105,12 +364,12 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class RankingOptions:
-    """`evidence` beside the arms' own scores, see `fusion.EVIDENCE`. Without `letters` the best
-    stand in another order, and the same hits are listed.
+    """Options of `rank`.
 
-    `rerank`: None where a reranker is set up, True demands one, False does without.
-
-    Thresholds are on their own score only, and a hit that has no such score does not pass them.
+    `evidence` adds features to the arms' scores, see `common.fusion.RERANK_FEATURES`. Without
+    `uses_trigrams` the top hits are not compared by trigrams: same hits, other order. `rerank`:
+    None if a reranker is set up, True demands one, False is without. A hit without the score of
+    a threshold does not pass it.
     """
 
     method: Method
@@ -121,7 +380,7 @@ class RankingOptions:
     min_similarity: float | None = None
     min_rerank: float | None = None
     diversify: bool = False
-    letters: bool = True
+    uses_trigrams: bool = True
     rrf_k: int = RRF_K
 
 
@@ -130,9 +389,9 @@ def rank(
     retrieved: Retrieved,
     weights: Mapping[str, float],
     options: RankingOptions,
-    texts: Texts | None = None,
+    texts: PassageTexts | None = None,
 ) -> Ranking:
-    """Order the candidates. A reranker that does not work leaves the fused order, and it is said.
+    """Orders the candidates. If the reranker fails, the fused order stays and `degraded` says so.
 
     Raises NoRerankerConfigured.
     """
@@ -145,12 +404,24 @@ def rank(
     if options.min_rerank is not None:
         hits = [hit for hit in hits if _reaches(hit.rerank, options.min_rerank)]
     if options.diversify:
-        hits = _diversified(hits)
+        documents = {hit.candidate.document_id for hit in hits}
+        sources = dict(Document.objects.filter(pk__in=documents).values_list("pk", "source"))
+        # Reranked hits and others apart, since their scores differ in kind.
+        hits = [
+            hit
+            for is_read in (True, False)
+            for hit in diversify(
+                [hit for hit in hits if (hit.rerank is not None) == is_read],
+                score=lambda hit: hit.score,
+                document=lambda hit: hit.candidate.document_id,
+                source=lambda hit: sources.get(hit.candidate.document_id, ""),
+            )
+        ]
     return replace(ranking, hits=tuple(hits))
 
 
-#: Which of the candidates' scores each arm goes by.
-SCORES = {"lexical": "lexical", "vector": "closeness", "graph": "graph"}
+#: The score by which each arm ranks candidates.
+ARM_SCORES = {"lexical": "lexical", "vector": "closeness", "graph": "graph"}
 
 
 def fused_hits(
@@ -158,45 +429,46 @@ def fused_hits(
     retrieved: Retrieved,
     weights: Mapping[str, float],
     options: RankingOptions,
-    texts: Texts | None = None,
-) -> list[Ranked]:
-    """The candidates in the order of what the arms and the evidence say together. `texts` tells
-    what the best of them say, where evidence is taken from it."""
+    texts: PassageTexts | None = None,
+) -> list[RankedHit]:
+    """Candidates by fused score of arms and features. `texts` compares the texts of
+    the top ones.
+    """
     candidates = retrieved.candidates
     arms = {report.name: weights[report.name] for report in retrieved.arms}
-    # Evidence is beside both arms or not at all: a search by one of them stays what it is.
+    # Features need both arms: the ranking of a single arm stays unchanged.
     has_evidence = options.evidence and len(arms) > 1 and options.method == "score"
     said = [
-        Arm(name, candidates.scores[SCORES[name]], candidates.ranks[name], weight)
+        Arm(name, candidates.scores[ARM_SCORES[name]], candidates.ranks[name], weight)
         for name, weight in arms.items()
     ]
     if has_evidence:
-        said.append(Arm("likeness", candidates.scores["likeness"], weight=EVIDENCE["likeness"]))
+        said.append(
+            Arm("likeness", candidates.scores["likeness"], weight=RERANK_FEATURES["likeness"])
+        )
     fusion = fuse(candidates.chunk_ids, said, method=options.method, rrf_k=options.rrf_k)
     order = fusion.order()
-    if has_evidence and options.letters and len(order):
-        fusion = _with_texts(fusion, order[:LETTERS_DEPTH], texts or Texts(query.text))
+    if has_evidence and options.uses_trigrams and len(order):
+        # Trigram overlap and name match of the top hits.
+        places = order[:TRIGRAM_DEPTH]
+        texts = texts or PassageTexts(query.text)
+        present, holds, named = texts.compare(fusion.hits[places].tolist())
+        if present.any():
+            places = places[present]
+            held = np.maximum(rarity_weighted(holds), 0.0)
+            most = held.max(initial=0.0)
+            if most > 0:
+                letters = RERANK_FEATURES["letters"] * held / most
+                fusion = fusion.with_evidence("letters", places, letters)
+            if named.any():
+                fusion = fusion.with_evidence("title", places, named)
         order = fusion.order()
     order = order[: options.depth]
     fused = zip(order.tolist(), fusion.scores[order].tolist(), strict=True)
     return [
-        Ranked(Candidate(candidates, place), score, rank, fusion)
+        RankedHit(Candidate(candidates, place), score, rank, fusion)
         for rank, (place, score) in enumerate(fused, start=1)
     ]
-
-
-def _with_texts(fusion: Fusion, places: NDArray[np.intp], texts: Texts) -> Fusion:
-    """With how much of the question's trigrams the best hits hold, and whether they are called as
-    the question says."""
-    present, holds, named = texts.compare(fusion.hits[places].tolist())
-    if not present.any():
-        return fusion
-    places = places[present]
-    held = np.maximum(weighed(holds), 0.0)
-    most = held.max(initial=0.0)
-    if most > 0:
-        fusion = fusion.with_evidence("letters", places, EVIDENCE["letters"] * held / most)
-    return fusion.with_evidence("title", places, named) if named.any() else fusion
 
 
 def _reaches(score: float | None, least: float) -> bool:
@@ -204,20 +476,25 @@ def _reaches(score: float | None, least: float) -> bool:
 
 
 def _reranked(
-    query: Query, hits: Sequence[Ranked], retrieved: Retrieved, options: RankingOptions
+    query: Query, hits: Sequence[RankedHit], retrieved: Retrieved, options: RankingOptions
 ) -> Ranking:
-    """The best hits by the reranker's score, then the others as they were."""
+    """Reranked hits by the reranker's score, then the rest unchanged."""
     if options.rerank is False:
         return Ranking(tuple(hits))
     started = perf_counter()
     try:
-        reranking = reranking_for(retrieved.facts, k=options.k)
+        reranking = find_reranker(retrieved.facts, k=options.k)
         if reranking is None:
             if options.rerank:
                 raise NoRerankerConfigured
             return Ranking(tuple(hits))
         best, others = hits[: reranking.depth], hits[reranking.depth :]
-        scores = _scores(query, best, reranking)
+        scores = rerank_scores(
+            query.text,
+            [hit.candidate.chunk_id for hit in best],
+            [hit.fused_score for hit in best],
+            reranking,
+        )
     except InferenceError:
         return Ranking(tuple(hits), degraded=("rerank",), milliseconds=_since(started))
     read = [
@@ -226,7 +503,7 @@ def _reranked(
         if hit.candidate.chunk_id in scores
     ]
     read.sort(key=lambda hit: -hit.score)  # stable: equal scores keep the fused order
-    # Vectors without a text cannot be read.
+    # Vectors without text cannot be reranked.
     unread = [hit for hit in best if hit.candidate.chunk_id not in scores]
     return Ranking(
         hits=(*read, *unread, *others),
@@ -236,36 +513,8 @@ def _reranked(
     )
 
 
-def _scores(query: Query, hits: Sequence[Ranked], reranking: Reranking) -> dict[int, float]:
-    return rerank_scores(
-        query.text,
-        [hit.candidate.chunk_id for hit in hits],
-        [hit.fused_score for hit in hits],
-        reranking,
-    )
-
-
 def _since(started: float) -> float:
     return round((perf_counter() - started) * 1000, 3)
-
-
-def _diversified(hits: Sequence[Ranked]) -> list[Ranked]:
-    """Among the reranked and among the others, for their scores are of two kinds."""
-    documents = {hit.candidate.document_id for hit in hits}
-    sources = dict(Document.objects.filter(pk__in=documents).values_list("pk", "source"))
-
-    def spread(part: Sequence[Ranked]) -> list[Ranked]:
-        return diversified(
-            part,
-            score=lambda hit: hit.score,
-            document=lambda hit: hit.candidate.document_id,
-            source=lambda hit: sources.get(hit.candidate.document_id, ""),
-        )
-
-    return [
-        *spread([hit for hit in hits if hit.rerank is not None]),
-        *spread([hit for hit in hits if hit.rerank is None]),
-    ]
 
 
 def _share(score: float, best: float) -> float:

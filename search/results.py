@@ -1,13 +1,20 @@
-"""What a search answers with."""
+"""What a search reads of passages and documents, and what it answers with. Begin with
+`SearchResult` and `read_passages`.
+"""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from common.fusion_options import Method
-from graph.retrieval import Named
+from common.replicas import read_connection
+from common.sql import bigint_array, fetch_rows
+from documents.models.chunk import embedding_text
+from graph.retrieval import NamedStop
 from search.filters import ALL, Node
+from search.filters.sql import CREATED_DAY_SQL, DATE_KEYS, DOCUMENT_DATE_SQL, ORIGIN_SQL
 
 Mode = Literal["lexical", "vector", "hybrid", "graph"]
 MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector", "graph")
@@ -23,14 +30,12 @@ VERSIONS: tuple[Versions, ...] = ("current", "all")
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a search may look. Built by `search.services.scope_for`, so that workspace and
-    access cannot be forgotten; every arm compiles the same one.
+    """Where a search may look. Created by `search.query_options.scope_for`, which adds workspace
+    and access; every arm uses it.
 
-    `principals` are the names under which access lists know the asker; None is the site itself
-    (commands, evaluation). `filter` narrows what they leave, and cannot widen it. Of `versions`
-    other than the current one are only asked for by name. `visible_ids` are the collections that
-    could have been named, of which `collection_ids` are those that were; `but` are documents that
-    are not to be found.
+    `principals` are the user's names in access lists; None is the site itself (commands,
+    evaluation). `filter` can only narrow. `versions`: current ones, or all. `visible_ids` are
+    the collections that may be searched, `collection_ids` those that are.
     """
 
     workspace_id: int
@@ -39,20 +44,20 @@ class Scope:
     filter: Node = ALL
     versions: Versions = "current"
     visible_ids: tuple[int, ...] = ()
-    but: tuple[int, ...] = ()
+    excluded_document_ids: tuple[int, ...] = ()
 
     @property
     def is_filtered(self) -> bool:
-        """Whether something narrower than whole collections is asked for."""
+        """Whether a filter narrows whole collections."""
         return self.filter != ALL
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """The window of a chunk's text that is shown.
+    """The part of a chunk's text that is displayed.
 
-    `start` is the window's offset in the chunk's text; `highlights` are (start, end) offsets into
-    `text`, ascending and disjoint. `cut_before`/`cut_after`: text was left out on that side.
+    `start` is its offset in the chunk's text; `highlights` are (start, end) offsets into
+    `text`, ascending and disjoint. `cut_before`/`cut_after`: text was left out there.
     """
 
     text: str
@@ -64,7 +69,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """A hit with what stands around it, as one text; offsets are the document's."""
+    """A hit with the text around it; offsets are the document's."""
 
     text: str
     start: int
@@ -73,12 +78,13 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class RelatedPassage:
-    """A passage that hangs together with a hit, the chunk `expanded_from`: it stands beside it, or
-    both name the same. `path` leads there; offsets are the document's."""
+    """A passage related to the hit `expanded_from`: adjacent, or mentioning the same. `path` leads
+    there; offsets are the document's.
+    """
 
     chunk_id: int
     expanded_from: int
-    path: tuple[Named, ...]
+    path: tuple[NamedStop, ...]
     text: str
     ordinal: int
     start: int
@@ -91,18 +97,15 @@ class RelatedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One passage, with every score that was computed for it kept apart. Higher is better.
+    """One passage with all its scores. Higher is better.
 
-    `similarity` -1..1, `lexical` BM25 ≥ 0, `graph` 0..1, `fused`, `rerank` 0..1; None where an arm
-    did not see it. Where the graph led to it, `path` says how. `ranks` are 1-based places in the
-    arms' own lists; `contributions` sum to `fused`, by which alone it would be at `fused_rank`.
-    `summary` is the author's, empty where the chunk came without; `token_count` is the author's, or
-    else the embedder's. `surroundings` are there where they were asked for, and where the chunk is
-    a part of a larger passage; chunks with the same `parent` are parts of one. `relevance` 0..1 is
-    for a bar: the score that ordered the list, over the list's best. `related` is there where it
-    was asked for.
-    `dated` is the day that the document is of, ISO and as precise as its own metadata say, or else
-    the day on which it was brought.
+    `similarity` -1..1, `lexical` BM25 ≥ 0, `graph` 0..1, `fused`, `rerank` 0..1; None where an
+    arm did not list it. `ranks` are 1-based ranks in the arms' lists; `contributions` sum to
+    `fused`, which ranks it at `fused_rank`. `path`: how the graph reached it. `summary` and
+    `token_count` are the author's; without one the latter is the embedder's. `surroundings` and
+    `related` are set on request, `surroundings` also for parts of a larger passage; chunks with
+    equal `parent` are parts of one. `relevance` 0..1 is the score over the best score. `dated`
+    is the document's date, ISO and as precise as known, or the day it was added.
     """
 
     rank: int
@@ -146,16 +149,16 @@ class Hit:
     surroundings: Surroundings | None = None
     more_in_document: int = 0
     graph: float | None = None
-    path: tuple[Named, ...] = ()
+    path: tuple[NamedStop, ...] = ()
     related: tuple[RelatedPassage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ArmReport:
-    """How one arm worked; `candidates` is what it listed.
+    """How one arm ran; `candidates` is the number it listed.
 
-    `method` is bm25, or trigram where no word of the question stood anywhere and words like them
-    were searched for; of vectors exact or ann (approximate); of the graph paths.
+    `method`: bm25, or trigram if the suggested spelling was searched; exact or ann
+    (approximate) for vectors; paths for the graph.
     """
 
     name: str
@@ -166,11 +169,9 @@ class ArmReport:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A value that hits have, and how many of the hits have it.
+    """A facet value and its number of hits, counted without the choices in the same facet.
 
-    Counted without what was chosen in the same facet, so that other values stay to be chosen.
-    `filter` is the condition, in text form, that keeps only these; empty where the search has a
-    parameter of its own for it.
+    `filter` is its condition in text form; empty where the search has a parameter of its own.
     """
 
     value: str
@@ -182,17 +183,13 @@ class Facet:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A page of hits and how it came about.
+    """A page of hits and how it was made.
 
-    `total` is the length of the ranked list (passages, or documents when grouped; at most a few
-    hundred), of which `hits` are those from `offset` on; with `is_cut` it is only the best of what
-    may fit. `degraded` names arms that should have
-    worked and did not (“vector” when the embedder is down, “rerank” when the reranker is); `notes`
-    are sentences for a person. `reranked` hits were read again by `reranker`. `suggestion` is the
-    query with its misspelt words mended, where some stand nowhere and others like them do.
-    `can_rerank`: whether a reranker is set up that could read the best hits.
-    `backgrounds` are, by id of each space that was asked, how similar the question is to just any
-    passage.
+    `total` is the length of the ranked list (passages, or documents if grouped; a few hundred
+    at most), `hits` those from `offset`; `is_cut`: more may match. `degraded` names what failed
+    (“vector”: embedder, “rerank”: reranker); `notes` are sentences for the reader. `reranked`
+    hits were scored by `reranker`; `can_rerank`: one is set up. `suggestion` is the query with
+    spelling corrected. `backgrounds`: by space id, mean similarity of the query to any passage.
     """
 
     query: str
@@ -218,15 +215,139 @@ class SearchResult:
 
     @property
     def is_corrected(self) -> bool:
-        """Whether `suggestion` was searched for, because the query's own words stand nowhere."""
+        """Whether `suggestion` was searched, because no query word occurs anywhere."""
         return any(arm.method == "trigram" for arm in self.arms)
 
     @property
-    def by_words_only(self) -> bool:
-        """Whether no model at all could be asked, though one should have been."""
+    def lexical_only(self) -> bool:
+        """Whether vector search was wanted and no model worked."""
         return "vector" in self.degraded and all(arm.name != "vector" for arm in self.arms)
 
     @property
     def milliseconds(self) -> float:
-        """Time from the question to the page, in milliseconds."""
+        """Total duration of the search in milliseconds."""
         return self.timings.get("total", 0.0)
+
+
+_PASSAGES_SQL = f"""
+    SELECT chunk.id, chunk.key, chunk.ordinal, chunk.text, chunk.context, chunk.heading_path,
+           chunk.page, chunk.parent, chunk.start, chunk."end", chunk.summary, chunk.token_count,
+           chunk.media_type, chunk.metadata::text, chunk.collection_id, chunk.space_id,
+           document.id, document.key, document.version, document.is_current,
+           coalesce(nullif(document.title, ''), nullif(document.source, ''), document.key),
+           document.source, document.url, document.rendering, document.language,
+           document.updated_at,
+           coalesce(
+               CASE WHEN document.metadata ?| %s::text[] THEN {DOCUMENT_DATE_SQL} END,
+               {CREATED_DAY_SQL})
+    FROM unnest(%s::bigint[]) AS wanted (id)
+    JOIN documents_chunk AS chunk ON chunk.id = wanted.id
+    JOIN documents_document AS document ON document.id = chunk.document_id
+"""  # noqa: S608  # of constants
+
+
+class Passage(NamedTuple):
+    """A chunk with its document's fields. `dated` is the document's date, ISO and as precise as
+    its metadata say, or else the day it was added.
+    """
+
+    chunk_id: int
+    chunk_key: str
+    ordinal: int
+    text: str
+    context: str
+    heading_path: list[str]
+    page: int | None
+    parent: int | None
+    start: int
+    end: int
+    summary: str
+    token_count: int
+    media_type: str
+    metadata_json: str
+    collection_id: int
+    space_id: int
+    document_id: int
+    document_key: str
+    version: int
+    is_current: bool
+    title: str
+    source: str
+    url: str
+    rendering: str
+    language: str
+    updated_at: datetime
+    dated: str
+
+    @property
+    def pk(self) -> int:
+        """The chunk's primary key, named as on `Chunk`."""
+        return self.chunk_id
+
+    @property
+    def embedded_text(self) -> str:
+        """Title, headings and text, as embedded and compared by trigrams."""
+        return embedding_text(self.context, self.text)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.metadata_json)
+        return found
+
+
+def read_passages(chunk_ids: Sequence[int]) -> dict[int, Passage]:
+    """Passages by chunk id; deleted ones are absent."""
+    rows = fetch_rows(
+        read_connection(), _PASSAGES_SQL, [list(DATE_KEYS), bigint_array(chunk_ids)], prepare=True
+    )
+    return {row[0]: Passage._make(row) for row in rows}
+
+
+class PassageCache:
+    """Reads passages and caches them: those compared by text are mostly those shown."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Passage] = {}
+
+    def __call__(self, chunk_ids: Sequence[int]) -> dict[int, Passage]:
+        """Passages by chunk id; deleted ones are absent."""
+        missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in self._known]
+        if missing:
+            self._known |= read_passages(missing)
+        return {
+            chunk_id: self._known[chunk_id] for chunk_id in chunk_ids if chunk_id in self._known
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentInfo:
+    """Document fields for filters, facets and sorting.
+
+    `language` is an ISO code, `origin` a host or folder, each '' if unknown. `dated` is ISO and
+    as precise as known, or the day it was added.
+    """
+
+    title: str
+    language: str
+    origin: str
+    dated: str
+
+    @property
+    def day(self) -> str:
+        """`dated` as a full date, the earliest possible: for sorting."""
+        return self.dated + "0000-01-01"[len(self.dated) :]
+
+
+_DOCUMENT_INFO_SQL = f"""
+    SELECT document.id, coalesce(nullif(document.title, ''), nullif(document.source, ''),
+           document.key), document.language, {ORIGIN_SQL},
+           coalesce({DOCUMENT_DATE_SQL}, {CREATED_DAY_SQL})
+    FROM documents_document AS document WHERE document.id = ANY(%s)
+"""  # noqa: S608  # of constants
+
+
+def load_document_info(document_ids: Iterable[int]) -> dict[int, DocumentInfo]:
+    """Document info by id; deleted documents are absent."""
+    with read_connection().cursor() as cursor:
+        cursor.execute(_DOCUMENT_INFO_SQL, [list(set(document_ids))])
+        return {row[0]: DocumentInfo(*row[1:]) for row in cursor.fetchall()}

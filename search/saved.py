@@ -9,47 +9,47 @@ from common.errors import Conflict, InvalidInput
 from search.models import SavedSearch
 
 MAX_NAME_CHARACTERS = 100
-MOST_SAVED = 200
+MAX_SAVED = 200
 
 
 def save_search(*, user: Any, workspace: Workspace, name: str, parameters: str) -> SavedSearch:
-    """Keep the search page's address behind the `?` under a name of the user's own.
+    """Saves a query string of the search page under a name.
 
-    Raises InvalidInput for a name or an address that is none, and Conflict for a name that is
-    taken or a list that is full.
+    Raises InvalidInput for an invalid name or empty parameters, Conflict for a name in use or a
+    full list.
     """
     if not parameters:
         raise InvalidInput("There is no search to save yet. Search first.", field="parameters")
-    if SavedSearch.objects.filter(user=user, workspace=workspace).count() >= MOST_SAVED:
-        raise Conflict(f"{MOST_SAVED} searches are saved, which is the most. Delete one first.")
+    if SavedSearch.objects.filter(user=user, workspace=workspace).count() >= MAX_SAVED:
+        raise Conflict(f"{MAX_SAVED} searches are saved, which is the most. Delete one first.")
     row = SavedSearch(
         user=user, workspace=workspace, name=checked_name(name), parameters=parameters
     )
-    return _stored(row)
+    return _save(row)
 
 
-def change_search(
+def update_saved_search(
     *, saved: SavedSearch, name: str | None = None, parameters: str | None = None
 ) -> SavedSearch:
-    """Give it another name, or another search; None leaves what there is. Raises as above."""
+    """Changes name or parameters; None leaves them. Raises like `save_search`."""
     if name is not None:
         saved.name = checked_name(name)
     if parameters is not None:
         if not parameters:
-            raise InvalidInput("A saved search searches for something.", field="parameters")
+            raise InvalidInput("A saved search needs parameters.", field="parameters")
         saved.parameters = parameters
-    return _stored(saved)
+    return _save(saved)
 
 
 def checked_name(name: str) -> str:
-    """The name in one line. Raises InvalidInput for none, and for one that is too long."""
+    """The name on one line. Raises InvalidInput for an empty or overlong one."""
     found = " ".join(name.replace("\0", " ").split())
     if not 0 < len(found) <= MAX_NAME_CHARACTERS:
         raise InvalidInput(f"A name has 1 to {MAX_NAME_CHARACTERS} characters.", field="name")
     return found
 
 
-def _stored(row: SavedSearch) -> SavedSearch:
+def _save(row: SavedSearch) -> SavedSearch:
     try:
         with transaction.atomic():
             row.save()

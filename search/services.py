@@ -1,4 +1,4 @@
-"""The one door to searching: a question and a scope in, a page of hits out."""
+"""The search service: `search` takes a question and a scope and returns one page of hits."""
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter
@@ -9,31 +9,53 @@ from numpy.typing import NDArray
 from common.fusion_options import Method
 from common.metrics import SEARCH_STAGE_SECONDS
 from common.replicas import reads_from_replica
-from search.asked import SearchQuery, check_page
+from common.text import pluralized
 from search.facets import count_facets
-from search.listing import (
-    DEPTH,
-    WEIGHTS,
-    EmbedderUnavailable,
-    make_listing,
-    page_of,
-    untuned_weights,
+from search.query_options import SearchQuery, check_page
+from search.ranked_results import (
+    RankedResults,
+    build_page,
+    rank_results,
+    sort_hits,
 )
-from search.notes import notes_on
-from search.reranking import has_reranker
+from search.ranking import has_reranker
 from search.results import Expansion, Mode, Scope, SearchResult, Sort
-from search.scopes import scope_for, site_scope
-from search.sorting import in_order
 
-__all__ = [
-    "DEPTH",
-    "WEIGHTS",
-    "EmbedderUnavailable",
-    "scope_for",
-    "search",
-    "site_scope",
-    "untuned_weights",
-]
+
+def search_notes(results: RankedResults, *, hit_count: int) -> tuple[str, ...]:
+    """Notes for the reader of a result page with `hit_count` hits in total."""
+    query, retrieved, ranking = results.parsed, results.retrieved, results.ranking
+    notes = []
+    if hit_count < len(results.hits):
+        notes.append(
+            f"Sorted by {'title' if results.query.sort == 'title' else 'date'}: the"
+            f" {hit_count} best of"
+            f" {pluralized(len(results.hits), 'hit')}. The others fit less than half as well as"
+            " the best."
+        )
+    if query.named:
+        notes.append(
+            f"In a sentence, quotation marks only name something. To find nothing but passages that"
+            f" hold it word for word, write +“{query.named[0]}”."
+        )
+    if "vector" in retrieved.degraded:
+        partly = any(report.name == "vector" for report in retrieved.arms)
+        notes.append(
+            "Search by meaning reaches only some of the passages just now: a model does not answer."
+            if partly
+            else "Search by meaning is out of order just now: these passages were found by their"
+            " words."
+        )
+    if "rerank" in ranking.degraded:
+        notes.append(
+            "The reranker does not answer just now: the order is that of words and meaning alone."
+        )
+    methods = {report.name: report.method for report in retrieved.arms}
+    if methods.get("lexical") == "trigram":
+        notes.append(f"No passage holds these words. This was searched for: {query.text}")
+    elif retrieved.candidates and "lexical" in methods and not retrieved.listed("lexical"):
+        notes.append("No passage holds these words: these were found by meaning.")
+    return tuple(notes)
 
 
 @reads_from_replica
@@ -61,29 +83,23 @@ def search(
     ef_search: int | None = None,
     probes: int | None = None,
 ) -> SearchResult:
-    """Rank the passages in `scope` for `query`.
+    """Ranks the passages in `scope` for `query` and returns one page.
 
-    `vector` is asked instead of an embedding of the query, which may then be empty in mode
-    `vector`. `fusion`, `rrf_k` and `depth` are those of the collections or the site where they are
-    None. `weights` (of `lexical` and `vector`, at least 0) take the place of those that follow the
-    question. `rerank`: None reads the best hits again where a reranker is set up, True demands
-    it, False does without. `min_similarity` (−1 to 1) and `min_rerank` (0 to 1) drop hits whose own
-    score of that kind is lower or missing. `diversify` puts hits of the same document or source
-    behind others. `group` shows the best passage of each document and how many more it has; `k`
-    and `offset` then count documents. `expand` adds to each hit what stands around it. By default
-    that is the larger passage which the hit is a part of, where its collection is cut into such;
-    each of these is then listed once, by the best of its parts. With `graph` it is passages beside
-    the first ten hits, and elsewhere in the scope, that name the same things. `sort`: by
-    `relevance`, or of those hits that are at least half as relevant as the best the `newest` or
-    `oldest` first, or by `title`. `facets` are fields to count the values of: `language`, `origin`,
-    `dated`, any of the metadata; `*` is these three with what the collections chose, or else the
-    most telling. Without `snippets` no words are highlighted, which programs that only want the
-    ranking need not wait for. `ef_search` (1 to 1,000, HNSW) and `probes` (1 to 32,768, IVFFlat)
-    are how much of the indexes of vectors is looked at, in place of what the spaces say; scopes
-    that are compared vector by vector need neither.
+    `vector` replaces the query's embedding; in mode `vector` the query may then be empty.
+    `fusion`, `rrf_k`, `depth`: None uses those of the collections or the site. `weights` of
+    `lexical` and `vector` (≥ 0) replace adapted ones. `rerank`: None uses a reranker if set up,
+    True demands one, False skips it. `min_similarity` (−1..1), `min_rerank` (0..1): hits with a
+    lower or missing score are dropped. `diversify` moves hits of the same document or source
+    down. `group` keeps the best passage per document; `k` and `offset` then count documents.
+    `expand` adds surrounding text: by default the parent passage, each parent once; `graph`
+    adds related passages to the first ten hits. `sort`: by `relevance`, or of the hits at least
+    half as relevant as the best the `newest`, `oldest`, or by `title`. `facets`: fields to
+    count; `*` is language, origin, date and what the collections define, or else the most
+    selective metadata. `snippets=False` skips highlighting. `ef_search` (1..1,000, HNSW) and
+    `probes` (1..32,768, IVFFlat) override index options.
 
-    Raises InvalidInput for what cannot be, and EmbedderUnavailable for mode `vector` without a
-    working model; mode `hybrid` then answers by words alone and says so in `degraded`.
+    Raises InvalidInput, and EmbedderUnavailable for mode `vector` without a working model; mode
+    `hybrid` then searches lexically and says so in `degraded`.
     """
     started = perf_counter()
     asked = SearchQuery(
@@ -105,10 +121,10 @@ def search(
         probes=probes,
     )
     check_page(k=k, offset=offset)
-    listing = make_listing(asked, scope=scope, last=offset + k, k=k, is_counted=bool(facets))
-    order = in_order(listing, sort)
+    listing = rank_results(asked, scope=scope, last=offset + k, k=k, is_counted=bool(facets))
+    order = sort_hits(listing, sort)
     counted = count_facets(listing, fields=facets)
-    hits = page_of(
+    hits = build_page(
         listing,
         order[offset : offset + k],
         first_rank=offset + 1,
@@ -132,7 +148,7 @@ def search(
         facets=counted,
         timings=timings,
         degraded=(*retrieved.degraded, *ranking.degraded),
-        notes=notes_on(listing, shown=len(order)),
+        notes=search_notes(listing, hit_count=len(order)),
         filter=scope.filter,
         reranker=ranking.reranker,
         reranked=ranking.reranked,

@@ -1,25 +1,55 @@
-"""Celery tasks."""
+"""Celery tasks of search, and `request_evaluation`, which queues one."""
+
+import logging
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from kombu.exceptions import OperationalError
 
 from common.celery import app
+from documents.models import Collection
 from search import log
-from search.evaluation import keeping
+from search.evaluation import jobs
+from search.models import Evaluation
 
 
 @app.task
 def prune_search_log() -> int:
-    """Delete what the search log has kept long enough; returns how many rows."""
+    """Deletes old rows of the search log; returns how many."""
     return log.prune_search_log()
 
 
 @app.task
 def measure_quality(evaluation_id: int) -> bool:
-    """Measure what was asked for; False where somebody else does."""
-    return keeping.measure_now(evaluation_id) is not None
+    """Runs a waiting evaluation; False where another worker has it."""
+    return jobs.run_evaluation(evaluation_id) is not None
 
 
 @app.task
 def measure_due_quality() -> int:
-    """Measure what is due, and what a message was lost for; how many collections."""
-    keeping.end_lost()
-    keeping.make_due()
-    return sum(keeping.measure_now(pk) is not None for pk in keeping.waiting_ids())
+    """Schedules due evaluations, fails stale ones, runs all waiting; returns how many ran."""
+    jobs.fail_stale()
+    jobs.schedule_due()
+    return sum(jobs.run_evaluation(pk) is not None for pk in jobs.waiting_ids())
+
+
+logger = logging.getLogger(__name__)
+
+
+def request_evaluation(*, collection: Collection, user: Any) -> Evaluation:
+    """Queues an evaluation of the collection; returns its row.
+
+    Raises NoJudgements where no question has a relevant document.
+    """
+    evaluation = jobs.get_or_create_evaluation(collection=collection, user=user)
+    transaction.on_commit(partial(_notify_worker, evaluation.pk))
+    return evaluation
+
+
+def _notify_worker(evaluation_id: int) -> None:
+    """Notifies a worker. Without a broker, waiting rows are picked up every 30 seconds."""
+    try:
+        measure_quality.delay(evaluation_id)
+    except OperationalError as error:
+        logger.warning("the broker does not answer, the evaluation waits for it: %s", error)

@@ -1,6 +1,6 @@
 """Ids in the search log, which triggers keep true and no foreign key can."""
 
-from documents.validation import Check, Scope, SqlProbe, execute, register
+from documents.validation import Check, Scope, SqlProbe, execute, register_probes
 
 #: A search that is logged while its hits are deleted names them.
 _LOG = """
@@ -34,7 +34,7 @@ def _forget(scope: Scope) -> int:
     return execute(statement, scope)
 
 
-register(
+register_probes(
     [
         SqlProbe(
             _LOG,

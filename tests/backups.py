@@ -22,7 +22,7 @@ def quiet(what: str) -> None:
     """Whoever is not interested in progress."""
 
 
-def make_backup(path: Path, **given: Any) -> backup.Made:
+def make_backup(path: Path, **given: Any) -> backup.CreatedBackup:
     """Of the test's own database and MEDIA_ROOT."""
     options: dict[str, Any] = {
         "server": backup.Server.of(connection),
@@ -30,7 +30,7 @@ def make_backup(path: Path, **given: Any) -> backup.Made:
         "secret_key": None,
         "say": quiet,
     }
-    return backup.make(path=path, **{**options, **given})
+    return backup.create_backup(path=path, **{**options, **given})
 
 
 def rewrite(folder: Path, **changes: Any) -> Manifest:
@@ -46,10 +46,12 @@ def server_of(database: str) -> backup.Server:
     return backup.Server({**backup.Server.of(connection).options, "dbname": database})
 
 
-def restore(path: Path, database: str, media: Path, *, replacing: bool = False) -> backup.Restored:
-    return backup.restore(
+def restore(
+    path: Path, database: str, media: Path, *, replacing: bool = False
+) -> backup.RestoreResult:
+    return backup.restore_backup(
         folder=path,
-        noted=backup.checked(path, say=quiet),
+        noted=backup.checked_manifest(path, say=quiet),
         server=server_of(database),
         media_root=media,
         replace=replacing,

@@ -9,10 +9,15 @@ import psycopg
 from django.conf import settings
 from django.db import connection
 
-from ragsite.embedded import cluster, libpq_url, socket_dir
-from ragsite.embedded.layout import DATABASE_USER, POSTGRES_PORT
-from ragsite.embedded.permissions import open_the_way, private_dir
-from ragsite.embedded.serveruser import ServerUser, server_user
+from ragsite.embedded import libpq_url, postgres, socket_dir
+from ragsite.embedded.service import (
+    DATABASE_USER,
+    POSTGRES_PORT,
+    ServerUser,
+    allow_traversal,
+    private_dir,
+    server_user,
+)
 from tests.instances import instance_dir
 
 
@@ -23,14 +28,14 @@ class Replica:
         self.sockets = socket_dir(var_dir)
         self.data = var_dir / "postgres"
         self._user = user
-        self._bin = cluster.software() / "bin"
+        self._bin = postgres.postgres_software() / "bin"
         self._var_dir = var_dir
 
     def make(self) -> None:
         """Copy the primary as it is now."""
         self._var_dir.mkdir()
         for path in (self.data, self.sockets):
-            open_the_way(path, self._user)
+            allow_traversal(path, self._user)
             private_dir(path, self._user)
         primary = socket_dir(settings.VAR_DIR)
         self._run(
@@ -38,7 +43,7 @@ class Replica:
             *("-h", primary, "-p", POSTGRES_PORT, "-U", DATABASE_USER, "-D", self.data),
             *("-X", "stream", "-R", "-c", "fast", "--no-sync"),
         )
-        cluster.configure(self.data, self.sockets, self._user, durable=False)
+        postgres.configure_cluster(self.data, self.sockets, self._user, durable=False)
 
     def start(self) -> None:
         """Start it, and wait until it can be read."""

@@ -23,7 +23,7 @@ from documents.tests.factories import (
     RunFactory,
 )
 from rag.models import Conversation, Trace
-from rag.pipelines.shipped import templates
+from rag.pipelines.validation import templates
 
 V1 = "/api/v1"
 Prepare = Callable[[APIClient, Membership], str]

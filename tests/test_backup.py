@@ -16,7 +16,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 
 from accounts.services import get_or_create_workspace
-from documents.ingestion import stages
+from documents.ingestion import pipeline
 from documents.models import Collection, Document
 from documents.services import Upload, ingest_uploads
 from documents.tests.factories import CollectionFactory, MembershipFactory
@@ -25,7 +25,7 @@ from memory.tests.factories import make_scope, remember
 from rag.context import RagContext
 from rag.services.conversations import start_conversation
 from ragsite import embedded
-from ragsite.backup.contents import differences
+from ragsite.backup.database import table_differences
 from ragsite.backup.manifest import Manifest
 from ragsite.testing import WorkerProcess, wait_until
 from tests.backups import WORKER, make_backup, restore, rows, scratch, server_of
@@ -76,7 +76,7 @@ def fill() -> Document:
     member = MembershipFactory(workspace=get_or_create_workspace(), role="owner")
     collection = CollectionFactory(workspace=member.workspace, slug="notes")
     ready = upload(collection, "harbour.md", "# Harbour\n\nIt lies behind the lighthouse.\n" * 9)
-    stages.embed_documents(stages.parse_documents([ready.pk]))
+    pipeline.embed_documents(pipeline.parse_documents([ready.pk]))
     remember(make_scope(str(member.user.pk), workspace=member.workspace), MEMORY)
     nodes = [make_node(workspace=member.workspace, form=form) for form in ("mira", "bowl")]
     make_edge(nodes[0], "OWNS", nodes[1])
@@ -109,7 +109,7 @@ def test_backup_destroy_and_restore_elsewhere_give_the_same_answers(
         assert again.returncode == 0, again.stderr
         second = Manifest.read(tmp_path / "again")
         assert second.files == made.manifest.files
-        assert differences(made.manifest.tables, second.tables) == []
+        assert table_differences(made.manifest.tables, second.tables) == []
 
         found = manage("search", "lighthouse harbour", "--json", **site)
         assert json.loads(found.stdout)["hits"] == before

@@ -13,10 +13,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from ragsite import backup
-from ragsite.backup import contents
-from ragsite.backup.files import Record
-from ragsite.backup.manifest import DUMP, FILES, NAME
-from ragsite.backup.programs import program_for
+from ragsite.backup import database
+from ragsite.backup.database import find_program
+from ragsite.backup.manifest import DUMP, FILES, NAME, FileRecord
 from tests.backups import make_backup, quiet, rewrite
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
@@ -65,22 +64,22 @@ def test_a_damaged_backup_is_refused_before_anything_is_touched(archive: Path, d
     ruin, said = DAMAGES[damage]
     ruin(archive)
     with pytest.raises(backup.BackupError, match=said):
-        backup.checked(archive, say=quiet)
+        backup.checked_manifest(archive, say=quiet)
 
 
 def test_all_that_is_damaged_is_counted_and_the_first_named(archive: Path) -> None:
-    lost = tuple(Record(f"documents/{n}.txt", 1, "0" * 64) for n in range(9))
+    lost = tuple(FileRecord(f"documents/{n}.txt", 1, "0" * 64) for n in range(9))
     rewrite(archive, files=lost)
     with pytest.raises(backup.BackupError, match=r"0\.txt is missing; .* and 4 more"):
-        backup.checked(archive, say=quiet)
+        backup.checked_manifest(archive, say=quiet)
 
 
 def test_no_path_of_a_manifest_leads_out_of_the_folder(archive: Path) -> None:
-    record = backup.checked(archive, say=quiet).files[0]
+    record = backup.checked_manifest(archive, say=quiet).files[0]
     for path in ("../../etc/passwd", "/etc/passwd", "a/../../b"):
         rewrite(archive, files=(replace(record, path=path),))
         with pytest.raises(backup.BackupError, match="leads out of it"):
-            backup.checked(archive, say=quiet)
+            backup.checked_manifest(archive, say=quiet)
 
 
 @pytest.mark.parametrize(
@@ -95,14 +94,14 @@ def test_a_backup_of_a_newer_version_is_refused(
 ) -> None:
     rewrite(archive, **changes)
     with pytest.raises(backup.BackupError, match=said):
-        backup.checked(archive, say=quiet)
+        backup.checked_manifest(archive, say=quiet)
 
 
 def test_a_newer_layout_is_refused(archive: Path) -> None:
     text = (archive / NAME).read_text()
     (archive / NAME).write_text(text.replace('"format": 1', '"format": 2'))
     with pytest.raises(backup.BackupError, match="made by a newer ragsite"):
-        backup.checked(archive, say=quiet)
+        backup.checked_manifest(archive, say=quiet)
 
 
 def test_the_command_says_it_and_ends_with_two(archive: Path) -> None:
@@ -157,9 +156,9 @@ def test_a_disk_too_small_for_a_file_leaves_nothing(tmp_path: Path, media_root: 
 
 
 def test_programs_that_are_too_old_are_named() -> None:
-    assert program_for("pg_dump", major=18).major == 18
+    assert find_program("pg_dump", major=18).major == 18
     with pytest.raises(backup.BackupError, match=r"pg_dump 99 or newer.*the newest here is \d"):
-        program_for("pg_dump", major=99)
+        find_program("pg_dump", major=99)
 
 
 def test_only_the_owner_is_let_into_a_backup(archive: Path) -> None:
@@ -195,7 +194,7 @@ def test_no_secret_is_written_unless_asked_for(
 # --- hashes ------------------------------------------------------------------------------------
 
 
-def hash_of(*rows: str) -> contents.Table:
+def hash_of(*rows: str) -> database.TableState:
     """Of a table with these rows, in this order."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -204,7 +203,7 @@ def hash_of(*rows: str) -> contents.Table:
         )
         for row in rows:
             cursor.execute(f"INSERT INTO hashed VALUES ({row})")
-        found = contents.tables(connection.connection)["hashed"]
+        found = database.read_tables(connection.connection)["hashed"]
         cursor.execute("DROP TABLE hashed")
     return found
 

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from ragsite import backup
+from ragsite.backup.database import ASIDE_SCHEMA
 from ragsite.backup.manifest import Manifest
-from ragsite.backup.restoring import NotTheSame
-from ragsite.backup.target import ASIDE
+from ragsite.backup.restoration import RestoreMismatch
 from tests.backups import make_backup, restore, rewrite, rows, scratch, server_of
 
 
@@ -47,7 +47,7 @@ def occupied(elsewhere: str, tmp_path: Path) -> tuple[str, Path]:
 def is_untouched(database: str, media: Path) -> bool:
     """Whether all is as `occupied` made it."""
     found = "SELECT u.id, u.is_letter, o.n FROM accounts_user u JOIN other o ON user_id = u.id"
-    schemas = f"SELECT FROM pg_namespace WHERE nspname = '{ASIDE}'"
+    schemas = f"SELECT FROM pg_namespace WHERE nspname = '{ASIDE_SCHEMA}'"
     return (
         rows(database, found) == [(7, True, 1)]
         and rows(database, schemas) == []
@@ -72,7 +72,7 @@ def test_asked_for_it_is_replaced_whole(archive: Path, occupied: tuple[str, Path
     restore(archive, database, media, replacing=True)
     assert rows(database, "SELECT to_regclass('other'), count(*) FROM accounts_user") == [(None, 0)]
     assert [path.name for path in media.rglob("*")] == ["new.txt"]
-    assert rows(database, f"SELECT FROM pg_namespace WHERE nspname = '{ASIDE}'") == []
+    assert rows(database, f"SELECT FROM pg_namespace WHERE nspname = '{ASIDE_SCHEMA}'") == []
     # and once more, over tables that triggers and functions belong to
     restore(archive, database, media, replacing=True)
 
@@ -88,7 +88,7 @@ def test_one_that_turns_out_different_changes_nothing(
         ),
     }
     rewrite(archive, tables=other)
-    with pytest.raises(NotTheSame, match=r"1 of \d+ tables") as caught:
+    with pytest.raises(RestoreMismatch, match=r"1 of \d+ tables") as caught:
         restore(archive, *occupied, replacing=True)
     (said,) = caught.value.differences
     assert said.startswith("documents_embeddingspace: 1 row with hash ffffffff… in the backup, 1 ")
@@ -110,7 +110,7 @@ def test_one_that_was_killed_is_made_good_by_the_next(
     database, media = occupied
     with server_of(database).connect() as connection:
         connection.execute(
-            f"CREATE SCHEMA {ASIDE}; ALTER TABLE other SET SCHEMA {ASIDE};"
+            f"CREATE SCHEMA {ASIDE_SCHEMA}; ALTER TABLE other SET SCHEMA {ASIDE_SCHEMA};"
             "CREATE TABLE half (id int)"
         )
     (media / ".restoring").mkdir()

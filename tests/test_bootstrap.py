@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from ragsite import embedded
-from ragsite.database import UnusableDatabaseError, check_url
+from ragsite.bootstrap import UnusableDatabaseError, check_url
 from tests.instances import instance_dir
 
 REPOSITORY = Path(__file__).resolve().parent.parent

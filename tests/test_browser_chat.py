@@ -19,10 +19,10 @@ from documents.tests.factories import (
 from inference.tests.stub_server import Reply, Stream, StubServer, chat_stream, delta, event
 from memory import services as memory
 from memory.scopes import UserScope, account_id
-from rag import making
+from rag import answer_stream
 from rag.context import RagContext
 from rag.models import Conversation
-from rag.services.chatting import Question, chat
+from rag.services.chat import Question, chat
 from rag.tests.asking import OFFICE, TRAVEL, chat_server, document
 from tests.browser import Visit
 
@@ -234,7 +234,7 @@ def test_tokens_come_one_by_one_without_a_jump(visit: Visit, model: StubServer) 
 def test_an_answer_is_stopped_and_asked_for_again(
     visit: Visit, model: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "HEARTBEAT_SECONDS", 0.5)
+    monkeypatch.setattr(answer_stream, "HEARTBEAT_SECONDS", 0.5)
     page = visit.page
     endless = Stream(event(delta("On 14 March")), after="pings")
     model.first(endless, chat_stream("On 14 March [1]."))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from accounts.keys import authenticate_key
+from accounts.api_keys import authenticate_key
 from accounts.models import ApiKey, Membership
 from accounts.tests.keys import client_with
 from documents.tests.factories import PASSWORD, MembershipFactory, UserFactory

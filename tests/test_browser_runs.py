@@ -9,8 +9,8 @@ from django.core.files.base import ContentFile
 from playwright.sync_api import Browser, expect
 
 from accounts.models import Membership
-from common import events
-from documents.ingestion import stages
+from common import sse
+from documents.ingestion import pipeline
 from documents.models import Document, IngestionRun
 from documents.services import Upload, ingest_uploads
 from documents.tests.factories import PASSWORD, CollectionFactory, MembershipFactory, UserFactory
@@ -33,7 +33,7 @@ def visit(
     browser: Browser, live_server: Any, alice: Membership, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Visit]:
     closing = Event()
-    monkeypatch.setattr(events, "closing", closing)
+    monkeypatch.setattr(sse, "shutting_down", closing)
     visit = Visit(browser, live_server.url)
     visit.log_in("alice", PASSWORD)
     yield visit
@@ -53,14 +53,14 @@ def run(alice: Membership) -> IngestionRun:
 
 def work(*keys: str) -> None:
     ids = list(Document.objects.filter(key__in=keys).values_list("id", flat=True))
-    stages.embed_documents(stages.parse_documents(ids))
+    pipeline.embed_documents(pipeline.parse_documents(ids))
 
 
 @pytest.mark.parametrize("streams", [8, 0])
 def test_a_run_is_followed_by_its_events_or_else_by_asking(
     visit: Visit, run: IngestionRun, streams: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "slots", events.Slots(streams))
+    monkeypatch.setattr(sse, "stream_slots", sse.StreamSlots(streams))
     page = visit.page
     with page.expect_response("**/events/") as followed:
         page.goto(f"/runs/{run.pk}/")

@@ -19,7 +19,7 @@ import pytest
 from django.db import connection
 from psycopg.conninfo import make_conninfo
 
-from accounts.keys import create_key
+from accounts.api_keys import create_key
 from rag.tests.asking import reader
 from ragsite.testing import database_url_of_tests, empty_tables, wait_until
 from tests.chat_streams import Listener, Model

@@ -10,8 +10,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from common.clock import CLOCKS_DIFFER, database_now
-from documents.ingestion import claims
+from common.leases import MAX_CLOCK_SKEW, database_now
+from documents.ingestion import jobs
 from documents.models import Chunk, Document, IngestionRun
 from documents.services import Upload, ingest_uploads
 from documents.tasks import recover_documents
@@ -33,7 +33,7 @@ def test_a_worker_whose_clock_is_wrong_does_the_work_once(
     worker.stop()
     collection = CollectionFactory()
     held = DocumentFactory(collection=collection, status="queued")
-    token, _ = claims.claim([held.pk])  # by a worker that is well, and goes on renewing
+    token, _ = jobs.claim([held.pk])  # by a worker that is well, and goes on renewing
     uploads = [
         Upload(name=f"{n}.txt", file=ContentFile(f"Text number {n}.".encode()))
         for n in range(FILES)
@@ -66,10 +66,10 @@ def test_a_worker_whose_clock_is_wrong_does_the_work_once(
 @pytest.mark.parametrize("hours", HOURS)
 def test_what_is_held_when_the_databases_own_clock_is_set_comes_back(hours: int) -> None:
     document = DocumentFactory(status="queued")
-    claims.claim([document.pk])
-    assert claims.claim([document.pk])[1] == []
+    jobs.claim([document.pk])
+    assert jobs.claim([document.pk])[1] == []
     Document.objects.update(claimed_until=F("claimed_until") - timedelta(hours=hours))
-    assert claims.claim([document.pk])[1] == [document]
+    assert jobs.claim([document.pk])[1] == [document]
 
 
 @pytest.mark.django_db
@@ -84,8 +84,8 @@ def test_what_was_written_before_the_clock_was_set_is_sent_again(hours: int) -> 
 @pytest.mark.django_db
 def test_clocks_that_differ_a_little_change_nothing() -> None:
     document = DocumentFactory(status="queued")
-    claims.claim([document.pk])
-    Document.objects.update(claimed_until=F("claimed_until") + CLOCKS_DIFFER / 2)
-    assert claims.claim([document.pk])[1] == []
-    assert abs(database_now() - timezone.now()) < CLOCKS_DIFFER
+    jobs.claim([document.pk])
+    Document.objects.update(claimed_until=F("claimed_until") + MAX_CLOCK_SKEW / 2)
+    assert jobs.claim([document.pk])[1] == []
+    assert abs(database_now() - timezone.now()) < MAX_CLOCK_SKEW
     assert not IngestionRun.objects.exists()

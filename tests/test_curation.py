@@ -20,7 +20,7 @@ from documents.tests.factories import (
 )
 from memory.scopes import scope_of
 from memory.services import clear_fact, erase_memory, forget_fact, set_fact
-from search.judging import judge, unjudge
+from search.judgements import judge, remove_judgement
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 INDEX = reverse("admin:index")
@@ -48,7 +48,7 @@ def test_the_first_page_names_what_needs_a_look(client: Client, member: Membersh
     RunFactory(collection=collection, state=IngestionRun.State.FAILED)
     DocumentFactory(collection=collection, status=Document.Status.FAILED)
     answer = client.get(INDEX)
-    matters = {matter.title: matter for matter in answer.context["matters"]}
+    matters = {matter.title: matter for matter in answer.context["attention_items"]}
     assert matters["Runs with failures"].count == 1
     assert matters["Documents that failed"].is_urgent
     assert not matters["Conversations given up"].is_urgent
@@ -113,7 +113,7 @@ def test_judgements_are_noted_with_their_grade(member: Membership) -> None:
     document = DocumentFactory(collection=collection)
     told: dict[str, Any] = {"collection": collection, "question": "q?", "document": document}
     judge(**told, grade=1, user=member.user)
-    unjudge(**told)
+    remove_judgement(**told)
     rows = Change.objects.about("document", document.pk).order_by("pk")
     assert [row.action for row in rows] == ["judged", "taken_back"]
     assert rows[0].details["values"] == {"grade": "good"}
@@ -122,10 +122,10 @@ def test_judgements_are_noted_with_their_grade(member: Membership) -> None:
 def test_of_a_memory_only_who_did_it_sees_and_erasing_leaves_nothing(
     client: Client, member: Membership
 ) -> None:
-    from accounts.history import acting
+    from accounts.audit import acting
 
     scope = scope_of(user=member.user, workspace=member.workspace)
-    with acting(door="page", user=member.user):
+    with acting(channel="page", user=member.user):
         set_fact(scope=scope, key="pet", value="Quokka")
         set_fact(scope=scope, key="pet", value="Wombat")
         clear_fact(scope=scope, key="pet")

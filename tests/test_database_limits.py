@@ -6,12 +6,12 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.test import Client
 
-from common.fence import fenced_to, unfenced
-from common.postgresql import fencing
+from common import rls
 from common.postgresql.base import StatementTimeout
-from common.postgresql.binary import fetch
+from common.rls import bypass_rls, workspace_context
+from common.sql import fetch_rows
 from documents.tests.factories import MembershipFactory
-from ragsite import bootstrap, database
+from ragsite import bootstrap
 
 SLOW = "SELECT pg_sleep(30)"
 
@@ -34,13 +34,15 @@ def run_slow(*args: Any, **kwargs: Any) -> None:
 
 def test_only_work_for_a_request_is_limited_and_only_as_long_as_it_is_that() -> None:
     assert shown() == "0"
-    with fenced_to(1):
+    with workspace_context(1):
         assert shown() == "100ms"
-        with unfenced():
+        with bypass_rls():
             assert shown() == "100ms"
-            assert fetch(connection, "SELECT current_setting('statement_timeout')") == [("100ms",)]
+            assert fetch_rows(connection, "SELECT current_setting('statement_timeout')") == [
+                ("100ms",)
+            ]
     with transaction.atomic():
-        with fenced_to(1):
+        with workspace_context(1):
             assert shown() == "100ms"
         assert shown() == "0"
     assert shown() == "0"
@@ -48,23 +50,23 @@ def test_only_work_for_a_request_is_limited_and_only_as_long_as_it_is_that() -> 
 
 def test_zero_is_no_limit(settings: Any) -> None:
     settings.DATABASE_STATEMENT_SECONDS = 0.0
-    with fenced_to(1):
+    with workspace_context(1):
         assert shown() == "0"
 
 
 def test_every_way_of_asking_is_stopped() -> None:
-    for ask in (run_slow, lambda: fetch(connection, SLOW)):
-        with fenced_to(1), pytest.raises(StatementTimeout, match=r"within 0\.1 seconds"):
+    for ask in (run_slow, lambda: fetch_rows(connection, SLOW)):
+        with workspace_context(1), pytest.raises(StatementTimeout, match=r"within 0\.1 seconds"):
             ask()
-        with fenced_to(1), unfenced(), pytest.raises(StatementTimeout):
+        with workspace_context(1), bypass_rls(), pytest.raises(StatementTimeout):
             ask()
-    with fenced_to(1):
+    with workspace_context(1):
         assert shown() == "100ms"  # the connection can be used on
 
 
 @pytest.mark.parametrize(
     ("address", "module"),
-    [("/api/v1/search/?q=otter", "search.api.views"), ("/?q=otter", "search.views.results")],
+    [("/api/v1/search/?q=otter", "search.api.views"), ("/?q=otter", "search.views")],
 )
 def test_requests_are_answered_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, settings: Any, address: str, module: str
@@ -83,7 +85,7 @@ def test_requests_are_answered_with_the_reason(
 def test_a_short_command_ends_with_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(fencing, "_is_short_command", True)
+    monkeypatch.setattr(rls, "_limits_commands", True)
     with pytest.raises(SystemExit) as ended:
         bootstrap.run(run_slow, [])
     assert ended.value.code == 2
@@ -97,7 +99,7 @@ def tries(monkeypatch: pytest.MonkeyPatch, settings: Any) -> list[float]:
     """Pauses between tries, which are over at once."""
     pauses: list[float] = []
     settings.DATABASE_START_SECONDS = 60.0
-    monkeypatch.setattr(database, "sleep", pauses.append)
+    monkeypatch.setattr(bootstrap, "sleep", pauses.append)
     return pauses
 
 
@@ -111,7 +113,7 @@ def test_a_database_that_comes_later_is_waited_for(
     said: list[str] = []
     with monkeypatch.context() as patched:
         patched.setattr(connection, "ensure_connection", ensure_connection)
-        database.check_server(to_migrate=False, migrates=False, say=said.append)
+        bootstrap.check_server(to_migrate=False, migrates=False, say=said.append)
     assert tries == [0.25, 0.5, 1, 2, 4, 4]
     assert said == ["the database does not answer yet; trying again for 60 seconds"]
 
@@ -124,6 +126,8 @@ def test_a_wrong_password_is_not_tried_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(connection, "ensure_connection", ensure_connection)
-        with pytest.raises(database.UnusableDatabaseError, match="Check the user and the password"):
-            database.check_server(to_migrate=False, migrates=False, say=lambda line: None)
+        with pytest.raises(
+            bootstrap.UnusableDatabaseError, match="Check the user and the password"
+        ):
+            bootstrap.check_server(to_migrate=False, migrates=False, say=lambda line: None)
     assert tries == []

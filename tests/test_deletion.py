@@ -12,7 +12,7 @@ from django.db import connection
 from django.urls import reverse
 
 from documents import lexical_index, services
-from documents.ingestion import stages
+from documents.ingestion import pipeline
 from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
 from documents.models import (
@@ -25,7 +25,8 @@ from documents.models import (
 )
 from documents.services import Upload, ingest_inline, ingest_text, ingest_uploads, store_items
 from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
-from search.services import search, site_scope
+from search.query_options import site_scope
+from search.services import search
 
 pytestmark = pytest.mark.django_db
 
@@ -66,7 +67,7 @@ def upload(collection: Collection, content: bytes, name: str = NAME, **options: 
 
 def work(document: Document) -> None:
     """What a worker does, up to the index of words."""
-    stages.embed_documents(stages.parse_documents([document.pk]))
+    pipeline.embed_documents(pipeline.parse_documents([document.pk]))
     lexical_index.index_pending(document.collection_id)
     document.refresh_from_db()
 
@@ -105,9 +106,9 @@ def test_the_search_for_words_finds_them_everywhere(
 ) -> None:
     """What the other tests rest on: before a deletion the words are in all these places."""
     document = upload(collection, TITLED.encode())
-    stages.parse_documents([document.pk])
+    pipeline.parse_documents([document.pk])
     assert "documents_stageddocument: payload" in places_with_words(media_root)
-    stages.embed_documents([document.pk])
+    pipeline.embed_documents([document.pk])
     lexical_index.index_pending(collection.pk)
     places = places_with_words(media_root)
     assert places >= {
@@ -180,7 +181,7 @@ def test_nothing_of_an_unfinished_document_is_left(
     name = NAME if stage != "failed" else NAME.replace(".txt", ".pdf")
     document = upload(collection, content, name=name)
     if stage != "queued":
-        stages.parse_documents([document.pk])
+        pipeline.parse_documents([document.pk])
     committed(services.delete_document, document=document)
     assert places_with_words(media_root) == set()
     run = IngestionRun.objects.get()

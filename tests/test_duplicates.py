@@ -7,12 +7,13 @@ from django.core.files.base import ContentFile
 from django.db.models import Count
 
 from documents import lexical_index, services
-from documents.ingestion import stages
+from documents.ingestion import pipeline
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document, IngestionRun, Posting
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.factories import CollectionFactory
-from search.services import search, site_scope
+from search.query_options import site_scope
+from search.services import search
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -42,7 +43,7 @@ def upload(collection: Collection, files: dict[str, str], **options: Any) -> Ing
 def work(*runs: IngestionRun) -> None:
     """What the two queues do with all files of the runs together."""
     ids = list(Document.objects.filter(items__run__in=runs).values_list("id", flat=True))
-    stages.embed_documents(stages.parse_documents(ids))
+    pipeline.embed_documents(pipeline.parse_documents(ids))
     for run in runs:
         run.refresh_from_db()
 

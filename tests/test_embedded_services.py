@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragsite import embedded
-from ragsite.embedded import ServiceError, cluster, support
-from ragsite.embedded.permissions import private_dir
-from ragsite.embedded.processes import is_running
-from ragsite.embedded.serveruser import server_user
+from ragsite.embedded import ServiceError
+from ragsite.embedded import postgres as embedded_postgres
+from ragsite.embedded import service as embedded_service
+from ragsite.embedded.service import is_running, private_dir, server_user
 from tests.instances import instance_dir
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -280,8 +280,8 @@ def test_a_server_that_is_still_starting_is_waited_for(var_dir: Path) -> None:
     query(var_dir, "CREATE TABLE busy AS SELECT generate_series(1, 200000) AS n")
     kill(pid)
     user, data = server_user(var_dir), var_dir / "postgres/data"
-    pg_ctl = cluster.software() / "bin/pg_ctl"
-    support.wait_until(lambda: not embedded.status(var_dir)[0].pid, 10)
+    pg_ctl = embedded_postgres.postgres_software() / "bin/pg_ctl"
+    embedded_service.wait_until(lambda: not embedded.status(var_dir)[0].pid, 10)
     done = user.run(pg_ctl, "start", "--no-wait", "-D", data, "-l", var_dir / "postgres/server.log")
     assert done.returncode == 0, done.stdout
     start(var_dir)
@@ -317,7 +317,9 @@ def test_a_server_that_will_not_start_shows_its_last_words(var_dir: Path) -> Non
 
 
 def test_a_full_disk_is_named_with_the_cure(tmp_path: Path) -> None:
-    error = support.failure("initdb failed", home=tmp_path, output="No space left on device")
+    error = embedded_service.failure(
+        "initdb failed", home=tmp_path, output="No space left on device"
+    )
     assert "RAGSITE_VAR_DIR" in str(error)
     assert str(tmp_path) in str(error)
 

@@ -13,10 +13,11 @@ import pytest
 from django.conf import settings
 
 from accounts.models import Workspace
-from documents.ingestion.sources import clean_name
+from documents.ingestion.sources import storable_name
 from documents.tests.factories_folder import everything
 from ragsite.testing import database_url_of_tests
-from search.services import search, site_scope
+from search.query_options import site_scope
+from search.services import search
 
 GIBIBYTE = 1024**3
 PAGES = 5000
@@ -73,4 +74,4 @@ def test_a_folder_with_everything_in_it(tmp_path: Path) -> None:
     for name, word in readable.items():
         best = search(word, scope=scope).hits[0]
         assert word in best.text
-        assert best.source in {clean_name(name), "07.chunks.jsonl"}
+        assert best.source in {storable_name(name), "07.chunks.jsonl"}

@@ -10,8 +10,7 @@ from django.utils.html import escape
 from documents import services
 from documents.ingestion.sources import discover
 from documents.tests.factories import CollectionFactory, MembershipFactory
-from ragsite.handbook.contents import DOCS, contents
-from ragsite.handbook.rendering import render
+from ragsite.handbook.pages import DOCS, contents, render_page
 
 pytestmark = pytest.mark.django_db
 PAGES = contents().pages
@@ -36,7 +35,7 @@ class Links(HTMLParser):
 
 @pytest.fixture(scope="module")
 def links() -> dict[str, Links]:
-    return {page.url: Links(render(page).html) for page in PAGES}
+    return {page.url: Links(render_page(page).html) for page in PAGES}
 
 
 def test_every_file_of_docs_is_a_page(client: Client) -> None:
@@ -44,7 +43,7 @@ def test_every_file_of_docs_is_a_page(client: Client) -> None:
     for page in PAGES:
         answer = client.get(page.url)
         assert answer.status_code == 200, page.url
-        assert f"<title>{escape(render(page).title)} · ragsite" in answer.content.decode()
+        assert f"<title>{escape(render_page(page).title)} · ragsite" in answer.content.decode()
 
 
 def test_a_link_between_pages_leads_to_a_heading_that_is_there(links: dict[str, Links]) -> None:

@@ -12,10 +12,12 @@ from redis import Redis
 
 from documents import services
 from documents.tests.factories import UserFactory
-from inference import lately
+from inference import query_cache
 from ragsite import presence
-from ragsite.checks import check_watching
-from ragsite.health import Outcome, Probe, Watch, database, look, surroundings, views
+from ragsite.checks import check_monitoring
+from ragsite.health import monitor, probes, views
+from ragsite.health.monitor import HealthMonitor
+from ragsite.health.probes import Outcome, Probe
 from ragsite.testing import wait_until
 
 READY = "/health/ready"
@@ -29,7 +31,7 @@ PROBES = [
 
 @pytest.fixture(autouse=True)
 def _looked_at_anew(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    monkeypatch.setattr(views, "watch", Watch(views.watch._listed))
+    monkeypatch.setattr(views, "monitor", HealthMonitor(views.monitor._listed))
     settings.METRICS_TOKEN = TOKEN
 
 
@@ -107,8 +109,8 @@ class TestReady:
     def test_tables_that_lack_a_migration_are_not_ready(
         self, client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        newer = database.known_migrations() | {("documents", "9999_of_tomorrow")}
-        monkeypatch.setattr(database, "known_migrations", lambda: newer)
+        newer = probes.known_migrations() | {("documents", "9999_of_tomorrow")}
+        monkeypatch.setattr(probes, "known_migrations", lambda: newer)
         answer = client.get(READY, headers=SHOWN)
 
         assert answer.status_code == 503
@@ -116,25 +118,25 @@ class TestReady:
 
 
 def test_an_extension_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
-    monkeypatch.setattr(database, "EXTENSIONS", ("vector", "telepathy"))
-    found = database.look_at_extensions()
+    monkeypatch.setattr(probes, "EXTENSIONS", ("vector", "telepathy"))
+    found = probes.check_extensions()
     assert not found.ok
     assert "telepathy" in found.detail
 
 
 def test_a_disk_without_room_for_an_upload_is_told(settings: Any, media_root: Path) -> None:
-    assert surroundings.look_at_storage().ok  # its directory is made when it is needed
+    assert probes.check_storage().ok  # its directory is made when it is needed
     settings.MAX_UPLOAD_BYTES = 2**62
-    assert "less than one upload" in surroundings.look_at_storage().detail
+    assert "less than one upload" in probes.check_storage().detail
 
 
 def test_a_model_that_failed_of_late_is_told(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lately, "_problems", {})
-    assert surroundings.look_at_models().ok
-    lately.note_problem("default", RuntimeError("no weights"))
-    assert surroundings.look_at_models() == Outcome(ok=False, detail="default: no weights")
-    lately.note_answer("default")
-    assert surroundings.look_at_models() == Outcome(ok=True, detail="default")
+    monkeypatch.setattr(query_cache, "_failures", {})
+    assert probes.check_models().ok
+    query_cache.record_failure("default", RuntimeError("no weights"))
+    assert probes.check_models() == Outcome(ok=False, detail="default: no weights")
+    query_cache.record_success("default")
+    assert probes.check_models() == Outcome(ok=True, detail="default")
 
 
 class TestWatch:
@@ -152,18 +154,18 @@ class TestWatch:
             looks.append(1)
             return Outcome(ok=True, detail="")
 
-        watch = Watch(lambda: [Probe("one", look_at)])
+        watch = HealthMonitor(lambda: [Probe("one", look_at)])
         assert {watch.report().state for _ in range(10)} == {"ok"}
         assert len(looks) == 1
-        monkeypatch.setattr(look, "FRESH_SECONDS", -1.0)
+        monkeypatch.setattr(monitor, "CACHE_SECONDS", -1.0)
         watch.report()
         assert len(looks) == 2
 
     def test_one_that_hangs_keeps_nobody_waiting_and_is_not_begun_again(
         self, monkeypatch: pytest.MonkeyPatch, never: Event
     ) -> None:
-        monkeypatch.setattr(look, "LONGEST_SECONDS", 0.05)
-        monkeypatch.setattr(look, "FRESH_SECONDS", -1.0)
+        monkeypatch.setattr(monitor, "PROBE_TIMEOUT_SECONDS", 0.05)
+        monkeypatch.setattr(monitor, "CACHE_SECONDS", -1.0)
         begun: list[int] = []
 
         def hang() -> Outcome:
@@ -171,7 +173,7 @@ class TestWatch:
             never.wait(60)
             return Outcome(ok=True, detail="late")
 
-        watch = Watch(lambda: [Probe("slow", hang, is_required=True)])
+        watch = HealthMonitor(lambda: [Probe("slow", hang, is_required=True)])
         for _ in range(3):
             assert watch.report().state == "unready"
         assert len(begun) == 1
@@ -182,7 +184,7 @@ class TestWatch:
         def fail() -> Outcome:
             raise RuntimeError("no postgresql://site:hunter22@db/x\nand more")
 
-        told = Watch(lambda: [Probe("one", fail)]).report().outcomes["one"]
+        told = HealthMonitor(lambda: [Probe("one", fail)]).report().outcomes["one"]
         assert told == Outcome(ok=False, detail="no postgresql://…@db/x")
 
 
@@ -203,7 +205,7 @@ def test_a_web_server_that_starts_before_its_database_asks_for_it_again(
     monkeypatch.setattr(services, "live_embedders", asked)
     monkeypatch.setattr(gunicorn, "sleep", pauses.append)
     monkeypatch.setattr(connection, "close", lambda: None)  # the test's transaction
-    assert gunicorn._aliases() == ["default"]
+    assert gunicorn._live_aliases() == ["default"]
     assert pauses == [1.0, 2.0]
 
 
@@ -223,23 +225,23 @@ def test_wrong_settings_of_watching_are_found(
 ) -> None:
     settings.METRICS_TOKEN = ""
     setattr(settings, setting, value)
-    assert [message.id for message in check_watching(None)] == found
+    assert [message.id for message in check_monitoring(None)] == found
 
 
 def test_a_worker_is_seen_while_it_lives() -> None:
-    client = Redis.from_url(surroundings.settings.REDIS_URL)
-    worker = presence.Presence(client, name="embed@here", queues=["embed"])
+    client = Redis.from_url(probes.settings.REDIS_URL)
+    worker = presence.WorkerHeartbeat(client, name="embed@here", queues=["embed"])
     worker.start()
-    wait_until(lambda: presence.workers(client, "embed"), what="it has said so")
-    assert presence.workers(client, "embed") == ["embed@here"]
-    assert surroundings.look_at_queue("embed") == Outcome(ok=True, detail="1 at work")
-    assert not surroundings.look_at_queue("ingest").ok
+    wait_until(lambda: presence.live_workers(client, "embed"), what="it has said so")
+    assert presence.live_workers(client, "embed") == ["embed@here"]
+    assert probes.check_queue("embed") == Outcome(ok=True, detail="1 at work")
+    assert not probes.check_queue("ingest").ok
     worker.stop()
-    assert presence.workers(client, "embed") == []
+    assert presence.live_workers(client, "embed") == []
 
 
 def test_a_worker_that_says_nothing_is_not_seen() -> None:
-    client = Redis.from_url(surroundings.settings.REDIS_URL)
+    client = Redis.from_url(probes.settings.REDIS_URL)
     client.zadd(presence._key("embed"), {"embed@dead": 1.0})
-    assert presence.workers(client, "embed") == []
+    assert presence.live_workers(client, "embed") == []
     client.delete(presence._key("embed"))

@@ -24,9 +24,8 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from rag.pipelines.faults import PipelineError
-from rag.pipelines.parsing import parse
-from rag.pipelines.shipped import templates
+from rag.pipelines.definition import PipelineError
+from rag.pipelines.validation import parse_definition, templates
 from tests.access.doors_tools import METHODS, TOOLS
 from tests.test_access_walk import no_log
 
@@ -253,7 +252,7 @@ def test_a_pipeline_with_anything_in_it_is_read_or_refused(
         there = list(spots(definition))
         definition = put(definition, there[number % len(there)], other)
     try:
-        parse(definition)
+        parse_definition(definition)
     except PipelineError as error:
         refusal = error
     else:

@@ -15,11 +15,20 @@ from django.test import Client
 from kombu.transport.base import Message
 
 import rag.tasks
-from common.celery import HEADER, app, begin_task, end_task
-from common.logs import redaction
-from common.logs.context import NOTHING, Work, carrying, current_work, working
-from common.logs.records import AddWork, JsonFormatter, LineFormatter, ShortenOutages
-from common.logs.redaction import clean
+from common import logs
+from common.celery import REQUEST_ID_HEADER, app, log_task, set_task_context
+from common.logs import (
+    NO_CONTEXT,
+    AddLogContext,
+    JsonFormatter,
+    LineFormatter,
+    LogContext,
+    ShortenOutages,
+    current_log_context,
+    log_context,
+    redact,
+    with_log_context,
+)
 from documents.tests.factories import MembershipFactory
 
 
@@ -29,7 +38,7 @@ class Log:
     def __init__(self, formatter: logging.Formatter) -> None:
         self.stream = StringIO()
         self.handler = logging.StreamHandler(self.stream)
-        self.handler.addFilter(AddWork())
+        self.handler.addFilter(AddLogContext())
         self.handler.setFormatter(formatter)
 
     @property
@@ -103,7 +112,7 @@ def test_a_stream_is_told_of_at_its_end(client: Client, told: Log) -> None:
     lines = told.records
     assert (before, len(lines)) == (0, 1)
     assert (lines[0]["level"], lines[0]["status"]) == ("INFO", 200)
-    assert current_work() == NOTHING
+    assert current_log_context() == NO_CONTEXT
 
 
 @pytest.mark.django_db
@@ -118,7 +127,7 @@ def test_words_in_an_address_are_not_told(client: Client, log: Log) -> None:
 
 def test_nothing_is_left_for_the_next_one(client: Client) -> None:
     client.get("/health/live")
-    assert current_work() == NOTHING
+    assert current_log_context() == NO_CONTEXT
 
 
 # --- threads and tasks ----------------------------------------------------------------------------
@@ -126,20 +135,20 @@ def test_nothing_is_left_for_the_next_one(client: Client) -> None:
 
 def test_another_thread_is_known_by_the_work_that_it_was_begun_for() -> None:
     with ThreadPoolExecutor(1) as pool:
-        with working(Work(request_id="abc")):
-            waiting = pool.submit(carrying(current_work))
+        with log_context(LogContext(request_id="abc")):
+            waiting = pool.submit(with_log_context(current_log_context))
         assert waiting.result().request_id == "abc"
-        assert pool.submit(current_work).result() == NOTHING
+        assert pool.submit(current_log_context).result() == NO_CONTEXT
 
 
 @app.task(name="tests.tell", queue="tests-of-logs")
 def tell() -> None:
     """Says something, and sends one more."""
     logging.getLogger("ragsite.tests").info("at work")
-    seen.append(current_work())
+    seen.append(current_log_context())
 
 
-seen: list[Work] = []
+seen: list[LogContext] = []
 
 
 def sent(log: Log) -> Message:
@@ -154,7 +163,7 @@ def sent(log: Log) -> Message:
 
 def test_a_task_is_known_by_the_request_that_caused_it(told: Log) -> None:
     seen.clear()
-    with working(Work(request_id="from-a-page")):
+    with log_context(LogContext(request_id="from-a-page")):
         tell.delay()
     message = sent(told)
     Request(message, app=app, task=tell, hostname="here").execute()
@@ -164,14 +173,14 @@ def test_a_task_is_known_by_the_request_that_caused_it(told: Log) -> None:
     assert line["request_id"] == "from-a-page"
     assert line["task"] == "tests.tell"
     assert line["task_id"] == seen[0].task_id == message.headers["id"]
-    assert current_work() == NOTHING
+    assert current_log_context() == NO_CONTEXT
 
 
 def test_a_task_of_nobody_has_no_request(told: Log) -> None:
     seen.clear()
     tell.delay()
     message = sent(told)
-    assert HEADER not in message.headers
+    assert REQUEST_ID_HEADER not in message.headers
     Request(message, app=app, task=tell, hostname="here").execute()
     assert [work.request_id for work in seen] == [""]
 
@@ -179,8 +188,8 @@ def test_a_task_of_nobody_has_no_request(told: Log) -> None:
 @pytest.mark.parametrize(("done", "level"), [(0, "DEBUG"), (3, "INFO")])
 def test_a_periodic_task_is_news_where_it_did_something(told: Log, done: int, level: str) -> None:
     task = rag.tasks.end_lost_runs
-    begin_task(task_id="t", task=task)
-    end_task(state="SUCCESS", task=task, retval=done)
+    set_task_context(task_id="t", task=task)
+    log_task(state="SUCCESS", task=task, retval=done)
     (line,) = told.records
     assert (line["level"], line["task"]) == (level, task.name)
     assert ("end_lost_runs did 3" in line["message"]) is (done > 0)
@@ -231,9 +240,9 @@ def secrets(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str
     settings.METRICS_TOKEN = "observers-token"
     monkeypatch.setenv("OPENAI_API_KEY", "plain-openai-key")
     settings.INFERENCE = {"chat": {"default": {"OPTIONS": {"api_key": "key-of-options"}}}}
-    redaction._secrets.cache_clear()
+    logs._secrets.cache_clear()
     yield [settings.SECRET_KEY, settings.METRICS_TOKEN, "plain-openai-key", "key-of-options"]
-    redaction._secrets.cache_clear()
+    logs._secrets.cache_clear()
 
 
 def test_no_secret_of_the_site_is_told(secrets: list[str], log: Log) -> None:
@@ -263,12 +272,12 @@ def test_no_secret_of_the_site_is_told(secrets: list[str], log: Log) -> None:
 )
 def test_no_secret_of_others_is_told(text: str, secret: str) -> None:
     assert secret in text
-    assert secret not in clean(text)
+    assert secret not in redact(text)
 
 
 def test_plain_words_stay() -> None:
     text = "Basic questions about tokens: 3 of 4 at http://localhost:8000/a@b"
-    assert clean(text) == text
+    assert redact(text) == text
 
 
 def test_a_message_is_one_line_whatever_it_quotes(log: Log) -> None:

@@ -17,13 +17,14 @@ from django.urls import reverse
 from redis import Redis
 
 from accounts.models import Workspace
+from common.tools import run_tool
 from documents.tests.factories import MembershipFactory, UserFactory
 from memory import services
 from memory.embedding import embed_waiting
 from memory.models import Context, ExtractionItem, Fact, Pruning
 from memory.scopes import UserScope, user_scope
 from memory.tasks import enqueue_extraction, prune_memories, recover_extractions
-from memory.tools import call
+from memory.tools import TOOLS
 from ragsite.celery import app
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -69,7 +70,12 @@ def live(scope: UserScope, mark: str) -> None:
         services.set_fact(scope=scope, key=f"{mark}quokkasname kept", value=value, source=source)
     services.clear_fact(scope=scope, key=f"{mark}quokkasname kept")
     services.set_fact(scope=scope, key=f"{mark}quokkasname", value=f"{mark}wombattitle")
-    call("set_fact", {"key": f"{mark}quokkasname tool", "value": f"{mark}wombattitle"}, scope=scope)
+    run_tool(
+        TOOLS,
+        "set_fact",
+        {"key": f"{mark}quokkasname tool", "value": f"{mark}wombattitle"},
+        scope=scope,
+    )
     converse(scope, mark)
     question = SAID.format(mark)
     services.search_memory(scope=scope, query=question)

@@ -13,21 +13,24 @@ from django.test import Client
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from common import durations
-from documents.ingestion.runs import add_timings
+from common import valkey
+from documents.ingestion.jobs import add_timings
 from documents.tests.factories import CollectionFactory, DocumentFactory, RunFactory, UserFactory
-from ragsite.health import Watch, views
-from ragsite.metrics import files, site
-from search.services import search, site_scope
+from ragsite.health import views
+from ragsite.health.monitor import HealthMonitor
+from ragsite.metrics import multiprocess as metrics_multiprocess
+from ragsite.metrics import views as metrics_views
+from search.query_options import site_scope
+from search.services import search
 
 TOKEN = "observers-token"
 
 
 @pytest.fixture(autouse=True)
 def _read_anew(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    watch = Watch(views.watch._listed)
-    monkeypatch.setattr(site, "watch", watch)
-    monkeypatch.setattr(site, "FRESH_SECONDS", -1.0)
+    watch = HealthMonitor(views.monitor._listed)
+    monkeypatch.setattr(metrics_views, "monitor", watch)
+    monkeypatch.setattr(metrics_views, "CACHE_SECONDS", -1.0)
     settings.METRICS_TOKEN = TOKEN
 
 
@@ -137,7 +140,7 @@ def _stages(client: Client) -> dict[str, float]:
 @pytest.mark.django_db
 def test_without_the_broker_the_rest_is_told(client: Client, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    durations.observe({"parse": 1.0})  # the work goes on
+    valkey.observe_durations({"parse": 1.0})  # the work goes on
     found = scraped(client)
     assert "ragsite_queue_length" not in found
     assert samples(found["ragsite_healthy"])[("broker",)] == 0
@@ -156,9 +159,9 @@ def test_one_process_tells_what_all_have_counted_and_the_dead_hold_nothing(
 ) -> None:
     from prometheus_client import generate_latest, multiprocess
 
-    monkeypatch.setenv(files.VARIABLE, "")
-    own = files.begin(tmp_path)
-    assert os.environ[files.VARIABLE] == str(own)
+    monkeypatch.setenv(metrics_multiprocess.VARIABLE, "")
+    own = metrics_multiprocess.create_directory(tmp_path)
+    assert os.environ[metrics_multiprocess.VARIABLE] == str(own)
     workers = [
         subprocess.Popen([sys.executable, "-c", COUNT], cwd=site_settings.BASE_DIR)
         for _ in range(2)
@@ -166,9 +169,9 @@ def test_one_process_tells_what_all_have_counted_and_the_dead_hold_nothing(
     assert [worker.wait(60) for worker in workers] == [0, 0]
 
     def told() -> dict[str, Metric]:
-        from ragsite.metrics.views import _processes
+        from ragsite.metrics.views import process_registry
 
-        text = generate_latest(_processes()).decode()
+        text = generate_latest(process_registry()).decode()
         return {each.name: each for each in text_string_to_metric_families(text)}
 
     assert samples(told()["ragsite_database_pool_in_use"]) == {(): 6.0}
@@ -177,22 +180,24 @@ def test_one_process_tells_what_all_have_counted_and_the_dead_hold_nothing(
     found = told()
     assert samples(found["ragsite_request_seconds"], "_count") == {("GET", "login", "200"): 2.0}
     assert "ragsite_database_pool_in_use" not in found
-    files.end(tmp_path)
+    metrics_multiprocess.remove_directory(tmp_path)
     assert not own.exists()
 
 
 def test_what_a_killed_server_left_goes_and_what_another_uses_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(files.VARIABLE, "")
+    monkeypatch.setenv(metrics_multiprocess.VARIABLE, "")
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     left, used = tmp_path / "metrics" / str(dead.pid), tmp_path / "metrics" / str(os.getppid())
     for each in (left, used):
         each.mkdir(parents=True)
-    own = files.begin(tmp_path)
+    own = metrics_multiprocess.create_directory(tmp_path)
     (own / "counter_1.db").touch()
-    assert files.begin(tmp_path) == own  # a container's server has the same number every time
+    assert (
+        metrics_multiprocess.create_directory(tmp_path) == own
+    )  # a container's server has the same number every time
     assert not left.exists()
     assert used.exists()
     assert list(own.iterdir()) == []

@@ -11,27 +11,23 @@ from typing import Any
 
 import pytest
 
-from common.plain_words import without_signs
-from graph.extraction.capitals import runs
+from common.text import strip_markdown
 from graph.extraction.code import identifiers
-from graph.extraction.dates import dates
-from graph.extraction.forms import form, question_forms
-from graph.extraction.names import names
-from graph.extraction.titles import title_names
-from memory.dates import mentioned
-from memory.extraction.replies import read_reply
-from memory.extraction.sentences import sentences as said_sentences
-from memory.injection.asking import asking_part
-from memory.injection.rendering import find_block
-from memory.keys import fact_key
-from rag.answering.citations import scan
-from rag.answering.followups import completed, leans
-from rag.answering.quotable import parts
-from rag.answering.smalltalk import small_talk
-from rag.pipelines.conditions import parse as parse_condition
-from rag.pipelines.replies import picked, score, tasks, without_thoughts
-from rag.sql.prompt import statement_in
-from search.filters.text_reading import read_text
+from graph.extraction.names import capitalized_runs, dates, names, title_names
+from graph.extraction.normalized_names import candidate_names, normalize_name
+from memory.extraction.chat_model import parse_reply
+from memory.extraction.rules import split_sentences as said_sentences
+from memory.fact_keys import fact_key
+from memory.injection import find_block, question_part
+from memory.ranking import mentioned_dates
+from rag.answering.citations import scan_citations
+from rag.answering.coreference import is_context_dependent, rewrite_by_rules
+from rag.answering.phrases import small_talk
+from rag.answering.segments import split_segments
+from rag.pipelines.conditions import parse_condition
+from rag.pipelines.replies import parse_score, parse_tasks, pick_route, strip_reasoning
+from rag.sql.table_search import extract_sql
+from search.filters.syntax import parse_text_filter
 from search.query import parse_query
 from search.snippets import sentences
 
@@ -46,34 +42,34 @@ REPEATS = (
     "# ", "SELECT ", "{}", '{"', "a::b", "a_B", "“", " \n", ".\n", "“a",
 )  # fmt: skip
 READERS: dict[str, Callable[[str], Any]] = {
-    "words of a passage": without_signs,
+    "words of a passage": strip_markdown,
     "sentences": sentences,
     "query": lambda text: parse_query(text[:4000]),
-    "filter": read_text,
+    "filter": parse_text_filter,
     "condition": parse_condition,
-    "citations": lambda text: scan(text, {}),
-    "quotable parts": lambda text: parts(text[:4000]),
+    "citations": lambda text: scan_citations(text, {}),
+    "quotable parts": lambda text: split_segments(text[:4000]),
     "small talk": small_talk,
-    "follow-up": leans,
-    "completed": lambda text: completed(text, []),
-    "thoughts": without_thoughts,
-    "route": lambda text: picked(text, ["one", "two"]),
-    "score": score,
-    "tasks": lambda text: tasks(text, most=5),
-    "SQL in a reply": statement_in,
+    "follow-up": is_context_dependent,
+    "completed": lambda text: rewrite_by_rules(text, []),
+    "thoughts": strip_reasoning,
+    "route": lambda text: pick_route(text, ["one", "two"]),
+    "score": parse_score,
+    "tasks": lambda text: parse_tasks(text, most=5),
+    "SQL in a reply": extract_sql,
     "remembered sentences": said_sentences,
-    "facts in a reply": read_reply,
+    "facts in a reply": parse_reply,
     "block of memory": find_block,
-    "what is asked": asking_part,
-    "dates of a question": mentioned,
+    "what is asked": question_part,
+    "dates of a question": mentioned_dates,
     "key of a fact": fact_key,
-    "capitals": lambda text: list(runs(text)),
+    "capitals": lambda text: list(capitalized_runs(text)),
     "names": lambda text: list(names(text)),
     "identifiers": lambda text: list(identifiers(text)),
     "dates": lambda text: list(dates(text)),
     "title": lambda text: title_names(text[:500]),
-    "form": form,
-    "forms of a question": question_forms,
+    "form": normalize_name,
+    "forms of a question": candidate_names,
 }
 
 

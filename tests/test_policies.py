@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
 from accounts.models import Membership
-from common.policies import CSP, DATA, FILES, PAGES, policies
+from common.web import CSP_DATA, CSP_FILES, CSP_HEADER, CSP_PAGES, security_headers
 from documents.tests.factories import MembershipFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ def alice(client: Client) -> Membership:
 
 
 def directives(answer: Any) -> dict[str, list[str]]:
-    parts = (part.split() for part in answer.headers[CSP].split(";"))
+    parts = (part.split() for part in answer.headers[CSP_HEADER].split(";"))
     return {name: values for name, *values in parts}
 
 
@@ -29,13 +29,13 @@ def directives(answer: Any) -> dict[str, list[str]]:
     "path", ["/", "/login/", "/docs/", "/chat/", "/graph/", "/keys/", "/none/", "/admin"]
 )
 def test_a_page_has_no_inline_code_and_asks_no_other_site(path: str, client: Client) -> None:
-    assert client.get(path, follow=True).headers[CSP] == PAGES
-    assert "unsafe" not in PAGES
+    assert client.get(path, follow=True).headers[CSP_HEADER] == CSP_PAGES
+    assert "unsafe" not in CSP_PAGES
 
 
 def test_a_refused_form_is_a_page_like_any_other() -> None:
     refused = Client(enforce_csrf_checks=True).post("/login/")
-    assert (refused.status_code, refused.headers[CSP]) == (403, PAGES)
+    assert (refused.status_code, refused.headers[CSP_HEADER]) == (403, CSP_PAGES)
 
 
 @pytest.mark.parametrize("path", ["/admin/", "/admin/documents/document/"])
@@ -51,7 +51,7 @@ def test_the_admin_may_write_styles_and_make_functions(
 
 @pytest.mark.parametrize("path", ["/api/v1/collections/", "/api/none/", "/v1/models", "/mcp"])
 def test_an_answer_to_a_program_does_nothing(path: str, client: Client) -> None:
-    assert client.get(path).headers[CSP] == DATA
+    assert client.get(path).headers[CSP_HEADER] == CSP_DATA
 
 
 def test_the_page_to_try_the_api_has_no_inline_code(client: Client) -> None:
@@ -63,8 +63,8 @@ def test_the_page_to_try_the_api_has_no_inline_code(client: Client) -> None:
 def test_what_is_taken_along_is_shut_in(client: Client, alice: Membership) -> None:
     taken = client.get("/memory/storage/export/")
     assert taken.headers["Content-Disposition"].startswith("attachment")
-    assert taken.headers[CSP] == FILES
-    assert FILES.endswith("sandbox")
+    assert taken.headers[CSP_HEADER] == CSP_FILES
+    assert CSP_FILES.endswith("sandbox")
 
 
 def test_a_drawing_may_have_style_and_nothing_else(client: Client) -> None:
@@ -89,5 +89,7 @@ def test_a_developer_sees_the_page_with_the_source(
     debug: bool, status: int, fenced: bool, settings: Any
 ) -> None:
     settings.DEBUG = debug
-    answer = policies(lambda request: HttpResponse(status=status))(RequestFactory().get("/"))
-    assert (CSP in answer.headers) == fenced
+    answer = security_headers(lambda request: HttpResponse(status=status))(
+        RequestFactory().get("/")
+    )
+    assert (CSP_HEADER in answer.headers) == fenced

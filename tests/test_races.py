@@ -13,7 +13,7 @@ from django.db.models import Count
 
 from common.errors import NotFound
 from documents import lexical_index, services
-from documents.ingestion import reembedding, stages
+from documents.ingestion import pipeline, reembed
 from documents.ingestion.sources import text_source
 from documents.models import (
     Chunk,
@@ -28,7 +28,8 @@ from documents.models import (
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.factories import CollectionFactory
 from ragsite.testing import wait_until
-from search.services import search, site_scope
+from search.query_options import site_scope
+from search.services import search
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
 
@@ -116,7 +117,7 @@ def upload(collection: Collection, text: str, *, key: str = "note.txt", **option
 def work() -> None:
     """What a worker does with everything that waits."""
     ids = list(Document.objects.values_list("id", flat=True))
-    stages.embed_documents(stages.parse_documents(ids))
+    pipeline.embed_documents(pipeline.parse_documents(ids))
 
 
 def assert_true(collection: Collection) -> None:
@@ -232,7 +233,7 @@ def test_the_same_bytes_under_two_keys_at_once_are_stored_once(collection: Colle
 
 
 def work_on(document_id: int) -> None:
-    stages.embed_documents(stages.parse_documents([document_id]))
+    pipeline.embed_documents(pipeline.parse_documents([document_id]))
 
 
 def test_the_same_bytes_in_two_runs_at_once_are_named_once(collection: Collection) -> None:
@@ -250,10 +251,10 @@ def test_a_document_deleted_while_it_is_loaded_is_gone(collection: Collection, p
     upload(collection, "The first text.")
     work()
     document_id = upload(collection, LONG, policy=policy)
-    staged = stages.parse_documents([document_id])
+    staged = pipeline.parse_documents([document_id])
     document = Document.objects.current().get()
     with nobody_writes("documents_pendingchunk"):
-        loading = Raced(lambda: stages.embed_documents(staged))
+        loading = Raced(lambda: pipeline.embed_documents(staged))
         wait_until(blocked(1), what="loading is in its transaction")
         deleting = Raced(lambda: services.delete_document(document=document))
         wait_until(blocked(2), what="the deletion waits for it")
@@ -267,13 +268,13 @@ def test_a_document_deleted_while_it_is_loaded_is_gone(collection: Collection, p
 
 def test_a_document_deleted_before_it_is_loaded_is_not_loaded(collection: Collection) -> None:
     document_id = upload(collection, LONG)
-    staged = stages.parse_documents([document_id])
+    staged = pipeline.parse_documents([document_id])
     with nobody_writes("documents_ingestionitem"):
         deleting = Raced(
             lambda: services.delete_document(document=Document.objects.get(pk=document_id))
         )
         wait_until(blocked(1), what="the deletion is in its transaction")
-        loading = Raced(lambda: stages.embed_documents(staged))
+        loading = Raced(lambda: pipeline.embed_documents(staged))
     deleting.result()
     loading.result()
     assert not Document.objects.exists()
@@ -300,9 +301,9 @@ def test_a_version_registered_while_its_document_is_deleted_begins_anew(
 
 
 def test_a_collection_deleted_while_it_is_loaded_is_gone(collection: Collection) -> None:
-    staged = stages.parse_documents([upload(collection, LONG)])
+    staged = pipeline.parse_documents([upload(collection, LONG)])
     with nobody_writes("documents_pendingchunk"):
-        loading = Raced(lambda: stages.embed_documents(staged))
+        loading = Raced(lambda: pipeline.embed_documents(staged))
         wait_until(blocked(1), what="loading is in its transaction")
         deleting = Raced(lambda: services.delete_collection(collection=collection))
         wait_until(blocked(2), what="the deletion waits for it")
@@ -341,16 +342,16 @@ def test_a_command_whose_collection_is_deleted_says_so(collection: Collection) -
 def test_words_of_a_document_deleted_while_they_are_indexed_do_not_stay(
     collection: Collection,
 ) -> None:
-    staged = stages.parse_documents([upload(collection, LONG)])
+    staged = pipeline.parse_documents([upload(collection, LONG)])
     with nobody_writes("documents_posting"):
-        indexing = Raced(lambda: stages.embed_documents(staged))
+        indexing = Raced(lambda: pipeline.embed_documents(staged))
         wait_until(blocked(1), what="the words are being indexed")
         document = Document.objects.get()
         deleting = Raced(lambda: services.delete_document(document=document))
         wait_until(blocked(2), what="the deletion waits for that")
     indexing.result()
     deleting.result()
-    assert lexical_index.differences(collection.pk) == []
+    assert lexical_index.find_differences(collection.pk) == []
     assert not Posting.objects.exists()
     assert not Lexeme.objects.exists()
 
@@ -365,9 +366,9 @@ def test_a_version_that_comes_while_chunks_move_to_another_model_moves_too(
     }
     space, _ = services.add_space(name="wide", embedder="wide")
     ingest_inline(collection=collection, sources=[text_source("note", LONG)])
-    row = reembedding.start(target=space, collection=collection)
-    token = reembedding.take(row)
-    cursor = reembedding.advance(row, token=token, cursor=reembedding.Cursor(0, 2))
+    row = reembed.start_reembedding(target=space, collection=collection)
+    token = reembed.take_over(row)
+    cursor = reembed.move_batch(row, token=token, cursor=reembed.BatchCursor(0, 2))
     collection.refresh_from_db()
     run = ingest_inline(
         collection=collection,
@@ -380,7 +381,7 @@ def test_a_version_that_comes_while_chunks_move_to_another_model_moves_too(
     scope = site_scope(workspace=collection.workspace)
     assert search("something new", scope=scope, mode="vector").hits[0].version == 2
     while cursor is not None:
-        cursor = reembedding.advance(row, token=token, cursor=cursor)
+        cursor = reembed.move_batch(row, token=token, cursor=cursor)
     collection.refresh_from_db()
     assert collection.former_spaces == []
     assert set(Chunk.objects.values_list("space_id", flat=True)) == {space.pk}

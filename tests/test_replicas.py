@@ -21,17 +21,17 @@ from documents.tests.factories import (
     MembershipFactory,
 )
 from graph.scopes import graph_scope
-from graph.services import reading
-from graph.services.writing import upsert_edge, upsert_node
+from graph.services import queries
+from graph.services.edits import upsert_edge, upsert_node
 from memory.scopes import scope_of
-from memory.services.contexts import archive_turn
-from memory.services.searching import search_memory
-from ragsite.health import Outcome
-from ragsite.health.replicas import told
+from memory.services.memories import archive_turn
+from memory.services.search import search_memory
+from ragsite.health.probes import Outcome, replicas_outcome
 from ragsite.testing import wait_until
-from search.facet_values import facet_values
-from search.fields_here import fields_here
-from search.services import scope_for, search
+from search.available_fields import available_fields
+from search.facets import facet_values
+from search.query_options import scope_for
+from search.services import search
 from search.similar import similar_documents
 from tests.replica import Replica, running_replica
 
@@ -160,7 +160,7 @@ def test_one_that_was_behind_is_read_again_when_it_has_caught_up(
 ) -> None:
     replica.pause()
     settings.REPLICA_MAX_LAG_SECONDS = 0.0
-    monkeypatch.setattr(replicas, "BEHIND_SECONDS", 0.0)
+    monkeypatch.setattr(replicas, "LAGGING_PAUSE_SECONDS", 0.0)
     Collection.objects.update(name="Changed")
     found("nausea")
     assert not read_there(found)
@@ -173,18 +173,20 @@ def test_one_that_was_behind_is_read_again_when_it_has_caught_up(
 def test_a_replica_that_goes_away_is_nobodys_trouble(
     found: Callable[[str], list[str]], replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replicas, "AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(replicas, "FAILED_PAUSE_SECONDS", 0.0)
     assert read_there(found)
     replica.stop()
 
     assert found("nausea") != []
-    looked = told(replicas.replica_state())
+    looked = replicas_outcome(replicas.replica_state())
     assert not looked.ok
     assert ALIAS in looked.detail
 
     replica.start()
     wait_until(lambda: read_there(found), what="the replica is read again")
-    assert told(replicas.replica_state()) == Outcome(ok=True, detail=f"{ALIAS}: streaming")
+    assert replicas_outcome(replicas.replica_state()) == Outcome(
+        ok=True, detail=f"{ALIAS}: streaming"
+    )
 
 
 def test_a_statement_that_fails_on_the_replica_is_read_from_the_primary(
@@ -229,17 +231,17 @@ def test_every_door_reads_from_the_replica_alone(
         lambda: search("nausae", scope=scope, group=True).hits,
         lambda: similar_documents(document, scope=scope) == (),
         lambda: facet_values("", scope=scope, facet="language"),
-        lambda: fields_here(scope),
+        lambda: available_fields(scope),
         lambda: search_memory(scope=mine, query="nausea").hits,
-        lambda: reading.get_node(scope=graph, id="drug"),
-        lambda: reading.find_nodes(scope=graph, text="Aripiprazol"),
-        lambda: reading.find_nodes(scope=graph, text="Aripprazoel"),
-        lambda: reading.neighbors(scope=graph, id="drug").items,
-        lambda: reading.traverse(scope=graph, start="drug").reached,
-        lambda: reading.shortest_path(scope=graph, source="drug", target="nausea"),
-        lambda: reading.subgraph(scope=graph, ids=["drug"]).vertices,
-        lambda: reading.mentions_of(scope=graph, id="drug") is not None,
-        lambda: reading.graph_statistics(scope=graph).nodes,
+        lambda: queries.get_node(scope=graph, id="drug"),
+        lambda: queries.find_nodes(scope=graph, text="Aripiprazol"),
+        lambda: queries.find_nodes(scope=graph, text="Aripprazoel"),
+        lambda: queries.neighbors(scope=graph, id="drug").items,
+        lambda: queries.traverse(scope=graph, start="drug").reached,
+        lambda: queries.shortest_path(scope=graph, source="drug", target="nausea"),
+        lambda: queries.subgraph(scope=graph, ids=["drug"]).vertices,
+        lambda: queries.mentions_of(scope=graph, id="drug") is not None,
+        lambda: queries.graph_statistics(scope=graph).nodes,
     ]
     assert all(state.ok for state in replicas.replica_state())
     for door in doors:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from ragsite.requests import AsyncRequest, readable
+from ragsite.requests import AsyncRequest, readable_content_type
 from ragsite.wsgi import application
 
 UNREADABLE = {
@@ -62,4 +62,4 @@ def test_nor_does_it_on_an_asynchronous_server(name: str) -> None:
 
 @pytest.mark.parametrize("content_type", READABLE)
 def test_what_can_be_read_stays(content_type: str) -> None:
-    assert readable(content_type) == content_type
+    assert readable_content_type(content_type) == content_type

@@ -13,7 +13,7 @@ from documents.tests.factories import CollectionFactory, WorkspaceFactory
 from inference.tests.checkpoints import cross_encoder
 from inference.tests.stub_server import Reply, stub_server
 from ragsite.environment import FILE_VARIABLE, read_env_file
-from search.judging import Grade, judge
+from search.judgements import Grade, judge
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 

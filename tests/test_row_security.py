@@ -8,10 +8,10 @@ from django.db import ProgrammingError, connection, transaction
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import Client, RequestFactory
 
-from accounts.middleware import fenced_request
+from accounts.middleware import workspace_rls
 from accounts.models import Membership, Workspace
-from common import fence, row_security
-from common.fence import Fence, fenced, fenced_to, unfenced
+from common import rls
+from common.rls import WorkspaceContext, bypass_rls, use_context, workspace_context
 from documents.models import Chunk, Collection, Document
 from documents.tests.factories import ChunkFactory, DocumentFactory, MembershipFactory
 
@@ -53,7 +53,7 @@ def unfenced_tables() -> set[str]:
 
 def test_every_owned_table_has_a_policy() -> None:
     assert unfenced_tables() == set()
-    assert len(row_security.owned()) >= 35
+    assert len(rls.workspace_columns()) >= 35
 
 
 def test_a_new_owned_table_without_a_policy_is_noticed_and_fenced_by_the_next_migrate(
@@ -63,19 +63,19 @@ def test_a_new_owned_table_without_a_policy_is_noticed_and_fenced_by_the_next_mi
         cursor.execute("CREATE TABLE invention (id bigint PRIMARY KEY, workspace_id bigint)")
     assert unfenced_tables() == {"invention"}
 
-    owned = row_security.owned()
-    monkeypatch.setattr(row_security, "owned", lambda: {**owned, "invention": "workspace_id"})
-    row_security.secure()
+    owned = rls.workspace_columns()
+    monkeypatch.setattr(rls, "workspace_columns", lambda: {**owned, "invention": "workspace_id"})
+    rls.secure_tables()
 
     assert unfenced_tables() == set()
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO invention VALUES (1, 1), (2, 2)")
-    with fenced_to(2):
+    with workspace_context(2):
         assert count("invention") == 1
 
 
 def test_the_role_is_no_superuser_owns_nothing_and_passes_no_policy() -> None:
-    with fenced_to(), connection.cursor() as cursor:
+    with workspace_context(), connection.cursor() as cursor:
         cursor.execute(
             "SELECT rolsuper OR rolbypassrls OR rolcanlogin OR rolcreaterole OR rolcreatedb,"
             # but for temporary tables, which a request that loads much makes for itself
@@ -90,7 +90,7 @@ def test_setting_it_up_again_changes_nothing() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT max(oid), count(*) FROM pg_policy")
         before = cursor.fetchone()
-        row_security.secure()
+        rls.secure_tables()
         cursor.execute("SELECT max(oid), count(*) FROM pg_policy")
         assert cursor.fetchone() == before
 
@@ -101,7 +101,7 @@ def test_setting_it_up_again_changes_nothing() -> None:
 def test_raw_sql_sees_its_own_workspace_alone(two: tuple[Workspace, Workspace]) -> None:
     first, second = two
     for own, other in ((first, second), (second, first)):
-        with fenced_to(own.pk):
+        with workspace_context(own.pk):
             for table in TABLES:
                 assert count(table) == 1
             assert count("documents_chunk", f"workspace_id = {other.pk}") == 0
@@ -110,8 +110,8 @@ def test_raw_sql_sees_its_own_workspace_alone(two: tuple[Workspace, Workspace]) 
 
 
 def test_every_owned_table_is_empty_to_nobody(two: tuple[Workspace, Workspace]) -> None:
-    with fenced_to():
-        assert {table for table in row_security.owned() if count(table)} == set()
+    with workspace_context():
+        assert {table for table in rls.workspace_columns() if count(table)} == set()
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_hostile_statement_gets_nothing_of_another(
     own, other = two
     Chunk.objects.filter(workspace=own).delete()
     Chunk.objects.filter(workspace=other).update(text="a well kept secret")
-    with fenced_to(own.pk), connection.cursor() as cursor:
+    with workspace_context(own.pk), connection.cursor() as cursor:
         cursor.execute(statement.format(own=own.pk, other=other.pk))
         rows = cursor.fetchall()
     assert "secret" not in str(rows)
@@ -164,7 +164,7 @@ def test_what_would_break_the_fence_is_refused(
 ) -> None:
     own, other = two
     with (
-        fenced_to(own.pk),
+        workspace_context(own.pk),
         pytest.raises(ProgrammingError, match=r"row-level security|denied|must be owner"),
         transaction.atomic(),
         connection.cursor() as cursor,
@@ -187,12 +187,12 @@ def test_what_is_deleted_is_forgotten_also_where_the_request_may_not_look() -> N
 @pytest.mark.django_db(transaction=True)
 def test_nothing_of_it_stays_in_a_connection(two: tuple[Workspace, Workspace]) -> None:
     assert not connection.in_atomic_block
-    with fenced_to(two[0].pk):
+    with workspace_context(two[0].pk):
         assert count("documents_chunk") == 1
     # As the next user of a pooled connection would find it.
     held = connection.connection.execute(
         "SELECT current_user = session_user, coalesce(current_setting(%s, true), '')",
-        [fence.SETTING],
+        [rls.WORKSPACES_SETTING],
     )
     assert held.fetchone() == (True, "")
     assert count("documents_chunk") == 2
@@ -201,25 +201,25 @@ def test_nothing_of_it_stays_in_a_connection(two: tuple[Workspace, Workspace]) -
 def test_fences_follow_one_another_in_a_transaction(two: tuple[Workspace, Workspace]) -> None:
     first, second = two
     with transaction.atomic():
-        with fenced_to(first.pk):
+        with workspace_context(first.pk):
             assert list(Document.objects.values_list("workspace", flat=True)) == [first.pk]
-            with fenced_to(second.pk):
+            with workspace_context(second.pk):
                 assert list(Document.objects.values_list("workspace", flat=True)) == [second.pk]
-                with unfenced():
+                with bypass_rls():
                     assert count("documents_document") == 2
             assert count("documents_document") == 1
         assert count("documents_document") == 2
 
 
 def test_a_failed_statement_is_undone_within_a_fence(two: tuple[Workspace, Workspace]) -> None:
-    with fenced_to(two[0].pk):
+    with workspace_context(two[0].pk):
         with pytest.raises(ProgrammingError), transaction.atomic():
             count("nowhere")
         assert count("documents_chunk") == 1
 
 
 def test_rows_read_by_a_cursor_of_the_server_are_fenced(two: tuple[Workspace, Workspace]) -> None:
-    with fenced_to(two[1].pk):
+    with workspace_context(two[1].pk):
         rows = Chunk.objects.order_by("pk").iterator(chunk_size=1)
         assert [chunk.workspace_id for chunk in rows] == [two[1].pk]
 
@@ -228,7 +228,7 @@ def test_rows_read_by_a_cursor_of_the_server_are_fenced(two: tuple[Workspace, Wo
 def test_rows_read_in_parts_without_a_transaction_are_fenced(
     two: tuple[Workspace, Workspace],
 ) -> None:
-    with fenced_to(two[1].pk):
+    with workspace_context(two[1].pk):
         rows = Chunk.objects.order_by("pk").iterator(chunk_size=1)
         assert [chunk.workspace_id for chunk in rows] == [two[1].pk]
 
@@ -236,7 +236,7 @@ def test_rows_read_in_parts_without_a_transaction_are_fenced(
 def test_a_row_of_another_workspace_cannot_be_saved(two: tuple[Workspace, Workspace]) -> None:
     own, other = two
     with (
-        fenced_to(own.pk),
+        workspace_context(own.pk),
         pytest.raises(ProgrammingError, match="row-level security"),
         transaction.atomic(),
     ):
@@ -249,7 +249,7 @@ def test_a_row_of_another_workspace_cannot_be_saved(two: tuple[Workspace, Worksp
 def ask(user: object, path: str, view: object) -> HttpResponse:
     request = RequestFactory().get(path)
     request.user = user  # type: ignore[assignment]
-    return fenced_request(view)(request)  # type: ignore[arg-type, return-value]
+    return workspace_rls(view)(request)  # type: ignore[arg-type, return-value]
 
 
 def all_documents(request: HttpRequest) -> HttpResponse:
@@ -316,11 +316,11 @@ def test_a_key_opens_one_workspace_of_its_user(
 def test_a_thread_that_lost_its_request_finds_nothing_in_a_web_server(
     two: tuple[Workspace, Workspace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fence, "_otherwise", None)
+    monkeypatch.setattr(rls, "_default_context", None)
     assert count("documents_chunk") == 2
-    fence.close_by_default()
+    rls.deny_by_default()
     assert count("documents_chunk") == 0
-    with unfenced():
+    with bypass_rls():
         assert count("documents_chunk") == 2
 
 
@@ -331,7 +331,7 @@ def test_who_asks_is_looked_up_once_and_only_when_the_database_is_asked() -> Non
         asked.append(count("accounts_workspace"))  # without a fence, or this would not end
         return []
 
-    with fenced(Fence(find)):
+    with use_context(WorkspaceContext(find)):
         assert asked == []
         count("documents_chunk")
         count("documents_chunk")
@@ -343,16 +343,16 @@ def test_without_the_role_nothing_is_fenced_and_a_check_says_so(
 ) -> None:
     from django.core.checks import run_checks
 
-    from common.postgresql import fencing
+    from common import rls
 
     def found() -> list[str]:
         return [each.id for each in run_checks(tags=["database"], databases=["default"]) if each.id]
 
     assert "common.W003" not in found()
-    monkeypatch.setattr(fencing, "_roles", {})
-    monkeypatch.setattr(fencing, "_ROLE", "SELECT '' WHERE false")
+    monkeypatch.setattr(rls, "_roles", {})
+    monkeypatch.setattr(rls, "_ROLE_QUERY", "SELECT '' WHERE false")
     assert "common.W003" in found()
-    with fenced_to(two[0].pk):
+    with workspace_context(two[0].pk):
         assert count("documents_chunk") == 2
 
 
@@ -361,11 +361,11 @@ def test_a_role_that_is_missing_is_not_looked_for_with_every_statement(
     monkeypatch: pytest.MonkeyPatch,
     django_assert_num_queries: Any,
 ) -> None:
-    from common.postgresql import fencing
+    from common import rls
 
-    monkeypatch.setattr(fencing, "_roles", {})
-    monkeypatch.setattr(fencing, "_ROLE", "SELECT '' WHERE false")
-    with fenced_to(two[0].pk), django_assert_num_queries(1 + 3):
+    monkeypatch.setattr(rls, "_roles", {})
+    monkeypatch.setattr(rls, "_ROLE_QUERY", "SELECT '' WHERE false")
+    with workspace_context(two[0].pk), django_assert_num_queries(1 + 3):
         for _ in range(3):
             count("documents_chunk")
 
@@ -385,4 +385,4 @@ def test_models_that_belong_to_a_workspace_say_so_in_a_column() -> None:
         "documents_reembedding",
     }
     tables = {model._meta.db_table for model in apps.get_models(include_auto_created=True)}
-    assert tables - set(row_security.owned()) == free
+    assert tables - set(rls.workspace_columns()) == free

@@ -17,13 +17,19 @@ from documents.services import delete_document, ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from graph.models import Edge, Mention, Node
 from graph.scopes import graph_scope
+from graph.services.edits import merge_nodes, upsert_edge, upsert_node
 from graph.services.extraction import extract_waiting
-from graph.services.merging import merge_nodes
-from graph.services.writing import upsert_edge, upsert_node
-from ragsite.sharding.catalog import read_catalog
-from ragsite.sharding.placement import KEY, LET_GO, ON_COORDINATOR, SHARED, TRIGGERS
-from ragsite.sharding.plan import Layout
-from search.services import scope_for, search
+from ragsite.sharding import (
+    COORDINATOR_TABLES,
+    DROPPED_FOREIGN_KEYS,
+    REFERENCE_TABLES,
+    SAFE_TRIGGERS,
+    SHARD_COLUMN,
+    ShardingLayout,
+    read_catalog,
+)
+from search.query_options import scope_for
+from search.services import search
 
 pytestmark = pytest.mark.django_db
 
@@ -36,14 +42,14 @@ def execute(*statements: str) -> None:
             cursor.execute(statement)
 
 
-def layout(*more: str) -> Layout:
-    return Layout(read_catalog(connection, key=KEY, more=more))
+def layout(*more: str) -> ShardingLayout:
+    return ShardingLayout(read_catalog(connection, key=SHARD_COLUMN, more=more))
 
 
 def test_every_table_of_the_site_can_be_spread(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("distribute", "--check")
 
-    assert f"tables can be spread by {KEY}" in capsys.readouterr().out
+    assert f"tables can be spread by {SHARD_COLUMN}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -93,9 +99,13 @@ def test_an_index_a_trigger_and_a_shared_table_that_leads_to_others_are_named() 
 def test_what_is_declared_is_there() -> None:
     found = layout()
 
-    assert {*SHARED, *ON_COORDINATOR} <= {table.name for table in found.catalog.tables}
-    assert {name for _, name in found.catalog.triggers} == set(TRIGGERS)
-    assert {(each.table, *each.columns) for each in found.catalog.foreign_keys} >= set(LET_GO)
+    assert {*REFERENCE_TABLES, *COORDINATOR_TABLES} <= {
+        table.name for table in found.catalog.tables
+    }
+    assert {name for _, name in found.catalog.triggers} == set(SAFE_TRIGGERS)
+    assert {(each.table, *each.columns) for each in found.catalog.foreign_keys} >= set(
+        DROPPED_FOREIGN_KEYS
+    )
 
 
 def test_the_command_fails_for_a_table_in_the_way(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,7 +151,7 @@ def test_the_admin_works_on_rewritten_keys(admin_client: Client) -> None:
 
 @pytest.mark.usefixtures("rewritten")
 def test_whole_models_are_not_grouped_by_a_part_of_their_key() -> None:
-    """Why there is `common.aggregates.Counted`."""
+    """Why there is `common.fields.RowCount`."""
     with pytest.raises(ProgrammingError, match="must appear in the GROUP BY"):
         list(Collection.objects.annotate(Count("documents")))
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ragsite.embedded.processes import is_running
-from ragsite.embedded.support import wait_until
+from ragsite.embedded.service import is_running, wait_until
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TALK = "import os, time; print('pid', os.getpid()); time.sleep(600)"

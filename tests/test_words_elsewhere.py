@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from psycopg import sql
 
-from ragsite.embedded.cluster import software
+from ragsite.embedded.postgres import postgres_software
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +40,7 @@ def restored(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[Any]
         "PGPORT": str(connection.settings_dict["PORT"] or 5432),
         "PGUSER": str(connection.settings_dict["USER"]),
     }
-    programs = software() / "bin"
+    programs = postgres_software() / "bin"
     dump = subprocess.run(
         [programs / "pg_dump", "--schema-only", source],
         env=environment, check=True, capture_output=True,

@@ -16,10 +16,12 @@ from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory
 from inference.backends.hashing import HashingEmbedder
 from inference.backends.worker import WorkerEmbedder, WorkerReranker
-from inference.base import BackendUnavailable
+from inference.interfaces import BackendUnavailable
 from ragsite.testing import wait_until
+from search.query_options import site_scope
+from search.ranked_results import EmbedderUnavailable
 from search.results import SearchResult
-from search.services import EmbedderUnavailable, search, site_scope
+from search.services import search
 from tests.blocking_worker import BEGUN, ENOUGH, app
 
 ASKING = "inference.backends.worker.WorkerEmbedder"

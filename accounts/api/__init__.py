@@ -1,11 +1,11 @@
-"""What API views of all apps are made of, and the API of the keys."""
+"""Base classes of the API views of all apps, and the API of the keys."""
 
 from accounts.api.base import (
     WORKSPACE_HEADER,
     WorkspaceParameters,
     WorkspaceView,
     WorkspaceViewSet,
-    once,
+    idempotent,
 )
 
 __all__ = [
@@ -13,5 +13,5 @@ __all__ = [
     "WorkspaceParameters",
     "WorkspaceView",
     "WorkspaceViewSet",
-    "once",
+    "idempotent",
 ]

@@ -1,13 +1,17 @@
-"""What every API view of a workspace's things shares: its parameters and its rights."""
+"""Base views of the API: workspace, rights, parameters, `Idempotency-Key`, and conditional requests
+(`ETag`, `If-Match`, RFC 9110). Begin with `WorkspaceView`.
+"""
 
 import json
 from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
+from zlib import crc32
 
 from django.core.files.uploadedfile import UploadedFile
+from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter
@@ -21,14 +25,149 @@ from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from accounts import idempotency
-from accounts.api import conditional
-from accounts.choosing import memberships_of
-from accounts.history import Door, set_actor
+from accounts.audit import Channel, set_actor
+from accounts.current_workspace import request_memberships
 from accounts.models import ApiKey, Workspace
 from accounts.services import current_workspace, require_editor
-from common.errors import NotFound
+from common.errors import InvalidInput, NotFound, RagsiteError
+from common.leases import retry_on_deadlock
 from common.parsers import IDEMPOTENCY_KEY
 from common.serializers import QuerySerializer
+
+IF_MATCH, IF_NONE_MATCH = "If-Match", "If-None-Match"
+READ_METHODS, WRITE_METHODS = ("GET", "HEAD"), ("PUT", "PATCH", "DELETE")
+ANY_TAG = "*"
+#: Namespace of the advisory locks of addresses.
+_LOCK_NAMESPACE = crc32(b"accounts.api.base") - 2**31
+
+ViewHandler = Callable[..., Any]
+
+
+class PreconditionFailed(RagsiteError):
+    """The object is not in the state that `If-Match` or `If-None-Match` requires."""
+
+    code = "precondition_failed"
+    status = 412
+
+
+class ConditionalView(Protocol):
+    """Interface of a view whose object supports conditional requests."""
+
+    request: Request
+
+    @property
+    def etag_excluded_fields(self) -> frozenset[str]:
+        """Fields that change by themselves and do not count for `If-Match`."""
+
+    def read_object(self) -> Any:
+        """The object as it is shown now; raises NotFound."""
+
+    def locked_rows(self) -> QuerySet[Any] | None:
+        """The rows that every change of the object writes."""
+
+
+def conditional(view: ConditionalView, handler: ViewHandler) -> ViewHandler:
+    """Wrap the handler of a single object so that it obeys `If-Match` and `If-None-Match`."""
+    act = _read if view.request.method in READ_METHODS else _change
+
+    def conditional(request: Request, *args: Any, **kwargs: Any) -> Any:
+        return act(view, lambda: handler(request, *args, **kwargs))
+
+    return conditional
+
+
+def etag(data: Any, *, unguarded: frozenset[str] = frozenset()) -> str:
+    """The ETag `"state.whole"` of an answer. `unguarded` fields count only for the second part."""
+    guarded = {name: value for name, value in data.items() if name not in unguarded}
+    return f'"{_digest(guarded)}.{_digest(data)}"'
+
+
+def _digest(data: Any) -> str:
+    return blake2b(JSONRenderer().render(data), digest_size=8).hexdigest()
+
+
+def _read(view: ConditionalView, handler: Callable[[], Response]) -> Response:
+    known = _tags(view.request, IF_NONE_MATCH)
+    answer = handler()
+    tag = etag(answer.data, unguarded=view.etag_excluded_fields)
+    if ANY_TAG in known or tag.strip('"') in known:
+        answer = Response(status=304)
+    answer.headers["ETag"] = tag
+    return answer
+
+
+def _change(view: ConditionalView, handler: Callable[[], Response]) -> Response:
+    wanted, unwanted = _tags(view.request, IF_MATCH), _tags(view.request, IF_NONE_MATCH)
+    if wanted or unwanted:
+        answer = retry_on_deadlock(lambda: _changed_if(view, handler, wanted, unwanted))
+    else:
+        answer = handler()
+    if view.request.method != "DELETE" and (tag := _current_etag(view)):
+        answer.headers["ETag"] = tag
+    return answer
+
+
+@transaction.atomic
+def _changed_if(
+    view: ConditionalView,
+    handler: Callable[[], Response],
+    if_match: set[str],
+    if_none_match: set[str],
+) -> Response:
+    """Check the conditions and run the change while the object is locked against other changes."""
+    # Lock the object's rows; where there are none yet, lock the URL against concurrent creation.
+    with connection.cursor() as cursor:
+        address = crc32(view.request.path.encode()) - 2**31
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_NAMESPACE, address])
+    rows = view.locked_rows()
+    if rows is not None:
+        list(rows.order_by("pk").values_list("pk", flat=True).select_for_update(of=("self",)))
+    tag = _current_etag(view)
+    if tag is None and view.request.method != "PUT":
+        return handler()  # which says that there is none
+    if if_match and not _is_among(tag, if_match):
+        raise PreconditionFailed(
+            "This has changed since you read it. Read it again, and send your change with the new"
+            " ETag in If-Match."
+            if tag
+            else "There is nothing here that If-Match could speak of. Leave the header out."
+        )
+    if if_none_match and _is_among(tag, if_none_match):
+        raise PreconditionFailed("This is there already. Leave out If-None-Match to replace it.")
+    return handler()
+
+
+def _current_etag(view: ConditionalView) -> str | None:
+    try:
+        return etag(view.read_object(), unguarded=view.etag_excluded_fields)
+    except (NotFound, Http404):
+        return None
+
+
+def _is_among(tag: str | None, tags: set[str]) -> bool:
+    if tag is None:
+        return False
+    state = tag.strip('"').partition(".")[0]
+    return ANY_TAG in tags or state in {each.partition(".")[0] for each in tags}
+
+
+def _tags(request: Request, header: str) -> set[str]:
+    """The tags in the header, without quotes. A leading `W/`, which compressing proxies add, is
+    ignored. Raises InvalidInput.
+    """
+    given = request.headers.get(header)
+    if given is None:
+        return set()
+    tags = {part.strip().removeprefix("W/") for part in given.split(",")}
+    if tags != {ANY_TAG} and not all(
+        (len(tag) >= 2 and tag[0] == tag[-1] == '"' and '"' not in tag[1:-1]) for tag in tags
+    ):
+        raise InvalidInput(
+            f'{header} holds * or tags in quotes, such as "5d1f.77a0": the ETag of what was read.',
+            field=header,
+        )
+    return {tag.strip('"') for tag in tags}
+
 
 WORKSPACE_HEADER = OpenApiParameter(
     "X-Workspace",
@@ -50,30 +189,30 @@ IDEMPOTENCY_HEADER = OpenApiParameter(
 )
 _TAGS = {"type": "string", "pattern": r'^(\*|(W/)?"[!#-~]*"(, ?(W/)?"[!#-~]*")*)$'}
 IF_MATCH_HEADER = OpenApiParameter(
-    conditional.IF_MATCH,
+    IF_MATCH,
     _TAGS,
     OpenApiParameter.HEADER,
     description="The `ETag` of what you read. If it has changed since then, nothing is done: 412.",
 )
 IF_NONE_MATCH_HEADER = OpenApiParameter(
-    conditional.IF_NONE_MATCH,
+    IF_NONE_MATCH,
     _TAGS,
     OpenApiParameter.HEADER,
     description="The `ETag` of what you have. If it is still so, the answer is 304 without a body.",
 )
-MAKE_ONLY_HEADER = OpenApiParameter(
-    conditional.IF_NONE_MATCH,
+CREATE_ONLY_HEADER = OpenApiParameter(
+    IF_NONE_MATCH,
     _TAGS,
     OpenApiParameter.HEADER,
     description="`*`: only make it. If it is there already, nothing is done: 412.",
 )
-#: What depends on who asks and when, and is better asked anew.
-NOT_KEPT = {401, 403, 429}
+#: These depend on the caller and the moment, and are better asked anew.
+NOT_STORED_STATUSES = {401, 403, 429}
 
 Handler = Callable[..., Response]
 _CONDITIONS = {
     "GET": [IF_NONE_MATCH_HEADER],
-    "PUT": [IF_MATCH_HEADER, MAKE_ONLY_HEADER],
+    "PUT": [IF_MATCH_HEADER, CREATE_ONLY_HEADER],
     "PATCH": [IF_MATCH_HEADER],
     "DELETE": [IF_MATCH_HEADER],
 }
@@ -90,11 +229,11 @@ class WorkspaceParameters(QuerySerializer):
 
 
 class WorkspaceView(APIView):
-    """A view that works in one workspace, with every parameter known and checked.
+    """A view that works in one workspace and rejects unknown parameters.
 
-    `parameters_class` describes the query string of all actions, `action_parameters` that of
-    single ones (by method where the view has no actions). `required_scope` and `action_scopes` say
-    likewise what an API key needs; by default `read` for safe methods and `write` for others.
+    `parameters_class` describes the query string of all actions, `action_parameters` that of single
+    ones (by method where the view has no actions). `required_scope` and `action_scopes` likewise
+    say which scope an API key needs; by default `read` for safe methods and `write` for others.
     """
 
     #: OPTIONS has nothing to tell: /api/schema/ describes all addresses.
@@ -103,42 +242,44 @@ class WorkspaceView(APIView):
     action_parameters: ClassVar[dict[str, type[QuerySerializer]]] = {}
     required_scope: ClassVar[str] = ""
     action_scopes: ClassVar[dict[str, str]] = {}
-    #: Whether a chat model, an embedder or a reranker works for whoever asks: such requests have a
-    #: quota of their own.
+    #: Whether requests use a chat model, an embedder or a reranker: these have a quota of their
+    #: own.
     asks_model: ClassVar[bool] = False
     #: Whether the address is that of one thing, which has an ETag.
-    is_thing: ClassVar[bool] = False
-    #: What is shown of it and changes by itself, without harm to a change that If-Match guards.
-    unguarded_fields: ClassVar[frozenset[str]] = frozenset()
+    is_detail: ClassVar[bool] = False
+    #: Fields of the answer that change by themselves and do not count for If-Match.
+    etag_excluded_fields: ClassVar[frozenset[str]] = frozenset()
 
     def documented_parameters(self) -> list[Any]:
-        """What `common.openapi.AutoSchema` says of the query string and the headers."""
-        headers = [WORKSPACE_HEADER, IDEMPOTENCY_HEADER] if self._is_once else [WORKSPACE_HEADER]
-        if self.has_thing:
+        """Query parameters and headers for `common.openapi.AutoSchema`."""
+        headers = (
+            [WORKSPACE_HEADER, IDEMPOTENCY_HEADER] if self._is_idempotent else [WORKSPACE_HEADER]
+        )
+        if self.is_detail_request:
             headers += _CONDITIONS.get(str(self.request.method), ())
         return [self._parameters_class, *headers]
 
     def documented_statuses(self) -> list[str]:
-        """What it says of statuses that do not follow from the method."""
-        statuses = ["409", "422"] if self._is_once else []
-        if self.has_thing:
-            statuses += ["304"] if self.request.method in conditional.READING else ["412"]
+        """Statuses that do not follow from the method, for `common.openapi.AutoSchema`."""
+        statuses = ["409", "422"] if self._is_idempotent else []
+        if self.is_detail_request:
+            statuses += ["304"] if self.request.method in READ_METHODS else ["412"]
         return statuses
 
     @property
-    def has_thing(self) -> bool:
-        """Whether this request is about the one thing of the address."""
-        return self.is_thing and self.request.method in (
-            *conditional.READING,
-            *conditional.CHANGING,
+    def is_detail_request(self) -> bool:
+        """Whether this request is about the single object named by the URL."""
+        return self.is_detail and self.request.method in (
+            *READ_METHODS,
+            *WRITE_METHODS,
         )
 
-    def read_thing(self) -> Any:
-        """The thing as GET answers it; raises NotFound."""
+    def read_object(self) -> Any:
+        """The object as GET returns it; raises NotFound."""
         return self.get(self.request, *self.args, **self.kwargs).data  # type: ignore[attr-defined]
 
     def locked_rows(self) -> QuerySet[Any] | None:
-        """Rows that every change of the thing writes, so that none happens while they are held."""
+        """Rows that every change of the object writes; locking them prevents concurrent changes."""
         return None
 
     @property
@@ -147,14 +288,14 @@ class WorkspaceView(APIView):
         return getattr(self, "action", None) or ("get" if method == "head" else method)
 
     @property
-    def _is_once(self) -> bool:
+    def _is_idempotent(self) -> bool:
         return bool(getattr(getattr(self, self._handler_name, None), "is_once", False))
 
     @property
     def _parameters_class(self) -> type[QuerySerializer]:
         return self.action_parameters.get(self._handler_name, self.parameters_class)
 
-    #: What is left of the caller's quota, as `accounts.throttling` tells it.
+    #: Rate-limit headers, set by `accounts.authentication`.
     quota_headers: Mapping[str, str] = MappingProxyType({})
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
@@ -171,14 +312,14 @@ class WorkspaceView(APIView):
         method = str(request.method).lower()
         if method not in self.http_method_names or not hasattr(self, method):
             raise MethodNotAllowed(str(request.method))  # before anything is said of parameters
-        set_actor(door=Door.API, user=request.user, key=self.key)
+        set_actor(channel=Channel.API, user=request.user, key=self.key)
         parameters = self._parameters_class.from_query(request.query_params)
         parameters.is_valid(raise_exception=True)
         self.parameters: dict[str, Any] = parameters.validated_data
         if self.key and self._named_workspace not in ("", self.key.workspace.slug):
             raise NotFound(f"This API key knows no workspace “{self._named_workspace}”.")
-        if self.has_thing:
-            setattr(self, method, conditional.guarded(self, getattr(self, method)))
+        if self.is_detail_request:
+            setattr(self, method, conditional(self, getattr(self, method)))
 
     @cached_property
     def workspace(self) -> Workspace:
@@ -187,8 +328,8 @@ class WorkspaceView(APIView):
             return self.key.workspace
         slug = self.workspace_slug
         if isinstance(self.request.successful_authenticator, SessionAuthentication):
-            # The fence has read them already.
-            own = [each.workspace for each in memberships_of(self.request._request)]
+            # Row-level security has read them already.
+            own = [each.workspace for each in request_memberships(self.request._request)]
             named = [each for each in own if slug in ("", each.slug)]
             if named:
                 return min(named, key=lambda workspace: workspace.pk)
@@ -196,12 +337,12 @@ class WorkspaceView(APIView):
 
     @property
     def workspace_slug(self) -> str:
-        """The workspace that the request names, if it does; with an API key always the key's."""
+        """The workspace that the request names, or "". With an API key always the key's."""
         return self.key.workspace.slug if self.key else self._named_workspace
 
     @property
     def key(self) -> ApiKey | None:
-        """The API key that the request was made with, if it was."""
+        """The API key that authenticated the request, if any."""
         return self.request.auth if isinstance(self.request.auth, ApiKey) else None
 
     @property
@@ -214,13 +355,13 @@ class WorkspaceView(APIView):
 
 
 class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
-    """A viewset of things in a workspace, with the steps that its actions are made of."""
+    """A viewset of objects in a workspace, with helpers for its actions."""
 
     @property
-    def has_thing(self) -> bool:
+    def is_detail_request(self) -> bool:
         return self.action in ("retrieve", "update", "partial_update", "destroy")
 
-    def read_thing(self) -> Any:
+    def read_object(self) -> Any:
         asked, self.action = self.action, "retrieve"
         try:
             return self.retrieve(self.request, *self.args, **self.kwargs).data  # type: ignore[attr-defined]
@@ -243,32 +384,35 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
         return locked
 
     def in_workspace(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """Rows of the workspace; a thing with an id of its own is found without naming one."""
+        """`rows` limited to the workspace; an object with a global id is found without
+        naming one.
+        """
         if self.detail and not self.workspace_slug:
             return rows
         return rows.filter(workspace=self.workspace)
 
     def validated(self, input_class: type[serializers.Serializer[Any]], **kwargs: Any) -> Any:
-        """The request's body, checked."""
+        """The request's validated body. Raises ValidationError."""
         body = input_class(data=self.request.data, **kwargs)
         body.is_valid(raise_exception=True)
         return body.validated_data
 
     def page(self, rows: QuerySet[Any]) -> Response:
-        """The page of `rows` that the request asks for."""
+        """The requested page of `rows`."""
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
     def answer(self, row: Any, *, status: int = 200) -> Response:
-        """One thing."""
+        """A response with one serialized object."""
         return Response(self.get_serializer(row).data, status=status)
 
 
-def once(handler: Handler) -> Handler:
-    """A handler of a `WorkspaceView` that obeys `Idempotency-Key`: the same request again gets the
-    first answer.
+def idempotent(handler: Handler) -> Handler:
+    """Make a handler of a `WorkspaceView` obey `Idempotency-Key`: a repeated request gets the first
+    answer.
 
-    What the site failed at (5xx), and what depends on who asks, is not kept.
+    Failures of the site (5xx), and answers that depend on the caller (401, 403, 429), are not
+    stored.
     """
 
     @wraps(handler)
@@ -277,59 +421,51 @@ def once(handler: Handler) -> Handler:
         if key is None:
             return handler(self, *args, **kwargs)
         idempotency.check_key(key)
-        turn = idempotency.begin(
+        turn = idempotency.claim_or_replay(
             user=self.request.user,
             workspace=self.workspace,
             key=key,
             fingerprint=fingerprint(self.request),
         )
         if isinstance(turn, idempotency.Answer):
-            return _again(turn)
-        return _first(turn, self, handler, *args, **kwargs)
+            headers = {"Idempotency-Replayed": "true"}
+            if turn.location:
+                headers["Location"] = turn.location
+            data = json.loads(turn.body) if turn.body else None
+            return Response(data, status=turn.status, headers=headers)
+        return _run_first(turn, self, handler, *args, **kwargs)
 
     guarded.is_once = True  # type: ignore[attr-defined]  # for the description
     return guarded
 
 
-def _first(
-    turn: idempotency.Turn, view: WorkspaceView, handler: Handler, *args: Any, **kwargs: Any
+def _run_first(
+    turn: idempotency.Claim, view: WorkspaceView, handler: Handler, *args: Any, **kwargs: Any
 ) -> Response:
     try:
-        with idempotency.kept(turn):
-            response = _handled(view, handler, *args, **kwargs)
+        with idempotency.renew_lease(turn):
+            try:
+                response = handler(view, *args, **kwargs)
+            except Exception as error:
+                response = view.handle_exception(error)
     except BaseException:
-        idempotency.give_up(turn)
+        idempotency.release_claim(turn)
         raise
-    if response.status_code >= 500 or response.status_code in NOT_KEPT:
-        idempotency.give_up(turn)
+    if response.status_code >= 500 or response.status_code in NOT_STORED_STATUSES:
+        idempotency.release_claim(turn)
     else:
-        idempotency.finish(turn, _answer(response))
+        body = "" if response.data is None else JSONRenderer().render(response.data).decode()
+        stored_answer = idempotency.Answer(
+            response.status_code, body, response.headers.get("Location", "")
+        )
+        idempotency.store_answer(turn, stored_answer)
     return response
 
 
-def _handled(view: WorkspaceView, handler: Handler, *args: Any, **kwargs: Any) -> Response:
-    try:
-        return handler(view, *args, **kwargs)
-    except Exception as error:
-        return view.handle_exception(error)
-
-
-def _answer(response: Response) -> idempotency.Answer:
-    body = "" if response.data is None else JSONRenderer().render(response.data).decode()
-    return idempotency.Answer(response.status_code, body, response.headers.get("Location", ""))
-
-
-def _again(answer: idempotency.Answer) -> Response:
-    headers = {"Idempotency-Replayed": "true"}
-    if answer.location:
-        headers["Location"] = answer.location
-    data = json.loads(answer.body) if answer.body else None
-    return Response(data, status=answer.status, headers=headers)
-
-
 def fingerprint(request: Request) -> str:
-    """SHA-256 of what a request asks for: address and body. Of a form its fields and files, because
-    what lies between those differs each time that the same form is sent."""
+    """SHA-256 of a request's address and body. Of a form its fields and files are hashed, because
+    the boundaries between parts differ each time the same form is sent.
+    """
     digest = sha256()
 
     def add(part: Any) -> None:
@@ -344,14 +480,13 @@ def fingerprint(request: Request) -> str:
         for name, values in sorted(data.lists()):
             for value in values:
                 add(name)
-                for part in _file_parts(value) if isinstance(value, UploadedFile) else [value]:
+                if not isinstance(value, UploadedFile):
+                    add(value)
+                    continue
+                content = sha256()
+                for piece in value.chunks():
+                    content.update(piece)
+                value.seek(0)
+                for part in (value.name, value.size, content.digest()):
                     add(part)
     return digest.hexdigest()
-
-
-def _file_parts(file: "UploadedFile[Any]") -> list[Any]:
-    digest = sha256()
-    for piece in file.chunks():
-        digest.update(piece)
-    file.seek(0)
-    return [file.name, file.size, digest.digest()]

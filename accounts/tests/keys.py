@@ -4,7 +4,7 @@ from datetime import datetime
 
 from rest_framework.test import APIClient
 
-from accounts.keys import create_key
+from accounts.api_keys import create_key
 from accounts.models import ApiKey, Membership, Scope
 
 

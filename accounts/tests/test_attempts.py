@@ -10,11 +10,10 @@ from django.core.cache import cache
 from django.test import Client, RequestFactory
 from redis import Redis
 
-from accounts import rates
-from accounts.attempts import client_address
+from accounts import rate_limits
 from accounts.backends import AccountBackend
 from accounts.models import Membership, User
-from accounts.rates import in_words
+from accounts.rate_limits import client_address, format_wait
 from accounts.tests.keys import client_of_key, client_with
 from documents.tests.factories import MembershipFactory
 
@@ -25,7 +24,7 @@ COLLECTIONS = "/api/v1/collections/"
 @pytest.fixture(autouse=True)
 def _counts(settings: Any) -> None:
     """Two attempts an account, three an address: all else is time spent on hashing."""
-    rates.forget_outage()
+    rate_limits._Outage.asleep_until = 0.0
     settings.LOGIN_RATE, settings.LOGIN_ADDRESS_RATE = "2/day", "3/day"
 
 
@@ -148,7 +147,7 @@ def test_attempts_at_the_same_time_win_nothing(alice: Membership) -> None:
                 AccountBackend().authenticate(request, name, "wrong")
             return super().user_can_authenticate(user)
 
-    with pytest.raises(rates.TooManyRequests):
+    with pytest.raises(rate_limits.TooManyRequests):
         Slow().authenticate(request, name, PASSWORD)
 
 
@@ -221,4 +220,4 @@ def test_a_site_may_do_without(rate: str, alice: Membership, settings: Any) -> N
     [(1, "1 second"), (90, "90 seconds"), (121, "3 minutes"), (7200, "120 minutes")],
 )
 def test_waiting_is_told_in_words(seconds: int, words: str) -> None:
-    assert in_words(seconds) == words
+    assert format_wait(seconds) == words

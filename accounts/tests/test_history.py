@@ -7,9 +7,9 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import RequestFactory
 from django.utils import timezone
 
-from accounts import history
-from accounts.history import Action, Door, Kind, acting, note_change
-from accounts.middleware import acting_user
+from accounts import audit
+from accounts.audit import Action, Channel, Kind, acting, record_change
+from accounts.middleware import audit_actor
 from accounts.models import Change, Membership, Role
 from accounts.tests.keys import make_key
 from documents.tests.factories import MembershipFactory, UserFactory
@@ -23,14 +23,14 @@ def member() -> Membership:
 
 
 def noted(member: Membership, **more: object) -> Change:
-    told: dict[str, object] = {"action": Action.CHANGED, "kind": Kind.NODE, "thing": 7} | more
-    note_change(workspace_id=member.workspace_id, **told)  # type: ignore[arg-type]
+    told: dict[str, object] = {"action": Action.CHANGED, "kind": Kind.NODE, "object_id": 7} | more
+    record_change(workspace_id=member.workspace_id, **told)  # type: ignore[arg-type]
     return Change.objects.latest("id")
 
 
 def test_a_change_names_who_acts_where_and_with_what(member: Membership) -> None:
     key, _ = make_key(member)
-    with acting(door=Door.API, user=member.user, key=key):
+    with acting(channel=Channel.API, user=member.user, key=key):
         row = noted(member)
     assert (row.user, row.key, row.door) == (member.user, key, "api")
     assert (row.kind, row.thing, row.count, row.action) == ("node", 7, 1, "changed")
@@ -42,29 +42,29 @@ def test_what_the_site_does_by_itself_is_nobodys(member: Membership) -> None:
 
 
 def test_whoever_acted_before_acts_again_afterwards(member: Membership) -> None:
-    with acting(door=Door.PAGE, user=member.user):
-        with acting(door=Door.TOOL, user=None):
-            assert history.current_actor().door == "tool"
-        assert history.current_actor().user == member.user
-    assert history.current_actor() == history.NOBODY
+    with acting(channel=Channel.PAGE, user=member.user):
+        with acting(channel=Channel.TOOL, user=None):
+            assert audit.current_actor().door == "tool"
+        assert audit.current_actor().user == member.user
+    assert audit.current_actor() == audit.NO_ACTOR
 
 
 def test_the_user_of_a_request_acts_while_it_is_answered(member: Membership) -> None:
     request = RequestFactory().post("/admin/x/")
     request.user = member.user
-    acted: list[history.Actor] = []
+    acted: list[audit.Actor] = []
 
     def view(_: object) -> None:
-        acted.append(history.current_actor())
+        acted.append(audit.current_actor())
 
-    acting_user(view)(request)  # type: ignore[arg-type]
+    audit_actor(view)(request)  # type: ignore[arg-type]
 
     assert [(each.user_id, each.door) for each in acted] == [(member.user_id, "admin")]
-    assert history.current_actor() == history.NOBODY
+    assert audit.current_actor() == audit.NO_ACTOR
 
 
 def test_a_stranger_is_nobody(member: Membership) -> None:
-    with acting(door=Door.PAGE, user=AnonymousUser()):
+    with acting(channel=Channel.PAGE, user=AnonymousUser()):
         assert noted(member).user is None
 
 
@@ -99,22 +99,24 @@ def test_values_are_numbers_dates_and_choices(member: Membership) -> None:
 
 
 def test_many_things_are_one_change(member: Membership) -> None:
-    row = noted(member, thing=[3, 1, 2])
+    row = noted(member, object_id=[3, 1, 2])
     assert (row.thing, row.count, row.details) == (None, 3, {"ids": [3, 1, 2]})
 
 
 def test_no_things_are_no_change(member: Membership) -> None:
-    note_change(action=Action.DELETED, kind=Kind.NODE, workspace_id=member.workspace_id, thing=[])
-    note_change(action=Action.DELETED, kind=Kind.NODE, workspace_id=member.workspace_id, count=0)
+    record_change(
+        action=Action.DELETED, kind=Kind.NODE, workspace_id=member.workspace_id, object_id=[]
+    )
+    record_change(action=Action.DELETED, kind=Kind.NODE, workspace_id=member.workspace_id, count=0)
     assert not Change.objects.exists()
 
 
 def test_a_document_tells_of_what_is_in_it_and_a_collection_too(member: Membership) -> None:
-    with acting(door=Door.PAGE, user=member.user):
-        of_chunk = noted(member, kind=Kind.CHUNK, thing=9, document_id=5, collection_id=2)
-        of_document = noted(member, kind=Kind.DOCUMENT, thing=5, collection_id=2)
-        of_collection = noted(member, kind=Kind.COLLECTION, thing=2)
-        noted(member, kind=Kind.DOCUMENT, thing=6, collection_id=3)
+    with acting(channel=Channel.PAGE, user=member.user):
+        of_chunk = noted(member, kind=Kind.CHUNK, object_id=9, document_id=5, collection_id=2)
+        of_document = noted(member, kind=Kind.DOCUMENT, object_id=5, collection_id=2)
+        of_collection = noted(member, kind=Kind.COLLECTION, object_id=2)
+        noted(member, kind=Kind.DOCUMENT, object_id=6, collection_id=3)
     assert list(Change.objects.about("document", 5)) == [of_document, of_chunk]
     assert list(Change.objects.about("collection", 2)) == [of_collection, of_document, of_chunk]
     assert list(Change.objects.about("chunk", 9)) == [of_chunk]
@@ -138,7 +140,7 @@ def test_one_who_edits_elsewhere_sees_nothing_where_they_only_read(member: Membe
 
 
 def test_a_workspace_takes_its_history_along_and_a_user_only_the_name(member: Membership) -> None:
-    with acting(door=Door.PAGE, user=member.user):
+    with acting(channel=Channel.PAGE, user=member.user):
         row = noted(member)
     member.user.delete()
     row.refresh_from_db()
@@ -151,7 +153,7 @@ def test_notes_about_a_memory_go_with_it(member: Membership) -> None:
     noted(member, kind=Kind.FACT, memory_of="alice")
     kept = noted(member, kind=Kind.FACT, memory_of="bob")
     assert "alice" not in str(list(Change.objects.values()))
-    assert history.forget_subject(workspace_id=member.workspace_id, memory_of="alice") == 1
+    assert audit.delete_subject_history(workspace_id=member.workspace_id, memory_of="alice") == 1
     assert list(Change.objects.all()) == [kept]
 
 
@@ -159,5 +161,5 @@ def test_old_changes_are_pruned(member: Membership, settings: object) -> None:
     settings.HISTORY_DAYS = 30  # type: ignore[attr-defined]
     old, new = noted(member), noted(member)
     Change.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=31))
-    assert history.prune() == 1
+    assert audit.prune_changes() == 1
     assert list(Change.objects.all()) == [new]

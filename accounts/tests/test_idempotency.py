@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.models import F
 
 from accounts import idempotency
-from accounts.idempotency import Answer, KeyInUse, KeyReused, Turn
+from accounts.idempotency import Answer, Claim, KeyInUse, KeyReused
 from accounts.models import IdempotencyRecord, Membership
 from accounts.tasks import prune_idempotency_records
 from common.errors import InvalidInput
@@ -23,15 +23,15 @@ def alice() -> Membership:
     return MembershipFactory()
 
 
-def begin(member: Membership, key: str = "key", fingerprint: str = "one") -> Answer | Turn:
-    return idempotency.begin(
+def begin(member: Membership, key: str = "key", fingerprint: str = "one") -> Answer | Claim:
+    return idempotency.claim_or_replay(
         user=member.user, workspace=member.workspace, key=key, fingerprint=fingerprint
     )
 
 
-def turn_of(member: Membership, key: str = "key", fingerprint: str = "one") -> Turn:
+def turn_of(member: Membership, key: str = "key", fingerprint: str = "one") -> Claim:
     turn = begin(member, key, fingerprint)
-    assert isinstance(turn, Turn)
+    assert isinstance(turn, Claim)
     return turn
 
 
@@ -44,24 +44,24 @@ def pass_by(**delta: float) -> None:
 
 
 def test_the_first_answer_comes_again(alice: Membership) -> None:
-    idempotency.finish(turn_of(alice), DONE)
+    idempotency.store_answer(turn_of(alice), DONE)
     assert begin(alice) == DONE
     assert begin(alice) == DONE
 
 
 def test_a_key_belongs_to_its_user_and_workspace(alice: Membership) -> None:
-    idempotency.finish(turn_of(alice), DONE)
+    idempotency.store_answer(turn_of(alice), DONE)
     elsewhere = MembershipFactory(user=alice.user)
     bob = MembershipFactory(workspace=alice.workspace)
-    assert isinstance(begin(elsewhere), Turn)
-    assert isinstance(begin(bob), Turn)
+    assert isinstance(begin(elsewhere), Claim)
+    assert isinstance(begin(bob), Claim)
 
 
 def test_another_request_may_not_have_the_key(alice: Membership) -> None:
     turn = turn_of(alice)
     with pytest.raises(KeyReused):
         begin(alice, fingerprint="another")
-    idempotency.finish(turn, DONE)
+    idempotency.store_answer(turn, DONE)
     with pytest.raises(KeyReused):
         begin(alice, fingerprint="another")
 
@@ -74,33 +74,33 @@ def test_while_it_is_worked_on_nobody_else_works_on_it(alice: Membership) -> Non
 
 
 def test_what_was_given_up_may_be_done_anew(alice: Membership) -> None:
-    idempotency.give_up(turn_of(alice))
-    assert isinstance(begin(alice), Turn)
+    idempotency.release_claim(turn_of(alice))
+    assert isinstance(begin(alice), Claim)
 
 
 def test_a_request_whose_process_died_may_be_made_again(alice: Membership) -> None:
     dead = turn_of(alice)
     pass_by(seconds=idempotency.LEASE.total_seconds() + 1)
     alive = turn_of(alice)
-    idempotency.finish(dead, Answer(500, "", ""))
-    idempotency.give_up(dead)
-    idempotency.finish(alive, DONE)
+    idempotency.store_answer(dead, Answer(500, "", ""))
+    idempotency.release_claim(dead)
+    idempotency.store_answer(alive, DONE)
     assert begin(alice) == DONE
 
 
 def test_an_answer_is_kept_for_a_day(alice: Membership) -> None:
-    idempotency.finish(turn_of(alice), DONE)
+    idempotency.store_answer(turn_of(alice), DONE)
     pass_by(hours=23)
     assert begin(alice) == DONE
     pass_by(hours=2)
-    assert isinstance(begin(alice, fingerprint="another"), Turn)
+    assert isinstance(begin(alice, fingerprint="another"), Claim)
 
 
 def test_old_and_dead_records_are_pruned_and_no_others(alice: Membership) -> None:
-    idempotency.finish(turn_of(alice, "old"), DONE)
+    idempotency.store_answer(turn_of(alice, "old"), DONE)
     turn_of(alice, "dead")
     pass_by(hours=25)
-    idempotency.finish(turn_of(alice, "young"), DONE)
+    idempotency.store_answer(turn_of(alice, "young"), DONE)
     turn_of(alice, "working")
     assert prune_idempotency_records() == 2
     left = IdempotencyRecord.objects.values_list("key", flat=True)
@@ -139,4 +139,4 @@ def test_of_many_at_once_one_gets_the_turn() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(type(each).__name__ for each in got) == ["KeyInUse"] * 7 + ["Turn"]
+    assert sorted(type(each).__name__ for each in got) == ["Claim"] + ["KeyInUse"] * 7

@@ -9,9 +9,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
-from accounts.keys import revoke_key
+from accounts.api_keys import revoke_key
+from accounts.authentication import required_scope
 from accounts.models import Role, Scope
-from accounts.permissions import needed_scope
 from accounts.tests.keys import client_of_key, client_with, make_key
 from documents.tests.factories import (
     PASSWORD,
@@ -162,7 +162,7 @@ def operations() -> list[tuple[str, str, str]]:
                 continue
             view = view_class(**getattr(callback, "initkwargs", {}))
             view.action = actions[method] if actions else None
-            found.append((method, address, needed_scope(view, method.upper())))
+            found.append((method, address, required_scope(view, method.upper())))
     return sorted(found)
 
 
@@ -224,7 +224,7 @@ def test_every_operation_takes_the_scope_that_the_manual_says() -> None:
 
 
 def test_every_view_of_the_api_asks_for_a_scope() -> None:
-    from accounts.permissions import KeyHasScope
+    from accounts.authentication import KeyHasScope
 
     for address, callback in routes():
         view_class = getattr(callback, "cls", None)

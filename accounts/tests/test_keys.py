@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError
 from django.utils import timezone
 
-from accounts import keys
+from accounts import api_keys
 from accounts.models import ApiKey, Membership, Role, Scope, User
 from accounts.tests.keys import make_key
 from common.errors import Conflict, Forbidden, InvalidInput, NotFound
@@ -21,7 +21,7 @@ def test_a_secret_opens_the_key_that_it_was_made_with() -> None:
     mine, secret = make_key(alice, "read")
     make_key(bob, "read")
 
-    found = keys.authenticate_key(secret)
+    found = api_keys.authenticate_key(secret)
 
     assert found == mine
     assert (found.user, found.workspace, found.scopes) == (alice.user, alice.workspace, ["read"])
@@ -46,13 +46,13 @@ def test_no_table_holds_the_secret_and_two_keys_have_two() -> None:
 @pytest.mark.parametrize("change", [lambda s: s[:-1], lambda s: s + "x", lambda s: s.upper()])
 def test_what_is_nearly_the_secret_opens_nothing(change: object) -> None:
     _, secret = make_key(MembershipFactory())
-    assert keys.authenticate_key(change(secret)) is None  # type: ignore[operator]
+    assert api_keys.authenticate_key(change(secret)) is None  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("secret", ["", "rs_", "rs_" + "\x00" * 43, "rs_" + "é" * 43, "x" * 10_000])
 def test_what_is_no_secret_opens_nothing(secret: str) -> None:
     make_key(MembershipFactory())
-    assert keys.authenticate_key(secret) is None
+    assert api_keys.authenticate_key(secret) is None
 
 
 def test_a_key_that_begins_as_another_is_told_from_it() -> None:
@@ -61,27 +61,27 @@ def test_a_key_that_begins_as_another_is_told_from_it() -> None:
     other, _ = make_key(member)
     ApiKey.objects.filter(pk=other.pk).update(prefix=mine.prefix)
 
-    assert keys.authenticate_key(secret) == mine
+    assert api_keys.authenticate_key(secret) == mine
 
 
 def test_a_revoked_key_opens_nothing_and_stays_revoked_since_the_first_time() -> None:
     key, secret = make_key(MembershipFactory())
-    first = keys.revoke_key(key=key).revoked_at
+    first = api_keys.revoke_key(key=key).revoked_at
 
     assert first is not None
-    assert keys.authenticate_key(secret) is None
-    assert keys.revoke_key(key=key).revoked_at == first
+    assert api_keys.authenticate_key(secret) is None
+    assert api_keys.revoke_key(key=key).revoked_at == first
     assert not key.is_live
 
 
 def test_an_expired_key_opens_nothing() -> None:
     soon = timezone.now() + timedelta(hours=1)
     key, secret = make_key(MembershipFactory(), expires_at=soon)
-    assert keys.authenticate_key(secret) == key
+    assert api_keys.authenticate_key(secret) == key
 
     ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
 
-    assert keys.authenticate_key(secret) is None
+    assert api_keys.authenticate_key(secret) is None
     key.refresh_from_db()
     assert not key.is_live
 
@@ -91,10 +91,10 @@ def test_a_key_goes_with_the_membership_and_does_not_come_back_with_it() -> None
     _, secret = make_key(member)
 
     Membership.objects.filter(pk=member.pk).delete()
-    assert keys.authenticate_key(secret) is None
+    assert api_keys.authenticate_key(secret) is None
 
     MembershipFactory(user=member.user, workspace=member.workspace)
-    assert keys.authenticate_key(secret) is None
+    assert api_keys.authenticate_key(secret) is None
 
 
 def test_a_membership_that_is_given_to_somebody_else_takes_no_key_along() -> None:
@@ -103,7 +103,7 @@ def test_a_membership_that_is_given_to_somebody_else_takes_no_key_along() -> Non
 
     Membership.objects.filter(pk=member.pk).update(user=UserFactory())
 
-    assert keys.authenticate_key(secret) is None
+    assert api_keys.authenticate_key(secret) is None
 
 
 def test_a_key_of_an_inactive_user_opens_nothing() -> None:
@@ -112,24 +112,24 @@ def test_a_key_of_an_inactive_user_opens_nothing() -> None:
 
     User.objects.filter(pk=member.user.pk).update(is_active=False)
 
-    assert keys.authenticate_key(secret) is None
+    assert api_keys.authenticate_key(secret) is None
 
 
 def test_use_is_noted_at_most_once_a_minute(django_assert_num_queries: object) -> None:
     key, secret = make_key(MembershipFactory())
     assert key.last_used_at is None
 
-    keys.authenticate_key(secret)
+    api_keys.authenticate_key(secret)
     key.refresh_from_db()
     noted = key.last_used_at
     assert noted is not None
     with django_assert_num_queries(1):  # type: ignore[operator]
-        keys.authenticate_key(secret)
+        api_keys.authenticate_key(secret)
     key.refresh_from_db()
     assert key.last_used_at == noted
 
     ApiKey.objects.update(last_used_at=noted - timedelta(minutes=2))
-    keys.authenticate_key(secret)
+    api_keys.authenticate_key(secret)
     key.refresh_from_db()
     assert key.last_used_at >= noted
 
@@ -150,7 +150,7 @@ def test_what_cannot_be_is_refused_with_its_field(wrong: dict[str, object], fiel
     asked = {"name": "n", "scopes": ["read"], **wrong}
 
     with pytest.raises(InvalidInput) as refused:
-        keys.create_key(user=member.user, workspace=member.workspace, **asked)  # type: ignore[arg-type]
+        api_keys.create_key(user=member.user, workspace=member.workspace, **asked)  # type: ignore[arg-type]
 
     assert refused.value.field == field
     assert not ApiKey.objects.exists()
@@ -158,7 +158,9 @@ def test_what_cannot_be_is_refused_with_its_field(wrong: dict[str, object], fiel
 
 def test_nobody_gets_a_key_to_a_workspace_of_others() -> None:
     with pytest.raises(NotFound, match="does not belong"):
-        keys.create_key(user=UserFactory(), workspace=WorkspaceFactory(), name="n", scopes=["read"])
+        api_keys.create_key(
+            user=UserFactory(), workspace=WorkspaceFactory(), name="n", scopes=["read"]
+        )
 
 
 def test_a_key_gives_another_no_more_than_it_has() -> None:
@@ -168,11 +170,11 @@ def test_a_key_gives_another_no_more_than_it_has() -> None:
     asked = {"user": member.user, "workspace": member.workspace, "name": "n", "maker": maker}
 
     with pytest.raises(Forbidden, match="write"):
-        keys.create_key(scopes=["read", "write"], expires_at=until, **asked)
+        api_keys.create_key(scopes=["read", "write"], expires_at=until, **asked)
     for later in (None, until + timedelta(seconds=1)):
         with pytest.raises(Forbidden, match="outlives"):
-            keys.create_key(scopes=["read"], expires_at=later, **asked)
-    key, _ = keys.create_key(scopes=["read"], expires_at=until, **asked)
+            api_keys.create_key(scopes=["read"], expires_at=later, **asked)
+    key, _ = api_keys.create_key(scopes=["read"], expires_at=until, **asked)
     assert key.scopes == ["read"]
 
 
@@ -189,12 +191,12 @@ def test_there_is_an_end_to_the_keys_of_one_user() -> None:
             digest=str(number),
             scopes=["read"],
         )
-        for number in range(keys.MAX_KEYS - 1)
+        for number in range(api_keys.MAX_KEYS - 1)
     )
 
     with pytest.raises(Conflict, match="Revoke"):
         make_key(member)
-    keys.revoke_key(key=key)
+    api_keys.revoke_key(key=key)
     assert make_key(member)
     assert make_key(MembershipFactory(workspace=member.workspace))
 
@@ -231,5 +233,5 @@ def test_members_see_their_own_keys_and_owners_those_of_their_workspaces() -> No
 def test_scopes_are_shown_in_one_order() -> None:
     key, _ = make_key(MembershipFactory(), "chat", "read", "admin", "read")
     assert key.scopes == [Scope.READ, Scope.CHAT, Scope.ADMIN]
-    assert keys.scopes_of(key) == {"read", "chat", "admin"}
-    assert keys.scopes_of(None) is None
+    assert api_keys.scopes_of(key) == {"read", "chat", "admin"}
+    assert api_keys.scopes_of(None) is None

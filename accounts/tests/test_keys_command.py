@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from accounts.keys import authenticate_key
+from accounts.api_keys import authenticate_key
 from accounts.models import ApiKey
 from accounts.tests.keys import make_key
 from documents.tests.factories import MembershipFactory

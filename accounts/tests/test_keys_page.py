@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts.keys import authenticate_key, revoke_key
+from accounts.api_keys import authenticate_key, revoke_key
 from accounts.models import ApiKey, Role
 from accounts.tests.keys import make_key
 from documents.tests.factories import MembershipFactory, UserFactory

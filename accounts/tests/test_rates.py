@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
-from accounts import rates
+from accounts import rate_limits
 from accounts.models import Membership
-from accounts.rates import Rate, parse_rate, take
+from accounts.rate_limits import Rate, consume, parse_rate
 from accounts.tests.keys import client_of_key
 from common.checks import SETTINGS
 from documents.tests.factories import MembershipFactory
@@ -24,7 +24,7 @@ TWO_A_DAY = Rate(2, 86_400)
 
 @pytest.fixture(autouse=True)
 def _counts() -> None:
-    rates.forget_outage()
+    rate_limits._Outage.asleep_until = 0.0
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def alice() -> Membership:
 
 
 def test_so_many_pass_and_no_more() -> None:
-    quotas = [take(caller="a", name="requests", rate=TWO_A_DAY) for _ in range(3)]
+    quotas = [consume(caller="a", name="requests", rate=TWO_A_DAY) for _ in range(3)]
     assert [quota.passes for quota in quotas if quota] == [True, True, False]
     assert [quota.remaining for quota in quotas if quota] == [1, 0, 0]
     refused = quotas[2]
@@ -43,8 +43,8 @@ def test_so_many_pass_and_no_more() -> None:
 
 
 def test_what_was_refused_does_not_count() -> None:
-    first = [take(caller="a", name="requests", rate=TWO_A_DAY) for _ in range(3)][2]
-    last = [take(caller="a", name="requests", rate=TWO_A_DAY) for _ in range(5)][4]
+    first = [consume(caller="a", name="requests", rate=TWO_A_DAY) for _ in range(3)][2]
+    last = [consume(caller="a", name="requests", rate=TWO_A_DAY) for _ in range(5)][4]
     assert first
     assert last
     assert last.wait <= first.wait
@@ -53,7 +53,7 @@ def test_what_was_refused_does_not_count() -> None:
 def test_callers_and_quotas_are_counted_apart() -> None:
     one = Rate(1, 86_400)
     for caller, name in (("a", "requests"), ("b", "requests"), ("a", "models")):
-        quota = take(caller=caller, name=name, rate=one)
+        quota = consume(caller=caller, name=name, rate=one)
         assert quota
         assert quota.passes
 
@@ -62,7 +62,7 @@ def test_callers_and_quotas_are_counted_apart() -> None:
 def test_a_whole_windows_requests_pass_at_once(limit: int, seconds: int) -> None:
     rate = Rate(limit, seconds)
     caller = f"{limit}-{seconds}-{timezone.now().timestamp()}"
-    quotas = [take(caller=caller, name="requests", rate=rate) for _ in range(limit + 1)]
+    quotas = [consume(caller=caller, name="requests", rate=rate) for _ in range(limit + 1)]
     assert [quota.passes for quota in quotas if quota] == [True] * limit + [False]
     assert [quota.remaining for quota in quotas if quota] == [*range(limit - 1, -1, -1), 0]
 

@@ -1,10 +1,15 @@
-"""The database backend: Django's own, with a pool that knows at once when the server is away, and
-with the fence of `common.fence` around each statement."""
+"""The database backend: Django's PostgreSQL backend with a connection pool that fails at once when
+the server is down, and with the row-level security of `common.rls` before each statement.
+"""
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import BoundedSemaphore
+from time import monotonic
 from typing import Any, ClassVar
 
+import psycopg
 from django.conf import settings
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base
@@ -13,16 +18,114 @@ from django.db.utils import DatabaseErrorWrapper, OperationalError
 from django.utils.functional import cached_property
 from psycopg import sql as composing
 from psycopg.errors import QueryCanceled
+from psycopg.pq import TransactionStatus
 
+from common import metrics, rls
 from common.errors import RagsiteError
-from common.postgresql import fencing
-from common.postgresql.pool import Connection, Pool
+
+#: Idle connections are closed after this time.
+IDLE_SECONDS = 60.0
+#: Longest wait of a thread for a connection.
+PATIENCE_SECONDS = 30.0
+
+Connection = psycopg.Connection[Any]
+
+
+class PoolExhausted(psycopg.OperationalError):
+    """All connections are in use, and none was returned in time."""
+
+
+class Pool:
+    """Up to `size` connections, each opened by the thread that needs it and passed on while alive.
+
+    Last in, first out, so that few are open while few are needed.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Connection], *, size: int, patience: float = PATIENCE_SECONDS
+    ) -> None:
+        self.size = size
+        self._connect = connect
+        self._patience = patience
+        self._free = BoundedSemaphore(size)
+        self._idle: deque[tuple[float, Connection]] = deque()
+        metrics.POOL_SIZE.inc(size)
+
+    def open(self) -> None:
+        """Does nothing: connections are opened when needed."""
+
+    def getconn(self) -> Connection:
+        """A working connection. Raises PoolExhausted, and OperationalError at once where the server
+        is down.
+        """
+        with metrics.POOL_WAIT_SECONDS.time():
+            is_free = self._free.acquire(timeout=self._patience)
+        if not is_free:
+            metrics.POOL_EXHAUSTED.inc()
+            raise PoolExhausted(
+                f"All {self.size} database connections of this process were in use for"
+                f" {self._patience:.0f} s. Raise RAGSITE_DATABASE_POOL_SIZE, or ask less at once."
+            )
+        try:
+            connection = self._living() or self._connect()
+        except BaseException:
+            self._free.release()
+            raise
+        metrics.POOL_IN_USE.inc()
+        connection._pool = self  # where Django gives it back
+        return connection
+
+    def putconn(self, connection: Connection) -> None:
+        """Take a connection back, after a rollback of what is still open."""
+        connection._pool = None
+        try:
+            if connection.info.transaction_status != TransactionStatus.IDLE:
+                connection.rollback()
+            connection.autocommit = True
+        except psycopg.Error:
+            connection.close()
+        finally:
+            if not connection.closed:
+                self._idle.append((monotonic(), connection))
+            metrics.POOL_IN_USE.dec()
+            self._free.release()
+        self._prune(older_than=monotonic() - IDLE_SECONDS)
+
+    def close(self) -> None:
+        """Close the idle connections; used ones are closed when they come back."""
+        metrics.POOL_SIZE.dec(self.size)
+        self._prune(older_than=float("inf"))
+
+    def _living(self) -> Connection | None:
+        while True:
+            try:
+                _, connection = self._idle.pop()
+            except IndexError:
+                return None
+            try:
+                connection.execute("")
+            except psycopg.Error:  # the server was restarted, or cut it
+                connection.close()
+            else:
+                return connection
+
+    def _prune(self, *, older_than: float) -> None:
+        while self._idle:
+            try:
+                since, connection = self._idle.popleft()
+            except IndexError:
+                return
+            if since >= older_than:
+                self._idle.appendleft((since, connection))
+                return
+            connection.close()
+
 
 _CONTROL = ("SAVEPOINT ", "ROLLBACK TO SAVEPOINT ", "RELEASE SAVEPOINT ")
 
 
 class StatementTimeout(RagsiteError, OperationalError):
-    """A statement of a request or of a short command took longer than it may."""
+    """A statement of a request or a short command exceeded its time limit."""
 
     code = "statement_timeout"
     status = 503
@@ -32,7 +135,7 @@ class _ErrorWrapper(DatabaseErrorWrapper):
     wrapper: Any  # Django's DatabaseWrapper; not in the stubs
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if isinstance(error, QueryCanceled) and fencing.timeout_prefix():
+        if isinstance(error, QueryCanceled) and rls.timeout_prefix():
             self.wrapper.errors_occurred = True
             raise StatementTimeout(
                 "The database did not finish this within"
@@ -44,9 +147,9 @@ class _ErrorWrapper(DatabaseErrorWrapper):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection is borrowed from the process's pool until Django closes it.
+    """Borrows a connection from the process's pool until Django closes it.
 
-    `OPTIONS["pool"]` is the number of connections, 0 for one a thread. docs/decisions/0035 tells
+    `OPTIONS["pool"]` is the number of connections, 0 for one a thread. docs/decisions/0035 explains
     why it is not psycopg's pool.
     """
 
@@ -54,15 +157,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.execute_wrappers.append(self._execute_fenced)
-        #: Whether the transaction may hold the role and the setting of an earlier statement.
+        self.execute_wrappers.append(self._execute_with_rls)
+        #: Whether an earlier statement of the transaction may have set role and workspaces.
         self._is_set = False
-        #: What was said last in this transaction of role and workspaces.
+        #: Role and workspaces last set in this transaction.
         self._sent = ""
 
     @cached_property
     def wrap_database_errors(self) -> "_ErrorWrapper":
-        """Django's translation of psycopg's errors, with one more."""
+        """Django's translation of psycopg's errors, with StatementTimeout added."""
         return _ErrorWrapper(self)
 
     @property
@@ -77,7 +180,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self._pools[self.alias]
 
     def close_pool(self) -> None:
-        """Close what nobody uses; the next one to ask begins anew."""
+        """Close unused connections; the next request starts a new pool."""
         if pool := self._pools.pop(self.alias, None):
             pool.close()
 
@@ -88,11 +191,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._configure_connection(connection)  # type: ignore[attr-defined]  # not in the stubs
         return connection
 
-    # --- the fence ---
-
     def chunked_cursor(self) -> Any:
-        """A cursor of the server within a transaction; else the client takes all rows, because one
-        that outlives its transaction is no statement's own (nor a pooler's)."""
+        """A server-side cursor within a transaction; else a client-side one, because a cursor that
+        outlives its transaction does not work with poolers.
+        """
         return super().chunked_cursor() if self.in_atomic_block else self.cursor()
 
     def _set_autocommit(self, autocommit: bool) -> None:
@@ -100,8 +202,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super()._set_autocommit(autocommit)  # type: ignore[misc]  # not in the stubs
 
     def begin(self, characteristics: str = "", settings: str = "") -> None:
-        """Begin the transaction of the atomic block that was just entered: its characteristics,
-        settings and the fence in one message, where psycopg would send a bare BEGIN first."""
+        """Begin the transaction of an atomic block: characteristics, settings and row-level
+        security in one message, where psycopg would send a bare BEGIN first.
+        """
         if not self.connection.autocommit:
             self.connection.autocommit = True
         prefix = self._prefix()
@@ -131,29 +234,32 @@ class DatabaseWrapper(base.DatabaseWrapper):
             elif not is_done:
                 self.close()  # which undoes what is open in it
 
-    def fence_transaction(self) -> None:
-        """Have what follows in this transaction run within the fence, such as a COPY, which does
-        not pass through a cursor's `execute`."""
+    def apply_rls(self) -> None:
+        """Apply role and workspaces to the rest of this transaction, for statements such as COPY
+        that do not pass through a cursor's `execute`.
+        """
         prefix = self._prefix()
         if prefix and prefix != self._sent:
             self.connection.execute(prefix)
             self._sent = prefix
 
     def _prefix(self) -> str:
-        """What goes before a statement: nothing in commands and workers that take their time,
-        unless it takes back what an earlier statement of the transaction needed."""
-        limit, role = fencing.timeout_prefix(), fencing.fence_prefix(self)
+        """SQL put before a statement; empty in commands and workers, unless settings of an earlier
+        statement of the transaction must be reset.
+        """
+        limit, role = rls.timeout_prefix(), rls.rls_prefix(self)
         if self._is_set and self.in_atomic_block:
-            limit, role = limit or fencing.NO_LIMIT, role or fencing.LIFT
+            limit, role = limit or rls.RESET_TIMEOUT, role or rls.RESET_ROLE
         self._is_set = self._is_set or bool(limit or role)
         return limit + role
 
-    def _execute_fenced(
+    def _execute_with_rls(
         self, execute: Any, sql: Any, params: Any, many: bool, context: dict[str, Any]
     ) -> Any:
-        """Say role and workspaces in the very message that holds the statement. PostgreSQL runs
-        both in one transaction, so that nothing of them is left in the connection after it."""
-        # What undoes a failure must be the first that a failed transaction is told.
+        """Send role and workspaces in the same message as the statement. PostgreSQL runs both in
+        one transaction, so that nothing of them stays on the connection.
+        """
+        # In a failed transaction only a rollback is accepted, so nothing may precede it.
         is_control = isinstance(sql, str) and sql.startswith(_CONTROL)
         prefix = "" if is_control else self._prefix()
         self._sent = prefix  # a savepoint may have undone it
@@ -162,9 +268,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         cursor = context["cursor"].cursor
         if many or getattr(cursor, "name", None):
             # Several messages, or a cursor of the server: within a transaction only.
-            if not self.in_atomic_block and not fencing.fence_prefix(self):
+            if not self.in_atomic_block and not rls.rls_prefix(self):
                 return execute(sql, params, many, context)
-            self._check_transaction()
+            if not self.in_atomic_block:
+                raise TransactionManagementError(
+                    "Several statements at once need a transaction while a request is answered."
+                )
             self.connection.execute(prefix)
             return execute(sql, params, many, context)
         statement = prefix + sql if isinstance(sql, str) else composing.SQL(prefix) + sql
@@ -172,9 +281,3 @@ class DatabaseWrapper(base.DatabaseWrapper):
         for _ in range(prefix.count(";")):
             cursor.nextset()
         return result
-
-    def _check_transaction(self) -> None:
-        if not self.in_atomic_block:
-            raise TransactionManagementError(
-                "Several statements at once need a transaction while a request is answered."
-            )

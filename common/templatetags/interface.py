@@ -1,4 +1,4 @@
-"""Template tags of the frame: icons, times, bars."""
+"""Template tags: icons, relative times, bars."""
 
 from datetime import datetime
 from functools import cache

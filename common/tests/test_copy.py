@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import OperationalError, connection, transaction
 
-from common.copy import copy_rows
+from common.sql import copy_rows
 
 COLUMNS = [("name", "varchar")]
 

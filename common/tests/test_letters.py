@@ -5,7 +5,7 @@ from math import isclose, log
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.letters import MOST, letters
+from common.trigrams import MAX_QUESTION_CHARACTERS, trigram_overlap
 
 TEXTS = st.dictionaries(st.integers(1, 9), st.text(max_size=60), max_size=6)
 
@@ -31,7 +31,7 @@ def test_scores_agree_with_counting_by_hand(question: str, passages: dict[int, s
         trigram: log((len(held) + 1) / (sum(trigram in each for each in held.values()) + 0.5))
         for trigram in naive_trigrams(question)
     }
-    scores = letters(question, passages)
+    scores = trigram_overlap(question, passages)
     assert scores.keys() == passages.keys()
     for passage, trigrams in held.items():
         expected = sum(weights[trigram] for trigram in weights.keys() & trigrams)
@@ -39,7 +39,7 @@ def test_scores_agree_with_counting_by_hand(question: str, passages: dict[int, s
 
 
 def test_compounds_and_inflected_forms_share_letters_with_their_parts() -> None:
-    scores = letters(
+    scores = trigram_overlap(
         "Welche Versicherung zahlt?",
         {1: "Die Krankenversicherungen zahlen.", 2: "Der Hund bellt.", 3: "Die Katze schläft."},
     )
@@ -48,23 +48,23 @@ def test_compounds_and_inflected_forms_share_letters_with_their_parts() -> None:
 
 def test_a_rare_name_counts_for_more_than_what_stands_everywhere() -> None:
     passages = {1: "the office of Zbigniew", 2: "the office of Anna", 3: "the house", 4: "Zbignew"}
-    scores = letters("the office of Zbigniew", passages)
+    scores = trigram_overlap("the office of Zbigniew", passages)
     assert max(scores, key=scores.__getitem__) == 1
     assert scores[4] > scores[3]
 
 
 def test_punctuation_joins_no_words_and_case_does_not_matter() -> None:
-    scores = letters("table singer_id", {1: "TABLE: Singer-ID", 2: "tab les"})
+    scores = trigram_overlap("table singer_id", {1: "TABLE: Singer-ID", 2: "tab les"})
     assert scores[1] > scores[2]
 
 
 def test_a_question_without_letters_and_no_passages_are_answers_too() -> None:
-    assert letters("?!", {1: "text"}) == {1: 0.0}
-    assert letters("text", {}) == {}
+    assert trigram_overlap("?!", {1: "text"}) == {1: 0.0}
+    assert trigram_overlap("text", {}) == {}
 
 
 def test_only_the_beginning_of_a_pasted_page_counts() -> None:
     passages = {1: "begin", 2: "finish"}
-    scores = letters("begin " + "x" * MOST + " finish", passages)
+    scores = trigram_overlap("begin " + "x" * MAX_QUESTION_CHARACTERS + " finish", passages)
     assert scores[1] > 0
     assert scores[2] == 0

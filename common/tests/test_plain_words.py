@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.plain_words import END, START, without_signs
+from common.text import HIGHLIGHT_END, HIGHLIGHT_START, strip_markdown
 
 
 @pytest.mark.parametrize(
@@ -19,15 +19,22 @@ from common.plain_words import END, START, without_signs
     ],
 )
 def test_what_stands_for_the_look_of_a_text_is_left_out(text: str, words: str) -> None:
-    assert without_signs(text) == words
+    assert strip_markdown(text) == words
 
 
 def test_a_first_heading_stays_where_nothing_else_is_highlighted() -> None:
-    heading, rest = f"# The {START}move{END}\n\n", "At seven."
-    assert without_signs(heading + rest) == f"The {START}move{END}: At seven."
-    assert without_signs(f"{heading}The {START}movers{END}.") == f"The {START}movers{END}."
+    heading, rest = f"# The {HIGHLIGHT_START}move{HIGHLIGHT_END}\n\n", "At seven."
+    assert strip_markdown(heading + rest) == f"The {HIGHLIGHT_START}move{HIGHLIGHT_END}: At seven."
+    assert (
+        strip_markdown(f"{heading}The {HIGHLIGHT_START}movers{HIGHLIGHT_END}.")
+        == f"The {HIGHLIGHT_START}movers{HIGHLIGHT_END}."
+    )
 
 
 def test_no_highlight_is_torn() -> None:
-    torn = f"```{START}sh\nmake{END} run"
-    assert without_signs(torn).count(START) == without_signs(torn).count(END) == 1
+    torn = f"```{HIGHLIGHT_START}sh\nmake{HIGHLIGHT_END} run"
+    assert (
+        strip_markdown(torn).count(HIGHLIGHT_START)
+        == strip_markdown(torn).count(HIGHLIGHT_END)
+        == 1
+    )

@@ -12,9 +12,8 @@ from django.conf import settings
 from django.db import OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from common.postgresql import pool as pools
-from common.postgresql.base import DatabaseWrapper
-from common.postgresql.pool import Connection, Pool, PoolExhausted
+from common.postgresql import base as pools
+from common.postgresql.base import Connection, DatabaseWrapper, Pool, PoolExhausted
 
 pytestmark = pytest.mark.django_db
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.charts import drawing
-from dashboard.charts.scale import LEAST, milliseconds, short, ticks
-from dashboard.ranges import KINDS, Range, range_of
+from dashboard import charts
+from dashboard.charts import MIN_VALUE, axis_values, format_milliseconds, format_short
+from dashboard.figures import RANGE_KINDS, Range, range_of
 
 AMOUNTS = st.floats(min_value=0, max_value=1e9, allow_subnormal=False)
 GAPPY = st.lists(st.none() | AMOUNTS, min_size=1, max_size=40)
@@ -19,9 +19,9 @@ ZONES = ["UTC", "Europe/Berlin", "Asia/Kolkata", "America/New_York"]
 
 @given(AMOUNTS, st.booleans())
 def test_an_axis_ends_above_everything_and_in_even_steps(most: float, whole: bool) -> None:
-    marks = ticks(most, whole=whole)
+    marks = axis_values(most, integers=whole)
     assert marks[0] == 0
-    assert marks[-1] >= most * (1 - 1e-6) - LEAST
+    assert marks[-1] >= most * (1 - 1e-6) - MIN_VALUE
     assert 2 <= len(marks) <= 5
     steps = {round((high - low) / marks[-1], 6) for low, high in pairwise(marks)}
     assert max(steps) - min(steps) < 1e-5
@@ -30,8 +30,8 @@ def test_an_axis_ends_above_everything_and_in_even_steps(most: float, whole: boo
 
 @given(GAPPY)
 def test_a_line_stays_inside_and_passes_through_every_value(values: list[float | None]) -> None:
-    plane = drawing.plane(len(values), [values], whole=False)
-    line = drawing.line(plane, values)
+    plane = charts.make_plot_area(len(values), [values], integers=False)
+    line = charts.draw_line(plane, values)
     numbers = [
         tuple(map(float, point.strip("ML").split(" ")))
         for point in line.path.replace(" L", "|L").replace(" M", "|M").split("|")
@@ -40,24 +40,24 @@ def test_a_line_stays_inside_and_passes_through_every_value(values: list[float |
     points = [*numbers, *line.dots]
     assert len(points) == sum(value is not None for value in values)
     for x, y in points:
-        assert drawing.LEFT <= x <= drawing.WIDTH - drawing.RIGHT
-        assert drawing.TOP <= y <= plane.floor
+        assert charts.LEFT <= x <= charts.WIDTH - charts.RIGHT
+        assert charts.TOP <= y <= plane.floor
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=40))
 def test_layers_of_a_bar_stand_on_each_other(parts: list[tuple[int, int]]) -> None:
     layers = list(zip(*parts, strict=True))
-    plane = drawing.plane(len(parts), [[low + high for low, high in parts]])
-    below, above = drawing.stacked(plane, layers)
+    plane = charts.make_plot_area(len(parts), [[low + high for low, high in parts]])
+    below, above = charts.stacked_bars(plane, layers)
     assert len(below) == sum(bool(low) for low, _ in parts)
     assert len(above) == sum(bool(high) for _, high in parts)
     for box in [*below, *above]:
-        assert box.height >= drawing.LEAST
-        assert drawing.LEFT <= box.x <= drawing.WIDTH - drawing.RIGHT - box.width + 0.2
+        assert box.height >= charts.MIN_BAR_HEIGHT
+        assert charts.LEFT <= box.x <= charts.WIDTH - charts.RIGHT - box.width + 0.2
     for low in below:
         for high in above:
             if low.x == high.x:
-                assert high.y + high.height == pytest.approx(low.y, abs=drawing.LEAST + 0.2)
+                assert high.y + high.height == pytest.approx(low.y, abs=charts.MIN_BAR_HEIGHT + 0.2)
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,19 @@ def test_layers_of_a_bar_stand_on_each_other(parts: list[tuple[int, int]]) -> No
     [(0, "0"), (7, "7"), (0.04, "0.04"), (1234, "1.2k"), (99_960, "100k"), (2_500_000, "2.5M")],
 )
 def test_numbers_are_short(value: float, said: str) -> None:
-    assert short(value) == said
+    assert format_short(value) == said
 
 
 def test_times_have_the_unit_that_fits() -> None:
-    assert [milliseconds(each) for each in (8.46, 120.2, 1400)] == ["8.5 ms", "120 ms", "1.4 s"]
+    assert [format_milliseconds(each) for each in (8.46, 120.2, 1400)] == [
+        "8.5 ms",
+        "120 ms",
+        "1.4 s",
+    ]
 
 
 @pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("name", sorted(KINDS))
+@pytest.mark.parametrize("name", sorted(RANGE_KINDS))
 def test_a_range_is_whole_and_ends_after_now(name: str, zone: str) -> None:
     now = datetime(2026, 11, 22, 20, 17, 33, tzinfo=UTC).astimezone(ZoneInfo(zone))
     range = range_of(name, now=now)

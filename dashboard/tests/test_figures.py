@@ -9,10 +9,15 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.models import Membership, Role
+from dashboard.figures import range_of, read_dashboard, unanswered_questions
 from dashboard.models import Sample
-from dashboard.ranges import range_of
-from dashboard.reading import read_board, unanswered
-from dashboard.sampling import BACK, EVERY, FINE, prune_samples, take_samples
+from dashboard.samples import (
+    BACKFILL_PERIOD,
+    FULL_DETAIL_PERIOD,
+    SAMPLE_INTERVAL,
+    prune_samples,
+    take_samples,
+)
 from documents.models import Document
 from documents.tests.factories import (
     CollectionFactory,
@@ -64,7 +69,7 @@ def test_searches_are_counted_in_their_part_of_the_time(alice: Membership) -> No
     asked(alice, "refused", hours=5, refused=True, source="chat")
     asked(alice, "long ago", hours=30)
     asked(MembershipFactory(), "elsewhere")
-    searched = read_board(workspace=alice.workspace, range_name="24h").searched
+    searched = read_dashboard(workspace=alice.workspace, range_name="24h").searched
     assert searched.count[-1] == 2
     assert searched.count[-6] == 2
     assert sum(searched.count) == 4
@@ -91,7 +96,7 @@ def test_stock_is_what_was_there_and_what_is_there_now(alice: Membership) -> Non
             waiting=number,
         )
     documents(alice, "ready", "queued", chunk_count=7)
-    board = read_board(workspace=alice.workspace, range_name="24h")
+    board = read_dashboard(workspace=alice.workspace, range_name="24h")
     assert board.stock.documents[0] == 1
     assert board.stock.documents[-6:] == (4, 4, 4, 4, 4, 2)
     assert board.stock.chunks[-1] == 14
@@ -112,7 +117,7 @@ def test_files_are_counted_when_their_run_ended(alice: Membership) -> None:
         finished_at=now,
     )
     RunFactory(ready=99, finished_at=now)
-    ingested = read_board(workspace=alice.workspace, range_name="24h").ingested
+    ingested = read_dashboard(workspace=alice.workspace, range_name="24h").ingested
     assert (ingested.ready[-1], ingested.failed[-1], sum(ingested.chunks)) == (8, 1, 400)
     assert ingested.rate == 40.0
 
@@ -127,7 +132,7 @@ def test_quality_is_the_last_figure_of_each_part(alice: Membership) -> None:
             created_at=F("created_at") - timedelta(hours=hours)
         )
     Evaluation.objects.create(workspace=alice.workspace, collection=collection, state="failed")
-    (line,) = read_board(workspace=alice.workspace, range_name="24h").quality
+    (line,) = read_dashboard(workspace=alice.workspace, range_name="24h").quality
     assert (line.name, line.latest, line.questions) == ("Leaflets", 0.8, 9)
     assert (line.ndcg[-4], line.ndcg[-1]) == (0.5, 0.8)
     assert line.ndcg[-2] is None
@@ -140,13 +145,17 @@ def test_the_same_questions_stand_together(alice: Membership) -> None:
     asked(bob, "cat enzymes", refused=True, source="chat")
     asked(alice, "found")
     asked(MembershipFactory(), "elsewhere", total=0)
-    rows, different = unanswered(workspace=alice.workspace, user=alice.user, range=today())
+    rows, different = unanswered_questions(
+        workspace=alice.workspace, user=alice.user, range=today()
+    )
     assert [(row.question.lower(), row.times, row.people, row.refused) for row in rows] == [
         ("price of copper", 2, 2, False),
         ("cat enzymes", 1, 1, True),
     ]
     assert different == 2
-    one, different = unanswered(workspace=alice.workspace, user=alice.user, range=today(), most=1)
+    one, different = unanswered_questions(
+        workspace=alice.workspace, user=alice.user, range=today(), most=1
+    )
     assert (len(one), different) == (1, 2)
 
 
@@ -154,7 +163,7 @@ def test_viewers_see_their_own_questions_only(alice: Membership) -> None:
     bob = MembershipFactory(workspace=alice.workspace, role=Role.VIEWER)
     asked(alice, "a secret of alice", total=0)
     asked(bob, "mine", total=0)
-    rows, _ = unanswered(workspace=alice.workspace, user=bob.user, range=today())
+    rows, _ = unanswered_questions(workspace=alice.workspace, user=bob.user, range=today())
     assert [row.question for row in rows] == ["mine"]
 
 
@@ -164,7 +173,7 @@ def test_a_sample_is_taken_once_in_five_minutes(alice: Membership) -> None:
     now = timezone.now()
     assert take_samples(now=now) == 1
     assert take_samples(now=now) == 0
-    assert take_samples(now=now + EVERY) == 1
+    assert take_samples(now=now + SAMPLE_INTERVAL) == 1
     row = Sample.objects.first()
     assert row is not None
     assert (row.waiting, row.failed, row.at.minute % 5) == (1, 1, 0)
@@ -175,8 +184,8 @@ def test_an_emptied_workspace_falls_to_nothing_once(alice: Membership) -> None:
     now = timezone.now()
     take_samples(now=now)
     Document.objects.all().delete()
-    assert take_samples(now=now + EVERY) == 1
-    assert take_samples(now=now + 2 * EVERY) == 0
+    assert take_samples(now=now + SAMPLE_INTERVAL) == 1
+    assert take_samples(now=now + 2 * SAMPLE_INTERVAL) == 0
     assert Sample.objects.order_by("-at").values_list("documents", flat=True)[0] == 0
 
 
@@ -192,7 +201,7 @@ def test_the_time_before_is_counted_from_what_is_there(alice: Membership) -> Non
         assert row is not None
         return row.documents, row.chunks
 
-    assert estimated[0].at >= now - BACK - timedelta(hours=2)
+    assert estimated[0].at >= now - BACKFILL_PERIOD - timedelta(hours=2)
     assert on(now - timedelta(days=20)) == (1, 2)
     assert on(now - timedelta(days=5)) == (2, 4)
     assert on(now) == (3, 6)
@@ -202,9 +211,9 @@ def test_old_samples_are_thinned_and_very_old_ones_go(alice: Membership, setting
     hour = timezone.now().replace(minute=0, second=0, microsecond=0)
     for at in (
         hour,
-        hour - FINE + timedelta(minutes=125),
-        hour - FINE - timedelta(hours=2),
-        hour - FINE - timedelta(hours=2, minutes=5),
+        hour - FULL_DETAIL_PERIOD + timedelta(minutes=125),
+        hour - FULL_DETAIL_PERIOD - timedelta(hours=2),
+        hour - FULL_DETAIL_PERIOD - timedelta(hours=2, minutes=5),
         hour - timedelta(days=settings.SEARCH_LOG_DAYS + 1),
     ):
         Sample.objects.create(workspace=alice.workspace, at=at)

@@ -8,10 +8,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Membership, Role
-from dashboard.reading.quality import compare, judged_collection
+from dashboard.quality import compare, judged_collection
 from documents.models import Collection
 from documents.tests.factories import CollectionFactory, DocumentFactory, MembershipFactory
-from search.judging import judge, question_key
+from search.judgements import judge, question_key
 from search.models import EvaluatedQuestion, Evaluation, SearchLog
 
 pytestmark = pytest.mark.django_db

@@ -1,5 +1,5 @@
-"""Curation of collections, documents and their chunks; a look at runs and spaces."""
+"""Admin of collections, documents and chunks; runs and spaces are mostly read-only."""
 
-from documents.admin import chunks, collections, documents, edits, runs, segments, spaces
+from documents.admin import chunks, collections, documents, runs, spaces
 
-__all__ = ["chunks", "collections", "documents", "edits", "runs", "segments", "spaces"]
+__all__ = ["chunks", "collections", "documents", "runs", "spaces"]

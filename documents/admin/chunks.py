@@ -1,11 +1,11 @@
-"""Chunks: what is searched, found by the words in them."""
+"""Admin of chunks, of people's edits of them, and of the segments of the lexical index."""
 
 from functools import reduce
 from operator import or_
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.postgres.search import SearchQuery
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Left
@@ -14,20 +14,21 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from common.admin import LoggedByNumber, ReadOnlyAdmin, link_to
+from common.admin import LoggedById, ReadOnlyAdmin
 from common.errors import RagsiteError
 from documents import services
+from documents.admin.service_admin import DocumentLink
 from documents.lexical_search import find_terms
-from documents.models import Chunk, Collection
+from documents.models import Chunk, ChunkEdit, Collection, LexicalSegment
 
 EXCERPT_CHARACTERS = 160
-#: A search of the list looks at so many chunks, the best by BM25.
-MOST_SEARCHED = 10_000
+#: Maximum chunks that a search of the list returns, the best by BM25.
+MAX_SEARCH_MATCHES = 10_000
 
 
 class ChunkForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """What a passage says. It is changed by the service when the form is checked, so that what the
-    service refuses is said beside the text, and nothing typed is lost."""
+    """The text of a chunk. The service changes it while the form is validated, so that an error of
+    the service appears beside the text and nothing typed is lost."""
 
     text = forms.CharField(strip=False, widget=UnfoldAdminTextareaWidget(attrs={"rows": 16}))
     expected = forms.CharField(required=False, widget=forms.HiddenInput)
@@ -57,9 +58,9 @@ class ChunkForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at ru
 
 
 @admin.register(Chunk)
-class ChunkAdmin(LoggedByNumber, ReadOnlyAdmin):
-    """Searched by words with the same index as the site's search, in every language there is. Its
-    text can be changed: it is embedded anew, with the neighbours that share what changes."""
+class ChunkAdmin(DocumentLink, LoggedById, ReadOnlyAdmin):
+    """Chunks, searched by words with the lexical index of the site, in every language. The text can
+    be changed; it is embedded again, with neighbours that overlap the change."""
 
     form = ChunkForm
 
@@ -102,7 +103,7 @@ class ChunkAdmin(LoggedByNumber, ReadOnlyAdmin):
     ]
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Superseded versions stay as they were, and a vector without text has nothing to edit."""
+        """Not for superseded versions, nor for chunks with a vector and no text."""
         may = bool(super(ReadOnlyAdmin, self).has_change_permission(request, obj))
         return may and (obj is None or (obj.is_current and bool(obj.text.strip())))
 
@@ -120,7 +121,7 @@ class ChunkAdmin(LoggedByNumber, ReadOnlyAdmin):
         return form
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Done already, by the form."""
+        """Nothing to save: the form has called the service."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Chunk]:
         embedded = ExpressionWrapper(Q(embedding__isnull=False), output_field=BooleanField())
@@ -134,7 +135,7 @@ class ChunkAdmin(LoggedByNumber, ReadOnlyAdmin):
             return queryset, False
         collections = list(Collection.objects.values_list("pk", flat=True))
         terms = find_terms(collections=collections, text=search_term, superseded=True)
-        best, _ = terms.score().best(MOST_SEARCHED)
+        best, _ = terms.score().best(MAX_SEARCH_MATCHES)
         languages = {"simple", *terms.statistics}
         # Each language with its own reading of the words: an exclusion read by the rules of
         # another language would exclude nothing.
@@ -146,7 +147,7 @@ class ChunkAdmin(LoggedByNumber, ReadOnlyAdmin):
             for language in sorted(languages)
         ]
         return queryset.filter(
-            reduce(or_, matches), index_id__in=best[:MOST_SEARCHED].tolist()
+            reduce(or_, matches), index_id__in=best[:MAX_SEARCH_MATCHES].tolist()
         ), False
 
     @display(description="chunk", ordering="id")
@@ -158,10 +159,88 @@ class ChunkAdmin(LoggedByNumber, ReadOnlyAdmin):
         beginning = " ".join(chunk.beginning.split())
         return f"{beginning}…" if len(chunk.beginning) == EXCERPT_CHARACTERS else beginning
 
-    @display(description="document", ordering="document")
-    def document_link(self, chunk: Chunk) -> str:
-        return link_to(chunk.document)
-
     @display(description="vector", boolean=True)
     def has_vector(self, chunk: Any) -> bool:
         return bool(chunk.embedded)
+
+
+STATE_COLOURS = {
+    ChunkEdit.State.APPLIED: "success",
+    ChunkEdit.State.CONFLICT: "warning",
+    ChunkEdit.State.UNDONE: "info",
+    ChunkEdit.State.CLOSED: "info",
+}
+
+
+@admin.register(ChunkEdit)
+class ChunkEditAdmin(DocumentLink, ReadOnlyAdmin):
+    """Edits to inspect, undo and dismiss; they are made on the page of a document or chunk."""
+
+    list_display = ["id", "document_link", "state_label", "user", "created_at"]
+    list_filter = ["state"]
+    list_select_related = ["document", "user"]
+    list_heavy_fields = ("before", "after", "document__metadata", "document__declared")
+    search_fields = ["document__key", "document__title", "user__username"]
+    ordering = ["-id"]
+    actions = ["undo", "dismiss"]
+    fields = [
+        "document_link",
+        "state",
+        "before",
+        "after",
+        "chunk",
+        "start",
+        "user",
+        "created_at",
+        "settled_by",
+        "settled_at",
+    ]
+
+    @admin.action(description="Undo", permissions=["undo"])
+    def undo(self, request: HttpRequest, queryset: QuerySet[ChunkEdit]) -> None:
+        """Undo the selected edits, newest first."""
+        self._each(request, queryset, services.undo_edit, "undone")
+
+    @admin.action(description="Dismiss those that were not kept", permissions=["undo"])
+    def dismiss(self, request: HttpRequest, queryset: QuerySet[ChunkEdit]) -> None:
+        """Close conflicts: edits whose text the source no longer contains."""
+        self._each(request, queryset, services.dismiss_edit, "dismissed")
+
+    def has_undo_permission(self, request: HttpRequest) -> bool:
+        """The permission to change chunks."""
+        return bool(request.user.has_perm("documents.change_chunk"))
+
+    def _each(self, request: HttpRequest, rows: Any, act: Any, done: str) -> None:
+        count = 0
+        for edit in rows.order_by("-pk"):
+            try:
+                act(edit=edit, user=request.user)
+                count += 1
+            except RagsiteError as error:
+                self.message_user(request, f"{edit}: {error}", messages.ERROR)
+        if count:
+            self.message_user(request, f"{count:,} {'is' if count == 1 else 'are'} {done}.")
+
+    @display(description="state", ordering="state", label=STATE_COLOURS)
+    def state_label(self, edit: ChunkEdit) -> tuple[str, str]:
+        return edit.state, edit.get_state_display()
+
+
+@admin.register(LexicalSegment)
+class LexicalSegmentAdmin(ReadOnlyAdmin):
+    """Segments of the lexical index with their chunk counts and lengths."""
+
+    list_display = [
+        "id",
+        "collection",
+        "language",
+        "is_current",
+        "chunk_count",
+        "wordless_count",
+        "total_length",
+        "created_at",
+    ]
+    list_filter = [("collection", AutocompleteSelectFilter)]
+    list_select_related = ["collection"]
+    search_fields = ["collection__name", "collection__slug"]
+    ordering = ["-id"]

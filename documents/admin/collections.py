@@ -1,6 +1,5 @@
 """Collections."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -16,10 +15,9 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from common.admin import LargeTableAdmin, link_to, link_to_list
 from common.errors import RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from documents import services
-from documents.admin.deletion import ServiceDeletion
-from documents.admin.exporting import download
+from documents.admin.service_admin import ServiceDeletion, download_export
 from documents.chunkers import ChunkerError, check_options
 from documents.forms import (
     CHUNKER_CHOICES,
@@ -28,17 +26,20 @@ from documents.forms import (
     FacetsField,
     FusionField,
 )
-from documents.languages import CONFIGURATIONS, OTHERS
+from documents.languages import CONFIGURATIONS, DETECTED_ONLY
 from documents.models import Collection, Document, IngestionRun
-from inference.handler import rerankers
+from inference.model_registry import rerankers
 
-#: That a press of a button has read again.
-MOST_DOCUMENTS = 20_000
-LANGUAGES = [("", "Detected"), *((code, code) for code in sorted({*CONFIGURATIONS, *OTHERS}))]
+#: Documents that one action may read again.
+MAX_REPROCESSED_DOCUMENTS = 20_000
+LANGUAGES = [
+    ("", "Detected"),
+    *((code, code) for code in sorted({*CONFIGURATIONS, *DETECTED_ONLY})),
+]
 
 
 class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """Offers what the services take, so that they cannot refuse it."""
+    """Offers only what the services accept."""
 
     default_language = forms.ChoiceField(
         choices=LANGUAGES, required=False, widget=UnfoldAdminSelectWidget
@@ -107,7 +108,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         return str(slugify(self.cleaned_data["slug"]))
 
     def clean(self) -> dict[str, Any]:
-        """Options that the chunker does not have are refused beside them."""
+        """Check the options against those of the chunker, and report errors beside them."""
         given: dict[str, Any] = super().clean() or self.cleaned_data
         try:
             check_options(given.get("chunker", "auto"), given.get("chunker_options", {}))
@@ -118,8 +119,8 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 
 @admin.register(Collection)
 class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
-    """Made, changed and deleted by the services. What embeds it is fixed here: `reembed` moves it
-    to another space."""
+    """Created, changed and deleted through the services. The embedding space is read-only here:
+    `manage.py reembed` moves a collection to another one."""
 
     form = CollectionForm
     list_display = ["name", "slug", "workspace", "space", "chunk_count", "contents", "created_at"]
@@ -174,25 +175,17 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
     def delete_by_service(self, row: Any) -> None:
         services.delete_collection(collection=row)
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may have documents read and embedded anew."""
-        return bool(request.user.has_perm("documents.change_document"))
-
-    def has_read_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may take texts along."""
-        return bool(request.user.has_perm("documents.view_chunk"))
-
     @admin.action(description="Read all documents again", permissions=["operate"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
-        """As a new chunker or language needs it."""
+        """Ingest all documents again, as a new chunker or language needs it."""
         for collection in queryset:
             rows = Document.objects.current().filter(collection=collection)
-            documents = list(rows.defer("metadata", "declared")[: MOST_DOCUMENTS + 1])
-            if len(documents) > MOST_DOCUMENTS:
+            documents = list(rows.defer("metadata", "declared")[: MAX_REPROCESSED_DOCUMENTS + 1])
+            if len(documents) > MAX_REPROCESSED_DOCUMENTS:
                 messages.error(
                     request,
-                    f"{collection} has more than {MOST_DOCUMENTS:,} documents. Read them again in"
-                    " the list of documents, narrowed by state or words.",
+                    f"{collection} has more than {MAX_REPROCESSED_DOCUMENTS:,} documents."
+                    " Read them again in the list of documents, narrowed by state or words.",
                 )
                 continue
             try:
@@ -206,40 +199,40 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
             if again.left_out:
                 messages.warning(
                     request,
-                    f"{collection}: {counted(again.left_out, 'document')} left out, without a file"
-                    " stored here or leaning on others.",
+                    f"{collection}: {pluralized(again.left_out, 'document')} left out,"
+                    " without a file stored here or leaning on others.",
                 )
 
     @admin.action(description="Embed all passages again", permissions=["operate"])
     def embed_again(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
-        """With the same model; another one is chosen by moving to its space."""
+        """Embed with the same model; another model needs a move to its space."""
         for collection in queryset:
             try:
                 passages = services.reembed_collection(collection=collection)
             except RagsiteError as error:
                 messages.error(request, str(error))
             else:
-                words = f"{collection}: workers embed {counted(passages, 'passage')} anew."
+                words = f"{collection}: workers embed {pluralized(passages, 'passage')} anew."
                 messages.success(request, words)
 
     @admin.action(description="Export as JSON Lines", permissions=["read"])
     def export(
         self, request: HttpRequest, queryset: QuerySet[Collection]
     ) -> HttpResponseBase | None:
-        """All documents of a collection, to be imported elsewhere."""
+        """Download all documents of one collection as JSON Lines."""
         rows = list(queryset.select_related("workspace")[:2])
         if len(rows) > 1:
             messages.error(request, "Select one collection: an export holds one.")
             return None
         passages = Document.objects.filter(collection=rows[0]).aggregate(all=Sum("chunk_count"))
-        return download(request, rows[0], passages=passages["all"] or 0)
+        return download_export(request, rows[0], passages=passages["all"] or 0)
 
     def documents_below(self, rows: list[Any]) -> QuerySet[Document]:
         return Document.objects.filter(collection__in=rows)
 
     @display(description="chunks")
     def chunk_count(self, collection: Collection) -> int:
-        """As the lexical index counts those of current versions: reading all would take long."""
+        """From the lexical index, current versions only: counting chunks would take long."""
         return sum(
             each.chunk_count for each in collection.lexical_segments.all() if each.is_current
         )
@@ -252,7 +245,7 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
 
     @display(description="learnt weights")
     def learnt_weights(self, collection: Collection) -> str:
-        """What the collection learnt from judgements, and how it learns or forgets that."""
+        """The weights learnt from judgements, and the command that learns or resets them."""
         command = f"manage.py evaluate --workspace {collection.workspace.slug}"
         command += f" --collection {collection.slug}"
         record = collection.tuning
@@ -262,13 +255,9 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
             return (
                 f"Out of use: learnt with another model. {command} --judgements --tune learns anew."
             )
-        return f"{weights_in_words(record)} {command} --forget goes back to the default."
-
-
-def weights_in_words(record: Mapping[str, Any]) -> str:
-    """The weights, what they were learnt from and what they are worth."""
-    return (
-        f"Words {record['lexical']:.2f}, meaning {1 - record['lexical']:.2f}; learnt from"
-        f" {record['questions']:,} judged questions: nDCG@10 {record['ndcg_default']:.3f} →"
-        f" {record['ndcg_tuned']:.3f} on questions that it had not seen."
-    )
+        return (
+            f"Words {record['lexical']:.2f}, meaning {1 - record['lexical']:.2f}; learnt from"
+            f" {record['questions']:,} judged questions: nDCG@10 {record['ndcg_default']:.3f} →"
+            f" {record['ndcg_tuned']:.3f} on questions that it had not seen. {command} --forget"
+            " goes back to the default."
+        )

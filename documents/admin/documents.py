@@ -15,10 +15,9 @@ from unfold.decorators import display
 
 from common.admin import ReadOnlyAdmin, link_to, link_to_list
 from common.errors import RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from documents import services
-from documents.admin.deletion import ServiceDeletion
-from documents.admin.exporting import download
+from documents.admin.service_admin import DocumentLink, ServiceDeletion, download_export
 from documents.models import Chunk, Document, IngestionItem, StagedDocument
 
 STATUS_COLOURS = {
@@ -30,7 +29,7 @@ STATUS_COLOURS = {
 
 
 class VersionFilter(admin.SimpleListFilter):
-    """Current documents, unless others are asked for."""
+    """Shows only current versions unless another choice is made."""
 
     title = "version"
     parameter_name = "versions"
@@ -51,9 +50,9 @@ class VersionFilter(admin.SimpleListFilter):
 
 @admin.register(Document)
 class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
-    """Looked at and deleted here; changed by bringing them again."""
+    """Documents to inspect and delete; they are changed by ingesting them again."""
 
-    list_display = ["name", "collection", "shown_status", "error", "chunk_count", "updated_at"]
+    list_display = ["name", "collection", "status_label", "error", "chunk_count", "updated_at"]
     list_filter = ["status", ("collection", AutocompleteSelectFilter), VersionFilter]
     actions = ["read_again", "embed_again", "export", "prune_versions"]
     list_select_related = ["collection"]
@@ -119,21 +118,13 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
         services.delete_document(document=row)
 
     def documents_below(self, rows: list[Any]) -> QuerySet[Document]:
-        """With all versions of them."""
+        """All versions of the documents."""
         same = [Q(collection=row.collection_id, key=row.key) for row in rows]
         return Document.objects.filter(reduce(or_, same, Q(pk__in=[])))
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may have documents read and embedded anew."""
-        return bool(request.user.has_perm("documents.change_document"))
-
-    def has_read_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may take texts along."""
-        return bool(request.user.has_perm("documents.view_chunk"))
-
     @admin.action(description="Read again from the stored files", permissions=["operate"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
-        """What is the same afterwards keeps its vectors."""
+        """Process the stored files again; chunks that do not change keep their vectors."""
         try:
             again = services.reingest_documents(documents=list(queryset))
         except RagsiteError as error:
@@ -152,13 +143,13 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
 
     @admin.action(description="Embed again", permissions=["operate"])
     def embed_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
-        """Their passages get new vectors of the same model."""
+        """Embed all passages again with the same model."""
         try:
             passages = services.reembed_documents(documents=list(queryset))
         except RagsiteError as error:
             messages.error(request, str(error))
         else:
-            messages.success(request, f"A worker embeds {counted(passages, 'passage')} anew.")
+            messages.success(request, f"A worker embeds {pluralized(passages, 'passage')} anew.")
 
     @admin.action(description="Export as JSON Lines", permissions=["read"])
     def export(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponseBase | None:
@@ -167,7 +158,7 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
         if len({row.collection_id for row in rows}) > 1:
             messages.error(request, "Select documents of one collection: an export holds one.")
             return None
-        return download(
+        return download_export(
             request,
             rows[0].collection,
             passages=sum(row.chunk_count for row in rows),
@@ -176,16 +167,16 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
 
     @admin.action(description="Remove superseded versions", permissions=["delete"])
     def prune_versions(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
-        """All but the current version of each."""
+        """Delete all but the current version of each document."""
         removed = sum(services.prune_versions(document=row, keep=1) for row in queryset)
-        self.message_user(request, f"Removed {counted(removed, 'superseded version')}.")
+        self.message_user(request, f"Removed {pluralized(removed, 'superseded version')}.")
 
     @display(description="document", ordering="key")
     def name(self, document: Document) -> str:
         return str(document)
 
     @display(description="status", ordering="status", label=STATUS_COLOURS)
-    def shown_status(self, document: Document) -> tuple[str, str]:
+    def status_label(self, document: Document) -> tuple[str, str]:
         return document.status, document.get_status_display()
 
     @display(description="collection")
@@ -199,15 +190,15 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
     @display(description="contents")
     def contents(self, document: Document) -> str:
         chunks = link_to_list(
-            Chunk, counted(document.chunk_count, "chunk"), document__id__exact=document.pk
+            Chunk, pluralized(document.chunk_count, "chunk"), document__id__exact=document.pk
         )
         runs = link_to_list(IngestionItem, "runs", document__id__exact=document.pk)
         return format_html("{} · {}", chunks, runs)
 
 
 @admin.register(StagedDocument)
-class StagedDocumentAdmin(ReadOnlyAdmin):
-    """Parsed and cut, on its way to the embedder: normally empty."""
+class StagedDocumentAdmin(DocumentLink, ReadOnlyAdmin):
+    """Documents between the `ingest` and the `embed` queue; normally empty."""
 
     list_display = ["document_link", "workspace", "payload_size", "created_at"]
     list_select_related = ["document", "workspace"]
@@ -220,10 +211,6 @@ class StagedDocumentAdmin(ReadOnlyAdmin):
         octets = Func(F("payload"), function="octet_length", output_field=IntegerField())
         rows: QuerySet[StagedDocument] = super().get_queryset(request)
         return rows.annotate(octets=octets)
-
-    @display(description="document", ordering="document")
-    def document_link(self, staged: StagedDocument) -> str:
-        return link_to(staged.document)
 
     @display(description="payload", ordering="octets")
     def payload_size(self, staged: Any) -> str:

@@ -13,11 +13,12 @@ from unfold.decorators import display
 
 from common.admin import ReadOnlyAdmin, link_to, link_to_list
 from common.errors import RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from documents import services
+from documents.admin.service_admin import DocumentLink
 from documents.models import IngestionItem, IngestionRun
 
-SHOWN_FAILURES = 50
+MAX_LISTED_FAILURES = 50
 RUN_COLOURS = {
     IngestionRun.State.RUNNING: "info",
     IngestionRun.State.SUCCEEDED: "success",
@@ -36,10 +37,10 @@ ITEM_COLOURS = {
 
 @admin.register(IngestionRun)
 class IngestionRunAdmin(ReadOnlyAdmin):
-    """What was asked, and what became of it. Nothing of it is edited; a run is cancelled, and its
-    failed files are tried again."""
+    """Ingestion runs and their outcome. Read-only, but a run can be cancelled and its failed files
+    retried."""
 
-    list_display = ["name", "collection", "shown_state", "progress", "user", "started_at", "took"]
+    list_display = ["name", "collection", "state_label", "progress", "user", "started_at", "took"]
     list_filter = ["state", ("collection", AutocompleteSelectFilter)]
     list_select_related = ["collection", "user"]
     search_fields = ["source"]
@@ -90,27 +91,22 @@ class IngestionRunAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Cancel", permissions=["operate"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[IngestionRun]) -> None:
-        for run in queryset:
-            self._say(request, run, lambda run: services.cancel_run(run=run), "is cancelled")
+        self._each(request, queryset, services.cancel_run, "is cancelled")
 
     @admin.action(description="Retry failed files", permissions=["operate"])
     def retry(self, request: HttpRequest, queryset: QuerySet[IngestionRun]) -> None:
-        for run in queryset:
-            self._say(request, run, lambda run: services.retry_failed(run=run), "is tried again")
+        self._each(request, queryset, services.retry_failed, "is tried again")
 
-    def _say(
-        self,
-        request: HttpRequest,
-        run: IngestionRun,
-        act: Callable[[IngestionRun], Any],
-        done: str,
+    def _each(
+        self, request: HttpRequest, runs: QuerySet[IngestionRun], act: Callable[..., Any], done: str
     ) -> None:
-        try:
-            act(run)
-        except RagsiteError as error:
-            messages.error(request, str(error))
-        else:
-            messages.success(request, f"Run {run.pk} {done}.")
+        for run in runs:
+            try:
+                act(run=run)
+            except RagsiteError as error:
+                messages.error(request, str(error))
+            else:
+                messages.success(request, f"Run {run.pk} {done}.")
 
     @display(description="retry of")
     def retried_run(self, run: IngestionRun) -> str:
@@ -121,7 +117,7 @@ class IngestionRunAdmin(ReadOnlyAdmin):
         return f"{run.pk}: {run.source}" if run.source else f"{run.pk}"
 
     @display(description="state", ordering="state", label=RUN_COLOURS)
-    def shown_state(self, run: IngestionRun) -> tuple[str, str]:
+    def state_label(self, run: IngestionRun) -> tuple[str, str]:
         return run.state, run.get_state_display()
 
     @display(description="progress")
@@ -148,20 +144,20 @@ class IngestionRunAdmin(ReadOnlyAdmin):
 
     @display(description="failures")
     def failures(self, run: IngestionRun) -> str:
-        failed = run.items.filter(state=IngestionItem.State.FAILED)[:SHOWN_FAILURES]
+        failed = run.items.filter(state=IngestionItem.State.FAILED)[:MAX_LISTED_FAILURES]
         rows = [(item.name, item.error) for item in failed]
         return format_html_join("", "<div><b>{}</b>: {}</div>", rows) or "none"
 
     @display(description="files")
     def files(self, run: IngestionRun) -> str:
-        return link_to_list(IngestionItem, counted(run.total, "file"), run__id__exact=run.pk)
+        return link_to_list(IngestionItem, pluralized(run.total, "file"), run__id__exact=run.pk)
 
 
 @admin.register(IngestionItem)
-class IngestionItemAdmin(ReadOnlyAdmin):
+class IngestionItemAdmin(DocumentLink, ReadOnlyAdmin):
     """One file of a run."""
 
-    list_display = ["name", "run_link", "shown_state", "error", "document_link"]
+    list_display = ["name", "run_link", "state_label", "error", "document_link"]
     list_filter = ["state", ("run", AutocompleteSelectFilter)]
     list_select_related = ["run__collection", "document"]
     list_heavy_fields = ("document__metadata", "document__declared")
@@ -174,9 +170,5 @@ class IngestionItemAdmin(ReadOnlyAdmin):
         return link_to(item.run)
 
     @display(description="state", ordering="state", label=ITEM_COLOURS)
-    def shown_state(self, item: IngestionItem) -> tuple[str, str]:
+    def state_label(self, item: IngestionItem) -> tuple[str, str]:
         return item.state, item.get_state_display()
-
-    @display(description="document", ordering="document")
-    def document_link(self, item: IngestionItem) -> str:
-        return link_to(item.document)

@@ -14,14 +14,14 @@ from unfold.widgets import (
     UnfoldAdminTextareaWidget,
 )
 
-from common.admin import LargeTableAdmin, ReadOnlyAdmin, link_to, link_to_list, press
+from common.admin import LargeTableAdmin, ReadOnlyAdmin, link_to, link_to_list, run_submit_action
 from common.errors import RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from documents import services
 from documents.models import Collection, EmbeddingSpace, Reembedding
 from documents.spaces import INDEX_OPTIONS, OPTION_BOUNDS, SEARCH_OPTIONS, checked_index
-from inference.base import InferenceError
-from inference.handler import embedders
+from inference.interfaces import InferenceError
+from inference.model_registry import embedders
 
 State = Reembedding.State
 STATE_COLOURS = {
@@ -43,13 +43,13 @@ def _option_field(name: str, meaning: str) -> forms.IntegerField:
     )
 
 
-def chosen_options(given: dict[str, Any]) -> dict[str, int]:
-    """Those that the form sets."""
+def set_options(given: dict[str, Any]) -> dict[str, int]:
+    """The options that the form sets."""
     return {name: given[name] for name in SEARCH_OPTIONS if given.get(name) is not None}
 
 
 class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """What decides about a space; its model and dimensions are the embedder's."""
+    """Settings of a new space; model and dimensions come from the embedder."""
 
     embedder = forms.ChoiceField(
         choices=lambda: [(alias, alias) for alias in embedders],
@@ -84,7 +84,7 @@ class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
             self.initial[name] = self.instance.index_options.get(name)
 
     def clean(self) -> dict[str, Any]:
-        """Ask the embedder, so that saving cannot be refused."""
+        """Ask the embedder now, so that saving cannot fail."""
         given = super().clean() or {}
         if self.errors or self.instance.pk:
             return given
@@ -93,7 +93,7 @@ class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
                 dimensions=embedders[given["embedder"]].dimensions,
                 index_type=given["index_type"],
                 precision=given["precision"] or None,
-                options=chosen_options(given),
+                options=set_options(given),
             )
         except (RagsiteError, InferenceError) as error:
             raise forms.ValidationError(str(error)) from error
@@ -102,7 +102,8 @@ class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
 
 @admin.register(EmbeddingSpace)
 class EmbeddingSpaceAdmin(LargeTableAdmin):
-    """Made by the services and filled by re-embedding; what made its vectors is fixed."""
+    """Created by the services and filled by re-embedding. Everything that its vectors depend on is
+    read-only."""
 
     form = NewSpaceForm
     list_display = [
@@ -161,10 +162,10 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
                 space=obj,
                 **{name: form.cleaned_data[name] for name in SEARCH_OPTIONS if name in known},
             )
-            press(self, request, obj)
+            run_submit_action(self, request, obj)
             return
         given = dict(form.cleaned_data)
-        options = chosen_options(given)
+        options = set_options(given)
         for name in SEARCH_OPTIONS:
             del given[name]
         made, remarks = services.add_space(
@@ -195,7 +196,7 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
     @action(description="Re-embed everything into it", permissions=["change"])
     def reembed(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
         try:
-            services.reembed_in_queue(target=obj, user=request.user)
+            services.queue_reembedding(target=obj, user=request.user)
         except (RagsiteError, InferenceError) as error:
             messages.error(request, str(error))
         else:
@@ -206,7 +207,7 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
     @action(description="Build its index", permissions=["change"])
     def build_index(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
         try:
-            services.build_space_index_in_queue(space=obj)
+            services.queue_space_index(space=obj)
         except RagsiteError as error:
             messages.error(request, str(error))
         else:
@@ -215,9 +216,9 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
 
 @admin.register(Reembedding)
 class ReembeddingAdmin(ReadOnlyAdmin):
-    """How far a move is; it can be stopped, and gone on with."""
+    """Progress of a move to another space; it can be stopped and resumed."""
 
-    list_display = ["name", "target", "collection", "shown_state", "progress", "started_at"]
+    list_display = ["name", "target", "collection", "state_label", "progress", "started_at"]
     list_filter = ["state", "target"]
     list_select_related = ["target", "collection"]
     search_fields = ["target__name"]
@@ -237,16 +238,16 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     actions_submit_line = ["stop", "go_on"]
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nothing of it can be edited, but who may change spaces may stop it."""
+        """Nothing can be edited, but whoever may change spaces may stop a move."""
         return bool(request.user.has_perm("documents.change_embeddingspace"))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        press(self, request, obj)
+        run_submit_action(self, request, obj)
 
     def get_actions_submit_line(
         self, request: HttpRequest, object_id: int | str
     ) -> list[UnfoldAction]:
-        """What can be done with a move as it is now."""
+        """Only the actions that the state of the move allows."""
         state = Reembedding.objects.values_list("state", flat=True).get(pk=object_id)
         wanted = {"running": "stop", "stopped": "go_on", "failed": "go_on"}.get(state)
         offered: list[UnfoldAction] = super().get_actions_submit_line(request, object_id)
@@ -259,7 +260,7 @@ class ReembeddingAdmin(ReadOnlyAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Nothing of it is typed, so nothing is saved."""
+        """Read-only, so the save buttons are hidden."""
         hidden = {"show_save": False, "show_save_and_continue": False, "show_close": True}
         answer: HttpResponse = super().change_view(
             request, object_id, form_url, {**hidden, **(extra_context or {})}
@@ -271,7 +272,7 @@ class ReembeddingAdmin(ReadOnlyAdmin):
         return f"{row.pk}: {row}"
 
     @display(description="state", ordering="state", label=STATE_COLOURS)
-    def shown_state(self, row: Reembedding) -> tuple[str, str]:
+    def state_label(self, row: Reembedding) -> tuple[str, str]:
         return row.state, row.get_state_display()
 
     @display(description="state")
@@ -281,7 +282,9 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     @display(description="progress")
     def progress(self, row: Reembedding) -> str:
         refused = f", {len(row.refused):,} refused" if row.refused else ""
-        return f"{row.done:,} of {counted(row.total, 'chunk')} ({100 * row.share:.0f} %){refused}"
+        return (
+            f"{row.done:,} of {pluralized(row.total, 'chunk')} ({100 * row.share:.0f} %){refused}"
+        )
 
     @display(description="what")
     def what(self, row: Reembedding) -> str:
@@ -303,7 +306,7 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     @action(description="Go on", permissions=["change"])
     def go_on(self, request: HttpRequest, obj: Reembedding) -> None:
         try:
-            services.reembed_in_queue(
+            services.queue_reembedding(
                 target=obj.target, collection=obj.collection, user=request.user
             )
         except (RagsiteError, InferenceError) as error:

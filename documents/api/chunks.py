@@ -1,4 +1,4 @@
-"""Single passages: read, changed, and what was changed in them."""
+"""Single passages and their edits over HTTP."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ from common.serializers import StrictSerializer, TextField
 from documents import services
 from documents.api import examples
 from documents.api.serializers import ChunkSerializer
-from documents.ingestion.locks import share_collections
+from documents.ingestion.concurrency import share_collection_locks
 from documents.models import Chunk, ChunkEdit, Document
-from documents.services.editing import MAX_CHARACTERS
+from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
 
 
 class OneChunkSerializer(ChunkSerializer):
-    """A passage by itself."""
+    """A passage with its document and content hash."""
 
     document = serializers.PrimaryKeyRelatedField[Document](read_only=True)
 
@@ -34,10 +34,10 @@ class OneChunkSerializer(ChunkSerializer):
 
 
 class ChunkInput(StrictSerializer):
-    """What a passage is to say."""
+    """The new text of a passage."""
 
     text = TextField(
-        max_length=MAX_CHARACTERS,
+        max_length=MAX_PASSAGE_CHARACTERS,
         help_text="White space at its ends stays as it is. With title and headings it may have as"
         " many tokens as the model reads at once.",
     )
@@ -66,14 +66,14 @@ class EditSerializer(serializers.ModelSerializer[ChunkEdit]):
 
 @extend_schema(tags=["documents"])
 class ChunkViewSet(WorkspaceViewSet):
-    """Passages by their ids."""
+    """Passages, read and changed by id."""
 
     serializer_class = OneChunkSerializer
     lookup_value_converter = "int"
 
     @property
     def asks_model(self) -> bool:  # type: ignore[override]  # known with the request
-        """What is changed is embedded."""
+        """Only changes need the embedder."""
         return self.request.method == "PATCH"
 
     def get_queryset(self) -> QuerySet[Chunk]:
@@ -81,11 +81,13 @@ class ChunkViewSet(WorkspaceViewSet):
         return self.in_workspace(rows)
 
     def locked_rows(self) -> QuerySet[Document]:
-        """The document's, which every change of one of its passages writes."""
+        """The document's row, which every change of one of its passages writes."""
         ids = list(
             self.get_queryset().filter(pk=self.kwargs["pk"]).values_list("document", "collection")
         )
-        share_collections([collection for _, collection in ids])  # before any row, as everywhere
+        share_collection_locks(
+            [collection for _, collection in ids]
+        )  # before any row, as everywhere
         return Document.objects.filter(pk__in=[document for document, _ in ids])
 
     @extend_schema(summary="Read a passage")
@@ -112,13 +114,13 @@ class ChunkViewSet(WorkspaceViewSet):
 
 @extend_schema(tags=["documents"])
 class EditViewSet(WorkspaceViewSet):
-    """What people changed in passages."""
+    """Edits of passages by people."""
 
     serializer_class = EditSerializer
     lookup_value_converter = "int"
 
     def get_queryset(self) -> QuerySet[ChunkEdit]:
-        return self.in_workspace(edits_seen_by(self.request.user))
+        return self.in_workspace(edits_visible_to(self.request.user))
 
     @extend_schema(summary="Read a change of a passage")
     def retrieve(self, *args: Any, **kwargs: Any) -> Response:
@@ -149,8 +151,8 @@ class EditViewSet(WorkspaceViewSet):
         return self.answer(self.get_object())
 
 
-def edits_seen_by(user: Any) -> QuerySet[ChunkEdit]:
-    """Of documents that the user may see: an edit holds their text."""
+def edits_visible_to(user: Any) -> QuerySet[ChunkEdit]:
+    """Edits of documents that the user may see, because an edit contains their text."""
     documents = Document.objects.visible_to(user)
     rows = ChunkEdit.objects.visible_to(user).filter(document__in=documents.values("pk"))
     return rows.select_related("user", "workspace")

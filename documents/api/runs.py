@@ -1,19 +1,18 @@
-"""Ingestion runs: read, followed, cancelled, retried."""
+"""Ingestion runs over HTTP: read, followed by server-sent events, cancelled, retried."""
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Case, Prefetch, QuerySet, Value, When
 from django.http import StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from accounts.api import once
-from common.api import ErrorSerializer
-from common.events import stream
-from common.negotiation import ErrorsAsJson
+from accounts.api import idempotent
+from common.api import ErrorSerializer, StreamNegotiation
+from common.sse import stream_response
 from documents import services
-from documents.api import examples, inputs, reads
+from documents.api import examples, serializers
 from documents.api.serializers import (
     ItemSerializer,
     RetrySerializer,
@@ -22,7 +21,10 @@ from documents.api.serializers import (
 )
 from documents.api.views import CollectionFiltered
 from documents.models import IngestionItem, IngestionRun
-from documents.watching import follow
+from documents.run_progress import stream_progress
+
+#: Files that a run shows at once.
+MAX_ITEMS_OF_RUN = 200
 
 LAST_EVENT_ID = OpenApiParameter(
     "Last-Event-ID",
@@ -34,16 +36,25 @@ LAST_EVENT_ID = OpenApiParameter(
 
 @extend_schema(tags=["runs"])
 class RunViewSet(CollectionFiltered):
-    """Ingestion runs: what was asked, and what became of each file."""
+    """Ingestion runs and the outcome of each file."""
 
     serializer_class = RunSerializer
     lookup_value_converter = "int"
-    action_parameters = {"list": inputs.RunFilter, "items": inputs.ItemFilter}
+    action_parameters = {"list": serializers.RunFilter, "items": serializers.ItemFilter}
 
     def get_queryset(self) -> QuerySet[IngestionRun]:
-        is_single = self.action == "retrieve"
-        rows = reads.runs_with_items if is_single else reads.runs
-        return self.in_workspace(rows(self.request.user))
+        user = self.request.user
+        rows: QuerySet[Any] = IngestionRun.objects.visible_to(user).select_related(
+            "collection", "workspace"
+        )
+        if self.action == "retrieve":
+            failed_first = Case(
+                When(state=IngestionItem.State.FAILED, then=Value(0)), default=Value(1)
+            )
+            items = IngestionItem.objects.visible_to(user).order_by(failed_first, "id")
+            first_items = Prefetch("items", items[:MAX_ITEMS_OF_RUN], to_attr="first_items")
+            rows = rows.prefetch_related(first_items)
+        return self.in_workspace(rows)
 
     @extend_schema(summary="List runs, newest first")
     def list(self, *args: Any, **kwargs: Any) -> Response:
@@ -73,10 +84,10 @@ class RunViewSet(CollectionFiltered):
         responses={(200, "text/event-stream"): str, 503: ErrorSerializer},
         examples=[examples.EVENTS],
     )
-    @action(detail=True, content_negotiation_class=ErrorsAsJson, pagination_class=None)
+    @action(detail=True, content_negotiation_class=StreamNegotiation, pagination_class=None)
     def events(self, *args: Any, **kwargs: Any) -> StreamingHttpResponse:
         last_id = self.request.headers.get("Last-Event-ID", "")
-        return stream(follow(self.get_object().pk, last_id=last_id))
+        return stream_response(stream_progress(self.get_object().pk, last_id=last_id))
 
     @extend_schema(
         summary="Cancel a run",
@@ -100,7 +111,7 @@ class RunViewSet(CollectionFiltered):
         responses={202: RetrySerializer, 409: ErrorSerializer},
     )
     @action(detail=True, methods=["post"])
-    @once
+    @idempotent
     def retry(self, *args: Any, **kwargs: Any) -> Response:
         retried = services.retry_failed(run=self.get_object(), user=self.request.user)
         context = {**self.get_serializer_context(), "left_out": retried.left_out}

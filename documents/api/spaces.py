@@ -1,4 +1,4 @@
-"""Embedding spaces over HTTP: which model's vectors there are, and which move is under way."""
+"""Embedding spaces over HTTP: their models, contents and unfinished moves."""
 
 from typing import Any
 
@@ -7,11 +7,12 @@ from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_s
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from accounts.api import WorkspaceParameters, WorkspaceViewSet
+from accounts.api import WorkspaceViewSet
 from common.errors import Forbidden, NotFound
-from common.fence import unfenced
-from common.serializers import PageParameters, StrictSerializer
+from common.rls import bypass_rls
+from common.serializers import StrictSerializer
 from documents import services
+from documents.api.serializers import ListFilter
 from documents.models import Collection, EmbeddingSpace, Reembedding
 from documents.spaces import OPTION_BOUNDS
 
@@ -49,13 +50,9 @@ SPACE = OpenApiExample(
 WIDER = OpenApiExample("Look at more candidates", value={"ef_search": 400}, request_only=True)
 
 
-class SpaceFilter(PageParameters, WorkspaceParameters):
-    """Which spaces."""
-
-
 @extend_schema_serializer(component_name="EmbeddingSpaceMove")
 class MoveSerializer(serializers.ModelSerializer[Reembedding]):
-    """A move of passages to a space that has not ended."""
+    """An unfinished move of passages to a space."""
 
     collection = serializers.SlugRelatedField[Collection](
         slug_field="slug", read_only=True, allow_null=True, help_text="Null: all of them."
@@ -71,7 +68,7 @@ class MoveSerializer(serializers.ModelSerializer[Reembedding]):
 
 @extend_schema_serializer(component_name="EmbeddingSpaceDetail")
 class SpaceDetailSerializer(serializers.ModelSerializer[EmbeddingSpace]):
-    """One model's vectors. Spaces belong to the site; what is in them, to workspaces."""
+    """One model's vectors. Spaces belong to the site; their contents belong to workspaces."""
 
     url = serializers.HyperlinkedIdentityField(
         view_name="api:space-detail", lookup_field="name", help_text="Its address in the API."
@@ -112,7 +109,7 @@ class SpaceDetailSerializer(serializers.ModelSerializer[EmbeddingSpace]):
 
 
 class SearchOptionField(serializers.IntegerField):
-    """How much of an index searches look at; refusals name both bounds."""
+    """How much of an index searches visit; errors name both bounds."""
 
     def __init__(self, option: str, **kwargs: Any) -> None:
         least, most = OPTION_BOUNDS[option]
@@ -125,7 +122,7 @@ class SearchOptionField(serializers.IntegerField):
 
 @extend_schema_serializer(component_name="EmbeddingSpaceChange")
 class SpaceInput(StrictSerializer):
-    """How much of a space's index searches look at. Null leaves it to the size of the index."""
+    """How much of a space's index searches visit. Null: chosen by the size of the index."""
 
     ef_search = SearchOptionField("ef_search", allow_null=True, help_text="Of HNSW indexes.")
     probes = SearchOptionField("probes", allow_null=True, help_text="Of IVFFlat indexes.")
@@ -139,9 +136,9 @@ class SpaceViewSet(WorkspaceViewSet):
     serializer_class = SpaceDetailSerializer
     lookup_field = "name"
     lookup_value_converter = "slug"
-    action_parameters = {"list": SpaceFilter}
+    action_parameters = {"list": ListFilter}
     action_scopes = {"partial_update": "admin"}
-    unguarded_fields = frozenset({"collections", "moves"})
+    etag_excluded_fields = frozenset({"collections", "moves"})
 
     def get_queryset(self) -> QuerySet[EmbeddingSpace]:
         own = Collection.objects.none()
@@ -179,6 +176,6 @@ class SpaceViewSet(WorkspaceViewSet):
             raise Forbidden("Embedding spaces belong to the site: staff change them.")
         space = self.get_object()
         values = self.validated(SpaceInput)
-        with unfenced():  # the history of the site belongs to no workspace
+        with bypass_rls():  # the history of the site belongs to no workspace
             services.change_search_options(space=space, **values)
         return self.answer(self.get_object())

@@ -1,4 +1,4 @@
-"""Addresses of the documents API."""
+"""URLs of the documents API."""
 
 from rest_framework.routers import SimpleRouter
 

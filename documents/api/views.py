@@ -1,43 +1,165 @@
-"""Collections, documents and chunks: each request is handed to the services."""
+"""Collections and documents over HTTP. Begin with `DocumentViewSet`; `SyncActions` works with
+directories of the server."""
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import (
+    OpenApiExample,
+    PolymorphicProxySerializer,
+    extend_schema,
+    extend_schema_serializer,
+)
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.response import Response
 
-from accounts.api import WorkspaceViewSet, once
-from common.api import ErrorSerializer
-from common.negotiation import ErrorsAsJson
-from common.pagination import OrdinalPagination
+from accounts.api import WorkspaceViewSet, idempotent
+from common.api import ErrorSerializer, StreamNegotiation
 from common.parsers import JSONParser
+from common.serializers import OrdinalPagination, StrictSerializer
 from documents import services
-from documents.api import examples, inputs, reads
-from documents.api.chunks import EditSerializer, edits_seen_by
+from documents.api import examples
+from documents.api import serializers as api_serializers
+from documents.api.chunks import EditSerializer, edits_visible_to
 from documents.api.serializers import (
     ChunkSerializer,
     CollectionSerializer,
     DocumentSerializer,
     RunSerializer,
 )
-from documents.api.server_files import DirectoryInput, SyncActions, UrlInput, ingest_named
-from documents.models import Collection, Document, IngestionRun
-from documents.services.originals import sent
+from documents.models import Chunk, Collection, Document, IngestionRun
+from documents.services import SyncResult
+from documents.services.documents import file_response
+
+
+def _directory_field(**options: Any) -> serializers.CharField:
+    return serializers.CharField(
+        max_length=1024,
+        trim_whitespace=False,
+        help_text="Whole path of a directory of the server, below one that the operator allows.",
+        **options,
+    )
+
+
+def _glob_field() -> serializers.CharField:
+    return serializers.CharField(
+        default="**/*", max_length=200, help_text="Which files: `*` never crosses a `/`."
+    )
+
+
+@extend_schema_serializer(component_name="PageOfTheWeb")
+class UrlInput(api_serializers._IngestTarget):
+    """A web page to fetch. Its URL is its key."""
+
+    url = serializers.CharField(max_length=1024, help_text="Begins with `https://` or `http://`.")
+
+
+@extend_schema_serializer(component_name="DirectoryOfTheServer")
+class DirectoryInput(api_serializers._IngestTarget):
+    """A directory of the server. Each file's key is its path."""
+
+    metadata = None  # type: ignore[assignment]  # each file has its own
+    directory = _directory_field()
+    glob = _glob_field()
+
+
+@extend_schema_serializer(component_name="DirectorySync")
+class SyncInput(StrictSerializer):
+    """A directory to keep the collection in sync with."""
+
+    directory = _directory_field()
+    glob = _glob_field()
+    delete = serializers.BooleanField(
+        default=False, help_text="Remove documents whose files are gone."
+    )
+    dry_run = serializers.BooleanField(default=False, help_text="Only say what would be done.")
+    allow_empty = serializers.BooleanField(
+        default=False, help_text="The directory is meant to hold no file."
+    )
+    force = serializers.BooleanField(
+        default=False, help_text="Delete although it is more than half of the documents."
+    )
+
+
+class MoveSerializer(serializers.Serializer[Any]):
+    """A renamed file: its path before and after."""
+
+    before = serializers.CharField(source="0")
+    after = serializers.CharField(source="1")
+
+
+def _paths_field(meaning: str) -> serializers.ListField:
+    return serializers.ListField(child=serializers.CharField(), help_text=meaning)
+
+
+@extend_schema_serializer(component_name="Sync")
+class SyncSerializer(serializers.Serializer[SyncResult]):
+    """The outcome for the directory's files, each by its relative path."""
+
+    run = RunSerializer(allow_null=True, help_text="The ingestion to watch; none of a dry run.")
+    new = _paths_field("Not in the collection before.")
+    modified = _paths_field("With other bytes than before, or to be cut in another way.")
+    unchanged = _paths_field("As they were.")
+    renamed = MoveSerializer(many=True, help_text="Their documents move; nothing is embedded.")
+    deleted = _paths_field("Gone from the directory.")
+    failed = _paths_field("There, and not to be read. Nothing is concluded of them.")
+    retried = _paths_field("Failed before, and tried again.")
+    reasons = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="Why, by path: of `failed`, and of `retried` why they failed before.",
+    )
+    deletions_applied = serializers.BooleanField(
+        help_text="Whether the documents of deleted files were removed."
+    )
+
+
+SYNC_EXAMPLE = OpenApiExample(
+    "What would be deleted",
+    value={"directory": "/srv/handbook", "delete": True, "dry_run": True},
+    request_only=True,
+)
+
+
+class SyncActions(WorkspaceViewSet):
+    """Sync of a collection with a directory of the server."""
+
+    @extend_schema(
+        summary="Keep a collection in step with a directory of the server",
+        description=(
+            "Every file is read once to compare; what is new or modified is queued. A directory"
+            " that is missing, or suddenly empty, changes nothing."
+        ),
+        request=SyncInput,
+        responses={200: SyncSerializer, 202: SyncSerializer},
+        examples=[SYNC_EXAMPLE],
+    )
+    @action(detail=True, methods=["post"])
+    @idempotent
+    def sync(self, *args: Any, **kwargs: Any) -> Response:
+        collection: Collection = self.get_object()
+        self.require_editor(collection.workspace)
+        values = self.validated(SyncInput)
+        result = services.sync_server_directory(
+            collection=collection, user=self.request.user, **values
+        )
+        answer = SyncSerializer(result, context=self.get_serializer_context()).data
+        return Response(answer, status=200 if result.run is None else 202)
 
 
 class CollectionFiltered(WorkspaceViewSet):
-    """Things in collections, which lists can be narrowed by."""
+    """Rows of collections, whose lists can be filtered by collection."""
 
     def collection_named(self, slug: str) -> Collection:
         """The workspace's collection; raises NotFound that names those there are."""
         return services.get_collection(workspace=self.workspace, slug=slug)
 
     def narrowed(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """`rows` that have what the query string asks for."""
+        """`rows` filtered by the query string."""
         wanted = {
             name: value
             for name, value in self.parameters.items()
@@ -50,16 +172,31 @@ class CollectionFiltered(WorkspaceViewSet):
 
 @extend_schema(tags=["collections"])
 class CollectionViewSet(SyncActions):
-    """Documents that are cut, embedded and searched alike."""
+    """Documents that are chunked, embedded and searched alike."""
 
     serializer_class = CollectionSerializer
     lookup_field = "slug"
     lookup_value_converter = "slug"
-    unguarded_fields = frozenset({"document_count"})
-    action_parameters = {"list": inputs.CollectionFilter}
+    etag_excluded_fields = frozenset({"document_count"})
+    action_parameters = {"list": api_serializers.ListFilter}
 
     def get_queryset(self) -> QuerySet[Collection]:
-        return reads.collections(self.request.user, self.workspace)
+        user = self.request.user
+        counts = (
+            Document.objects.visible_to(user)
+            .current()
+            .filter(collection=OuterRef("pk"))
+            .order_by()
+            .values("collection")
+            .annotate(number=Count("pk"))
+            .values("number")
+        )
+        return (
+            Collection.objects.visible_to(user)
+            .filter(workspace=self.workspace)
+            .select_related("space")
+            .annotate(document_count=Coalesce(Subquery(counts), 0))
+        )
 
     @extend_schema(summary="List the workspace's collections")
     def list(self, *args: Any, **kwargs: Any) -> Response:
@@ -67,14 +204,14 @@ class CollectionViewSet(SyncActions):
 
     @extend_schema(
         summary="Make a collection",
-        request=inputs.NewCollectionInput,
+        request=api_serializers.NewCollectionInput,
         responses={201: CollectionSerializer, 409: ErrorSerializer},
         examples=[examples.NEW_COLLECTION],
     )
-    @once
+    @idempotent
     def create(self, *args: Any, **kwargs: Any) -> Response:
         self.require_editor(self.workspace)
-        values = self.validated(inputs.NewCollectionInput)
+        values = self.validated(api_serializers.NewCollectionInput)
         collection = services.create_collection(workspace=self.workspace, **values)
         return self.answer(self.get_queryset().get(pk=collection.pk), status=201)
 
@@ -86,13 +223,13 @@ class CollectionViewSet(SyncActions):
         summary="Change a collection",
         description="A new language holds for documents that are ingested from then on; a new way"
         " of reading for the `graph` for all of them, at once.",
-        request=inputs.CollectionInput,
+        request=api_serializers.CollectionInput,
         examples=[examples.RENAME],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         collection = self.get_object()
         self.require_editor(collection.workspace)
-        values = self.validated(inputs.CollectionInput, partial=True)
+        values = self.validated(api_serializers.CollectionInput, partial=True)
         return self.answer(services.update_collection(collection=collection, **values))
 
     @extend_schema(summary="Delete a collection with everything in it")
@@ -105,12 +242,12 @@ class CollectionViewSet(SyncActions):
 
 @extend_schema(tags=["documents"])
 class DocumentViewSet(CollectionFiltered):
-    """What people brought."""
+    """Documents: ingested, read, changed, deleted."""
 
     serializer_class = DocumentSerializer
     lookup_value_converter = "int"
-    # How far its ingestion is.
-    unguarded_fields = frozenset(
+    # Progress of its ingestion.
+    etag_excluded_fields = frozenset(
         {
             "status",
             "error",
@@ -122,21 +259,23 @@ class DocumentViewSet(CollectionFiltered):
         }
     )
     action_parameters = {
-        "list": inputs.DocumentFilter,
-        "destroy": inputs.DocumentDeletion,
-        "chunks": inputs.ChunkFilter,
-        "edits": inputs.EditFilter,
+        "list": api_serializers.DocumentFilter,
+        "destroy": api_serializers.DocumentDeletion,
+        "chunks": api_serializers.ListFilter,
+        "edits": api_serializers.ListFilter,
     }
 
     def get_parsers(self) -> list[BaseParser]:
-        """Files come in forms; all else is JSON."""
-        # Whoever describes the API asks before there is a request.
+        """Multipart for files, JSON for everything else."""
+        # The OpenAPI generator calls this without a request.
         method = self.request.method if self.request else "POST"
         return [JSONParser(), MultiPartParser()] if method == "POST" else [JSONParser()]
 
     def get_queryset(self) -> QuerySet[Document]:
-        """Of any version: a superseded one is read by its id."""
-        return self.in_workspace(reads.documents(self.request.user))
+        """All versions: a superseded one is read by its id."""
+        return self.in_workspace(
+            Document.objects.visible_to(self.request.user).select_related("collection")
+        )
 
     @extend_schema(
         summary="List documents, newest first",
@@ -158,29 +297,40 @@ class DocumentViewSet(CollectionFiltered):
         request={
             "application/json": PolymorphicProxySerializer(
                 component_name="NewDocument",
-                serializers=[inputs.TextInput, UrlInput, DirectoryInput],
+                serializers=[api_serializers.TextInput, UrlInput, DirectoryInput],
                 resource_type_field_name=None,
             ),
-            "multipart/form-data": inputs.FilesInput,
+            "multipart/form-data": api_serializers.FilesInput,
         },
         responses={202: RunSerializer},
         examples=[examples.TEXT, examples.FILES, examples.ACCEPTED],
     )
-    @once
+    @idempotent
     def create(self, *args: Any, **kwargs: Any) -> Response:
         self.require_editor(self.workspace)
         is_form = str(self.request.content_type).startswith("multipart/")
-        run = self._ingest_files() if is_form else ingest_named(self) or self._ingest_text()
+        run = self._ingest_files() if is_form else self._ingest_json()
         answer = RunSerializer(run, context=self.get_serializer_context()).data
         return Response(answer, status=202, headers={"Location": answer["url"]})
 
-    def _ingest_text(self) -> IngestionRun:
-        values = self.validated(inputs.TextInput)
+    def _ingest_json(self) -> IngestionRun:
+        """A page of the web, a directory of the server, or text."""
+        body, user = self.request.data, self.request.user
+        if isinstance(body, dict) and "url" in body:
+            values = self.validated(UrlInput)
+            collection = self.collection_named(values.pop("collection"))
+            urls = [values.pop("url")]
+            return services.ingest_urls(collection=collection, urls=urls, user=user, **values)
+        if isinstance(body, dict) and "directory" in body:
+            values = self.validated(DirectoryInput)
+            collection = self.collection_named(values.pop("collection"))
+            return services.ingest_server_directory(collection=collection, user=user, **values)
+        values = self.validated(api_serializers.TextInput)
         collection = self.collection_named(values.pop("collection"))
-        return services.ingest_text(collection=collection, user=self.request.user, **values)
+        return services.ingest_text(collection=collection, user=user, **values)
 
     def _ingest_files(self) -> IngestionRun:
-        values = self.validated(inputs.FilesInput)
+        values = self.validated(api_serializers.FilesInput)
         files, metadata = values["files"], values.get("metadata", {})
         names = values.get("paths") or [file.name for file in files]
         return services.ingest_uploads(
@@ -203,14 +353,14 @@ class DocumentViewSet(CollectionFiltered):
         summary="Change what is said of a document",
         description="Title, metadata and access that are set here go before what the source says,"
         " also when that is ingested again. Passages follow at once.",
-        request=inputs.DocumentInput,
+        request=api_serializers.DocumentInput,
         responses={200: DocumentSerializer, 409: ErrorSerializer, 503: ErrorSerializer},
         examples=[examples.CORRECTION],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         document = self.get_object()
         self.require_editor(document.workspace)
-        values = self.validated(inputs.DocumentInput, partial=True)
+        values = self.validated(api_serializers.DocumentInput, partial=True)
         services.update_document(document=document, user=self.request.user, **values)
         return self.answer(self.get_object())
 
@@ -233,7 +383,9 @@ class DocumentViewSet(CollectionFiltered):
     )
     @action(detail=True, serializer_class=ChunkSerializer, pagination_class=OrdinalPagination)
     def chunks(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(reads.chunks(self.request.user, self.get_object()))
+        document = self.get_object()
+        rows = Chunk.objects.visible_to(self.request.user).filter(document=document.text_id)
+        return self.page(rows.defer("embedding", "search_vector"))
 
     @extend_schema(
         summary="List what people changed in a document's passages, newest first",
@@ -242,7 +394,7 @@ class DocumentViewSet(CollectionFiltered):
     @action(detail=True, serializer_class=EditSerializer)
     def edits(self, *args: Any, **kwargs: Any) -> Response:
         document = self.get_object()
-        return self.page(edits_seen_by(self.request.user).filter(document=document.text_id))
+        return self.page(edits_visible_to(self.request.user).filter(document=document.text_id))
 
     @extend_schema(
         summary="Download the original file",
@@ -250,6 +402,6 @@ class DocumentViewSet(CollectionFiltered):
         " bring is read and let go.",
         responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
     )
-    @action(detail=True, content_negotiation_class=ErrorsAsJson)
+    @action(detail=True, content_negotiation_class=StreamNegotiation)
     def file(self, *args: Any, **kwargs: Any) -> FileResponse:
-        return sent(services.open_original(self.get_object()))
+        return file_response(services.open_original(self.get_object()))

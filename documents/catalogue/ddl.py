@@ -1,4 +1,5 @@
-"""Tables out of SQL scripts of any dialect, as dumps and migrations contain them."""
+"""Tables out of SQL scripts of any dialect, such as dumps and migrations, parsed by sqlglot. Begin
+with `read_scripts`."""
 
 import logging
 import re
@@ -10,17 +11,123 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from documents.catalogue.ddl_columns import name_of, names_in, with_parts
-from documents.catalogue.tables import CatalogueError, Column, Table, TableName, UnreadTable
+from documents.catalogue.tables import (
+    CatalogueError,
+    Column,
+    ForeignKey,
+    Table,
+    TableName,
+    UnparsedTable,
+)
 from documents.parsers import ParseError, decode_text
-from documents.parsers.sql_statements import Statement, first_parenthesis_end, statements
+from documents.parsers.sql_statements import Statement, first_parenthesis_end, split_statements
+
+
+def table_name(table: exp.Expr, default_schema: str) -> TableName:
+    """The table's name, with `default_schema` where it has no schema."""
+    return TableName(schema=table.text("db") or default_schema, name=table.name)
+
+
+def with_definitions(table: Table, parts: Iterable[exp.Expr], *, dialect: str) -> Table:
+    """The table with the columns, keys and comments in `parts`.
+
+    A reference to a table without a schema means one of the same schema.
+    """
+    for part in parts:
+        if isinstance(part, exp.ColumnDef):
+            table = _with_column(table, part, dialect)
+        elif isinstance(part, exp.Constraint):
+            table = with_definitions(table, part.expressions, dialect=dialect)
+        else:
+            table = _with_constraint(table, part)
+    return table
+
+
+def column_names(part: exp.Expr | None) -> tuple[str, ...]:
+    """The columns that a key names, in their order."""
+    if part is None:
+        return ()
+    named = part.expressions or ([part.this] if isinstance(part.this, exp.Expr) else [])
+    return tuple(name for name in map(_name, named) if name)
+
+
+def _name(node: exp.Expr) -> str:
+    """A column's name, without the length (MySQL) or order that may wrap it."""
+    while isinstance(node, exp.Ordered | exp.ColumnPrefix):
+        node = node.this
+    return str(node.name)
+
+
+def _with_constraint(table: Table, part: exp.Expr) -> Table:
+    match part:
+        case exp.PrimaryKey():
+            return replace(table, primary_key=column_names(part))
+        case exp.ClusteredColumnConstraint() | exp.NonClusteredColumnConstraint():
+            # T-SQL writes the columns of its primary key behind how they are stored.
+            keys = tuple(map(_name, part.this)) if isinstance(part.this, list) else ()
+            return table if table.primary_key else replace(table, primary_key=keys)
+        case exp.ForeignKey():
+            reference = part.args.get("reference")
+            key = _foreign_key(column_names(part), reference, table) if reference else None
+            return replace(table, foreign_keys=(*table.foreign_keys, key)) if key else table
+        case exp.UniqueColumnConstraint():
+            names = column_names(part.this if isinstance(part.this, exp.Schema) else part)
+            return replace(table, unique=(*table.unique, names)) if names else table
+        case exp.SchemaCommentProperty():
+            return replace(table, comment=part.this.name)
+        case _:
+            return table
+
+
+def _with_column(table: Table, part: exp.ColumnDef, dialect: str) -> Table:
+    kinds = [constraint.kind for constraint in part.constraints]
+    comments = (kind for kind in kinds if isinstance(kind, exp.CommentColumnConstraint))
+    type_ = part.args.get("kind")
+    column = Column(
+        name=part.name,
+        type=type_.sql(dialect=dialect, comments=False) if type_ else "",
+        is_nullable=not any(
+            isinstance(kind, exp.PrimaryKeyColumnConstraint)
+            or (isinstance(kind, exp.NotNullColumnConstraint) and not kind.args.get("allow_null"))
+            for kind in kinds
+        ),
+        comment=next((kind.this.name for kind in comments), "")
+        or " ".join(map(str.strip, part.comments or ())),
+    )
+    table = replace(table, columns=(*table.columns, column))
+    for kind in kinds:
+        if isinstance(kind, exp.PrimaryKeyColumnConstraint):
+            table = replace(table, primary_key=(column.name,))
+        elif isinstance(kind, exp.UniqueColumnConstraint):
+            table = replace(table, unique=(*table.unique, (column.name,)))
+        elif isinstance(kind, exp.Reference):
+            key = _foreign_key((column.name,), kind, table)
+            table = replace(table, foreign_keys=(*table.foreign_keys, key))
+    return table
+
+
+def _foreign_key(columns: tuple[str, ...], reference: exp.Expr, table: Table) -> ForeignKey:
+    target, schema = reference.this, table.name.schema
+    if isinstance(target, exp.Schema):
+        return ForeignKey(columns, table_name(target.this, schema), column_names(target))
+    return ForeignKey(columns, table_name(target, schema))
+
 
 MAX_BYTES = 50 * 1024 * 1024
 
-_KNOWN = frozenset(dialect.value for dialect in sqlglot.Dialects if dialect.value)
+_DIALECTS = frozenset(dialect.value for dialect in sqlglot.Dialects if dialect.value)
 #: Tried in this order for a statement that the one before did not understand.
-_TRIED = ("postgres", "mysql", "tsql", "sqlite", "oracle", "snowflake", "bigquery", "hive")
-_OF_TABLES = frozenset({"table", "view", "alter", "comment", "index"})
+_DIALECTS_TO_TRY = (
+    "postgres",
+    "mysql",
+    "tsql",
+    "sqlite",
+    "oracle",
+    "snowflake",
+    "bigquery",
+    "hive",
+)
+_TABLE_STATEMENTS = frozenset({"table", "view", "alter", "comment", "index"})
 
 _SEPARATOR = re.compile(r"[\s;]*(?:^GO[ \t]*)?\Z", re.M | re.I)
 
@@ -30,74 +137,73 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 def read_scripts(
     files: Iterable[Path], *, dialect: str = "", default_schema: str = ""
-) -> list[Table | UnreadTable]:
-    """The tables of all scripts, read as if they were one. Raises CatalogueError."""
-    if dialect and dialect not in _KNOWN:
-        raise CatalogueError(f"There is no SQL dialect {dialect}: {', '.join(sorted(_KNOWN))}.")
+) -> list[Table | UnparsedTable]:
+    """The tables of all scripts in the order of their definitions, read as if they were one.
+
+    Without a dialect each statement is parsed in the first dialect that accepts it. A statement
+    that no dialect accepts becomes an UnparsedTable, if it would have made a table. Raises
+    CatalogueError.
+    """
+    if dialect and dialect not in _DIALECTS:
+        raise CatalogueError(f"There is no SQL dialect {dialect}: {', '.join(sorted(_DIALECTS))}.")
     reader = _Reader(dialect, default_schema)
     for file in files:
-        reader.read(_text(file))
+        try:
+            if file.stat().st_size > MAX_BYTES:
+                raise CatalogueError(
+                    f"{file} is larger than {MAX_BYTES:,} bytes. Dump without data."
+                )
+            text = decode_text(file.read_bytes())
+        except OSError as error:
+            raise CatalogueError(
+                f"{file} cannot be read: {error.strerror}. Check the path."
+            ) from error
+        except ParseError as error:
+            raise CatalogueError(f"{file}: {error}") from error
+        reader.read(text)
     return reader.entries()
-
-
-def read_ddl(
-    text: str, *, dialect: str = "", default_schema: str = ""
-) -> list[Table | UnreadTable]:
-    """The tables of one script in the order of their definitions.
-
-    Without a dialect each statement is read in the first one that understands it. What no dialect
-    understands comes out as UnreadTable, if it would have made a table.
-    """
-    reader = _Reader(dialect, default_schema)
-    reader.read(text)
-    return reader.entries()
-
-
-def _text(file: Path) -> str:
-    try:
-        if file.stat().st_size > MAX_BYTES:
-            raise CatalogueError(f"{file} is larger than {MAX_BYTES:,} bytes. Dump without data.")
-        return decode_text(file.read_bytes())
-    except OSError as error:
-        raise CatalogueError(f"{file} cannot be read: {error.strerror}. Check the path.") from error
-    except ParseError as error:
-        raise CatalogueError(f"{file}: {error}") from error
 
 
 class _Reader:
-    """Gathers tables, and changes them as later statements say."""
+    """Collects tables, and applies later statements to them."""
 
     def __init__(self, dialect: str, default_schema: str) -> None:
-        self._dialects = (dialect,) if dialect else _TRIED
+        self._dialects = (dialect,) if dialect else _DIALECTS_TO_TRY
         self._schema = default_schema
         self._tables: dict[TableName, Table] = {}
-        self._unread: dict[str, UnreadTable] = {}
+        self._unread: dict[str, UnparsedTable] = {}
 
-    def entries(self) -> list[Table | UnreadTable]:
+    def entries(self) -> list[Table | UnparsedTable]:
         return [*self._tables.values(), *self._unread.values()]
 
     def read(self, text: str) -> None:
-        for statement in statements(text):
-            if statement.kind in _OF_TABLES:
-                self._read_statement(statement, text)
+        for statement in split_statements(text):
+            if statement.kind not in _TABLE_STATEMENTS:
+                continue
+            if parsed := self._parse(statement, text):
+                self._apply(*parsed)
+            elif statement.kind in {"table", "view"}:
+                line = text.count("\n", 0, statement.start) + 1
+                self._unread[statement.name] = UnparsedTable(
+                    statement.name,
+                    f"The definition at line {line} is not understood. Name its --dialect, or give"
+                    " the database itself.",
+                )
 
-    def _read_statement(self, statement: Statement, text: str) -> None:
+    def _parse(self, statement: Statement, text: str) -> tuple[exp.Expr, str] | None:
+        """The parsed statement, and the dialect that understood it."""
         source = _SEPARATOR.sub("", text[statement.start : statement.end])
         end = first_parenthesis_end(source) if statement.kind == "table" else None
         # What follows the columns is about storage, and the part that dialects differ in most.
-        for variant in (source, source[:end] if end else ""):
+        for variant in filter(None, (source, source[:end] if end else "")):
             for dialect in self._dialects:
-                parsed = _parsed(variant, dialect)
-                if parsed is not None:
-                    self._apply(parsed, dialect)
-                    return
-        if statement.kind in {"table", "view"}:
-            line = text.count("\n", 0, statement.start) + 1
-            self._unread[statement.name] = UnreadTable(
-                statement.name,
-                f"The definition at line {line} is not understood. Name its --dialect, or give"
-                " the database itself.",
-            )
+                try:
+                    parsed = sqlglot.parse_one(variant, read=dialect)
+                except (SqlglotError, RecursionError):
+                    continue
+                if not isinstance(parsed, exp.Command):
+                    return parsed, dialect
+        return None
 
     def _apply(self, parsed: exp.Expr, dialect: str) -> None:
         match parsed:
@@ -106,74 +212,59 @@ class _Reader:
             case exp.Create() if parsed.kind == "INDEX" and parsed.args.get("unique"):
                 self._note_unique(parsed)
             case exp.Alter():
-                self._alter(parsed, dialect)
+                if table := self._tables.get(table_name(parsed.this, self._schema)):
+                    for action in parsed.args.get("actions") or ():
+                        is_constraint = isinstance(action, exp.AddConstraint)
+                        parts = action.expressions if is_constraint else [action]
+                        table = with_definitions(table, parts, dialect=dialect)
+                    self._tables[table.name] = table
             case exp.Comment():
-                self._comment(parsed)
+                self._note_comment(parsed.this, parsed.expression.name)
+
+    def _note_comment(self, target: exp.Expr, comment: str) -> None:
+        if isinstance(target, exp.Column):
+            owner = TableName(target.text("db") or self._schema, target.text("table"))
+            if table := self._tables.get(owner):
+                columns = (
+                    replace(column, comment=comment) if column.name == target.name else column
+                    for column in table.columns
+                )
+                self._tables[owner] = replace(table, columns=tuple(columns))
+        elif table := self._tables.get(table_name(target, self._schema)):
+            self._tables[table.name] = replace(table, comment=comment)
 
     def _create(self, parsed: exp.Create, dialect: str) -> None:
         schema = parsed.this
         has_columns = isinstance(schema, exp.Schema)
-        name = name_of(schema.this if has_columns else schema, self._schema)
+        name = table_name(schema.this if has_columns else schema, self._schema)
         table = Table(name=name, columns=(), is_view=parsed.kind == "VIEW")
         properties = parsed.args.get("properties")
         parts = [
             *(schema.expressions if has_columns else ()),
             *(properties.expressions if properties else ()),
         ]
-        table = with_parts(table, parts, dialect=dialect)
+        table = with_definitions(table, parts, dialect=dialect)
         if not table.columns:
-            table = replace(table, columns=_selected(parsed, schema))
+            table = replace(table, columns=_selected_columns(parsed, schema))
         self._tables[name] = table
-
-    def _alter(self, parsed: exp.Alter, dialect: str) -> None:
-        table = self._tables.get(name_of(parsed.this, self._schema))
-        if table is None:
-            return
-        for action in parsed.args.get("actions") or ():
-            parts = action.expressions if isinstance(action, exp.AddConstraint) else [action]
-            table = with_parts(table, parts, dialect=dialect)
-        self._tables[table.name] = table
-
-    def _comment(self, parsed: exp.Comment) -> None:
-        target, words = parsed.this, parsed.expression.name
-        if isinstance(target, exp.Column):
-            owner = TableName(target.text("db") or self._schema, target.text("table"))
-            if table := self._tables.get(owner):
-                columns = (
-                    replace(column, comment=words) if column.name == target.name else column
-                    for column in table.columns
-                )
-                self._tables[owner] = replace(table, columns=tuple(columns))
-        elif table := self._tables.get(name_of(target, self._schema)):
-            self._tables[table.name] = replace(table, comment=words)
 
     def _note_unique(self, parsed: exp.Create) -> None:
         index = parsed.this
-        table = self._tables.get(name_of(index.args["table"], self._schema))
+        table = self._tables.get(table_name(index.args["table"], self._schema))
         parameters = index.args.get("params")
         if table is None or parameters is None or parameters.args.get("where"):
             return
         columns = parameters.args.get("columns") or []
-        names = names_in(exp.Schema(expressions=columns))
-        # An index over expressions says nothing about the columns themselves.
+        names = column_names(exp.Schema(expressions=columns))
+        # An index over expressions does not make the columns themselves unique.
         if names and len(names) == len(columns):
             self._tables[table.name] = replace(table, unique=(*table.unique, names))
 
 
-def _parsed(source: str, dialect: str) -> exp.Expr | None:
-    if not source:
-        return None
-    try:
-        parsed = sqlglot.parse_one(source, read=dialect)
-    except (SqlglotError, RecursionError):
-        return None
-    return None if isinstance(parsed, exp.Command) else parsed
-
-
-def _selected(parsed: exp.Create, schema: exp.Expr) -> tuple[Column, ...]:
-    """What a view, or a table made by a query, gives: types are not known."""
+def _selected_columns(parsed: exp.Create, schema: exp.Expr) -> tuple[Column, ...]:
+    """The columns of a view, or of a table made by a query; their types are unknown."""
     if isinstance(schema, exp.Schema) and schema.expressions:
-        return tuple(Column(name=name, type="") for name in names_in(schema))
+        return tuple(Column(name=name, type="") for name in column_names(schema))
     query = parsed.args.get("expression")
     names = query.named_selects if isinstance(query, exp.Query) else ()
     return tuple(Column(name=name, type="") for name in names if name and name != "*")

@@ -1,8 +1,9 @@
-"""What every chunker promises: exact offsets, nothing lost, nothing above the budget."""
+"""Shared by all chunkers: the `Chunker` protocol (exact offsets, nothing lost, no chunk above
+the budget), `Span`, and their options with bounds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,10 @@ from documents.parsers import ParsedDocument
 
 
 class ChunkerError(RagsiteError):
-    """A chunker that does not exist or cannot work as asked; the message tells the cure.
+    """A chunker that does not exist or cannot work with its options; the message says how to fix
+    it.
 
-    `option` names the option that is to blame, where one is.
+    `option` names the option at fault, if there is one.
     """
 
     code = "chunker"
@@ -27,11 +29,11 @@ class ChunkerError(RagsiteError):
 
 
 class TokenCounter(Protocol):
-    """Counts text the way its model will read it."""
+    """Counts tokens as the embedding model does."""
 
     @property
     def max_tokens(self) -> int:
-        """What the model reads of one text, special tokens not counted."""
+        """The model's context length without special tokens."""
 
     @property
     def tokenizer(self) -> Tokenizer | None:
@@ -42,10 +44,11 @@ class TokenCounter(Protocol):
 
 
 class Embed(Protocol):
-    """Gives the vectors of texts, as an embedder does; for chunkers that cut by meaning."""
+    """Embeds texts, for chunkers that cut by meaning."""
 
     def __call__(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Shape (len(texts), dimensions), in the order of `texts`; every row of length 1."""
+        """Shape (len(texts), dimensions), in the order of `texts`; every row normalised to length
+        1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +77,89 @@ class Chunker(Protocol):
     """
 
     def split(self, document: ParsedDocument) -> list[Span]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A whole number in `least..most`. `help` is a line for people."""
+
+    name: str
+    default: int
+    least: int
+    most: int
+    help: str
+
+
+def max_tokens_option(default: int = 400) -> Option:
+    return Option("max_tokens", default, 8, 8192, "Tokens of a chunk, at most.")
+
+
+def overlap_option(default: int = 50) -> Option:
+    return Option("overlap", default, 0, 4096, "Tokens that a chunk repeats of the one before it.")
+
+
+MIN_TOKENS_OPTION = Option("min_tokens", 60, 1, 4096, "Tokens that a piece has at least.")
+GROUP_OPTION = Option("group", 2, 1, 10, "Sentences that are compared with as many behind them.")
+PERCENTILE_OPTION = Option("percentile", 90, 1, 99, "Distances above this share of all are cuts.")
+SIZE_OPTION = Option("size", 6, 1, 100, "Sentences of a window, if they fit.")
+STEP_OPTION = Option("step", 3, 1, 100, "Sentences by which the window moves.")
+PARENT_TOKENS_OPTION = Option("parent_tokens", 800, 8, 32_768, "Tokens of a parent, at most.")
+
+#: Names of two options, whether their values go together, and what to do where they do not.
+_OPTION_PAIRS: tuple[tuple[str, str, Callable[[int, int], bool], str], ...] = (
+    (
+        "overlap",
+        "max_tokens",
+        lambda overlap, size: overlap < size,
+        "Make overlap smaller than max_tokens.",
+    ),
+    (
+        "min_tokens",
+        "max_tokens",
+        lambda least, most: least <= most,
+        "Make min_tokens at most max_tokens.",
+    ),
+    (
+        "parent_tokens",
+        "max_tokens",
+        lambda parent, child: parent >= child,
+        "Make parent_tokens at least max_tokens.",
+    ),
+    (
+        "step",
+        "size",
+        lambda step, size: step <= size <= 2 * step,
+        "Make step at most size, so that no sentence is left out, and at least half of it, so that"
+        " only neighbours overlap.",
+    ),
+)
+
+
+def checked_options(
+    chunker: str, options: tuple[Option, ...], given: Mapping[str, Any]
+) -> dict[str, int]:
+    """A value for each of `options`: the given one or the default. Raises ChunkerError."""
+    known = [option.name for option in options]
+    for name in given:
+        if name not in known:
+            there = f"It has: {', '.join(known)}." if known else "It has none. Leave it out."
+            raise ChunkerError(
+                f"The chunker “{chunker}” has no option “{name}”. {there}", option=name
+            )
+    values: dict[str, int] = {}
+    for option in options:
+        value = given.get(option.name)
+        if value is None:
+            value = option.default
+        elif not isinstance(value, int) or isinstance(value, bool):
+            problem = f"{option.name} is a whole number, not {value!r}."
+            raise ChunkerError(problem, option=option.name)
+        elif not option.least <= value <= option.most:
+            problem = f"{option.name} may be {option.least:,} to {option.most:,}, not {value:,}."
+            raise ChunkerError(problem, option=option.name)
+        values[option.name] = value
+    for one, other, fits, cure in _OPTION_PAIRS:
+        if one in values and other in values and not fits(values[one], values[other]):
+            problem = f"{one} {values[one]} does not fit {other} {values[other]}. {cure}"
+            raise ChunkerError(problem, option=one)
+    return values

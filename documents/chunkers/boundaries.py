@@ -1,26 +1,31 @@
-"""How good each gap between two atoms is to cut at."""
+"""The worth of each gap between two atoms as a place to cut, from punctuation, line ends, headings
+and blocks. Begin with `Window.worth`; `windows` cuts long texts so that memory stays bounded."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from documents.chunkers.atoms import Atoms, Extent
+from common.text import is_grapheme_boundary
+from documents.chunkers.atoms import Atoms, Extent, TokenMeasure, atomise
+from documents.chunkers.base import Span
+from documents.parsers import Heading, ParsedDocument
 
 # Worth is added to how full the chunk would be (0 to 1): a gap whose worth is higher by 0.3 is
-# taken although the chunk gets 30 % shorter. Steps of 1 and more cannot be outweighed.
-INSIDE_HEADING = -6.0
-AFTER_HEADING = -5.0
-INSIDE_LINE = -4.0
-INSIDE_BLOCK = -3.0
-INSIDE_WORD = -0.5
-WORD = 0.0
-LINE = 0.15
-SENTENCE = 0.5
-ITEM = 0.65
-PARAGRAPH = 0.8
-HEADING = 1.0
+# chosen although the chunk gets 30 % shorter. Steps of 1 and more always win.
+INSIDE_HEADING_WORTH = -6.0
+AFTER_HEADING_WORTH = -5.0
+INSIDE_LINE_WORTH = -4.0
+INSIDE_BLOCK_WORTH = -3.0
+INSIDE_WORD_WORTH = -0.5
+WORD_WORTH = 0.0
+LINE_WORTH = 0.15
+SENTENCE_WORTH = 0.5
+ITEM_WORTH = 0.65
+PARAGRAPH_WORTH = 0.8
+HEADING_WORTH = 1.0
 _HEADING_STEP = 0.03
-_DEEPEST = 6
+_MAX_HEADING_LEVEL = 6
 
 # Each pattern begins with the character that it needs, so that no white space is tried twice.
 _NEWLINE = re.compile(r"\n\s*")
@@ -28,33 +33,33 @@ _SENTENCE_END = re.compile(r"(?<!\b[A-Z])[.!?…]['\"”’)\]»*_]*\s+|[。！�
 _LIST_ITEM = re.compile(r"(?:[-*+•–]|\d{1,3}[.)]|\(\w{1,3}\))\s")
 
 
-def natural_worth(text: str, atoms: Atoms) -> list[float]:
-    """Worth of the gap before each atom, from punctuation and line ends alone."""
-    worth = [INSIDE_WORD if atoms.is_inside_word(k) else WORD for k in range(len(atoms))]
+def punctuation_worth(text: str, atoms: Atoms) -> list[float]:
+    """Worth of the gap before each atom, from punctuation and line ends alone. Added to how full
+    the chunk would be."""
+    worth = [
+        INSIDE_WORD_WORTH if atoms.is_inside_word(k) else WORD_WORTH for k in range(len(atoms))
+    ]
     if not worth:
         return worth
     first, last = atoms.starts[0], atoms.ends[-1]
     for match in _SENTENCE_END.finditer(text, first, last):
-        _raise_at(worth, atoms, match.end(), _sentence_worth(text, match.end()))
+        # Text in lower case follows an abbreviation rather than a sentence.
+        is_sentence = not text[match.end() : match.end() + 1].islower()
+        _raise_at(worth, atoms, match.end(), SENTENCE_WORTH if is_sentence else WORD_WORTH)
     for match in _NEWLINE.finditer(text, first, last):
         _raise_at(worth, atoms, match.end(), _line_worth(text, match, worth, atoms))
     return worth
 
 
-def _sentence_worth(text: str, following: int) -> float:
-    """After an abbreviation the text goes on in lower case."""
-    return WORD if text[following : following + 1].islower() else SENTENCE
-
-
 def _line_worth(text: str, match: re.Match[str], worth: list[float], atoms: Atoms) -> float:
-    """A single line end in the middle of a sentence is mostly a matter of page width."""
+    """A single line end in the middle of a sentence is usually only a line wrap."""
     if match[0].count("\n") > 1:
-        return PARAGRAPH
+        return PARAGRAPH_WORTH
     if _LIST_ITEM.match(text, match.end()):
-        return ITEM
+        return ITEM_WORTH
     index = atoms.at(match.end())
-    ends_sentence = index < len(worth) and worth[index] >= SENTENCE
-    return ITEM if ends_sentence else LINE
+    ends_sentence = index < len(worth) and worth[index] >= SENTENCE_WORTH
+    return ITEM_WORTH if ends_sentence else LINE_WORTH
 
 
 def _raise_at(worth: list[float], atoms: Atoms, offset: int, value: float) -> None:
@@ -63,46 +68,166 @@ def _raise_at(worth: list[float], atoms: Atoms, offset: int, value: float) -> No
         worth[index] = max(worth[index], value)
 
 
-def keep_blocks_whole(
+def keep_blocks_together(
     worth: list[float], text: str, atoms: Atoms, blocks: Sequence[Extent], *, budget: int
 ) -> None:
-    """Code and tables: not cut if they fit the budget, else between their lines."""
+    """Code and tables: not cut if they fit the budget, else cut between lines."""
     for start, end in blocks:
         first, last = atoms.at(start), atoms.at(end)
         fits = atoms.tokens(first, last) <= budget
         for index in range(first + 1, last):
             new_line = "\n" in text[atoms.ends[index - 1] : atoms.starts[index]]
             if new_line:
-                worth[index] = INSIDE_BLOCK if fits else max(worth[index], SENTENCE)
+                worth[index] = INSIDE_BLOCK_WORTH if fits else max(worth[index], SENTENCE_WORTH)
             else:
-                worth[index] = INSIDE_LINE if fits else INSIDE_WORD
+                worth[index] = INSIDE_LINE_WORTH if fits else INSIDE_WORD_WORTH
 
 
 def keep_headings_with_text(
     worth: list[float], atoms: Atoms, headings: Sequence[tuple[Extent, int]]
 ) -> None:
-    """Before a heading is the best place of all, behind it one of the worst.
+    """Make the gap before a heading the best, and the one after it one of the worst.
 
-    A heading alone says nothing and is found by everything: rather is the code or table behind it
-    cut. `headings` are the extents of heading lines with their levels. A heading with nothing
-    behind it is no place to cut.
+    A chunk that is only a heading matches everything, so the code or table after it is cut instead.
+    `headings` are the extents of heading lines with their levels.
     """
     lines = [(atoms.at(start), atoms.at(end), level) for (start, end), level in headings]
     lines = [line for line in lines if line[0] < line[1]]
     size = len(worth)
     for first, _, level in lines:
-        worth[first] = HEADING + _HEADING_STEP * (_DEEPEST - min(level, _DEEPEST))
+        worth[first] = HEADING_WORTH + _HEADING_STEP * (
+            _MAX_HEADING_LEVEL - min(level, _MAX_HEADING_LEVEL)
+        )
     for first, last, _ in lines:
-        worth[first + 1 : last] = [INSIDE_HEADING] * (last - first - 1)
+        worth[first + 1 : last] = [INSIDE_HEADING_WORTH] * (last - first - 1)
         if last < size:
-            worth[last] = AFTER_HEADING
+            worth[last] = AFTER_HEADING_WORTH
     tail = size
     for first, last, _ in reversed(lines):
         if last != tail:
             break
-        worth[first], tail = AFTER_HEADING, first
+        worth[first], tail = AFTER_HEADING_WORTH, first
 
 
 def indices_from(places: Sequence[int], first: int, last: int) -> Sequence[int]:
-    """Those of the sorted `places` that lie in `first..last`."""
+    """The sorted `places` from `first` to `last`, both included."""
     return places[bisect_left(places, first) : bisect_left(places, last + 1)]
+
+
+#: Extent and level of a heading's line.
+HeadingLine = tuple[Extent, int]
+
+_UNDERLINE = re.compile(r"[ ]{0,3}(?:=+|-+)[ \t]*(?:\n|\Z)")
+
+
+class DocumentStructure:
+    """Heading path and page at an offset."""
+
+    def __init__(self, document: ParsedDocument) -> None:
+        self._heading_offsets = [heading.offset for heading in document.headings]
+        chain: list[Heading] = []
+        paths: list[tuple[str, ...]] = []
+        for heading in document.headings:
+            chain = [above for above in chain if above.level < heading.level] + [heading]
+            paths.append(tuple(link.title for link in chain))
+        self._paths = paths
+        self._page_offsets = [page.offset for page in document.pages]
+        self._pages = document.pages
+
+    def span(self, start: int, end: int, token_count: int, parent: int | None = None) -> Span:
+        """The span with the heading path and page at its start."""
+        path, page = self.heading_path(start), self.page(start)
+        return Span(start, end, token_count, path, page, parent)
+
+    def heading_path(self, offset: int) -> tuple[str, ...]:
+        index = bisect_right(self._heading_offsets, offset)
+        return self._paths[index - 1] if index else ()
+
+    def page(self, offset: int) -> int | None:
+        index = bisect_right(self._page_offsets, offset)
+        return self._pages[index - 1].number if index else None
+
+
+def heading_lines(document: ParsedDocument) -> list[HeadingLine]:
+    """The line of each heading, with the underline that Markdown may have."""
+    return [
+        ((heading.offset, _line_end(document.text, heading.offset)), heading.level)
+        for heading in document.headings
+    ]
+
+
+def _line_end(text: str, offset: int) -> int:
+    end = text.find("\n", offset)
+    if end < 0:
+        return len(text)
+    underline = None if text.startswith("#", offset) else _UNDERLINE.match(text, end + 1)
+    return underline.end() if underline else end
+
+
+#: Characters of a window, about.
+WINDOW_CHARACTERS = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a text as atoms, with the headings and blocks in it."""
+
+    text: str
+    atoms: Atoms
+    headings: Sequence[HeadingLine] = ()
+    blocks: Sequence[Extent] = ()
+
+    def worth(self, budget: int) -> list[float]:
+        """Worth of the gap before each atom, for chunks of `budget` tokens."""
+        worth = punctuation_worth(self.text, self.atoms)
+        keep_blocks_together(worth, self.text, self.atoms, self.blocks, budget=budget)
+        keep_headings_with_text(worth, self.atoms, self.headings)
+        return worth
+
+
+def windows(
+    document: ParsedDocument, *, measure: TokenMeasure, budget: int, blocks: Sequence[Extent] = ()
+) -> Iterator[Window]:
+    """The document's windows in order; no atom has more tokens than `budget` if possible."""
+    headings = heading_lines(document)
+    for start, end in _window_extents(document.text, blocks, headings):
+        yield Window(
+            text=document.text,
+            atoms=atomise(document.text, (start, end), measure=measure, budget=budget),
+            headings=headings[_headings_before(headings, start) : _headings_before(headings, end)],
+            blocks=[block for block in blocks if start <= block[0] and block[1] <= end],
+        )
+
+
+def _window_extents(
+    text: str, blocks: Sequence[Extent], headings: Sequence[HeadingLine]
+) -> Iterator[Extent]:
+    start = 0
+    while len(text) - start > WINDOW_CHARACTERS:
+        end = _window_end(text, start, start + WINDOW_CHARACTERS)
+        inside = next((block for block in blocks if block[0] < end < block[1]), None)
+        if inside and inside[0] > start:
+            end = inside[0]
+        # Headings that the end would separate from their text go to the next window.
+        for (first, last), _ in reversed(headings[: _headings_before(headings, end)]):
+            if first <= start or text[last:end].strip():
+                break
+            end = first
+        yield start, end
+        start = end
+    yield start, len(text)
+
+
+def _window_end(text: str, start: int, end: int) -> int:
+    """After the last paragraph, else line, else word, else any grapheme boundary."""
+    for separator in ("\n\n", "\n", " "):
+        found = text.rfind(separator, start, end)
+        if found > start:
+            return found
+    edges = (at for at in range(end, start, -1) if is_grapheme_boundary(text, at, start))
+    return next(edges, end)
+
+
+def _headings_before(headings: Sequence[HeadingLine], offset: int) -> int:
+    """How many headings begin before `offset`."""
+    return bisect_left(headings, offset, key=lambda line: line[0][0])

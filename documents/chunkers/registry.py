@@ -2,57 +2,82 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from documents.chunkers import options
-from documents.chunkers.auto import AutoChunker
-from documents.chunkers.base import Chunker, ChunkerError, Embed, TokenCounter
-from documents.chunkers.code import CodeChunker
-from documents.chunkers.fixed import FixedChunker
-from documents.chunkers.markdown import MarkdownChunker
-from documents.chunkers.measure import Measure, measure_for
-from documents.chunkers.options import Option
-from documents.chunkers.parent_child import ParentChildChunker
-from documents.chunkers.prose import ParagraphChunker, SentenceChunker
-from documents.chunkers.recursive import RecursiveChunker
-from documents.chunkers.semantic import SemanticChunker
-from documents.chunkers.splitting import Budget
-from documents.chunkers.whole import WholeChunker
-from documents.chunkers.window import WindowChunker
+from documents.chunkers.atoms import TokenMeasure, measure_for
+from documents.chunkers.base import (
+    GROUP_OPTION,
+    MIN_TOKENS_OPTION,
+    PARENT_TOKENS_OPTION,
+    PERCENTILE_OPTION,
+    SIZE_OPTION,
+    STEP_OPTION,
+    Chunker,
+    ChunkerError,
+    Embed,
+    Option,
+    TokenCounter,
+    checked_options,
+    max_tokens_option,
+    overlap_option,
+)
+from documents.chunkers.splitter import Budget, pack_atoms
+from documents.chunkers.strategies import (
+    AutoChunker,
+    GapChunker,
+    ParentChildChunker,
+    SemanticChunker,
+    WholeDocumentChunker,
+    WindowChunker,
+    atomic_blocks,
+    code_extents,
+    code_worths,
+    equal_worths,
+    paragraph_worths,
+    sentence_worths,
+)
 
-DEFAULT = "auto"
 #: The one whose chunks know the larger passage that they are parts of.
 PARENT_CHILD = "parent_child"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What a chunker is made of: the options' values, what counts tokens, what the model reads at
-    once less the context, and what embeds, where there is something."""
+class ChunkerContext:
+    """Arguments of a chunker: option values, token measure, the model's context less the
+    chunk's own context, and an embedder if there is one."""
 
     values: Mapping[str, int]
-    measure: Measure
+    measure: TokenMeasure
     limit: int
     embed: Embed | None
 
     @property
     def budget(self) -> Budget:
-        """Within what the model reads; the overlap is at most half of a chunk."""
+        """At most the model's limit; the overlap at most half a chunk."""
         tokens = min(self.values["max_tokens"], self.limit)
         return Budget(tokens, min(self.values["overlap"], tokens // 2))
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkerKind:
-    """A chunker that can be chosen. `summary` is a line for people who choose."""
+    """A chunker to choose from. `summary` is a line for people."""
 
     summary: str
-    make: Callable[[Order], Chunker]
-    options: tuple[Option, ...] = (options.max_tokens(), options.overlap())
+    make: Callable[[ChunkerContext], Chunker]
+    options: tuple[Option, ...] = (max_tokens_option(), overlap_option())
 
 
-def _semantic(order: Order) -> Chunker:
+def _markdown_chunker(order: ChunkerContext) -> GapChunker:
+    return GapChunker(order.measure, order.budget, blocks=atomic_blocks)
+
+
+def _code_chunker(order: ChunkerContext) -> GapChunker:
+    return GapChunker(order.measure, order.budget, code_worths, blocks=code_extents)
+
+
+def _make_semantic(order: ChunkerContext) -> Chunker:
     if order.embed is None:
         raise ChunkerError(
             "The chunker “semantic” needs a model that embeds sentences. Choose “recursive”."
@@ -73,35 +98,37 @@ CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
         "auto": ChunkerKind(
             "What suits the file: markdown, code or recursive.",
             lambda order: AutoChunker(
-                plain=RecursiveChunker(order.measure, order.budget),
-                markdown=MarkdownChunker(order.measure, order.budget),
-                code=CodeChunker(order.measure, order.budget),
+                plain=GapChunker(order.measure, order.budget),
+                markdown=_markdown_chunker(order),
+                code=_code_chunker(order),
             ),
         ),
         "recursive": ChunkerKind(
             "At headings, else paragraphs, else sentences, else words. For any text.",
-            lambda order: RecursiveChunker(order.measure, order.budget),
+            lambda order: GapChunker(order.measure, order.budget),
         ),
         "markdown": ChunkerKind(
             "Like recursive, with code blocks and tables kept whole.",
-            lambda order: MarkdownChunker(order.measure, order.budget),
+            _markdown_chunker,
         ),
         "code": ChunkerKind(
             "Source code, with functions and classes kept whole.",
-            lambda order: CodeChunker(order.measure, order.budget),
+            _code_chunker,
         ),
         "sentence": ChunkerKind(
             "As many whole sentences as fit.",
-            lambda order: SentenceChunker(order.measure, order.budget),
+            lambda order: GapChunker(order.measure, order.budget, sentence_worths),
         ),
         "paragraph": ChunkerKind(
             "As many whole paragraphs as fit.",
-            lambda order: ParagraphChunker(order.measure, order.budget),
-            (options.max_tokens(), options.overlap(0)),
+            lambda order: GapChunker(order.measure, order.budget, paragraph_worths),
+            (max_tokens_option(), overlap_option(0)),
         ),
         "fixed": ChunkerKind(
             "Always as many words as fit, wherever that cuts.",
-            lambda order: FixedChunker(order.measure, order.budget),
+            lambda order: GapChunker(
+                order.measure, order.budget, equal_worths, partial(pack_atoms, share=False)
+            ),
         ),
         "window": ChunkerKind(
             "A few sentences that slide over the text, so that neighbours share some.",
@@ -111,17 +138,17 @@ CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
                 order.values["size"],
                 order.values["step"],
             ),
-            (options.SIZE, options.STEP, options.max_tokens()),
+            (SIZE_OPTION, STEP_OPTION, max_tokens_option()),
         ),
         "semantic": ChunkerKind(
             "Where the meaning changes. The model reads every sentence for it: slow.",
-            _semantic,
+            _make_semantic,
             (
-                options.max_tokens(),
-                options.overlap(),
-                options.MIN_TOKENS,
-                options.GROUP,
-                options.PERCENTILE,
+                max_tokens_option(),
+                overlap_option(),
+                MIN_TOKENS_OPTION,
+                GROUP_OPTION,
+                PERCENTILE_OPTION,
             ),
         ),
         PARENT_CHILD: ChunkerKind(
@@ -129,11 +156,11 @@ CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
             lambda order: ParentChildChunker(
                 order.measure, order.budget, order.values["parent_tokens"]
             ),
-            (options.max_tokens(120), options.overlap(0), options.PARENT_TOKENS),
+            (max_tokens_option(120), overlap_option(0), PARENT_TOKENS_OPTION),
         ),
         "none": ChunkerKind(
             "Each document is one chunk. Fails for one that the model cannot read at once.",
-            lambda order: WholeChunker(order.measure, order.limit),
+            lambda order: WholeDocumentChunker(order.measure, order.limit),
             (),
         ),
     }
@@ -141,11 +168,11 @@ CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
 
 
 def check_options(name: str, given: Mapping[str, Any]) -> dict[str, int]:
-    """The values of all options of the chunker `name`. Raises ChunkerError for what cannot be."""
+    """The values of all options of the chunker `name`. Raises ChunkerError for invalid ones."""
     kind = CHUNKERS.get(name)
     if kind is None:
         raise ChunkerError(f"There is no chunker “{name}”. Choose one of: {', '.join(CHUNKERS)}.")
-    return options.checked(name, kind.options, given)
+    return checked_options(name, kind.options, given)
 
 
 def get_chunker(
@@ -169,4 +196,4 @@ def get_chunker(
             f"The context takes {reserve} of the {counter.max_tokens} tokens that the model "
             "reads and leaves none for the text. Shorten titles, or choose another model."
         )
-    return CHUNKERS[name].make(Order(values, measure_for(counter), limit, embed))
+    return CHUNKERS[name].make(ChunkerContext(values, measure_for(counter), limit, embed))

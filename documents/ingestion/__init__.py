@@ -1,1 +1,2 @@
-"""The way of a file into the chunk table: sources → preparing → embedding → loading."""
+"""From a source to the chunk table: `sources` → `preparation` → `loader`, run by `pipeline`; `jobs`
+has the claims and counts."""

@@ -1,8 +1,8 @@
-"""What other apps do in the transactions that bring passages and take them away.
+"""Events for other apps, in the transactions that load and delete passages.
 
-`documents` knows none of them: they register here when the site starts, by the dotted path of a
-class. It is imported at the first event, because most commands never see one. A listener that
-raises undoes the whole transaction.
+`documents` knows none of these apps: they register at startup by the dotted path of a listener
+class, which is imported at the first event, because most commands never cause one. An exception of
+a listener rolls back the transaction.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,78 +16,79 @@ from documents.models import Chunk, Collection
 
 
 class Listener(Protocol):
-    """What an app wants to be told of."""
+    """Events that an app can subscribe to."""
 
     def loaded(self, document_ids: Sequence[int]) -> None:
-        """The passages of these documents have just become what they are now."""
+        """The passages of these documents have just been replaced."""
 
     def leaving(self, chunks: "QuerySet[Chunk]") -> Callable[[], Any] | None:
-        """These passages are about to be removed; what is returned is called when they are."""
+        """These passages are about to be deleted; the returned function is called after the
+        deletion."""
 
     def rewritten(self, chunks: "QuerySet[Chunk]") -> None:
-        """The texts of these passages are about to be changed by a person; `loaded` comes after."""
+        """A person is about to change the texts of these passages; `loaded` follows."""
 
     def overtaken(self, versions: Mapping[int, int]) -> None:
-        """Other rows are the current versions now: by the document that was, the one that is."""
+        """Other rows are the current versions now, by the id of the former one."""
 
     def ingested(self, document_ids: Sequence[int]) -> None:
-        """A command that does everything itself has loaded these, and the transaction is over."""
+        """A command without workers has loaded these documents and committed."""
 
     def changed(self, collection: Collection) -> None:
-        """The collection is to be read for the graph in another way."""
+        """The collection's `graph` setting has changed."""
 
 
 _paths: list[str] = []
 
 
 def register(path: str) -> None:
-    """Tell the listener whose class has this dotted path from now on."""
+    """Subscribe the listener class with this dotted path."""
     if path not in _paths:
         _paths.append(path)
 
 
 @cache
-def _listener(path: str) -> Listener:
+def _load_listener(path: str) -> Listener:
     listener: Listener = import_string(path)()
     return listener
 
 
 def _listeners() -> list[Listener]:
-    return [_listener(path) for path in _paths]
+    return [_load_listener(path) for path in _paths]
 
 
 def loaded(document_ids: Sequence[int]) -> None:
-    """Tell all, inside the transaction that loaded these documents."""
+    """Notify all, inside the transaction that loaded these documents."""
     for listener in _listeners():
         listener.loaded(document_ids)
 
 
 def rewritten(chunks: "QuerySet[Chunk]") -> None:
-    """Tell all, inside the transaction, before the texts of these passages change."""
+    """Notify all, inside the transaction, before the texts of these passages change."""
     for listener in _listeners():
         listener.rewritten(chunks)
 
 
 def overtaken(versions: Mapping[int, int]) -> None:
-    """Tell all, inside the transaction in which versions took each other's place."""
+    """Notify all, inside the transaction in which versions were superseded."""
     for listener in _listeners():
         listener.overtaken(versions)
 
 
 def ingested(document_ids: Sequence[int]) -> None:
-    """Tell all, after the transaction, where no worker is to do what is left."""
+    """Notify all, after the transaction, where no worker does the remaining work."""
     for listener in _listeners():
         listener.ingested(document_ids)
 
 
 def changed(collection: Collection) -> None:
-    """Tell all, inside the transaction that changed how the collection is read for the graph."""
+    """Notify all, inside the transaction that changed the collection's `graph` setting."""
     for listener in _listeners():
         listener.changed(collection)
 
 
 def remove_chunks(chunks: "QuerySet[Chunk]") -> None:
-    """Remove these passages, and with them what others know only by them."""
+    """Delete these passages, and what other apps derive from them."""
     after = [listener.leaving(chunks) for listener in _listeners()]
     chunks._raw_delete("default")
     for finish in after:

@@ -1,38 +1,130 @@
-"""What is ingested: files, directories, chunk JSON, text. No tables here."""
+"""Sources of documents: files, directories, chunk JSON and text, and their bytes. Begin with
+`discover`. No database tables here."""
 
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import partial
-from itertools import chain
+from io import BytesIO
+from itertools import chain, starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from documents.ingestion.walking import Oddity, look_at, walk
+from django.db.models.fields.files import FieldFile
+
 from documents.parsers import ParseError
-from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, parse_chunk_json
-from documents.parsers.chunk_records import (
+from documents.parsers.base import ErrorCode
+from documents.parsers.chunk_json import (
+    CHUNK_BUNDLE_SUFFIX,
     MAX_RECORD_BYTES,
     Layout,
     Opener,
     RecordSpan,
     chunk_layout,
+    parse_chunk_json,
     read_record,
     record_name,
     record_spans,
 )
 
+NOT_A_REGULAR_FILE = (
+    "This is no file but a pipe, a socket or a device. Save what it gives as a file."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFile:
+    """A path that cannot be read as a file; `reason` says how to fix it."""
+
+    path: Path
+    code: ErrorCode
+    reason: str
+
+
+def walk(directory: Path, glob: str) -> Iterator[list[Path | SkippedFile]]:
+    """Paths that `glob` matches, directory by directory, sorted within a directory.
+
+    `*` matches within one name and `**` any number of directories. Hidden files and directories are
+    skipped, and links to directories not followed.
+    """
+    pattern = glob.split("/")
+    waiting: list[tuple[str, ...]] = [()]
+    while waiting:
+        below = waiting.pop()
+        here = directory.joinpath(*below)
+        try:
+            names = sorted(name for name in os.listdir(here) if name[0] != ".")  # noqa: PTH208
+        except OSError as error:
+            yield [SkippedFile(here, "unreadable", _unreadable_reason(error))]
+            continue
+        directories = [name for name in names if _is_directory(here / name)]
+        if "**" in pattern or len(below) + 1 < len(pattern):
+            inner = [name for name in directories if not (here / name).is_symlink()]
+            waiting += [(*below, name) for name in reversed(inner)]
+        matching = [
+            here / name
+            for name in names
+            if name not in directories and _parts_match((*below, name), pattern)
+        ]
+        if matching:
+            yield [check_file(path) for path in matching]
+
+
+def matches_glob(relative: str, glob: str) -> bool:
+    """Whether `walk` with `glob` would yield this relative path."""
+    return _parts_match(relative.split("/"), glob.split("/"))
+
+
+def check_file(path: Path) -> Path | SkippedFile:
+    """The path itself if it is a readable regular file, else what is wrong with it."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        if path.is_symlink():
+            target = os.fsencode(path.readlink()).decode(errors="replace")
+            dead_link_reason = (
+                f"This link leads nowhere, or in a circle (to {target}). Mend or remove it."
+            )
+            return SkippedFile(path, "unreadable", dead_link_reason)
+        return SkippedFile(path, "unreadable", _unreadable_reason(error))
+    if stat.S_ISREG(mode):
+        return path
+    return SkippedFile(path, "unsupported", NOT_A_REGULAR_FILE)
+
+
+def _parts_match(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_parts_match(parts[at:], pattern[1:]) for at in range(len(parts) + 1))
+    return (
+        bool(parts) and fnmatchcase(parts[0], pattern[0]) and _parts_match(parts[1:], pattern[1:])
+    )
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _unreadable_reason(error: OSError) -> str:
+    return f"It cannot be read: {error.strerror}. Check its permissions."
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One document to be: `key` identifies it in its collection, `read` gives its bytes.
+    """One document to be ingested: `key` identifies it in its collection, `read` gives its bytes.
 
-    `declared` is what the caller says of it (title, language, media_type, url, metadata) and goes
-    before anything that the file itself says. Where the bytes lie in a file here, `path` leads to
-    it: large files are read by their path, see `documents.ingestion.contents`. `is_given_text`
-    tells that a program gave it as a string. `access` is who may see it, if it is new; None is
-    everybody in the workspace.
+    `declared` is the caller's title, language, media_type, url and metadata, which take precedence
+    over the file's own. `path` is the file, if it is a local one: large files are read from their
+    path. `is_given_text`: a program gave it as a string. `access` is the access list of a new
+    document; None is everybody in the workspace.
     """
 
     key: str
@@ -47,7 +139,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class BrokenSource:
-    """A file that cannot become part of any document, and why."""
+    """A file that cannot be part of any document, and why."""
 
     name: str
     size: int
@@ -55,24 +147,24 @@ class BrokenSource:
     reason: str
 
 
-#: Of one document's metadata, written out.
+#: Maximum length of one document's metadata as JSON.
 MAX_METADATA_CHARACTERS = 20_000
 #: PostgreSQL indexes no longer key than a third of its 8 kB page.
 MAX_KEY_BYTES = 2048
 
 
-def clean_name(name: str) -> str:
-    """The name as a database can store it: bytes that are no text become U+FFFD."""
+def storable_name(name: str) -> str:
+    """The name with undecodable bytes replaced by U+FFFD, as a database can store it."""
     return name.encode(errors="surrogateescape").decode(errors="replace").replace("\0", "\ufffd")
 
 
-def clean_key(path: str) -> str:
-    """Like `clean_name`, but two names that differ only in bytes that are no text stay two."""
+def storable_key(path: str) -> str:
+    """Like `storable_name`, but names that differ only in undecodable bytes stay different."""
     return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def checked_key(source: Source) -> Source | BrokenSource:
-    """The source itself, or why its key is none."""
+    """The source itself, or why its key is invalid."""
     if 0 < len(source.key) <= 1024 and len(source.key.encode()) <= MAX_KEY_BYTES:
         return source
     return BrokenSource(
@@ -85,11 +177,11 @@ def checked_key(source: Source) -> Source | BrokenSource:
 
 
 class SourceError(Exception):
-    """The request itself names nothing that can be ingested."""
+    """The request names nothing that can be ingested."""
 
 
 class NothingFoundError(SourceError):
-    """No file is there, or none that the glob matches."""
+    """No file exists, or none matches the glob."""
 
     def __init__(self, paths: Sequence[Path], glob: str) -> None:
         where = ", ".join(map(str, paths))
@@ -121,18 +213,20 @@ def discover(
 ) -> Iterator[Source | BrokenSource]:
     """Sources under `paths` in a stable order, directory by directory.
 
-    A directory is searched with `glob`; `*` never crosses a `/`. Hidden files and directories
-    are passed over, and links to directories not followed; with `below`, nor links to files that
-    lead out of it. Raises SourceError for a path that does not exist.
+    A directory is searched with `glob`; `*` never crosses a `/`. Hidden files and directories are
+    skipped, links to directories not followed, and with `below` neither are links to files outside
+    it. Raises SourceError for a path that does not exist.
     """
     for path in paths:
         if not path.exists():
             raise SourceError(f"{path} does not exist. Check the path.")
-        for siblings in walk(path, glob) if path.is_dir() else [[look_at(path)]]:
-            yield from _from_directory([_kept_in(below, file) for file in siblings], root=path)
+        for siblings in walk(path, glob) if path.is_dir() else [[check_file(path)]]:
+            yield from _directory_sources(
+                [_refuse_outside(below, file) for file in siblings], root=path
+            )
 
 
-def discover_some(
+def discover_any(
     paths: Sequence[Path], *, glob: str = "**/*", below: Path | None = None
 ) -> Iterator[Source | BrokenSource]:
     """Like `discover`, but raises NothingFoundError at once where there is no source at all."""
@@ -143,79 +237,78 @@ def discover_some(
     return chain([first], sources)
 
 
-def _kept_in(below: Path | None, file: Path | Oddity) -> Path | Oddity:
-    if below is None or isinstance(file, Oddity) or file.resolve().is_relative_to(below):
+def _refuse_outside(below: Path | None, file: Path | SkippedFile) -> Path | SkippedFile:
+    if below is None or isinstance(file, SkippedFile) or file.resolve().is_relative_to(below):
         return file
-    return Oddity(file, "unreadable", "This link leads out of what may be read. Copy the file.")
+    return SkippedFile(
+        file, "unreadable", "This link leads out of what may be read. Copy the file."
+    )
 
 
-def _from_directory(
-    siblings: Sequence[Path | Oddity], *, root: Path
+def _directory_sources(
+    siblings: Sequence[Path | SkippedFile], *, root: Path
 ) -> Iterator[Source | BrokenSource]:
     records: list[ChunkFile] = []
     directory = ""
     for file in siblings:
-        if isinstance(file, Oddity):
-            yield BrokenSource(_shown_name(file.path, root), 0, file.code, file.reason)
+        if isinstance(file, SkippedFile):
+            yield BrokenSource(_display_name(file.path, root), 0, file.code, file.reason)
             continue
         try:
-            found = chunk_files(_shown_name(file, root), _opener(file))
+            found = find_chunk_files(_display_name(file, root), _file_opener(file))
         except OSError as error:
-            reason = f"It cannot be read: {error.strerror}. Check its permissions."
-            yield BrokenSource(_shown_name(file, root), _size(file), "unreadable", reason)
+            yield BrokenSource(
+                _display_name(file, root), _file_size(file), "unreadable", _unreadable_reason(error)
+            )
             continue
         if found is None:
-            yield _file_source(file, root=root)
+            yield Source(
+                key=storable_key(str(file.resolve())),
+                name=_display_name(file, root),
+                size=_file_size(file),
+                read=file.read_bytes,
+                path=file,
+            )
             continue
         records += found
-        directory = directory or clean_key(f"{file.parent.resolve()}/")
+        directory = directory or storable_key(f"{file.parent.resolve()}/")
     yield from bundle_chunks(records, key_prefix=directory)
 
 
-def _file_source(file: Path, *, root: Path) -> Source:
-    return Source(
-        key=clean_key(str(file.resolve())),
-        name=_shown_name(file, root),
-        size=_size(file),
-        read=file.read_bytes,
-        path=file,
-    )
-
-
-def _opener(file: Path) -> Opener:
+def _file_opener(file: Path) -> Opener:
     return lambda: file.open("rb")
 
 
-def _size(file: Path) -> int:
-    """Whoever reads it will see whether it is gone."""
+def _file_size(file: Path) -> int:
+    """0 if it vanished: whoever reads it will notice."""
     try:
         return file.stat().st_size
     except OSError:
         return 0
 
 
-def _shown_name(file: Path, root: Path) -> str:
-    return clean_name(file.name if file == root else str(file.relative_to(root)))
+def _display_name(file: Path, root: Path) -> str:
+    return storable_name(file.name if file == root else str(file.relative_to(root)))
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkFile:
-    """A chunk record in a file, or all of it. `read` is called twice: to learn which document it
-    belongs to, and for its bytes."""
+    """A chunk record in a file, or a file that is one record. `read` is called twice: to learn its
+    document, and for its bytes."""
 
     name: str
     size: int
     read: Callable[[], bytes]
 
 
-def chunk_files(name: str, opened: Opener) -> Iterator[ChunkFile] | None:
-    """The chunk records of a file, which is known by their fields; None for any other file. Raises
+def find_chunk_files(name: str, opened: Opener) -> Iterator[ChunkFile] | None:
+    """The chunk records of a file, recognised by their fields; None for any other file. Raises
     OSError."""
     layout = chunk_layout(name, opened)
-    return None if layout is None else _chunk_files(name, opened, layout)
+    return None if layout is None else _iterate_chunk_files(name, opened, layout)
 
 
-def _chunk_files(name: str, opened: Opener, layout: Layout) -> Iterator[ChunkFile]:
+def _iterate_chunk_files(name: str, opened: Opener, layout: Layout) -> Iterator[ChunkFile]:
     def refused(error: ParseError) -> bytes:
         raise error
 
@@ -226,17 +319,8 @@ def _chunk_files(name: str, opened: Opener, layout: Layout) -> Iterator[ChunkFil
     except ParseError as error:
         yield ChunkFile(name, 0, partial(refused, error))
     except OSError:
-        # Gone since it was looked at: reading it says so.
+        # Deleted since the check: reading it reports that.
         yield ChunkFile(name, 0, partial(read_record, opened, RecordSpan(1, 0, 0)))
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class _Place:
-    """Where a chunk stands in its document; so much of it is remembered until all are known."""
-
-    ordinal: int
-    chunk_id: str
-    file: ChunkFile = field(compare=False)
 
 
 def bundle_chunks(
@@ -247,7 +331,8 @@ def bundle_chunks(
     Records that cannot be read, or repeat an id of their document, come out as BrokenSource, each
     by its own name.
     """
-    documents: dict[str, dict[str, _Place]] = {}
+    # By document and chunk id the chunk's ordinal and file; no more is kept of the records.
+    documents: dict[str, dict[str, tuple[int, ChunkFile]]] = {}
     for file in files:
         try:
             record = parse_chunk_json(_chunk_bytes(file), name=file.name)
@@ -255,7 +340,7 @@ def bundle_chunks(
             if twin := places.get(record.chunk_id):
                 raise ParseError(
                     "malformed",
-                    f"The id {record.chunk_id[:200]} is in {twin.file.name}, too, which is read."
+                    f"The id {record.chunk_id[:200]} is in {twin[1].name}, too, which is read."
                     " Give each chunk an id of its own.",
                 )
         except ParseError as error:
@@ -264,10 +349,12 @@ def bundle_chunks(
             reason = f"{file.name} cannot be read: {error.strerror}. Check its permissions."
             yield BrokenSource(file.name, file.size, "unreadable", reason)
         else:
-            places[record.chunk_id] = _Place(record.ordinal, record.chunk_id, file)
+            places[record.chunk_id] = (record.ordinal, file)
     for source_document, places in documents.items():
         if places:
-            yield _bundle(source_document, sorted(places.values()), key_prefix)
+            in_order = sorted((ordinal, pk) for pk, (ordinal, _) in places.items())
+            chunks = [(pk, places[pk][1]) for _, pk in in_order]
+            yield _bundle_source(source_document, chunks, key_prefix)
 
 
 def _chunk_bytes(file: ChunkFile) -> bytes:
@@ -280,28 +367,179 @@ def _chunk_bytes(file: ChunkFile) -> bytes:
     return file.read()
 
 
-def _bundle(source_document: str, places: Sequence[_Place], key_prefix: str) -> Source:
-    def line(place: _Place) -> bytes:
+def _bundle_source(
+    source_document: str, chunks: Sequence[tuple[str, ChunkFile]], key_prefix: str
+) -> Source:
+    def line(chunk_id: str, file: ChunkFile) -> bytes:
         try:
             # With the ids that it may only have from the name of its file.
-            record = json.loads(_chunk_bytes(place.file)) | {
-                "chunk_id": place.chunk_id,
+            record = json.loads(_chunk_bytes(file)) | {
+                "chunk_id": chunk_id,
                 "source_document": source_document,
             }
         except (ValueError, TypeError) as error:
-            raise ParseError(
-                "malformed", f"{place.file.name} changed while it was read."
-            ) from error
+            raise ParseError("malformed", f"{file.name} changed while it was read.") from error
         return json.dumps(record, ensure_ascii=False).encode(errors="backslashreplace")
 
     return Source(
         key=key_prefix + source_document,
         name=source_document + CHUNK_BUNDLE_SUFFIX,
-        size=sum(place.file.size for place in places),
-        read=lambda: b"\n".join(map(line, places)),
+        size=sum(file.size for _, file in chunks),
+        read=lambda: b"\n".join(starmap(line, chunks)),
     )
 
 
-def sha256(data: bytes) -> str:
-    """Hex digest."""
+def sha256_hex(data: bytes) -> str:
+    """The SHA-256 of `data` as hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
+
+
+#: Larger files are hashed piece by piece, and read by the parser process alone.
+MAX_IN_MEMORY = 1024 * 1024
+_BLOCK_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A document's bytes, in memory or as the path of a file.
+
+    `is_given_text`: a program gave it as a string.
+    """
+
+    size: int
+    sha256: str
+    data: bytes | None = None
+    path: Path | None = None
+    is_given_text: bool = False
+
+    def open(self) -> BinaryIO:
+        """The bytes as a file, from the beginning."""
+        if self.path is not None:
+            return self.path.open("rb")
+        return BytesIO(self.data or b"")
+
+
+def read_content(source: Source, *, max_bytes: int) -> Content:
+    """The source's content, hashed. Raises ParseError if it cannot be read or is too large."""
+    try:
+        if source.path is not None:
+            return content_from_file(source.path, name=source.name, max_bytes=max_bytes)
+        check_size(max_bytes, source.size, name=source.name)
+        data = source.read()
+    except OSError as error:
+        raise ParseError(
+            "unreadable",
+            f"{source.name} cannot be read: {error.strerror}. Check its permissions.",
+        ) from error
+    check_size(max_bytes, len(data), name=source.name)
+    return content_from_bytes(data, is_given_text=source.is_given_text)
+
+
+def content_from_bytes(data: bytes, *, is_given_text: bool = False) -> Content:
+    """The content of bytes in memory."""
+    digest = hashlib.sha256(data).hexdigest()
+    return Content(size=len(data), sha256=digest, data=data, is_given_text=is_given_text)
+
+
+def content_from_file(path: Path, *, name: str, max_bytes: int) -> Content:
+    """The content of a file, of which at most `max_bytes` are read, even if it grows meanwhile.
+
+    Raises OSError, and ParseError for what is too large or not a regular file.
+    """
+    with open_file(path, name=name) as file:
+        check_size(max_bytes, os.fstat(file.fileno()).st_size, name=name)
+        first = file.read(min(max_bytes, MAX_IN_MEMORY) + 1)
+        if len(first) <= min(max_bytes, MAX_IN_MEMORY):
+            return content_from_bytes(first)
+        digest, size = hashlib.sha256(first), len(first)
+        while piece := file.read(_BLOCK_BYTES):
+            digest.update(piece)
+            size += len(piece)
+            check_size(max_bytes, size, name=name)
+    return Content(size=size, sha256=digest.hexdigest(), path=path.absolute())
+
+
+def content_from_storage(file: FieldFile, *, name: str, max_bytes: int) -> Content:
+    """The content of an upload, wherever the storage keeps it. Raises OSError, ValueError or
+    ParseError."""
+    try:
+        path = Path(file.path)
+    except NotImplementedError:  # not in a file system of ours
+        with file.open("rb") as opened:
+            check_size(max_bytes, opened.size, name=name)
+            return content_from_bytes(opened.read())
+    return content_from_file(path, name=name, max_bytes=max_bytes)
+
+
+def open_file(path: Path, *, name: str) -> BinaryIO:
+    """Open a regular file. Raises ParseError for a FIFO or device, which would block."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ParseError("unsupported", NOT_A_REGULAR_FILE)
+    return os.fdopen(descriptor, "rb")
+
+
+def check_size(max_bytes: int, size: int, *, name: str) -> None:
+    """Raise ParseError for a content of more than `max_bytes`."""
+    if size > max_bytes:
+        raise ParseError(
+            "too_large",
+            f"{name} has {size:,} bytes; {max_bytes:,} are allowed. Split it, or raise"
+            " RAGSITE_MAX_UPLOAD_BYTES.",
+        )
+
+
+Entry = Source | BrokenSource
+
+BATCH_FILES = 256
+BATCH_BYTES = 16 * 1024 * 1024
+SEGMENT_FILES = 20_000
+#: A larger file goes alone: as text, chunks and vectors it takes many times its size.
+LARGE_FILE = 32 * 1024 * 1024
+
+
+def split_segments(sources: Iterable[Entry]) -> Iterator[Iterator[Entry]]:
+    """Segments of sources, in order, in which no key comes twice and no large file has company.
+
+    Each must be consumed before the next is requested. If one is processed before the next begins,
+    the later of two sources with one key replaces the earlier, as it would in two runs, and two
+    large files are never in memory together.
+    """
+    rest = iter(sources)
+    following = next(rest, None)
+
+    def segment() -> Iterator[Entry]:
+        nonlocal following
+        keys: set[str] = set()
+        count = 0
+        while following is not None and count < SEGMENT_FILES:
+            is_large = following.size > LARGE_FILE
+            if isinstance(following, Source):
+                if following.key in keys or (is_large and count):
+                    return
+                keys.add(following.key)
+            count += 1
+            current, following = following, None
+            yield current
+            following = next(rest, None)
+            if is_large:
+                return
+
+    while following is not None:
+        yield segment()
+
+
+def split_batches(sources: Iterable[Entry]) -> Iterator[list[Entry]]:
+    """Lists of at most BATCH_FILES sources and BATCH_BYTES bytes; a single large source may exceed
+    that."""
+    batch: list[Entry] = []
+    size = 0
+    for source in sources:
+        if batch and (len(batch) >= BATCH_FILES or size + source.size > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(source)
+        size += source.size
+    if batch:
+        yield batch

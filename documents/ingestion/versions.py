@@ -1,7 +1,7 @@
 """Versions of a document: which row a new text goes into, and when readers see it.
 
-All versions of a key have a row each. One is current; one above it waits to become so, if there is
-any. Whoever changes one of them holds the current row first.
+All versions of a key have a row each. One is current; at most one above it waits to become current.
+Whoever changes one of them locks the current row first.
 """
 
 import json
@@ -18,16 +18,16 @@ from psycopg.types.json import Jsonb
 
 from common.errors import Conflict
 from documents.ingestion import listeners
-from documents.ingestion.media import delete_files
+from documents.ingestion.stored_files import delete_files
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
 
-#: A row that vanishes, or is overtaken, between two looks once is bad luck.
+#: Attempts when a row is deleted or superseded between two statements.
 TRIES = 5
 
 
-def compared_with(collection: Collection, keys: Iterable[str]) -> dict[str, Document]:
-    """The rows that tell whether a new text of each key is new: the current ones, or versions on
-    their way to become so. One that failed counts for nothing."""
+def documents_to_compare(collection: Collection, keys: Iterable[str]) -> dict[str, Document]:
+    """The rows that a new text of each key is compared with: the current ones, or versions waiting
+    to become current. A failed version does not count."""
     wanted = Q(is_current=True) | Q(status__in=[Document.Status.QUEUED, Document.Status.PROCESSING])
     rows = Document.objects.filter(wanted, collection=collection, key__in=list(keys))
     return {document.key: document for document in rows.order_by("version")}
@@ -36,33 +36,44 @@ def compared_with(collection: Collection, keys: Iterable[str]) -> dict[str, Docu
 # --- registering ---------------------------------------------------------------------------------
 
 
-def hold_for_writing(
+def lock_for_writing(
     collection: Collection, keys: Iterable[str], *, policy: str, make: Callable[[str], Document]
 ) -> dict[str, Document]:
-    """The row that a new text of each key goes into, held to the end of the transaction.
+    """The row for a new text of each key, locked until the end of the transaction.
 
     The current one; under the policy `new_version` one above it, unless nothing was ever loaded
-    into the current one. A version that waits there already is taken: the newest text wins. Under
-    other policies it is withdrawn. `make` gives the row of a key without any, complete: rows that
-    were made are returned as the very objects that it gave.
+    into the current one. A version that already waits is reused: the newest text wins. Other
+    policies withdraw it. `make` gives the complete row of a new key; such rows are returned as the
+    same objects.
     """
-    current = _hold_current(collection, set(keys), make)
-    waiting = _waiting_above(current)
+    current = _lock_current(collection, set(keys), make)
+    # Versions above the current one, locked. Nobody can add one, because the current row is locked
+    # too.
+    rows = Document.objects.filter(
+        collection__in={row.collection_id for row in current.values()},
+        key__in=current,
+        is_current=False,
+    ).filter(version__gt=1)
+    above = [row.pk for row in rows if row.version > current[row.key].version]
+    held = Document.objects.select_for_update(no_key=True).filter(pk__in=above).order_by("pk")
+    waiting = {row.key: row for row in held}
     if policy != IngestionRun.Policy.NEW_VERSION:
-        _withdraw(waiting, current)
+        _withdraw_versions(waiting, current)
         return current
     first = {key: row for key, row in current.items() if not row.has_text}
-    _withdraw({key: row for key, row in waiting.items() if key in first}, first)
-    made = [
-        _successor(row, make(key))
-        for key, row in sorted(current.items())
-        if key not in first and key not in waiting
-    ]
-    insert(made)
+    _withdraw_versions({key: row for key, row in waiting.items() if key in first}, first)
+    made: list[Document] = []
+    for key, row in sorted(current.items()):
+        if key not in first and key not in waiting:
+            following = make(key)
+            following.version, following.is_current = row.version + 1, False
+            following.access = row.access
+            made.append(following)
+    insert_documents(made)
     return {**current, **waiting, **{row.key: row for row in made}, **first}
 
 
-def _hold_current(
+def _lock_current(
     collection: Collection, keys: set[str], make: Callable[[str], Document]
 ) -> dict[str, Document]:
     rows = Document.objects.filter(collection=collection, is_current=True)
@@ -73,7 +84,7 @@ def _hold_current(
             return held
         known = set(rows.filter(key__in=missing).values_list("key", flat=True))
         # Two that register the same new key at once: the second waits for the first, then finds it.
-        new = insert([make(key) for key in missing if key not in known])
+        new = insert_documents([make(key) for key in missing if key not in known])
         held |= {document.key: document for document in new}
         # A row that was overtaken, or deleted, while this waited for it is not current any more.
         others = rows.filter(key__in=[key for key in missing if key not in held])
@@ -84,26 +95,26 @@ def _hold_current(
 
 _SEQUENCE = "documents_document_id_seq"
 _COLUMNS = [field.attname for field in Document._meta.concrete_fields if not field.primary_key]
-_NAMES = ", ".join(_COLUMNS)
+_COLUMN_NAMES = ", ".join(_COLUMNS)
 # Two parameters for all rows, what they have in common and what is their own: Django's bulk_create
 # has one for each value of each.
 _INSERT = f"""
-    INSERT INTO documents_document (id, {_NAMES})
-    SELECT coalesce(id, nextval('{_SEQUENCE}')), {_NAMES}
+    INSERT INTO documents_document (id, {_COLUMN_NAMES})
+    SELECT coalesce(id, nextval('{_SEQUENCE}')), {_COLUMN_NAMES}
     FROM jsonb_populate_recordset(jsonb_populate_record(NULL::documents_document, %s), %s)
     ON CONFLICT DO NOTHING RETURNING id, key
 """  # noqa: S608 (the model's own columns)
 
 
 def new_ids(count: int) -> list[int]:
-    """Ids for rows that `insert` is to store."""
+    """Ids for rows that `insert_documents` is to store."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT nextval(%s) FROM generate_series(1, %s)", [_SEQUENCE, count])
         return [pk for (pk,) in cursor.fetchall()]
 
 
-def insert(documents: Sequence[Document]) -> list[Document]:
-    """Insert rows of different keys, and return those whose keys nobody else inserted meanwhile."""
+def insert_documents(documents: Sequence[Document]) -> list[Document]:
+    """Insert rows of different keys; returns those whose keys nobody else inserted meanwhile."""
     if not documents:
         return []
     now = timezone.now()
@@ -116,7 +127,7 @@ def insert(documents: Sequence[Document]) -> list[Document]:
         {"id": own["id"]} | {name: own[name] for name in _COLUMNS if own[name] is not first[name]}
         for own in map(vars, documents)
     ]
-    parameters: list[Any] = [Jsonb(common, dumps=_dumps), Jsonb(rows, dumps=_dumps)]
+    parameters: list[Any] = [Jsonb(common, dumps=_json_rows), Jsonb(rows, dumps=_json_rows)]
     with connection.cursor() as cursor:
         cursor.execute(_INSERT, parameters)
         ids = {key: pk for pk, key in cursor.fetchall()}
@@ -127,32 +138,13 @@ def insert(documents: Sequence[Document]) -> list[Document]:
     return made
 
 
-def _dumps(rows: Any) -> str:
+def _json_rows(rows: Any) -> str:
     """Dates, ids and file names are written as texts, which PostgreSQL reads as their columns'."""
     return json.dumps(rows, default=str)
 
 
-def _waiting_above(current: dict[str, Document]) -> dict[str, Document]:
-    """Versions above the current one, held. Nobody else adds one, because that is held too."""
-    rows = Document.objects.filter(
-        collection__in={row.collection_id for row in current.values()},
-        key__in=current,
-        is_current=False,
-    ).filter(version__gt=1)
-    above = [row.pk for row in rows if row.version > current[row.key].version]
-    held = Document.objects.select_for_update(no_key=True).filter(pk__in=above).order_by("pk")
-    return {row.key: row for row in held}
-
-
-def _successor(current: Document, made: Document) -> Document:
-    made.version = current.version + 1
-    made.is_current = False
-    made.access = current.access
-    return made
-
-
-def _withdraw(waiting: dict[str, Document], current: dict[str, Document]) -> None:
-    """Remove versions that an older upload wanted; whoever waits for them waits for the new text
+def _withdraw_versions(waiting: dict[str, Document], current: dict[str, Document]) -> None:
+    """Delete waiting versions of an older upload; whoever waits for them now waits for the new text
     of the current ones."""
     files = [str(row.file.name) for row in waiting.values() if row.file]
     for key, row in waiting.items():
@@ -165,7 +157,7 @@ def _withdraw(waiting: dict[str, Document], current: dict[str, Document]) -> Non
 # --- loading -------------------------------------------------------------------------------------
 
 # In the order of their ids, as everywhere: two cannot wait for each other.
-_HOLD = """
+_LOCK_DOCUMENTS = """
     SELECT id, collection_id, key, version, is_current, claimed_by, chunk_count
     FROM documents_document
     WHERE id IN (
@@ -181,24 +173,20 @@ _HOLD = """
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Documents whose rows are held for loading: `ids` of those that are ours to load, by id the
-    current version of each that is not current itself, and which of these take its place. Those
-    that have chunks are `filled`."""
+class LockedDocuments:
+    """Documents locked for loading: `ids` are those that the token claims, `with_chunks` those that
+    have some already. `current` has by id the current version of each that is not current;
+    `superseding` are those that replace it, and `behind` those older than it."""
 
     ids: frozenset[int]
-    filled: frozenset[int]
+    with_chunks: frozenset[int]
     current: dict[int, int]
-    overtakes: frozenset[int]
+    superseding: frozenset[int]
     behind: frozenset[int]
-
-    def becomes_current(self, document_id: int) -> bool:
-        """Whether its chunks are to be found."""
-        return document_id not in self.behind
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _LockedRow:
     id: int
     collection_id: int
     key: str
@@ -212,12 +200,12 @@ class _Row:
         return self.collection_id, self.key
 
 
-def hold_for_loading(document_ids: Sequence[int], *, token: UUID) -> Held:
-    """Hold the rows that `token` has a claim on, the current versions that they are to follow, and
-    the duplicates that lean on any of them."""
+def lock_for_loading(document_ids: Sequence[int], *, token: UUID) -> LockedDocuments:
+    """Lock the rows that `token` claims, the current versions that they are to replace, and the
+    aliases of any of them."""
     with connection.cursor() as cursor:
-        cursor.execute(_HOLD, {"ids": list(document_ids)})
-        rows = [_Row(*row) for row in cursor.fetchall()]
+        cursor.execute(_LOCK_DOCUMENTS, {"ids": list(document_ids)})
+        rows = [_LockedRow(*row) for row in cursor.fetchall()]
     wanted = set(document_ids)
     mine = [row for row in rows if row.id in wanted and row.claimed_by == token]
     current = {row.identity: row for row in rows if row.is_current}
@@ -227,28 +215,31 @@ def hold_for_loading(document_ids: Sequence[int], *, token: UUID) -> Held:
         for row in waiting
         if row.identity not in current or row.version > current[row.identity].version
     }
-    return Held(
+    return LockedDocuments(
         ids=frozenset(row.id for row in mine),
-        filled=frozenset(row.id for row in mine if row.chunk_count),
+        with_chunks=frozenset(row.id for row in mine if row.chunk_count),
         current={row.id: current[row.identity].id for row in waiting if row.identity in current},
-        overtakes=frozenset(overtakes),
+        superseding=frozenset(overtakes),
         behind=frozenset(row.id for row in waiting) - overtakes,
     )
 
 
-def overtake(held: Held) -> None:
-    """Put each waiting version in the place of the current one, whose chunks are found no more."""
-    if not held.overtakes:
+def supersede(locked: LockedDocuments) -> None:
+    """Make each waiting version the current one; the chunks of the former are no longer
+    searched."""
+    if not locked.superseding:
         return
-    old = [held.current[new] for new in held.overtakes if new in held.current]
+    old = [locked.current[new] for new in locked.superseding if new in locked.current]
     chunks = Chunk.objects.filter(document__in=old)
     chunks.update(is_current=False)
     Document.objects.filter(pk__in=old).update(is_current=False)
-    Document.objects.filter(pk__in=held.overtakes).update(is_current=True)
-    listeners.overtaken({held.current[new]: new for new in held.overtakes if new in held.current})
+    Document.objects.filter(pk__in=locked.superseding).update(is_current=True)
+    listeners.overtaken(
+        {locked.current[new]: new for new in locked.superseding if new in locked.current}
+    )
 
 
-_KNOWN = """
+_CURRENT_CHUNKS = """
     SELECT waiting.id, chunk.content_sha256, chunk.id
     FROM unnest(%s::bigint[], %s::bigint[]) AS waiting (id, current_id)
     JOIN documents_chunk AS chunk ON chunk.document_id = waiting.current_id
@@ -256,13 +247,13 @@ _KNOWN = """
 """
 
 
-def known_chunks(current: Mapping[int, int]) -> dict[tuple[int, str], int]:
-    """Chunks with a vector that documents can take over, by document and content: those of another
-    version of each."""
+def chunks_of_current_versions(current: Mapping[int, int]) -> dict[tuple[int, str], int]:
+    """Chunks with a vector in the current version of each document, by document and content
+    hash."""
     if not current:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_KNOWN, [list(current), list(current.values())])
+        cursor.execute(_CURRENT_CHUNKS, [list(current), list(current.values())])
         return {(document_id, digest): pk for document_id, digest, pk in cursor.fetchall()}
 
 
@@ -286,8 +277,8 @@ _COPY = """
 
 
 def copy_chunks(rows: Sequence[Mapping[str, Any]]) -> None:
-    """New chunks with the text and the vector of others, `source`, and places of their own. A
-    vector stays in the space that it is of: one that is being re-embedded is so here, too."""
+    """Insert chunks with the text and vector of others, `source`, at their own positions. The
+    vector's space is kept, also while it is being re-embedded."""
     if not rows:
         return
     parameters: list[Any] = [Jsonb(rows)]
@@ -299,13 +290,11 @@ def copy_chunks(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def failure_notes(document_ids: Sequence[int]) -> dict[str, list[int]]:
-    """What to say besides of documents that could not be ingested, with the documents: of a version
-    that it was to follow another one, which stays."""
+    """Additional messages for documents that failed, with the documents: for a waiting version,
+    that the current one stays."""
     notes: dict[str, list[int]] = defaultdict(list)
     rows = Document.objects.filter(pk__in=document_ids).values_list("pk", "is_current", "version")
     for pk, is_current, version in rows:
-        notes["" if is_current else _STAYS.format(version, version - 1)].append(pk)
+        note = f" It was to be version {version}; version {version - 1} stays current."
+        notes["" if is_current else note].append(pk)
     return notes
-
-
-_STAYS = " It was to be version {}; version {} stays current."

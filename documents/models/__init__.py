@@ -1,18 +1,10 @@
-"""The tables of documents, one noun a file."""
+"""The models of documents, one noun a module."""
 
-from documents.models.chunk import Chunk
+from documents.models.chunk import Chunk, ChunkEdit
 from documents.models.collection import Collection
 from documents.models.document import Document, StagedDocument
-from documents.models.edit import ChunkEdit
-from documents.models.lexical import (
-    Lexeme,
-    LexicalSegment,
-    PendingChunk,
-    Posting,
-    RemovedChunk,
-)
-from documents.models.reembedding import Reembedding
-from documents.models.run import IngestionItem, IngestionRun
+from documents.models.lexical import Lexeme, LexicalSegment, PendingChunk, Posting, RemovedChunk
+from documents.models.run import IngestionItem, IngestionRun, Reembedding
 from documents.models.space import EmbeddingSpace
 
 __all__ = [

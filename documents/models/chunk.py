@@ -1,4 +1,4 @@
-"""Chunks: what is searched."""
+"""Chunks, which are what is searched, and people's edits of them."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -6,7 +6,7 @@ from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from pgvector.django import VectorField
 
-from accounts.models import Workspace
+from accounts.models import User, Workspace, WorkspaceOwnedQuerySet
 from common.fields import RegConfigField, ToTSVector
 from common.search_vector import Words, joined
 from documents.models.collection import Collection
@@ -22,23 +22,23 @@ SEARCH_VECTOR = joined(
 
 
 def embedding_text(context: str, text: str) -> str:
-    """Context and text as one, in the order in which they are indexed."""
+    """Context and text joined, in the order in which they are indexed."""
     return f"{context}\n{text}" if context else text
 
 
 class NextIndexId(models.Func):
-    """The next number of the sequence that `Chunk.index_id` is drawn from."""
+    """The next value of the sequence behind `Chunk.index_id`."""
 
     template = "nextval('documents_chunk_index_id')"
     output_field = models.BigIntegerField()
 
 
 class Chunk(models.Model):
-    """A passage of a document, with everything that finding it needs.
+    """A passage of a document, with everything that searching needs.
 
     Workspace, collection, media type and access are copied from the document, so that no search
-    joins to filter. `text` is shown; `context` (title and headings) is indexed and embedded with
-    it, and never shown as part of it.
+    needs a join to filter. `text` is displayed; `context` (title and headings) is indexed and
+    embedded with it, but never displayed as part of it.
     """
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
@@ -112,3 +112,45 @@ class Chunk(models.Model):
 
     def __str__(self) -> str:
         return f"{self.document_id}#{self.ordinal}"
+
+
+class ChunkEdit(models.Model):
+    """One edit of one passage: its text before and after.
+
+    It outlives the passage: when the document is ingested again it is reapplied, wherever `before`
+    is then. If `before` is gone the edit is a conflict, until somebody dismisses it.
+    """
+
+    class State(models.TextChoices):
+        APPLIED = "applied"
+        CONFLICT = "conflict", "not applied: the source has changed there"
+        UNDONE = "undone"
+        CLOSED = "closed"
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    document = models.ForeignKey(Document, models.CASCADE, related_name="edits")
+    chunk = models.BigIntegerField(help_text="Id of the passage; it may be gone since.")
+    start = models.PositiveBigIntegerField(help_text="Offset of the passage when it was changed.")
+    before = models.TextField()
+    after = models.TextField()
+    state = models.CharField(max_length=8, choices=State, default=State.APPLIED)
+    user = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    settled_by = models.ForeignKey(
+        User,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who undid or dismissed it.",
+    )
+    settled_at = models.DateTimeField(null=True, blank=True)
+
+    objects = WorkspaceOwnedQuerySet["ChunkEdit"].as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        # Without its text: the admin's log keeps this for ever.
+        return f"Edit {self.pk} of document {self.document_id}"

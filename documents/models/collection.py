@@ -3,14 +3,13 @@
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from accounts.models import Workspace
-from accounts.querysets import WorkspaceOwnedQuerySet
+from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
 from documents.models.space import EmbeddingSpace
 
 
 class Collection(TimestampedModel):
-    """A set of documents with one embedding space and one way of cutting."""
+    """A set of documents with one embedding space and one chunker."""
 
     class Graph(models.TextChoices):
         """How its documents are read for the knowledge graph."""

@@ -4,19 +4,18 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 
-from accounts.models import Workspace
-from accounts.querysets import WorkspaceOwnedQuerySet
+from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
 from documents.models.collection import Collection
 from documents.querysets import DocumentQuerySet
 
 
 class Document(TimestampedModel):
-    """One thing a person brought: its text lives in its chunks.
+    """A document: its text is in its chunks.
 
-    `status` tells of the newest ingestion. While a changed document is processed, or when that
-    fails, the chunks of the text before stay searchable: readers see the old or the new text,
-    never a mix and never neither.
+    `status` is that of the newest ingestion. While a changed document is processed, or when that
+    fails, the chunks of the previous text stay searchable: readers see the old or the new text,
+    never a mix.
     """
 
     class Status(models.TextChoices):
@@ -105,12 +104,12 @@ class Document(TimestampedModel):
         return self.title or self.key
 
     @property
-    def shown_title(self) -> str:
-        """What people see it called: its title, or where it is from."""
+    def display_title(self) -> str:
+        """The title, else the source, else the key."""
         return self.title or self.source or self.key
 
     def is_unchanged(self, policy: str, source_sha256: str, recipe: str) -> bool:
-        """Whether the policy allows to leave it as it is: the same bytes, cut the same way."""
+        """Whether the policy allows skipping it: same bytes, same recipe."""
         return (
             policy != "overwrite"
             and self.status == self.Status.READY
@@ -120,35 +119,35 @@ class Document(TimestampedModel):
 
     @property
     def is_link(self) -> bool:
-        """Whether its text is stored with another document, the first one with the same bytes."""
+        """Whether its text is stored with the original, the first document with the same bytes."""
         return self.duplicate_of_id is not None and self.chunk_count == 0
 
     @property
     def text_id(self) -> int:
-        """Which document has the chunks of its text."""
+        """Id of the document that has the chunks of its text."""
         return self.duplicate_of_id if self.is_link and self.duplicate_of_id else self.pk
 
     @property
     def has_text(self) -> bool:
-        """Whether some text of it, perhaps an earlier one, was ever loaded."""
+        """Whether any text of it, perhaps a previous one, was ever loaded."""
         return self.chunk_count > 0 or self.is_link or self.status == self.Status.READY
 
     @property
     def is_searchable(self) -> bool:
-        """Whether some text of it, perhaps an earlier one, is found."""
+        """Whether any text of it, perhaps a previous one, is searchable."""
         return self.is_current and (self.chunk_count > 0 or self.is_link)
 
     @property
     def versions(self) -> "models.QuerySet[Document]":
-        """All versions of it that there are, itself among them, newest first."""
+        """All versions of the document, including itself, newest first."""
         rows = Document.objects.filter(collection_id=self.collection_id, key=self.key)
         return rows.order_by("-version")
 
 
 class StagedDocument(models.Model):
-    """Parsed and cut, not yet embedded: the hand-over from the `ingest` to the `embed` queue.
+    """Parsed and chunked, not yet embedded: passed from the `ingest` to the `embed` queue.
 
-    In the database, because the embed worker may run on a host that sees no uploaded file.
+    In the database, because the embed worker may run on a host without the uploaded files.
     """
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)

@@ -6,14 +6,13 @@
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
-from accounts.models import Workspace
-from accounts.querysets import WorkspaceOwnedQuerySet
+from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from common.fields import LexemeField, RegConfigField
 from documents.models.collection import Collection
 
 
 class LexicalSegment(models.Model):
-    """A batch of a collection's chunks in one language, indexed together and never changed.
+    """A batch of a collection's chunks in one language, indexed together and immutable.
 
     `is_current` segments hold chunks of current versions, the others those of superseded ones.
     """
@@ -55,7 +54,7 @@ class Posting(models.Model):  # noqa: DJ008 (no page shows one)
 
 
 class PendingChunk(models.Model):  # noqa: DJ008
-    """A chunk that is in no segment yet: searches read its search vector."""
+    """A chunk that is in no segment yet: searches use its search vector."""
 
     pk = models.CompositePrimaryKey("collection_id", "index_id", "workspace_id")
     workspace = models.ForeignKey(
@@ -66,9 +65,9 @@ class PendingChunk(models.Model):  # noqa: DJ008
 
 
 class RemovedChunk(models.Model):  # noqa: DJ008
-    """An index id that no chunk has any more: searches pass its postings over.
+    """An index id without a chunk: searches skip its postings.
 
-    `length` is what the chunk counted for in its segment.
+    `length` is the chunk's length as its segment counts it.
     """
 
     pk = models.CompositePrimaryKey("collection_id", "index_id", "workspace_id")
@@ -83,7 +82,7 @@ class RemovedChunk(models.Model):  # noqa: DJ008
 
 
 class Lexeme(models.Model):  # noqa: DJ008
-    """A lexeme that some segment of a collection has: the vocabulary for “did you mean”."""
+    """A lexeme in some segment of a collection: the vocabulary for “did you mean”."""
 
     pk = models.CompositePrimaryKey("collection_id", "language", "lexeme", "workspace_id")
     workspace = models.ForeignKey(

@@ -1,19 +1,21 @@
-"""Ingestion runs: what was asked, and what became of each file."""
+"""Ingestion runs with the outcome of each file, and moves of chunks to another embedding space."""
 
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
 
-from accounts.models import User, Workspace
-from accounts.querysets import WorkspaceOwnedQuerySet
+from accounts.models import User, Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
 from documents.models.collection import Collection
 from documents.models.document import Document
+from documents.models.space import EmbeddingSpace
 from documents.querysets import ItemQuerySet
 
 
 class IngestionRun(TimestampedModel):
-    """One upload, command or request. The counts are changed with the documents' own rows, in
-    one transaction, so that they are true after any crash."""
+    """One upload, command or request. The counts change in the same transaction as the documents'
+    rows, so that they are correct after any crash."""
 
     class State(models.TextChoices):
         RUNNING = "running"
@@ -72,12 +74,12 @@ class IngestionRun(TimestampedModel):
 
     @property
     def settled(self) -> int:
-        """Files whose fate is known."""
+        """Number of files in a final state."""
         return self.ready + self.skipped + self.failed + self.cancelled
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the run has ended."""
         return self.finished_at is not None
 
 
@@ -113,3 +115,69 @@ class IngestionItem(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Reembedding(TimestampedModel):
+    """A move of one collection, or of all, to another space.
+
+    Progress is in the chunks themselves: those not in `target` yet remain to be moved, so it can be
+    stopped or killed at any point and resumed.
+    """
+
+    class State(models.TextChoices):
+        RUNNING = "running"
+        STOPPED = "stopped"
+        FAILED = "failed"
+        DONE = "done"
+
+    target = models.ForeignKey(EmbeddingSpace, models.CASCADE, related_name="reembeddings")
+    collection = models.ForeignKey(
+        Collection, models.CASCADE, null=True, blank=True, related_name="+", help_text="Empty: all."
+    )
+    state = models.CharField(max_length=10, choices=State, default=State.RUNNING)
+    total = models.PositiveBigIntegerField(default=0, help_text="Chunks to move, at the start.")
+    done = models.PositiveBigIntegerField(default=0, help_text="Chunks moved since then.")
+    sources = ArrayField(
+        models.BigIntegerField(),
+        default=list,
+        blank=True,
+        help_text="Spaces that chunks came from.",
+    )
+    refused = ArrayField(
+        models.BigIntegerField(),
+        default=list,
+        blank=True,
+        editable=False,
+        help_text="Chunks whose text the model gives no usable vector for.",
+    )
+    error = models.TextField(blank=True)
+    # Of its worker: one that was presumed dead and comes back changes nothing.
+    token = models.UUIDField(null=True, editable=False)
+    seen_at = models.DateTimeField(default=timezone.now, editable=False)
+    started_at = models.DateTimeField(default=timezone.now, editable=False)
+    finished_at = models.DateTimeField(null=True, editable=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = "re-embedding"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["target", "collection"],
+                condition=~models.Q(state="done"),
+                nulls_distinct=False,
+                name="reembedding_target_collection_unique",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.collection or 'everything'} into {self.target.name}"
+
+    @property
+    def share(self) -> float:
+        """Fraction of the chunks that were moved, 0..1."""
+        if self.state == self.State.DONE:
+            return 1.0
+        return min(1.0, self.done / self.total) if self.total else 0.0

@@ -7,11 +7,11 @@ from documents.spaces import SpaceSql
 
 
 class EmbeddingSpace(TimestampedModel):
-    """One model's vectors.
+    """Vectors of one model.
 
-    Every chunk names its space, because vectors of two models cannot be compared. A space has
-    its own partial expression index, so that models of different dimensions share one column.
-    Spaces belong to the site, not to a workspace: they describe its models.
+    Every chunk has a space, because vectors of two models cannot be compared. A space has its own
+    partial expression index, so that models of different dimensions share one column. Spaces belong
+    to the site, not to a workspace.
     """
 
     class Metric(models.TextChoices):
@@ -68,7 +68,7 @@ class EmbeddingSpace(TimestampedModel):
 
     @property
     def sql(self) -> SpaceSql:
-        """Its SQL."""
+        """SQL fragments of this space's distance, predicate and index."""
         return SpaceSql(
             space_id=self.pk,
             dimensions=self.dimensions,

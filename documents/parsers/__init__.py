@@ -1,4 +1,8 @@
-"""Files to text with structure. Pure Python: no Django, no Celery, no model."""
+"""Files to text with structure. Pure Python: no Django, no Celery, no model.
+
+Read `base` (what a parser takes and returns) and `registry` (which parser reads which type); the
+other modules are a format each.
+"""
 
 from documents.parsers.base import (
     DEFAULT_LIMITS,
@@ -15,9 +19,9 @@ from documents.parsers.chunk_json import (
     ChunkRecord,
     assemble,
     chunk_offsets,
+    is_chunk_json_name,
     parse_chunk_json,
 )
-from documents.parsers.chunk_records import is_chunk_json_name
 from documents.parsers.normalise import content_sha256, decode_text, normalise_text
 from documents.parsers.registry import PARSERS, detect_media_type, parse
 

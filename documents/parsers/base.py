@@ -1,4 +1,4 @@
-"""What every parser gives and what it raises: text, its structure, and one error class."""
+"""Types of all parsers: the parsed text with its structure, and one error class."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -24,7 +24,7 @@ Rendering = Literal["plain", "markdown"]
 
 
 class ParseError(RagsiteError):
-    """A file that cannot become a document; the message says what is wrong and the cure."""
+    """A file that cannot become a document; the message says what is wrong and how to fix it."""
 
     status = 422
 
@@ -36,17 +36,17 @@ class ParseError(RagsiteError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much work one file may cause."""
+    """Maximum work for one file."""
 
     max_bytes: int = 100 * 1024 * 1024
     max_pages: int = 10_000
     max_characters: int = 100_000_000
-    #: Of a ZIP, which Office files are: what it may hold, and how much that may be unpacked.
+    #: Members of a ZIP archive, as Office files are, and their unpacked bytes.
     max_members: int = 20_000
     max_unpacked_bytes: int = 500 * 1024 * 1024
-    #: Of a part that is held whole: a tree takes up to ten times the memory of its text.
+    #: A part that is parsed in memory: its tree takes up to ten times the memory of its text.
     max_part_bytes: int = 64 * 1024 * 1024
-    #: How many times its packed size a large member may have. Deflate reaches 1,032; sheets of
+    #: Compression ratio of a large member. Deflate reaches 1,032; sheets of
     #: equal rows about 100.
     max_unpacked_ratio: int = 250
 
@@ -73,7 +73,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class ParsedChunk:
-    """A chunk made by the document's author; its boundaries are kept."""
+    """A chunk cut by the document's author; its boundaries are kept."""
 
     key: str
     text: str
@@ -87,10 +87,10 @@ class ParsedChunk:
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """The text that is stored and cut into chunks, and what is known about it.
+    """The text to store and chunk, with its structure.
 
-    Headings and pages are sorted by offset. `metadata` is safe for JSON. `language` is an
-    ISO 639 code when the file itself says it. `chunks` is empty unless the file brought its own.
+    Headings and pages are sorted by offset. `metadata` is JSON-safe. `language` is an ISO 639 code
+    if the file states it. `chunks` is empty unless the file has its own.
     """
 
     text: str
@@ -114,5 +114,5 @@ class Parser(Protocol):
     def suffixes(self) -> tuple[str, ...]: ...
 
     def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        """Read `data`; `name` is the file's name and serves as the title of last resort."""
+        """Parse `data`; `name` is the file's name, used as the title if there is no other."""
         ...

@@ -1,57 +1,125 @@
-"""CSV and TSV as tables whose column names stand in every part."""
+"""CSV and TSV as tables whose column names are repeated in every block. Delimiter and header are
+guessed."""
 
 import csv
 import io
-from collections.abc import Iterator
-from itertools import chain, islice
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, pairwise
 
 from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
-from documents.parsers.csv_dialect import Dialect, guess_dialect, has_header
-from documents.parsers.metadata import readable_title
-from documents.parsers.normalise import decode_text
+from documents.parsers.normalise import decode_nonblank, readable_title
 from documents.parsers.table_writer import table_blocks
+
+#: The first one wins where several fit alike.
+_DELIMITERS = (",", ";", "\t", "|")
+_SAMPLE_BYTES = 64 * 1024
+_DIALECT_SAMPLE_ROWS = 200
+#: The first line that Excel understands.
+_SEP_LINE = re.compile(r"sep=(.)\n")
+#: Figures, dates and times as they are written anywhere.
+_NUMBER = re.compile(r"[-+(]?[$€£¥]?\s?\d[\d.,'’\s:/-]*[%)]?(?:[eE][-+]?\d+)?\s?[$€£¥]?|[-+]?\.\d+")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class CsvDialect:
+    """`width` is how many columns most rows have, `start` where the first row begins."""
+
+    delimiter: str
+    width: int
+    start: int = 0
+
+
+def guess_dialect(text: str, *, prefers_tab: bool = False) -> CsvDialect:
+    """The delimiter that splits most rows of the first 64 kB into equally many columns."""
+    declared = _SEP_LINE.match(text)
+    if declared:
+        start = declared.end()
+        return CsvDialect(declared[1], _column_fit(text[start:], declared[1])[1], start)
+    candidates = sorted(_DELIMITERS, key=lambda mark: mark != "\t") if prefers_tab else _DELIMITERS
+    fits = {delimiter: _column_fit(text, delimiter) for delimiter in candidates}
+    best = max(candidates, key=lambda delimiter: fits[delimiter])
+    return CsvDialect(best if fits[best][1] > 1 else candidates[0], fits[best][1])
+
+
+def has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names the columns: nothing in it looks like a value.
+
+    Names are filled, distinct and not numbers; consecutive years count as names too.
+    """
+    if not rows:
+        return False
+    names = [cell.strip() for cell in rows[0]]
+    filled = [name for name in names if name]
+    figures = [name for name in filled if _NUMBER.fullmatch(name)]
+    if len(set(filled)) < len(filled) or len(filled) * 2 < len(names):
+        return False
+    if not figures:
+        return True
+    if not 2 <= len(figures) < len(filled) or not all(map(_YEAR.fullmatch, figures)):
+        return False
+    steps = {int(later) - int(earlier) for earlier, later in pairwise(figures)}
+    return len(steps) == 1
+
+
+def _column_fit(text: str, delimiter: str) -> tuple[float, int]:
+    """The share of rows with the most common width, 0 where that is one column, and that width."""
+    sample = text[:_SAMPLE_BYTES]
+    if len(text) > _SAMPLE_BYTES:
+        sample = sample[: sample.rfind("\n") + 1] or sample
+    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, skipinitialspace=True)
+    widths = Counter(len(row) for row in islice(reader, _DIALECT_SAMPLE_ROWS) if len(row) > 0)
+    if not widths:
+        return 0.0, 1
+    width, count = max(widths.items(), key=lambda pair: (pair[1], pair[0]))
+    return (count / widths.total() if width > 1 else 0.0), width
+
 
 _COLUMNS_LISTED = 200
 _NAME_CHARACTERS = 200
-_SAMPLE_ROWS = 100
-_TABBED = (".tsv", ".tab")
+_HEADER_SAMPLE_ROWS = 100
+_TAB_SUFFIXES = (".tsv", ".tab")
 
 
 class CsvParser:
-    """Delimiter and header are found out; what stands above the table stays above it."""
+    """Delimiter and header are detected; text above the table stays above it."""
 
     media_types: tuple[str, ...] = ("text/csv",)
-    suffixes: tuple[str, ...] = (".csv", *_TABBED)
+    suffixes: tuple[str, ...] = (".csv", *_TAB_SUFFIXES)
 
     def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        text = decode_text(data).strip("\n")
-        if not text.strip():
-            raise ParseError("empty", "The file has no text. Check that it was saved.")
+        text = decode_nonblank(data).strip("\n")
         csv.field_size_limit(limits.max_characters)
-        dialect = guess_dialect(text, prefers_tab=name.lower().endswith(_TABBED))
+        dialect = guess_dialect(text, prefers_tab=name.lower().endswith(_TAB_SUFFIXES))
         text = text[dialect.start :]
         try:
-            table = _Table(_reader(text, dialect, strict=True), dialect)
-            written = _written(table, limits)
+            table = _CsvTable(_reader(text, dialect, strict=True), dialect)
+            written = _table_text(table, limits)
         except csv.Error:
-            table = _Table(_reader(text, dialect, strict=False), dialect)
-            written = _written(table, limits)
+            table = _CsvTable(_reader(text, dialect, strict=False), dialect)
+            written = _table_text(table, limits)
         if not written:
             raise ParseError("no_text", "All cells are empty. Check that the table was saved.")
+        columns = (
+            " ".join(name.split())[:_NAME_CHARACTERS] for name in table.header[:_COLUMNS_LISTED]
+        )
         return ParsedDocument(
             text=written,
             media_type="text/csv",
             title=readable_title(name),
             rendering="markdown",
-            metadata={"columns": _listed(table.header), "rows": table.count},
+            metadata={"columns": [name for name in columns if name], "rows": table.count},
         )
 
 
-class _Table:
-    """What stands above the table, its column names, and the other rows, which are counted."""
+class _CsvTable:
+    """Text above the table, column names, and an iterator of the other rows, which are counted."""
 
-    def __init__(self, rows: Iterator[list[str]], dialect: Dialect) -> None:
-        sample = list(islice(rows, _SAMPLE_ROWS))
+    def __init__(self, rows: Iterator[list[str]], dialect: CsvDialect) -> None:
+        sample = list(islice(rows, _HEADER_SAMPLE_ROWS))
         self.above: list[str] = []
         while len(sample) > 1 and dialect.width > 1 and len(_filled(sample[0])) == 1:
             self.above += _filled(sample.pop(0))
@@ -65,10 +133,10 @@ class _Table:
             yield row
 
 
-def _reader(text: str, dialect: Dialect, *, strict: bool) -> Iterator[list[str]]:
-    """Rows with a filled cell. `csv.Error` if strict and a quotation mark is not where it may be.
+def _reader(text: str, dialect: CsvDialect, *, strict: bool) -> Iterator[list[str]]:
+    """Rows with a filled cell. Raises `csv.Error` if strict and a quotation mark is misplaced.
 
-    A mark that is never closed would make the rest of the file one cell: then none means anything.
+    An unclosed quotation mark would make the rest of the file one cell; then quotes are ignored.
     """
     is_closed = strict or text.count('"') % 2 == 0
     reader = csv.reader(
@@ -81,7 +149,7 @@ def _reader(text: str, dialect: Dialect, *, strict: bool) -> Iterator[list[str]]
     return (row for row in reader if _filled(row))
 
 
-def _written(table: _Table, limits: Limits) -> str:
+def _table_text(table: _CsvTable, limits: Limits) -> str:
     parts, length = [], 0
     for part in chain(table.above, table_blocks(table.header, table.rows())):
         length += len(part) + 2
@@ -97,8 +165,3 @@ def _written(table: _Table, limits: Limits) -> str:
 
 def _filled(row: list[str]) -> list[str]:
     return [cell.strip() for cell in row if cell.strip()]
-
-
-def _listed(header: list[str]) -> list[str]:
-    names = (" ".join(name.split())[:_NAME_CHARACTERS] for name in header[:_COLUMNS_LISTED])
-    return [name for name in names if name]

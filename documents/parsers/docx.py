@@ -1,21 +1,299 @@
-"""Word: the text in its order, with headings, lists, tables, notes and text boxes."""
+"""Word: the text in reading order as Markdown, with headings, lists, tables, notes and text boxes.
+Begin with `DocxParser`; `DocxBody` writes the blocks."""
 
-from typing import Any
+import email.policy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from email import message_from_bytes
 
-from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
-from documents.parsers.docx_body import Body
-from documents.parsers.metadata import language_code, readable_title
-from documents.parsers.office import Package, open_package, sole_heading, stated_title
-from documents.parsers.office_xml import W
+from documents.parsers.base import DEFAULT_LIMITS, Heading, Limits, ParsedDocument, ParseError
+from documents.parsers.docx_paragraphs import (
+    ListPosition,
+    Numbering,
+    Paragraph,
+    ParagraphStyles,
+    child_value,
+    heading_level_of_outline,
+    is_placeholder,
+    list_position,
+    outline_level,
+    read_paragraph,
+)
+from documents.parsers.html import HtmlParser
+from documents.parsers.html_text import single_line
+from documents.parsers.markdown_writer import MarkdownWriter
+from documents.parsers.normalise import language_code, readable_title
+from documents.parsers.office_content import (
+    ListWriter,
+    cell_text,
+    picture_description,
+    without_alternatives,
+    write_graphics,
+    write_table,
+)
+from documents.parsers.office_package import (
+    Element,
+    OfficePackage,
+    R,
+    W,
+    alternative_content,
+    local_name,
+    open_package,
+    parse_integer,
+    single_top_heading,
+    title_property,
+)
+from documents.parsers.text_formats import PlainParser
+
+
+def embedded_document(data: bytes, *, part: str) -> ParsedDocument | None:
+    """The web page or text that `w:altChunk` refers to; None for formats that are not supported,
+    such as RTF."""
+    try:
+        if part.endswith((".htm", ".html", ".xhtml")):
+            return HtmlParser(keep_boilerplate=True).parse(data, name=part)
+        if part.endswith((".mht", ".mhtml")):
+            # The page of a web archive, which is an e-mail with its images as attachments.
+            message = message_from_bytes(data, policy=email.policy.default)
+            body = message.get_body(preferencelist=("html",))
+            if body is None:
+                return None
+            return HtmlParser(keep_boilerplate=True).parse(body.get_content().encode(), name=part)
+        return PlainParser().parse(data, name=part) if part.endswith(".txt") else None
+    except (ParseError, LookupError, AttributeError):  # of a torn archive, or one of no charset
+        return None
+
+
+#: Word allows 63 columns.
+_MAX_COLUMNS = 63
+_DELETED_TAGS = frozenset({"del", "moveFrom"})
+
+
+def table_rows(table: Element) -> Iterator[Element]:
+    """The rows that were not deleted."""
+    for node in table:
+        name = local_name(node)
+        if name == "tr":
+            if node.find(f"{W}trPr/{W}del") is None:
+                yield node
+        elif name not in _DELETED_TAGS:
+            yield from table_rows(node)
+
+
+def row_cells(row: Element) -> Iterator[Element]:
+    """The cells that were not deleted."""
+    for node in row:
+        name = local_name(node)
+        if name == "tc":
+            if node.find(f"{W}tcPr/{W}cellDel") is None:
+                yield node
+        elif name not in _DELETED_TAGS:
+            yield from row_cells(node)
+
+
+def is_layout(
+    table: Element, rows: Sequence[Element], is_heading: Callable[[Element], bool]
+) -> bool:
+    """Whether the table is only layout: one row or column, or a table or heading inside."""
+    if len(rows) < 2 or all(len(list(row_cells(row))) < 2 for row in rows):
+        return True
+    return any(node is not table for node in table.iter(f"{W}tbl")) or any(
+        is_heading(node) for node in table.iter(f"{W}p")
+    )
+
+
+def column_span(properties: Element | None, name: str, *, least: int = 1) -> int:
+    """How many columns a cell spans, or precede a row."""
+    node = None if properties is None else properties.find(f"{W}{name}")
+    width = least if node is None else parse_integer(node.get(f"{W}val"), least)
+    return max(least, min(width, _MAX_COLUMNS))
+
+
+_SKIPPED = frozenset({"del", "moveFrom", "sectPr", "sdtPr", "sdtEndPr", "tcPr", ""})
+#: A whole paragraph in the style of a heading is emphasis.
+_MAX_HEADING_CHARACTERS = 300
+_MAX_HEADING_LEVEL = 6
+#: `Page 3 of 12` without its numbers.
+_MAX_PAGE_NUMBER_WORDS = 3
+
+
+class DocxBody:
+    """Writes one block after the other; `title` is the paragraph with a title style."""
+
+    def __init__(self, package: OfficePackage) -> None:
+        self.out = MarkdownWriter()
+        self.title = ""
+        self._package = package
+        self._lists = ListWriter(self.out)
+        self._styles = ParagraphStyles(self._part("styles"))
+        self._numbering = Numbering(self._part("numbering"))
+        self._notes: dict[tuple[str, str], str] = {}
+        for kind in ("footnote", "endnote"):
+            root = self._part(f"{kind}s")
+            for note in () if root is None else root.iterfind("*"):
+                texts = (read_paragraph(paragraph).text for paragraph in note.iter(f"{W}p"))
+                self._notes[kind, note.get(f"{W}id", "")] = single_line(" ".join(texts))
+        self._note_count = 0
+        self._place = package.main
+
+    def running_lines(self) -> None:
+        """Page headers and footers, each distinct text once."""
+        seen = set()
+        for kind in ("header", "footer"):
+            for part in self._package.related_parts(self._package.main, kind):
+                root = self._package.xml(part)
+                text = "".join(node.text or "" for node in root.iter(f"{W}t"))
+                if text not in seen:
+                    self._place = part
+                    self.blocks(root)
+                seen.add(text)
+        self._place = self._package.main
+
+    def blocks(self, nodes: Iterable[Element]) -> None:
+        for node in nodes:
+            self.block(node)
+
+    def block(self, node: Element) -> None:
+        match local_name(node):
+            case "p" | "oMathPara":
+                self._paragraph(node)
+            case "tbl":
+                self._table(node)
+            case "altChunk":
+                reference = node.get(f"{R}id", "")
+                self._lists.end()
+                relation = self._package.related(self._place).get(reference)
+                data = self._package.read(relation.target) if relation else b""
+                if relation and data and (found := embedded_document(data, part=relation.target)):
+                    self.out.embed(found.text, found.headings)
+            case name if name in _SKIPPED:
+                return
+            case "AlternateContent":
+                self.blocks(alternative_content(node))
+            case "sdt" if is_placeholder(node):
+                return
+            case _:
+                self.blocks(node)
+
+    def finish(self) -> tuple[str, tuple[Heading, ...]]:
+        self._lists.end()
+        return self.out.finish()
+
+    def _part(self, kind: str) -> Element | None:
+        return self._package.optional_xml(self._package.related_part(self._package.main, kind))
+
+    def _paragraph(self, node: Element) -> None:
+        properties = node.find(f"{W}pPr")
+        style = child_value(properties, "pStyle")
+        if self._styles.is_contents(style):
+            return
+        found = self._read(node)
+        label, level = self._label(properties, style)
+        title = single_line(found.text)
+        if title and self._styles.is_title(style):
+            self.title = self.title or title
+        heading = self._heading_level(properties, style)
+        if title and heading and len(title) <= _MAX_HEADING_CHARACTERS:
+            self._lists.end()
+            self.out.heading(heading, f"{label or ''} {title}".strip())
+        elif title:
+            if label is None:
+                self._lists.end()
+            else:
+                self._lists.item(level, label)
+            self.out.paragraph(found.text)
+        self._attachments([found])
+
+    def _read(self, node: Element) -> Paragraph:
+        found = read_paragraph(node, first_note=self._note_count + 1)
+        self._note_count += len(found.notes)
+        if found.has_page_number and len(found.text.split()) <= _MAX_PAGE_NUMBER_WORDS:
+            found.parts.clear()
+        return found
+
+    def _label(self, properties: Element | None, style: str) -> tuple[str | None, int]:
+        """The list label before the paragraph, None if it is in no list, and the list level."""
+        own, inherited = list_position(properties), self._styles.numbered(style)
+        numbered = own or inherited
+        if numbered and not numbered.list_id and inherited:
+            numbered = ListPosition(inherited.list_id, numbered.level)
+        return (self._numbering.label(numbered), numbered.level) if numbered else (None, 0)
+
+    def _heading_level(self, properties: Element | None, style: str) -> int | None:
+        if self._styles.is_title(style):
+            return 1
+        outline = outline_level(properties)
+        level = (
+            self._styles.heading_level(style)
+            if outline is None
+            else heading_level_of_outline(outline)
+        )
+        return level and min(level, _MAX_HEADING_LEVEL)
+
+    def _table(self, table: Element) -> None:
+        self._lists.end()
+        rows = list(table_rows(table))
+        if is_layout(table, rows, self._is_heading):
+            self.blocks(child for row in rows for cell in row_cells(row) for child in cell)
+            return
+        found: list[Paragraph] = []
+        write_table(self.out, [self._cells(row, found) for row in rows])
+        self._attachments(found)
+
+    def _is_heading(self, node: Element) -> bool:
+        properties = node.find(f"{W}pPr")
+        return self._heading_level(properties, child_value(properties, "pStyle")) is not None
+
+    def _cells(self, row: Element, found: list[Paragraph]) -> list[str | None]:
+        """The texts of a row's cells, each in its column; paragraphs with attachments are added to
+        `found`."""
+        cells: list[str | None] = [""] * column_span(row.find(f"{W}trPr"), "gridBefore", least=0)
+        for cell in row_cells(row):
+            # The cell above may cover it.
+            merged = cell.find(f"{W}tcPr/{W}vMerge")
+            is_covered = merged is not None and merged.get(f"{W}val") != "restart"
+            cells.append(None if is_covered else cell_text(list(self._lines(cell, found))))
+            cells += [""] * (column_span(cell.find(f"{W}tcPr"), "gridSpan") - 1)
+        return cells
+
+    def _lines(self, node: Element, found: list[Paragraph]) -> Iterator[str]:
+        """Paragraphs of a cell, each on one line."""
+        for child in node:
+            name = local_name(child)
+            if name == "p":
+                paragraph = self._read(child)
+                found.append(paragraph)
+                properties = child.find(f"{W}pPr")
+                label, _ = self._label(properties, child_value(properties, "pStyle"))
+                yield single_line(f"{label or ''} {paragraph.text}")
+            elif name not in _SKIPPED and not (name == "sdt" and is_placeholder(child)):
+                yield from self._lines(child, found)
+
+    def _attachments(self, paragraphs: Iterable[Paragraph]) -> None:
+        """Text boxes, pictures, charts and notes, after the paragraph that refers to them."""
+        for paragraph in paragraphs:
+            for number, note in enumerate(paragraph.notes, start=paragraph.first_note):
+                self.out.paragraph(f"[{number}] {self._notes.get(note, '')}")
+            for drawing in paragraph.drawings:
+                boxes: list[Element] = []
+                for node in without_alternatives(drawing):
+                    match local_name(node):
+                        case "docPr":
+                            self.out.paragraph(picture_description(node))
+                        case "txbxContent" if not any(box in boxes for box in node.iterancestors()):
+                            boxes.append(node)
+                write_graphics(self.out, self._package, self._place, drawing)
+                for box in boxes:
+                    self.blocks(box)
+
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
 
 class DocxParser:
-    """Documents and templates, with macros or not.
+    """Documents and templates, with or without macros.
 
-    What is not read: deleted and hidden text, reviewers' comments, the table of contents, which
-    repeats the headings, and page numbers. Heads and feet of pages come once, first.
+    Not read: deleted and hidden text, reviewers' comments, the table of contents, which repeats the
+    headings, and page numbers. Page headers and footers come once, first.
     """
 
     media_types: tuple[str, ...] = (MEDIA_TYPE,)
@@ -23,42 +301,35 @@ class DocxParser:
 
     def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
         with open_package(data, limits) as package:
-            return _parse(package, name, limits)
-
-
-def _parse(package: Package, name: str, limits: Limits) -> ParsedDocument:
-    body = Body(package)
-    body.running_lines()
-    for node in package.stream(package.main, (f"{W}body", "*")):
-        body.block(node)
-        if body.out.length > limits.max_characters:
-            raise ParseError(
-                "too_large",
-                f"The document has more than {limits.max_characters:,} characters. Split it.",
+            body = DocxBody(package)
+            body.running_lines()
+            for node in package.stream(package.main, (f"{W}body", "*")):
+                body.block(node)
+                if body.out.length > limits.max_characters:
+                    raise ParseError(
+                        "too_large",
+                        f"The document has more than {limits.max_characters:,} characters."
+                        " Split it.",
+                    )
+            text, headings = body.finish()
+            if not text.strip():
+                raise ParseError(
+                    "no_text",
+                    "The document has no text, perhaps only pictures of it. Run OCR on them first.",
+                )
+            # The document's properties, and how many comments were left out.
+            comments = package.optional_xml(package.related_part(package.main, "comments"))
+            count = 0 if comments is None else len(comments)
+            metadata = package.properties() | ({"comments": count} if count else {})
+            return ParsedDocument(
+                text=text,
+                media_type=MEDIA_TYPE,
+                title=body.title
+                or title_property(metadata)
+                or single_top_heading(headings)
+                or readable_title(name),
+                rendering="markdown",
+                headings=headings,
+                metadata=metadata,
+                language=language_code(metadata.get("language")),
             )
-    text, headings = body.finish()
-    if not text.strip():
-        raise ParseError(
-            "no_text",
-            "The document has no text, perhaps only pictures of it. Run OCR on them first.",
-        )
-    metadata = _metadata(package)
-    return ParsedDocument(
-        text=text,
-        media_type=MEDIA_TYPE,
-        title=body.title
-        or stated_title(metadata)
-        or sole_heading(headings)
-        or readable_title(name),
-        rendering="markdown",
-        headings=headings,
-        metadata=metadata,
-        language=language_code(metadata.get("language")),
-    )
-
-
-def _metadata(package: Package) -> dict[str, Any]:
-    """The document's properties, and how many comments were left out."""
-    comments = package.optional_xml(package.related_part(package.main, "comments"))
-    count = 0 if comments is None else len(comments)
-    return package.properties() | ({"comments": count} if count else {})

@@ -1,7 +1,10 @@
-"""HTML: the main content as Markdown, with the page's title, language and metadata."""
+"""HTML: the main content as Markdown, with the page's title, language and metadata. Begin with
+`HtmlParser`; `main_content` drops navigation and banners."""
 
 import codecs
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from lxml import etree
@@ -9,25 +12,212 @@ from lxml.html import HtmlElement, HTMLParser, document_fromstring
 
 from documents.parsers.base import (
     DEFAULT_LIMITS,
+    Heading,
     Limits,
     ParsedDocument,
     ParseError,
 )
-from documents.parsers.html_content import main_content, remove_hidden
-from documents.parsers.html_markdown import to_markdown
-from documents.parsers.html_text import one_line
-from documents.parsers.metadata import json_safe, language_code, readable_title
-from documents.parsers.normalise import decode_text, normalise_text
+from documents.parsers.html_text import (
+    BLOCK_TAGS,
+    BOILERPLATE_ROLES,
+    CODE_TAGS,
+    HEADING_TAGS,
+    LAYOUT_CELL_TAGS,
+    LIST_TAGS,
+    NON_TEXT_TAGS,
+    element_text,
+)
+from documents.parsers.markdown_writer import MarkdownWriter
+from documents.parsers.normalise import (
+    decode_text,
+    json_safe,
+    language_code,
+    normalise_text,
+    readable_title,
+)
 
-_DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.I)
+
+def pipe_table(table: HtmlElement) -> list[str] | None:
+    """The lines of a Markdown table; None if the table is only layout (nested, one column, blocks
+    in cells)."""
+    if any(node is not table for node in table.iter(*LAYOUT_CELL_TAGS)):
+        return None
+    rows = [
+        [element_text(cell).replace("|", "\\|") for cell in row.iter("th", "td")]
+        for row in table.iter("tr")
+    ]
+    rows = [row for row in rows if any(row)]
+    width = max(map(len, rows), default=0)
+    if width < 2 or len(rows) < 2:
+        return None
+    lines = [_pipe_row(row + [""] * (width - len(row))) for row in rows]
+    lines.insert(1, _pipe_row(["---"] * width))
+    caption = table.find("caption")
+    return lines if caption is None else [element_text(caption), "", *lines]
+
+
+def _pipe_row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def to_markdown(root: HtmlElement) -> tuple[str, tuple[Heading, ...]]:
+    """The text of `root` and its headings with their offsets in that text."""
+    walk = _MarkdownWalk()
+    walker = etree.iterwalk(root, events=("start", "end"))
+    for event, element in walker:
+        if event == "end":
+            walk.end(element)
+            if element is not root:
+                walk.out.write(element.tail or "")
+        elif walk.write_as_unit(element):
+            walker.skip_subtree()
+        else:
+            walk.start(element)
+    return walk.out.finish()
+
+
+@dataclass(slots=True)
+class _MarkdownWalk:
+    out: MarkdownWriter = field(default_factory=MarkdownWriter)
+    counters: list[int | None] = field(default_factory=list)
+
+    def write_as_unit(self, element: HtmlElement) -> bool:
+        """Write an element that is treated as one; False if its children are to be walked."""
+        match element.tag:
+            case tag if tag in HEADING_TAGS:
+                self.out.heading(int(tag[1]), element_text(element))
+            case "pre":
+                parts: list[str] = []
+                for event, node in etree.iterwalk(element, events=("start", "end")):
+                    if event == "start":
+                        parts.append("\n" if node.tag == "br" else node.text or "")
+                    elif node is not element:
+                        parts.append(node.tail or "")
+                self.out.code("".join(parts), language=_code_language(element))
+            case tag if tag in CODE_TAGS:
+                text = element_text(element)
+                self.out.write(f"`{text}`" if text and "`" not in text else text)
+            case "table":
+                lines = pipe_table(element)
+                self.out.lines(lines or [])
+                return lines is not None
+            case _:
+                return False
+        return True
+
+    def start(self, element: HtmlElement) -> None:
+        if element.tag in BLOCK_TAGS:
+            self.out.end_block()
+        match element.tag:
+            case "br":
+                self.out.end_line()
+            case "img":
+                self.out.write(element.get("alt", ""))
+            case "blockquote":
+                self.out.open("> ", "> ")
+            case tag if tag in LIST_TAGS:
+                start = element.get("start", "1") if tag == "ol" else ""
+                first = int(start) if re.fullmatch(r"[0-9]{1,8}", start) else 1
+                self.counters.append(first if tag == "ol" else None)
+                self.out.open_list()
+            case "li":
+                number = self.counters[-1] if self.counters else None
+                if number is not None:
+                    self.counters[-1] = number + 1
+                marker = "- " if number is None else f"{number}. "
+                self.out.open(marker, " " * len(marker))
+        self.out.write(element.text or "")
+
+    def end(self, element: HtmlElement) -> None:
+        if element.tag not in BLOCK_TAGS:
+            return
+        self.out.end_block()
+        if element.tag in {"blockquote", "li"}:
+            self.out.close()
+        elif element.tag in LIST_TAGS:
+            self.counters.pop()
+            self.out.close_list()
+
+
+def _code_language(element: HtmlElement) -> str:
+    classes = " ".join(node.get("class", "") for node in (element, *element.findall("code")))
+    match = re.search(r"\b(?:language|lang|highlight-source)-([\w+#-]{1,20})", classes)
+    return match[1] if match else ""
+
+
+_DOCUMENT = frozenset({"main", "article"})
+_HIDDEN_XPATH = "//body//*[@hidden or @aria-hidden or @style]"
+_MAIN_XPATH = "(//main | //*[@role='main'])[1]"
+
+
+def main_content(body: HtmlElement) -> HtmlElement:
+    """The element with the document, without the boilerplate around it.
+
+    Hidden elements must be removed before. A page that consists of boilerplate only is kept.
+    """
+    total = _word_count(body)
+    articles = body.xpath(".//article")
+    for candidate in [*body.xpath(_MAIN_XPATH), *(articles if len(articles) == 1 else [])]:
+        # A hollow <main> that a script was meant to fill holds less than a fifth.
+        if _word_count(candidate) * 5 >= total > 0:
+            body = candidate
+            break
+    _drop_unless_all(body, list(_boilerplate_elements(body)))
+    return body
+
+
+def _boilerplate_elements(body: HtmlElement) -> Iterator[HtmlElement]:
+    """The outermost boilerplate elements, found in one walk."""
+    articles = int(body.tag in _DOCUMENT)
+    walker = etree.iterwalk(body, events=("start", "end"))
+    for event, node in walker:
+        if node is not body and node.tag in _DOCUMENT:
+            articles += 1 if event == "start" else -1
+        elif (
+            event == "start" and node is not body and _is_boilerplate(node, in_article=articles > 0)
+        ):
+            walker.skip_subtree()
+            yield node
+
+
+def _is_boilerplate(node: HtmlElement, *, in_article: bool) -> bool:
+    """An article's own header and footer belong to it; a header with the title is no banner."""
+    if node.get("role") in BOILERPLATE_ROLES or node.tag in {"nav", "aside"}:
+        return True
+    return node.tag in {"header", "footer"} and not in_article and node.find(".//h1") is None
+
+
+def _is_invisible(node: HtmlElement) -> bool:
+    if node.get("hidden") is not None or node.get("aria-hidden") == "true":
+        return True
+    style = "".join(node.get("style", "").lower().split())
+    return "display:none" in style or "visibility:hidden" in style
+
+
+def _word_count(node: HtmlElement) -> int:
+    return sum(len(text.split()) for text in node.itertext())
+
+
+def _drop_unless_all(root: HtmlElement, nodes: list[HtmlElement]) -> None:
+    if _word_count(root) > sum(_word_count(node) for node in nodes):
+        _drop_elements(nodes)
+
+
+def _drop_elements(nodes: list[HtmlElement]) -> None:
+    for node in nodes:
+        if node.getparent() is not None:
+            node.drop_tree()
+
+
+_DECLARED_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.I)
 #: Browsers read both of these labels as Windows-1252.
 _ALIASES = {"iso-8859-1": "cp1252", "us-ascii": "cp1252"}
 #: Python's own, of names and of programs: no page is in them, and some take quadratic time.
-_NO_ENCODINGS = frozenset(
+_REFUSED_ENCODINGS = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
 )
 #: Names of <meta> elements, in the order of preference, for each key of the metadata.
-_META = {
+_META_NAMES = {
     "description": ("description", "og:description", "dc.description"),
     "author": ("author", "article:author", "dc.creator"),
     "date": ("article:published_time", "date", "dc.date", "dcterms.date", "article:modified_time"),
@@ -37,27 +227,33 @@ _META = {
 
 
 #: Characters that a tree may hold but not be given.
-_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_INVALID_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class HtmlParser:
-    """Web pages, saved or fetched; markup as broken as browsers accept.
+    """Web pages, saved or fetched, with markup as broken as browsers accept.
 
-    `whole`: nothing stands around the document, as in a book, so nothing is left out.
+    `keep_boilerplate`: there is no navigation around the text, as in a book, so nothing is left
+    out.
     """
 
     media_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
     suffixes: tuple[str, ...] = (".html", ".htm", ".xhtml")
 
-    def __init__(self, *, whole: bool = False) -> None:
-        self._whole = whole
+    def __init__(self, *, keep_boilerplate: bool = False) -> None:
+        self._whole = keep_boilerplate
 
     def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        root = _tree(_decode_html(data))
-        title = _title(root) or readable_title(name)
+        root = _parse_tree(_decode_html(data))
+        titles = (root.find("head/title"), root.find(".//h1"))
+        title = next(filter(None, (element_text(node) for node in titles if node is not None)), "")
         metadata, language = _metadata(root), language_code(root.get("lang"))
-        remove_hidden(root)
-        body = _body(root)
+        # Hidden text is kept where a page hides all of its text until a script has run.
+        _drop_elements(list(root.iter(*NON_TEXT_TAGS)))
+        hidden = [node for node in root.xpath(_HIDDEN_XPATH) if _is_invisible(node)]
+        _drop_unless_all(root, hidden)
+        body = root.find("body")
+        body = root if body is None else body
         text, headings = to_markdown(body if self._whole else main_content(body))
         if not text.strip():
             raise ParseError(
@@ -68,7 +264,7 @@ class HtmlParser:
         return ParsedDocument(
             text=text,
             media_type="text/html",
-            title=title,
+            title=title or readable_title(name),
             rendering="markdown",
             headings=headings,
             metadata=metadata,
@@ -77,47 +273,35 @@ class HtmlParser:
 
 
 def _decode_html(data: bytes) -> str:
-    declared = _DECLARED.search(data[:4096])
+    declared = _DECLARED_CHARSET.search(data[:4096])
     if declared and not data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         label = declared[1].decode("ascii", "replace").lower()
         try:
             encoding = codecs.lookup(_ALIASES.get(label, label)).name
-            if encoding not in _NO_ENCODINGS:
+            if encoding not in _REFUSED_ENCODINGS:
                 return normalise_text(data.decode(encoding))
         except (LookupError, UnicodeError, ValueError):
             pass  # a page may lie about its encoding: its bytes decide then
     return decode_text(data)
 
 
-def _tree(text: str) -> HtmlElement:
+def _parse_tree(text: str) -> HtmlElement:
     if not text.strip():
         raise ParseError("empty", "The file has no text. Check that it was saved.")
     parser = HTMLParser(
         encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True, no_network=True
     )
     try:
-        root = document_fromstring(_NO_XML.sub(" ", text).encode(), parser=parser)
+        root = document_fromstring(_INVALID_XML.sub(" ", text).encode(), parser=parser)
     except etree.ParserError as error:
         raise ParseError("no_text", "The page has no text. Check that it was saved.") from error
-    # libxml2 drops what is deeper, and only its log tells.
+    # libxml2 drops deeper elements and reports it only in its log.
     if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
         raise ParseError(
             "malformed",
             "The elements are nested too deep to be read. Save the page as plain text.",
         )
     return root
-
-
-def _body(root: HtmlElement) -> HtmlElement:
-    body = root.find("body")
-    return root if body is None else body
-
-
-def _title(root: HtmlElement) -> str:
-    candidates = (root.find("head/title"), root.find(".//h1"))
-    return next(
-        (words for node in candidates if node is not None and (words := one_line(node))), ""
-    )
 
 
 def _metadata(root: HtmlElement) -> dict[str, Any]:
@@ -128,7 +312,7 @@ def _metadata(root: HtmlElement) -> dict[str, Any]:
             found.setdefault(label, content)
     chosen = {
         key: next((found[label] for label in labels if label in found), "")
-        for key, labels in _META.items()
+        for key, labels in _META_NAMES.items()
     }
     values: dict[str, Any] = json_safe({key: value for key, value in chosen.items() if value})
     return values

@@ -1,15 +1,15 @@
-"""Writes Markdown block by block, with the indentation of the lists and quotations it is in."""
+"""Writes Markdown block by block, indented for enclosing lists and quotations."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from documents.parsers.base import Heading
-from documents.parsers.html_text import clean
+from documents.parsers.html_text import without_soft_hyphens
 
-#: What would turn a paragraph, or the one above it, into something else. Lines that look like
+#: Lines that Markdown would not read as part of a paragraph. Lines that look like
 #: list items or quotations stay: rendered as such they read the same.
-_MISREAD = re.compile(r"(?:#{1,6}(?:\s|$)|```|~~~|[=-]+$)")
+_BLOCK_MARKUP = re.compile(r"(?:#{1,6}(?:\s|$)|```|~~~|[=-]+$)")
 _SPACE = re.compile(r"\s+")
 #: Deeper nesting is hostile or meaningless, and each level would lengthen every line.
 _MAX_INDENT = 8
@@ -27,7 +27,8 @@ class _Container:
 
 
 class MarkdownWriter:
-    """Inline text gathers until a block ends; `finish` gives the whole and its headings."""
+    """Writes Markdown block by block, indented for enclosing lists and quotations. Inline text is
+    collected until a block ends; `finish` returns text and headings."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -38,27 +39,34 @@ class MarkdownWriter:
         self._lists_with_items: list[bool] = []
 
     def write(self, text: str) -> None:
-        """Inline text; white space of the source is worth one space."""
+        """Add inline text; white space collapses to one space."""
         if text:
-            self._inline.append(_SPACE.sub(" ", clean(text)))
+            self._inline.append(_SPACE.sub(" ", without_soft_hyphens(text)))
 
     def end_line(self) -> None:
         self._inline.append("\n")
 
     def end_block(self) -> None:
-        """What was written so far is a paragraph."""
-        lines = ("".join(self._inline)).split("\n")
+        """End the current paragraph, if there is one."""
+        lines = "".join(self._inline).split("\n")
         self._inline.clear()
         words = (" ".join(line.split()) for line in lines)
-        self._emit([_escaped(line) for line in words if line])
+        self._emit([(f"\\{line}" if _BLOCK_MARKUP.match(line) else line) for line in words if line])
+
+    def paragraph(self, text: str) -> None:
+        """Write a block of text, with its line breaks."""
+        for line in text.split("\n"):
+            self.write(line)
+            self.end_line()
+        self.end_block()
 
     @property
     def length(self) -> int:
-        """Characters of the blocks that are finished."""
+        """Number of characters in finished blocks."""
         return self._length
 
     def heading(self, level: int, title: str) -> int:
-        """Where its line begins; without a title there is none."""
+        """Write a heading and return its offset; without a title nothing is written."""
         self.end_block()
         if not title:
             return self._length
@@ -75,12 +83,12 @@ class MarkdownWriter:
             self._emit([fence + language, *text.split("\n"), fence])
 
     def lines(self, lines: list[str]) -> None:
-        """A block of finished Markdown."""
+        """Add a block of finished Markdown."""
         self.end_block()
         self._emit(lines)
 
     def embed(self, text: str, headings: Iterable[Heading]) -> None:
-        """A whole document that another writer has finished; not within a list or quotation."""
+        """Add a complete document of another writer; not within a list or quotation."""
         self.end_block()
         start = self._emit(text.strip("\n").split("\n"))
         self._headings += [replace(mark, offset=mark.offset + start) for mark in headings]
@@ -105,7 +113,13 @@ class MarkdownWriter:
         """Append a block; gives the offset of its first line."""
         if not lines:
             return self._length
-        gap = "\n" if self._continues_list() else "\n\n"
+        # Whether a further item of the current list, or of one nested in it, follows without a
+        # blank line.
+        fresh = bool(self._containers) and not self._containers[-1].used
+        continues_list = fresh and bool(self._lists_with_items) and self._lists_with_items[-1]
+        if fresh and self._lists_with_items:
+            self._lists_with_items[-1] = True
+        gap = "\n" if continues_list else "\n\n"
         if self._parts:
             self._append(gap)
         offset = self._length
@@ -117,18 +131,6 @@ class MarkdownWriter:
     def _prefix(self) -> str:
         return "".join([container.prefix() for container in self._containers][:_MAX_INDENT])
 
-    def _continues_list(self) -> bool:
-        """A new item of a list that has begun, or of one inside an item, follows at once."""
-        fresh = bool(self._containers) and not self._containers[-1].used
-        tight = fresh and bool(self._lists_with_items) and self._lists_with_items[-1]
-        if fresh and self._lists_with_items:
-            self._lists_with_items[-1] = True
-        return tight
-
     def _append(self, text: str) -> None:
         self._parts.append(text)
         self._length += len(text)
-
-
-def _escaped(line: str) -> str:
-    return f"\\{line}" if _MISREAD.match(line) else line

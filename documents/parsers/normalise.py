@@ -1,14 +1,19 @@
-"""From bytes to the one form of text that is stored, and the hash that tells a change."""
+"""Bytes to normalised text (`decode_text`), the hash that tells a change, and metadata, titles and
+language codes made safe for the database."""
 
 import codecs
+import datetime
 import hashlib
+import math
 import re
 from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any, NoReturn
 
 from documents.parsers.base import ParseError
 
 #: The longer marks first: UTF-32 LE begins like UTF-16 LE.
-_MARKS = (
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -17,94 +22,97 @@ _MARKS = (
 )
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SAMPLE = 64 * 1024
+_SAMPLE_BYTES = 64 * 1024
 #: Characters whose lines are looked at together.
-_BLOCK = 256 * 1024
+_BLOCK_CHARACTERS = 256 * 1024
 #: Two blank lines are as good as many.
-_MAX_BREAKS = 3
-_BEYOND_ASCII = bytes(range(0x80, 0x100))
+_MAX_LINE_BREAKS = 3
+_NON_ASCII = bytes(range(0x80, 0x100))
 _SAVE_AS_UTF8 = "save it as UTF-8 and try again."
 
 
 def decode_text(data: bytes) -> str:
     """Decode and normalise text of any usual encoding; `ParseError` if it is not text."""
-    return normalise_text(_decode(data))
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            lines = _normalise_line_ends(data) if mark == codecs.BOM_UTF8 else data
+            try:
+                return normalise_text(lines.decode(encoding))
+            except UnicodeDecodeError as error:
+                name = encoding.removesuffix("-sig").upper()
+                raise ParseError(
+                    "malformed",
+                    f"The file says it is {name} but byte {error.start} is not: {_SAVE_AS_UTF8}",
+                ) from error
+    try:
+        text = _normalise_line_ends(data).decode("utf-8")
+    except UnicodeDecodeError:
+        text = _decode_legacy(data)
+    if _looks_binary(text):
+        wide = _decode_utf16_without_bom(data)
+        if wide is None:
+            raise ParseError("binary", f"The file is not text. If it is, {_SAVE_AS_UTF8}")
+        text = wide
+    return normalise_text(text)
+
+
+def decode_nonblank(data: bytes) -> str:
+    """The same; `ParseError` also if there is nothing but white space."""
+    text = decode_text(data)
+    if not text or text.isspace():
+        raise ParseError("empty", "The file has no text. Check that it was saved.")
+    return text
 
 
 def normalise_text(text: str) -> str:
-    """Line ends become LF; what PostgreSQL cannot hold (U+0000, lone surrogates) goes."""
+    """Line ends become LF; characters that PostgreSQL cannot store (U+0000, lone surrogates) are
+    removed."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def content_sha256(text: str) -> str:
-    """Hash of what a reader sees: line ends, trailing space and blank lines do not count."""
+    """Hash of the visible text: line ends, trailing space and blank lines do not count."""
     digest = hashlib.sha256()
     breaks = 0
     for lines in _line_blocks(normalise_text(text)):
         visible = []
         for line in lines:
             if shown := line.rstrip():
-                visible += ["\n" * min(breaks, _MAX_BREAKS), shown]
+                visible += ["\n" * min(breaks, _MAX_LINE_BREAKS), shown]
                 breaks = 0
             breaks += 1
         digest.update("".join(visible).encode())
-    digest.update(b"\n" * min(breaks - 1, _MAX_BREAKS))
+    digest.update(b"\n" * min(breaks - 1, _MAX_LINE_BREAKS))
     return digest.hexdigest()
 
 
 def _line_blocks(text: str) -> Iterator[list[str]]:
-    """All lines, some thousand at a time: those of a large text take more memory than it does."""
+    """Lines in blocks of some thousand: all lines of a large text take more memory than the
+    text."""
     start = 0
-    while (end := text.find("\n", start + _BLOCK)) >= 0:
+    while (end := text.find("\n", start + _BLOCK_CHARACTERS)) >= 0:
         yield text[start:end].split("\n")
         start = end + 1
     yield text[start:].split("\n")
 
 
-def _decode(data: bytes) -> str:
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            lines = _unix_lines(data) if mark == codecs.BOM_UTF8 else data
-            return _decode_marked(lines, encoding)
-    try:
-        text = _unix_lines(data).decode("utf-8")
-    except UnicodeDecodeError:
-        text = _decode_legacy(data)
-    if not _looks_binary(text):
-        return text
-    wide = _decode_unmarked_utf16(data)
-    if wide is None:
-        raise ParseError("binary", f"The file is not text. If it is, {_SAVE_AS_UTF8}")
-    return wide
-
-
-def _unix_lines(data: bytes) -> bytes:
-    """With LF alone: to mend the decoded text takes more memory. UTF-16 is left as it is."""
-    if b"\r" not in data or b"\0" in data[:_SAMPLE]:
+def _normalise_line_ends(data: bytes) -> bytes:
+    """Bytes with LF only, which takes less memory than to fix the decoded text. UTF-16 is
+    unchanged."""
+    if b"\r" not in data or b"\0" in data[:_SAMPLE_BYTES]:
         return data
     return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-def _decode_marked(data: bytes, encoding: str) -> str:
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError as error:
-        name = encoding.removesuffix("-sig").upper()
-        raise ParseError(
-            "malformed",
-            f"The file says it is {name} but byte {error.start} is not: {_SAVE_AS_UTF8}",
-        ) from error
-
-
 def _decode_legacy(data: bytes) -> str:
-    """Windows-1252, and Latin-1 for its five holes.
+    """Windows-1252, and Latin-1 for its five undefined bytes.
 
-    Western text has few letters beyond ASCII. Where they abound, the bytes are another
-    alphabet's, and guessing which would fill the index with nonsense.
+    Western text has few letters beyond ASCII. If there are many, the bytes are in another alphabet,
+    and guessing which would fill the index with nonsense.
     """
-    sample = data[:_SAMPLE]
-    beyond_ascii = len(sample) - len(sample.translate(None, _BEYOND_ASCII))
+    sample = data[:_SAMPLE_BYTES]
+    beyond_ascii = len(sample) - len(sample.translate(None, _NON_ASCII))
     if (
         beyond_ascii * 3 > len(sample)
         and b"\0" not in sample
@@ -117,9 +125,9 @@ def _decode_legacy(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-def _decode_unmarked_utf16(data: bytes) -> str | None:
-    """Western UTF-16 without its mark has a zero in nearly every second byte."""
-    sample = data[:_SAMPLE]
+def _decode_utf16_without_bom(data: bytes) -> str | None:
+    """Western UTF-16 without byte order mark has a zero in nearly every second byte."""
+    sample = data[:_SAMPLE_BYTES]
     for encoding, zeros in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[::2])):
         if zeros.count(0) > 0.6 * max(1, len(zeros)) and len(data) % 2 == 0:
             try:
@@ -131,6 +139,63 @@ def _decode_unmarked_utf16(data: bytes) -> str | None:
 
 
 def _looks_binary(text: str) -> bool:
-    """More than one control character in twenty does not happen in text."""
-    sample = text[:_SAMPLE]
+    """More than one control character in twenty, which does not occur in text."""
+    sample = text[:_SAMPLE_BYTES]
     return len(_CONTROL.findall(sample)) * 20 > len(sample)
+
+
+_MAX_NODES = 10_000
+_MAX_DEPTH = 20
+#: Bits of an integer: about the range of a float. Python refuses to write much larger ones.
+_MAX_BITS = 1024
+
+
+class MetadataTooLargeError(ValueError):
+    """Nested or multiplied (YAML aliases) far beyond hand-written metadata."""
+
+
+def json_safe(value: object) -> Any:
+    """A copy of `value` of JSON types only; raises `MetadataTooLargeError` beyond 10,000 nodes."""
+    nodes = 0
+
+    def copy(value: object, depth: int) -> Any:
+        nonlocal nodes
+        nodes += 1
+        if nodes > _MAX_NODES or depth > _MAX_DEPTH:
+            raise MetadataTooLargeError
+        match value:
+            case dict():
+                return {normalise_text(str(k)): copy(v, depth + 1) for k, v in value.items()}
+            case list() | tuple() | set() | frozenset():
+                return [copy(item, depth + 1) for item in value]
+            case None | bool():
+                return value
+            case int():
+                return value if value.bit_length() <= _MAX_BITS else None
+            case float():
+                return value if math.isfinite(value) else None
+            case _:
+                if isinstance(value, datetime.date | datetime.time):
+                    value = value.isoformat()
+                return normalise_text(str(value))
+
+    return copy(value, depth=0)
+
+
+def refuse_constant(constant: str) -> NoReturn:
+    """Refuse NaN and Infinity, as `parse_constant` of `json.loads`."""
+    raise ValueError(f"{constant} is not a number")
+
+
+def readable_title(name: str) -> str:
+    """A title from a file name: `reports/side-effects_2024.md` gives `Side effects 2024`."""
+    stem = PurePosixPath(name.replace("\\", "/")).stem
+    words = " ".join(normalise_text(stem).replace("_", " ").replace("-", " ").split())
+    return words[:1].upper() + words[1:] if words else "Untitled"
+
+
+def language_code(value: object) -> str:
+    """`en-GB`, `en_US` and `EN` give `en`; anything that is no language tag gives an empty
+    string."""
+    tag = str(value or "").strip().replace("_", "-").split("-")[0].lower()
+    return tag if tag.isascii() and tag.isalpha() and 2 <= len(tag) <= 3 else ""

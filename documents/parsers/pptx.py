@@ -1,22 +1,146 @@
-"""PowerPoint: each slide a page with its title as heading, its text, tables, and notes."""
+"""PowerPoint: each slide a page with its title as heading, its text, tables, diagrams and notes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from documents.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, ParseError
 from documents.parsers.markdown_writer import MarkdownWriter
-from documents.parsers.metadata import language_code, readable_title
-from documents.parsers.office import Package, open_package, stated_title
-from documents.parsers.office_xml import P, R, switched_on
-from documents.parsers.pptx_slide import Slide, write_content, write_title
+from documents.parsers.normalise import language_code, readable_title
+from documents.parsers.office_content import (
+    ListWriter,
+    cell_text,
+    drawing_paragraph_text,
+    drawing_paragraphs,
+    picture_description,
+    write_graphics,
+    write_table,
+)
+from documents.parsers.office_package import (
+    A,
+    Element,
+    OfficePackage,
+    P,
+    R,
+    alternative_content,
+    is_true,
+    local_name,
+    open_package,
+    parse_integer,
+    title_property,
+)
+
+_SHAPES = f"{P}cSld/{P}spTree/*"
+_TITLE_TYPES = frozenset({"title", "ctrTitle"})
+#: Placeholders of what is repeated on every slide.
+_SLIDE_FURNITURE = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
+#: Placeholders whose paragraphs have bullets, unless they say otherwise.
+_BULLETED = frozenset({"", "body", "obj"})
+_BULLETS = frozenset({"buNone", "buChar", "buAutoNum", "buBlip"})
+
+
+class Slide:
+    """A slide's part, its shapes and its title."""
+
+    def __init__(self, package: OfficePackage, part: str) -> None:
+        self.package = package
+        self.part = part
+        self.root = package.xml(part)
+        self.shapes = list(_shapes(self.root.iterfind(_SHAPES)))
+        self.titled = [shape for shape in self.shapes if _placeholder_type(shape) in _TITLE_TYPES]
+        self.title = " ".join(text for shape in self.titled for text in drawing_paragraphs(shape))
+
+    def notes(self) -> list[str]:
+        """The paragraphs of the speaker's notes."""
+        root = self.package.optional_xml(self.package.related_part(self.part, "notesslide"))
+        shapes = [] if root is None else list(_shapes(root.iterfind(_SHAPES)))
+        bodies = [shape for shape in shapes if _placeholder_type(shape) not in _SLIDE_FURNITURE]
+        return [text for shape in bodies for text in drawing_paragraphs(shape)]
+
+
+def write_content(out: MarkdownWriter, slide: Slide) -> bool:
+    """Write everything except the title; False if there is nothing."""
+    before = out.length
+    for shape in slide.shapes:
+        if shape not in slide.titled and _placeholder_type(shape) not in _SLIDE_FURNITURE:
+            body, table = shape.find(f"{P}txBody"), shape.find(f".//{A}tbl")
+            if body is not None:
+                _write_text(out, body, bulleted=_placeholder_type(shape) in _BULLETED)
+            elif table is not None:
+                # None for a cell that the one above covers.
+                rows = [
+                    [
+                        None if cell.get("vMerge") else cell_text(list(drawing_paragraphs(cell)))
+                        for cell in row.iterfind(f"{A}tc")
+                    ]
+                    for row in table.iterfind(f"{A}tr")
+                ]
+                write_table(out, rows)
+            elif local_name(shape) == "graphicFrame":
+                write_graphics(out, slide.package, slide.part, shape)
+            else:
+                properties = shape.find(f"*/{P}cNvPr")
+                out.write("" if properties is None else picture_description(properties))
+                out.end_block()
+    if notes := slide.notes():
+        out.open("> ", "> ")
+        out.paragraph("\n".join(["Notes: " + notes[0], *notes[1:]]))
+        out.close()
+    return out.length > before
+
+
+def _shapes(tree: Iterable[Element]) -> Iterator[Element]:
+    """Shapes in screen reader order, with groups flattened."""
+    for node in tree:
+        match local_name(node):
+            case "grpSp":
+                yield from _shapes(node)
+            case "AlternateContent":
+                yield from _shapes(alternative_content(node))
+            case "sp" | "pic" | "graphicFrame" | "cxnSp":
+                yield node
+
+
+def _placeholder_type(shape: Element) -> str | None:
+    """The placeholder type of a shape: empty for the default type, None for no placeholder."""
+    node = shape.find(f"*/{P}nvPr/{P}ph")
+    return None if node is None else node.get("type", "")
+
+
+def _write_text(out: MarkdownWriter, body: Element, *, bulleted: bool) -> None:
+    """Paragraphs; those with bullets as list. Layouts give bullets to the usual placeholders."""
+    lists = ListWriter(out)
+    bulleted &= len(body) > 3  # two properties and one paragraph
+    numbers: dict[int, int] = {}
+    for paragraph in body.iterfind(f"{A}p"):
+        text = drawing_paragraph_text(paragraph)
+        if not text:
+            continue
+        properties = paragraph.find(f"{A}pPr")
+        level = 0 if properties is None else parse_integer(properties.get("lvl"))
+        names = () if properties is None else map(local_name, properties)
+        bullet_label = next((name for name in names if name in _BULLETS), None)
+        match bullet_label:
+            case "buAutoNum":
+                numbers = {at: count for at, count in numbers.items() if at <= level}
+                numbers[level] = numbers.get(level, 0) + 1
+                lists.item(level, f"{numbers[level]}.")
+            case "buChar" | "buBlip":
+                lists.item(level)
+            case None if bulleted:
+                lists.item(level)
+            case _:
+                lists.end()
+        out.write(text)
+    lists.end()
+
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 
 
 class PptxParser:
-    """Presentations, shows and templates, with macros or not.
+    """Presentations, shows and templates, with or without macros.
 
-    Hidden slides are read like others, as everybody who opens the file sees them; the metadata
-    names them.
+    Hidden slides are read too, because everybody who opens the file sees them; the metadata lists
+    them.
     """
 
     media_types: tuple[str, ...] = (MEDIA_TYPE,)
@@ -24,50 +148,46 @@ class PptxParser:
 
     def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
         with open_package(data, limits) as package:
-            return _parse(package, name, limits)
-
-
-def _parse(package: Package, name: str, limits: Limits) -> ParsedDocument:
-    out = MarkdownWriter()
-    pages: list[Page] = []
-    titles: list[str] = []
-    hidden: list[int] = []
-    has_text = False
-    for number, part in enumerate(_slide_parts(package), start=1):
-        if number > limits.max_pages:
-            raise ParseError(
-                "too_large", f"The deck has more than {limits.max_pages:,} slides. Split it."
+            out = MarkdownWriter()
+            pages: list[Page] = []
+            titles: list[str] = []
+            hidden: list[int] = []
+            has_text = False
+            root, relations = package.xml(package.main), package.related(package.main)
+            ids = (node.get(f"{R}id", "") for node in root.iterfind(f"{P}sldIdLst/{P}sldId"))
+            targets = (relations[each].target for each in ids if each in relations)
+            parts = (target for target in targets if target in package)
+            for number, part in enumerate(parts, start=1):
+                if number > limits.max_pages:
+                    raise ParseError(
+                        "too_large",
+                        f"The deck has more than {limits.max_pages:,} slides. Split it.",
+                    )
+                slide = Slide(package, part)
+                if not is_true(slide.root.get("show")):
+                    hidden.append(number)
+                    # A slide without title is called by its number, else it would belong to the
+                # previous slide's heading. Title layouts have a higher level.
+                kinds = {_placeholder_type(shape) for shape in slide.titled}
+                level = 1 if "ctrTitle" in kinds else 2
+                offset = out.heading(level, slide.title or f"Slide {number}")
+                has_text |= write_content(out, slide) or bool(slide.title)
+                pages.append(Page(offset, number))
+                titles.append(slide.title)
+            if not has_text:
+                raise ParseError(
+                    "no_text",
+                    "The slides have no text, perhaps they are pictures. Run OCR on them first.",
+                )
+            text, headings = out.finish()
+            metadata = package.properties() | ({"hidden_slides": hidden} if hidden else {})
+            return ParsedDocument(
+                text=text,
+                media_type=MEDIA_TYPE,
+                title=title_property(metadata) or titles[0] or readable_title(name),
+                rendering="markdown",
+                headings=headings,
+                pages=tuple(pages),
+                metadata=metadata,
+                language=language_code(metadata.get("language")),
             )
-        slide = Slide(package, part)
-        if not switched_on(slide.root.get("show")):
-            hidden.append(number)
-        offset = write_title(out, slide, number)
-        has_text |= write_content(out, slide) or bool(slide.title)
-        pages.append(Page(offset, number))
-        titles.append(slide.title)
-    if not has_text:
-        raise ParseError(
-            "no_text", "The slides have no text, perhaps they are pictures. Run OCR on them first."
-        )
-    text, headings = out.finish()
-    metadata = package.properties() | ({"hidden_slides": hidden} if hidden else {})
-    return ParsedDocument(
-        text=text,
-        media_type=MEDIA_TYPE,
-        title=stated_title(metadata) or titles[0] or readable_title(name),
-        rendering="markdown",
-        headings=headings,
-        pages=tuple(pages),
-        metadata=metadata,
-        language=language_code(metadata.get("language")),
-    )
-
-
-def _slide_parts(package: Package) -> Iterator[str]:
-    """In the order of the show."""
-    root = package.xml(package.main)
-    relations = package.related(package.main)
-    for node in root.iterfind(f"{P}sldIdLst/{P}sldId"):
-        relation = relations.get(node.get(f"{R}id", ""))
-        if relation and relation.target in package:
-            yield relation.target

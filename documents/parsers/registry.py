@@ -1,41 +1,183 @@
-"""Which parser reads which file. A new format is one file beside this one and one line here."""
+"""Which parser reads which file: detection by content, then by name, and `parse`. A new format is
+one module beside this one and one line in `PARSERS`."""
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from io import BytesIO
 from pathlib import PurePosixPath
 
+import puremagic
+
 from documents.code_languages import language_of_file_name
 from documents.parsers.base import (
     DEFAULT_LIMITS,
+    ErrorCode,
     Limits,
     ParsedDocument,
     ParseError,
     Parser,
 )
-from documents.parsers.chunk_json import CHUNK_JSON, ChunkJsonParser
-from documents.parsers.chunk_records import chunk_layout, is_chunk_json_name
-from documents.parsers.code import CODE_PARSERS
+from documents.parsers.chunk_json import (
+    CHUNK_JSON,
+    ChunkJsonParser,
+    chunk_layout,
+    is_chunk_json_name,
+)
+from documents.parsers.code import CODE_PARSERS, SqlParser
 from documents.parsers.csv import CsvParser
 from documents.parsers.json_text import JSON_PARSERS
 from documents.parsers.normalise import decode_text
-from documents.parsers.plain import PlainParser
-from documents.parsers.rst import RstParser
-from documents.parsers.sniff import (
-    Kind,
-    identify_binary,
-    is_html,
-    is_pdf,
-    is_zip,
-    text_but_no_prose,
+from documents.parsers.text_formats import PlainParser, RstParser
+from documents.parsers.zip_archive import ZIP_ERRORS, ZipArchive
+
+_HEAD = 4096
+_OOXML = "application/vnd.openxmlformats-officedocument."
+_OCTETS = "application/octet-stream"
+_HTML = re.compile(
+    rb"(?:\s++|<\?xml[^>]{0,200}>|<!--.{0,1000}?-->)*+<(?:!doctype\s+html|html)\b", re.I | re.S
 )
-from documents.parsers.sql import SqlParser
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """A media type and its label with article: `a PNG image`.
+
+    `code` and `cure` are set where more can be said than that it is not supported.
+    """
+
+    media_type: str
+    label: str
+    code: ErrorCode = "unsupported"
+    cure: str = ""
+
+
+_WORD = FileKind(f"{_OOXML}wordprocessingml.document", "a Word document (.docx)")
+_EXCEL = FileKind(f"{_OOXML}spreadsheetml.sheet", "an Excel workbook (.xlsx)")
+_POWERPOINT = FileKind(f"{_OOXML}presentationml.presentation", "a PowerPoint presentation (.pptx)")
+#: A ZIP is known by what is in it: the first of these members that it has.
+_ZIP_MEMBERS = {
+    "xl/workbook.bin": FileKind(
+        "application/vnd.ms-excel.sheet.binary.macroenabled.12",
+        "an Excel binary workbook (.xlsb)",
+        cure="Save it as .xlsx.",
+    ),
+    "meta-inf/container.xml": FileKind("application/epub+zip", "an EPUB book"),
+    "meta-inf/manifest.mf": FileKind("application/java-archive", "a Java archive"),
+}
+_OFFICE_LIST = "[content_types].xml"
+_OFFICE_FOLDERS = {"word/": _WORD, "xl/": _EXCEL, "ppt/": _POWERPOINT}
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
+_ZIP = FileKind("application/zip", "a ZIP archive")
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_LEGACY_OFFICE = FileKind(
+    "application/x-ole-storage",
+    "an old Office document (.doc, .xls, .ppt)",
+    cure="Save it as .docx, .xlsx or .pptx.",
+)
+_ENCRYPTED_OFFICE = FileKind(
+    "application/x-ole-storage",
+    "an encrypted Office document",
+    code="encrypted",
+    cure="Open it with its password, remove the password and save it.",
+)
+
+#: Formats that puremagic misses or confuses, and those whose bytes are valid text.
+_MAGIC: tuple[tuple[bytes, FileKind], ...] = (
+    (b"\x89PNG", FileKind("image/png", "a PNG image")),
+    (b"\xff\xd8\xff", FileKind("image/jpeg", "a JPEG image")),
+    (b"GIF87a", FileKind("image/gif", "a GIF image")),
+    (b"GIF89a", FileKind("image/gif", "a GIF image")),
+    (b"II*\x00", FileKind("image/tiff", "a TIFF image")),
+    (b"MM\x00*", FileKind("image/tiff", "a TIFF image")),
+    (b"\x1f\x8b", FileKind("application/gzip", "a gzip archive")),
+    (b"BZh", FileKind("application/x-bzip2", "a bzip2 archive")),
+    (b"\xfd7zXZ\x00", FileKind("application/x-xz", "an xz archive")),
+    (b"7z\xbc\xaf\x27\x1c", FileKind("application/x-7z-compressed", "a 7-Zip archive")),
+    (b"Rar!\x1a\x07", FileKind("application/vnd.rar", "a RAR archive")),
+    (b"SQLite format 3\x00", FileKind("application/vnd.sqlite3", "an SQLite database")),
+    (b"\x7fELF", FileKind("application/x-executable", "a program (ELF)")),
+    (b"PAR1", FileKind("application/vnd.apache.parquet", "a Parquet file")),
+)
+_TEXT_MAGIC: tuple[tuple[bytes, FileKind], ...] = (
+    (b"{\\rtf", FileKind("application/rtf", "an RTF document")),
+    (b"%!PS", FileKind("application/postscript", "a PostScript file")),
+)
+
+
+def is_pdf(data: bytes) -> bool:
+    """Readers tolerate bytes before the marker, but a text may also mention `%PDF-`."""
+    head = data[:1024]
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"%PDF-") or (
+        b"%PDF-" in head and b"%%EOF" in data[-2048:]
+    )
+
+
+def is_zip(data: bytes) -> bool:
+    """A ZIP archive, which Office files are."""
+    return data.startswith((b"PK\x03\x04", b"PK\x05\x06"))
+
+
+def is_html(data: bytes) -> bool:
+    """True where the file begins with its doctype or `<html`, in any ASCII-like encoding."""
+    head = data[:_HEAD].removeprefix(b"\xef\xbb\xbf")
+    return _HTML.match(head.replace(b"\0", b"")) is not None
+
+
+def identify_binary(data: bytes) -> FileKind:
+    """The kind of a file that is not text."""
+    if is_zip(data):
+        return _identify_zip(data)
+    if data.startswith(_OLE):
+        locked = "EncryptedPackage".encode("utf-16-le") in data
+        return _ENCRYPTED_OFFICE if locked else _LEGACY_OFFICE
+    return _starts_with(data, _MAGIC) or _identify_by_puremagic(data)
+
+
+def _starts_with(data: bytes, table: tuple[tuple[bytes, FileKind], ...]) -> FileKind | None:
+    return next((kind for magic, kind in table if data.startswith(magic)), None)
+
+
+def _identify_zip(data: bytes) -> FileKind:
+    try:
+        archive = ZipArchive(data, DEFAULT_LIMITS)
+    except ParseError as error:
+        label = "a ZIP archive or Office document that cannot be unpacked"
+        return FileKind("application/zip", label, error.code, error.message)
+    names = set(archive.names)
+    if "content.xml" in names and "mimetype" in names:
+        # The kind in the first member of an OpenDocument file; templates count as documents.
+        try:
+            stated = archive.open("mimetype").read(100).decode("ascii", "replace").strip()
+        except (ParseError, *ZIP_ERRORS):
+            stated = ""
+        if not stated.startswith(_OPEN_DOCUMENT):
+            return _ZIP
+        return FileKind(stated.removesuffix("-template"), "an OpenDocument file")
+    if kind := next((kind for member, kind in _ZIP_MEMBERS.items() if member in names), None):
+        return kind
+    folders = _OFFICE_FOLDERS if _OFFICE_LIST in names else {}
+    return next(
+        (kind for folder, kind in folders.items() if any(x.startswith(folder) for x in names)), _ZIP
+    )
+
+
+def _identify_by_puremagic(data: bytes) -> FileKind:
+    try:
+        matches = puremagic.magic_string(data)
+    except (puremagic.PureError, ValueError):
+        return FileKind(_OCTETS, "a binary file")
+    best = matches[0]
+    # Two bytes alike (0.2) are chance.
+    if best.confidence < 0.3 or not best.name:
+        return FileKind(_OCTETS, "a binary file")
+    return FileKind(best.mime_type or _OCTETS, f"a binary file ({best.name})")
 
 
 @dataclass(frozen=True)
 class LazyParser:
-    """A parser that is imported with the first file of its kind, because it brings a library."""
+    """A parser that is imported with the first file of its kind, because it needs a library."""
 
     path: str
     media_types: tuple[str, ...]
@@ -51,29 +193,29 @@ class LazyParser:
         return self.parser.parse(data, name=name, limits=limits)
 
 
-_OFFICE = "application/vnd.openxmlformats-officedocument"
-_ODF = "application/vnd.oasis.opendocument"
+_OOXML_TYPE = "application/vnd.openxmlformats-officedocument"
+_ODF_TYPE = "application/vnd.oasis.opendocument"
 #: Formats that no text editor makes: what has their name and is text is no such file.
-_BINARY: tuple[Parser, ...] = (
+_BINARY_PARSERS: tuple[Parser, ...] = (
     LazyParser("pdf.PdfParser", ("application/pdf",), (".pdf",)),
     LazyParser(
         "docx.DocxParser",
-        (f"{_OFFICE}.wordprocessingml.document",),
+        (f"{_OOXML_TYPE}.wordprocessingml.document",),
         (".docx", ".docm", ".dotx", ".dotm"),
     ),
     LazyParser(
         "pptx.PptxParser",
-        (f"{_OFFICE}.presentationml.presentation",),
+        (f"{_OOXML_TYPE}.presentationml.presentation",),
         (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
     ),
     LazyParser(
         "xlsx.XlsxParser",
-        (f"{_OFFICE}.spreadsheetml.sheet",),
+        (f"{_OOXML_TYPE}.spreadsheetml.sheet",),
         (".xlsx", ".xlsm", ".xltx", ".xltm"),
     ),
     LazyParser(
         "odf.OdfParser",
-        (f"{_ODF}.text", f"{_ODF}.spreadsheet", f"{_ODF}.presentation"),
+        (f"{_ODF_TYPE}.text", f"{_ODF_TYPE}.spreadsheet", f"{_ODF_TYPE}.presentation"),
         (".odt", ".ott", ".ods", ".ots", ".odp", ".otp"),
     ),
     LazyParser("epub.EpubParser", ("application/epub+zip",), (".epub",)),
@@ -81,12 +223,12 @@ _BINARY: tuple[Parser, ...] = (
 PARSERS: tuple[Parser, ...] = (
     PlainParser(),
     LazyParser(
-        "markdown.MarkdownParser", ("text/markdown",), (".md", ".markdown", ".mdown", ".mkd")
+        "text_formats.MarkdownParser", ("text/markdown",), (".md", ".markdown", ".mdown", ".mkd")
     ),
     LazyParser(
         "html.HtmlParser", ("text/html", "application/xhtml+xml"), (".html", ".htm", ".xhtml")
     ),
-    *_BINARY,
+    *_BINARY_PARSERS,
     ChunkJsonParser(),
     CsvParser(),
     RstParser(),
@@ -96,13 +238,13 @@ PARSERS: tuple[Parser, ...] = (
 )
 
 #: Texts whose media type does not say so.
-_TEXTS = frozenset({"application/json", "application/x-ndjson"})
+_TEXT_MEDIA_TYPES = frozenset({"application/json", "application/x-ndjson"})
 _BY_MEDIA_TYPE = {media_type: parser for parser in PARSERS for media_type in parser.media_types}
 _BY_SUFFIX = {suffix: parser for parser in PARSERS for suffix in parser.suffixes}
 _JSON_SUFFIXES = frozenset(suffix for parser in JSON_PARSERS for suffix in parser.suffixes)
-_BINARY_SUFFIXES = frozenset(suffix for parser in _BINARY for suffix in parser.suffixes)
-_BINARY_TYPES = frozenset(kind for parser in _BINARY for kind in parser.media_types)
-_SUPPORTED = (
+_BINARY_SUFFIXES = frozenset(suffix for parser in _BINARY_PARSERS for suffix in parser.suffixes)
+_BINARY_TYPES = frozenset(kind for parser in _BINARY_PARSERS for kind in parser.media_types)
+_SUPPORTED_FORMATS = (
     "Supported are Office files (Word, PowerPoint, Excel, OpenDocument), PDF, EPUB, HTML, "
     "Markdown, reStructuredText, CSV, JSON, source code, SQL and plain text."
 )
@@ -110,7 +252,7 @@ _SUPPORTED = (
 
 def detect_media_type(data: bytes, *, name: str) -> str:
     """The media type: by content, then, among texts, by suffix; never raises."""
-    return _detect(data, name).media_type
+    return _detect_kind(data, name).media_type
 
 
 def parse(
@@ -120,7 +262,8 @@ def parse(
     max_bytes: int = DEFAULT_LIMITS.max_bytes,
     max_pages: int = DEFAULT_LIMITS.max_pages,
 ) -> ParsedDocument:
-    """Parse one file with the parser of what it really is; `ParseError` says why it cannot."""
+    """Parse one file with the parser of its detected type; `ParseError` says why that is
+    impossible."""
     if len(data) > max_bytes:
         raise ParseError(
             "too_large",
@@ -129,71 +272,66 @@ def parse(
         )
     if not data or data.isspace():
         raise ParseError("empty", "The file is empty. Check that it was saved.")
-    kind = _detect(data, name)
-    _refuse_false_name(kind, name)
+    kind = _detect_kind(data, name)
+    # A workbook named .docx is read as a workbook; a web page or image of that name is refused.
+    is_binary = kind.cure or kind.media_type in _BINARY_TYPES
+    if not is_binary and _suffix(name) in _BINARY_SUFFIXES:
+        raise ParseError(
+            "wrong_type",
+            f"The file is named {_suffix(name)} but is {kind.label}. Download it again, or name "
+            "it rightly.",
+        )
     parser = _BY_MEDIA_TYPE.get(kind.media_type)
     if parser is None:
-        raise _refusal(kind, name)
+        raise _refusal_error(kind, name)
     return parser.parse(data, name=name, limits=Limits(max_bytes=max_bytes, max_pages=max_pages))
 
 
-def _detect(data: bytes, name: str) -> Kind:
-    """Content decides; the name only chooses between formats that are all text."""
+def _detect_kind(data: bytes, name: str) -> FileKind:
+    """Content decides; the name only chooses between text formats."""
     is_json = is_chunk_json_name(name) or _suffix(name) in _JSON_SUFFIXES
     if is_json and chunk_layout(name, lambda: BytesIO(data)):
-        return Kind(CHUNK_JSON, "chunk JSON")
+        return FileKind(CHUNK_JSON, "chunk JSON")
     if is_zip(data):
         return identify_binary(data)
     if is_pdf(data):
-        return Kind("application/pdf", "a PDF")
+        return FileKind("application/pdf", "a PDF")
     if is_html(data):
-        return Kind("text/html", "an HTML page")
+        return FileKind("text/html", "an HTML page")
     if not _is_text(data):
         return identify_binary(data)
-    return text_but_no_prose(data) or _by_suffix(name)
+    return _starts_with(data, _TEXT_MAGIC) or _kind_by_suffix(name)
 
 
-def _by_suffix(name: str) -> Kind:
+def _kind_by_suffix(name: str) -> FileKind:
     if language := language_of_file_name(name):
-        return Kind(language.media_type, "a text file")
+        return FileKind(language.media_type, "a text file")
     parser = _BY_SUFFIX.get(_suffix(name))
     media_type = parser.media_types[0] if parser else "text/plain"
-    is_text = media_type.startswith("text/") or media_type in _TEXTS
-    return Kind(media_type if is_text else "text/plain", "a text file")
+    is_text = media_type.startswith("text/") or media_type in _TEXT_MEDIA_TYPES
+    return FileKind(media_type if is_text else "text/plain", "a text file")
 
 
 def _is_text(data: bytes) -> bool:
     try:
         decode_text(data)
     except ParseError as error:
-        # Text in an unknown encoding is text still, and its parser says what is wrong with it.
+        # Text in an unknown encoding is still text; its parser raises the error.
         return error.code != "binary"
     return True
 
 
-def _refuse_false_name(kind: Kind, name: str) -> None:
-    """A workbook named .docx is read as what it is; a web page or image of that name is not."""
-    if kind.cure or kind.media_type in _BINARY_TYPES:
-        return
-    if _suffix(name) in _BINARY_SUFFIXES:
-        raise ParseError(
-            "wrong_type",
-            f"The file is named {_suffix(name)} but is {kind.label}. Download it again, or name "
-            "it rightly.",
-        )
-
-
-def _refusal(kind: Kind, name: str) -> ParseError:
+def _refusal_error(kind: FileKind, name: str) -> ParseError:
     if kind.cure:
         return ParseError(kind.code, f"The file is {kind.label}. {kind.cure}")
     parser = _BY_SUFFIX.get(_suffix(name))
     if parser is not None:
         return ParseError(
-            "binary", f"The file is named {_suffix(name)} but is {kind.label}. {_SUPPORTED}"
+            "binary", f"The file is named {_suffix(name)} but is {kind.label}. {_SUPPORTED_FORMATS}"
         )
     if kind.media_type == "application/octet-stream":
-        return ParseError("binary", f"The file is {kind.label}, not text. {_SUPPORTED}")
-    return ParseError("unsupported", f"The file is {kind.label}. {_SUPPORTED}")
+        return ParseError("binary", f"The file is {kind.label}, not text. {_SUPPORTED_FORMATS}")
+    return ParseError("unsupported", f"The file is {kind.label}. {_SUPPORTED_FORMATS}")
 
 
 def _suffix(name: str) -> str:

@@ -1,4 +1,4 @@
-"""A SQL script's statements, and which table or other object each of them defines."""
+"""Statements of a SQL script, and the table or other object that each of them defines."""
 
 import re
 from collections.abc import Iterator
@@ -25,18 +25,20 @@ _TOKEN = re.compile(
 )
 _COMMENTS = re.compile(r"(?:\s++|--[^\n]*+|/\*.*?(?:\*/|\Z)|^[ \t]*+\#[^\n]*+)*+", re.S | re.M)
 
-_PART = r"""(?:"(?:[^"]|"")+"|`[^`]+`|\[[^\]\n]+\]|[\w$@\#]+)"""
-_NAME = rf"(?P<name>{_PART}(?:\s*\.\s*{_PART}){{0,3}})"
-_IF = r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:ONLY\s+)?"
+_NAME_PART = r"""(?:"(?:[^"]|"")+"|`[^`]+`|\[[^\]\n]+\]|[\w$@\#]+)"""
+_NAME = rf"(?P<name>{_NAME_PART}(?:\s*\.\s*{_NAME_PART}){{0,3}})"
+_IF_EXISTS = r"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:ONLY\s+)?"
 _DEFINES = re.compile(
     rf"""
       CREATE\s+(?:OR\s+(?:REPLACE|ALTER)\s+)?(?:\w+(?:=\S+)?\s+){{0,4}}?
-          (?P<kind>TABLE|VIEW|FUNCTION|PROCEDURE|TRIGGER|TYPE|SEQUENCE|SCHEMA|DOMAIN)\s+{_IF}{_NAME}
-    | CREATE\s+(?:\w+\s+){{0,3}}?(?P<index>INDEX)\s[^;]{{0,300}}?\bON\s+{_IF}(?P<indexed>{_PART}
-          (?:\s*\.\s*{_PART}){{0,3}})
-    | ALTER\s+(?P<altered>TABLE|VIEW)\s+{_IF}(?P<subject>{_PART}(?:\s*\.\s*{_PART}){{0,3}})
+          (?P<kind>TABLE|VIEW|FUNCTION|PROCEDURE|TRIGGER|TYPE|SEQUENCE|SCHEMA|DOMAIN)\s+
+          {_IF_EXISTS}{_NAME}
+    | CREATE\s+(?:\w+\s+){{0,3}}?(?P<index>INDEX)\s[^;]{{0,300}}?\bON\s+
+          {_IF_EXISTS}(?P<indexed>{_NAME_PART}(?:\s*\.\s*{_NAME_PART}){{0,3}})
+    | ALTER\s+(?P<altered>TABLE|VIEW)\s+
+          {_IF_EXISTS}(?P<subject>{_NAME_PART}(?:\s*\.\s*{_NAME_PART}){{0,3}})
     | COMMENT\s+ON\s+(?P<commented>TABLE|VIEW|COLUMN)\s+
-          (?P<described>{_PART}(?:\s*\.\s*{_PART}){{0,3}})
+          (?P<described>{_NAME_PART}(?:\s*\.\s*{_NAME_PART}){{0,3}})
     """,
     re.X | re.I,
 )
@@ -58,19 +60,19 @@ class Statement:
     is_ddl: bool
 
 
-def statements(text: str) -> Iterator[Statement]:
-    """In order, in linear time; between them are comments and white space only."""
-    for start, end in _extents(text):
+def split_statements(text: str) -> Iterator[Statement]:
+    """Statements in order, in linear time; only comments and white space lie between them."""
+    for start, end in _statement_extents(text):
         begin = _COMMENTS.match(text, start, end)
         head = begin.end() if begin else start
         if head < end:
-            kind, name = _defined(text, head, end)
+            kind, name = _defined_object(text, head, end)
             is_ddl = bool(kind) or _OTHER_DDL.match(text, head, end) is not None
             yield Statement(start, end, kind, name, is_ddl)
 
 
 def first_parenthesis_end(sql: str) -> int | None:
-    """Behind the first pair of parentheses that is closed: the columns of a CREATE TABLE."""
+    """Offset after the first closed pair of parentheses: the columns of a CREATE TABLE."""
     depth = 0
     for token in _TOKEN.finditer(sql):
         if token.lastgroup == "open":
@@ -82,7 +84,7 @@ def first_parenthesis_end(sql: str) -> int | None:
     return None
 
 
-def _extents(text: str) -> Iterator[tuple[int, int]]:
+def _statement_extents(text: str) -> Iterator[tuple[int, int]]:
     start, depth = 0, 0
     for token in _TOKEN.finditer(text):
         match token.lastgroup:
@@ -91,39 +93,39 @@ def _extents(text: str) -> Iterator[tuple[int, int]]:
             case "close":
                 depth = max(0, depth - 1)
             case "end" | "go" | "data":
-                yield _trimmed(text, start, token.end())
+                yield _trim_extent(text, start, token.end())
                 start, depth = token.end(), 0
-            case "begin" if depth == 0 and _is_spoken(text, start, token.start()):
-                yield _trimmed(text, start, token.start())
+            case "begin" if depth == 0 and _is_not_comment(text, start, token.start()):
+                yield _trim_extent(text, start, token.start())
                 start = token.start()
-    yield _trimmed(text, start, len(text))
+    yield _trim_extent(text, start, len(text))
 
 
-def _is_spoken(text: str, start: int, end: int) -> bool:
+def _is_not_comment(text: str, start: int, end: int) -> bool:
     """Whether there is more than comments."""
     comments = _COMMENTS.match(text, start, end)
     return comments is not None and comments.end() < end
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim_extent(text: str, start: int, end: int) -> tuple[int, int]:
     shown = text[start:end]
     return start + len(shown) - len(shown.lstrip()), end - (len(shown) - len(shown.rstrip()))
 
 
-def _defined(text: str, start: int, end: int) -> tuple[str, str]:
+def _defined_object(text: str, start: int, end: int) -> tuple[str, str]:
     match = _DEFINES.match(text, start, end)
     if match is None:
         return "", ""
     if match["kind"]:
-        return match["kind"].lower(), _plain(match["name"])
+        return match["kind"].lower(), _unquoted_name(match["name"])
     if match["indexed"]:
-        return "index", _plain(match["indexed"])
+        return "index", _unquoted_name(match["indexed"])
     if match["subject"]:
-        return "alter", _plain(match["subject"])
-    name = _plain(match["described"])
+        return "alter", _unquoted_name(match["subject"])
+    name = _unquoted_name(match["described"])
     is_column = match["commented"].upper() == "COLUMN"
     return "comment", name.rpartition(".")[0] if is_column else name
 
 
-def _plain(name: str) -> str:
+def _unquoted_name(name: str) -> str:
     return ".".join(part.strip() for part in name.translate(_QUOTES).split("."))

@@ -1,4 +1,5 @@
-"""Rows as Markdown in blocks so small that every chunk of a long table knows its column names."""
+"""Rows as Markdown tables in blocks so small that every chunk of a long table has its column names.
+Begin with `table_blocks`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -6,51 +7,54 @@ from collections.abc import Iterable, Iterator, Sequence
 BLOCK_CHARACTERS = 400
 
 
-def table_text(header: Sequence[str], rows: Iterable[Sequence[str]], *, first_row: int = 1) -> str:
-    """All blocks of the table with a blank line between them."""
-    return "\n\n".join(table_blocks(header, rows, first_row=first_row))
-
-
 def table_blocks(
     header: Sequence[str], rows: Iterable[Sequence[str]], *, first_row: int = 1
 ) -> Iterator[str]:
     """The table as pipe tables of about 400 characters, each with the header line.
 
-    A row that is too long for that, or whose cells have several lines, becomes a list of its
-    filled cells, `- column: value`, under `Row N`; `first_row` is the number of the first.
-    Columns without a name, and cells behind the header, are called `Column N`. Rows without a
-    filled cell give nothing; where there is none, the header stands alone. Columns that have not
-    been named so far, because no row fills them, come last. Memory: one block.
+    A row that is too long for that, or has cells with several lines, becomes a list of its filled
+    cells, `- column: value`, under `Row N`; `first_row` is the number of the first. Columns without
+    a name, and cells beyond the header, are called `Column N`. Empty rows are skipped; without any
+    row the header stands alone. Names of columns that no row fills come last. Memory: one block.
     """
-    names = _Names(header)
+    names = _ColumnNames(header)
     block: list[list[str]] = []
     width, size = names.width([]), 0
     is_empty = True
-    for number, cells in enumerate(map(_trimmed, rows), start=first_row):
+    for number, cells in enumerate(map(_trim_row, rows), start=first_row):
         if not cells:
             continue
         is_empty = False
         own = names.width(cells)
-        is_long = names.length(own) + _length(cells, own) > BLOCK_CHARACTERS or _has_lines(cells)
-        is_full = own > width or size + _length(cells, width) > BLOCK_CHARACTERS
+        is_long = names.length(own) + _line_length(cells, own) > BLOCK_CHARACTERS or any(
+            "\n" in cell for cell in cells
+        )
+        is_full = own > width or size + _line_length(cells, width) > BLOCK_CHARACTERS
         if block and (is_long or is_full):
             yield _pipe_table(names, block, width)
             block = []
         if is_long:
-            yield _record(names, cells, number)
+            lines = [f"Row {number}:", ""]
+            for index, cell in enumerate(cells):
+                if cell:
+                    first, *more = cell.split("\n")
+                    lines.append(f"- {names[index]}: {first}")
+                    lines += [f"  {line}" for line in more if line.strip()]
+            yield "\n".join(lines)
             continue
         if not block:
             width, size = own, names.length(own)
         block.append(cells)
-        size += _length(cells, width)
+        size += _line_length(cells, width)
     if block or (is_empty and any(header)):
         yield _pipe_table(names, block, width)
     if names.unused:
         yield f"Empty columns: {'; '.join(names.unused.values())}"
 
 
-class _Names:
-    """Column names on one line, for any number of columns. `unused` have not been written."""
+class _ColumnNames:
+    """Column names on one line each, for any number of columns. `unused` have not been written
+    yet."""
 
     def __init__(self, header: Sequence[str]) -> None:
         self._names = [" ".join(name.split()) for name in header]
@@ -58,14 +62,14 @@ class _Names:
         self.unused = {index: name for index, name in enumerate(self._names) if name}
 
     def width(self, cells: Sequence[str]) -> int:
-        """Of a table that holds the cells."""
+        """Columns of a table with these cells."""
         return max(len(cells), len(self._names))
 
     def length(self, width: int) -> int:
-        """Of the header and the line below it."""
+        """Characters of the header and the line below it."""
         if width not in self._lengths:
             names = [self._name(index) for index in range(width)]
-            self._lengths[width] = _length(names, width) + _length(["-"] * width, width)
+            self._lengths[width] = _line_length(names, width) + _line_length(["-"] * width, width)
         return self._lengths[width]
 
     def upto(self, width: int) -> list[str]:
@@ -80,7 +84,7 @@ class _Names:
         return name or f"Column {index + 1}"
 
 
-def _trimmed(row: Sequence[str]) -> list[str]:
+def _trim_row(row: Sequence[str]) -> list[str]:
     """Cells without space around them, and without the empty ones at the end."""
     cells = [cell.strip() for cell in row]
     while cells and not cells[-1]:
@@ -88,32 +92,15 @@ def _trimmed(row: Sequence[str]) -> list[str]:
     return cells
 
 
-def _length(cells: Sequence[str], width: int) -> int:
-    """Of the line that they become in a table of `width` columns."""
+def _line_length(cells: Sequence[str], width: int) -> int:
+    """Characters of the cells as a line of a table with `width` columns."""
     return sum(map(len, cells)) + 3 * width + 2
 
 
-def _has_lines(cells: Sequence[str]) -> bool:
-    return any("\n" in cell for cell in cells)
-
-
-def _pipe_table(names: _Names, rows: Sequence[Sequence[str]], width: int) -> str:
+def _pipe_table(names: _ColumnNames, rows: Sequence[Sequence[str]], width: int) -> str:
     header = names.upto(width)
     filled = ([*row, *[""] * (width - len(row))] for row in rows)
     # One dash is enough, and each one more would be a token of every block.
-    return "\n".join(map(_line, [header, ["-"] * len(header), *filled]))
-
-
-def _line(cells: Sequence[str]) -> str:
-    joined = " | ".join(cell.replace("|", "\\|") for cell in cells)
-    return f"| {joined} |"
-
-
-def _record(names: _Names, cells: Sequence[str], number: int) -> str:
-    lines = [f"Row {number}:", ""]
-    for index, cell in enumerate(cells):
-        if cell:
-            first, *more = cell.split("\n")
-            lines.append(f"- {names[index]}: {first}")
-            lines += [f"  {line}" for line in more if line.strip()]
-    return "\n".join(lines)
+    lines = [header, ["-"] * len(header), *filled]
+    escaped = (" | ".join(cell.replace("|", "\\|") for cell in cells) for cells in lines)
+    return "\n".join(f"| {line} |" for line in escaped)

@@ -1,25 +1,316 @@
-"""Excel: each sheet a heading, its rows as tables that know their column names."""
+"""Excel: each sheet a heading, its rows as tables that know their column names. Begin with
+`XlsxParser`; `CellReader` reads cells, `write_notes_and_tables` finds the tables."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import groupby
+from typing import Any
+
+from lxml import etree
 
 from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
+from documents.parsers.html_text import without_soft_hyphens
 from documents.parsers.markdown_writer import MarkdownWriter
-from documents.parsers.metadata import language_code, readable_title
-from documents.parsers.office import Package, open_package, stated_title
-from documents.parsers.office_drawing import write_drawing
-from documents.parsers.office_xml import Element, R, S
-from documents.parsers.xlsx_cells import CellReader, Sheet, is_since_1904
-from documents.parsers.xlsx_tables import write_notes_and_tables
+from documents.parsers.normalise import language_code, readable_title
+from documents.parsers.office_content import write_drawing, write_rows
+from documents.parsers.office_package import (
+    Element,
+    OfficePackage,
+    R,
+    S,
+    is_true,
+    open_package,
+    parse_integer,
+    title_property,
+)
+from documents.parsers.xlsx_numbers import BUILT_IN, GENERAL, format_number
 
-_HIDDEN = frozenset({"hidden", "veryHidden"})
+#: A row: its number from 1, and its filled cells by column from 0.
+SheetRow = tuple[int, dict[int, str]]
+
+_NAMESPACES = {"s": S.strip("{}")}
+_FILLED_CELLS: Any = etree.XPath("s:c[s:v or s:is or s:f]", namespaces=_NAMESPACES)
+#: `rPh`, how a word is pronounced, is left out.
+_TEXTS: Any = etree.XPath("s:t/text() | s:r/s:t/text()", namespaces=_NAMESPACES)
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_COLUMN_LETTERS = re.compile(r"[A-Z]{1,3}")
+_CELL_RANGE = re.compile(r"([A-Z]{1,3})([0-9]{1,7}):([A-Z]{1,3})([0-9]{1,7})")
+_DIGITS = "0123456789"
+_VALUE, _INLINE, _FORMULA = f"{S}v", f"{S}is", f"{S}f"
+_ROWS_AND_MERGED = ((f"{S}sheetData", f"{S}row"), (f"{S}mergeCells", f"{S}mergeCell"))
+#: Filled cells take about 100 bytes each until their sheet is written.
+MAX_CELLS = 5_000_000
+_MAX_MERGED = 20_000
+
+
+@dataclass(slots=True)
+class Sheet:
+    """Filled rows in order, and merged areas as (row, column, last row, last column)."""
+
+    rows: list[SheetRow] = field(default_factory=list)
+    merged: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+
+class CellReader:
+    """Cells as text; counts cells and formulas without value over all sheets."""
+
+    def __init__(self, package: OfficePackage, *, since_1904: bool, limits: Limits) -> None:
+        self.formulas_without_value = 0
+        self._package = package
+        self._since_1904 = since_1904
+        self._limits = limits
+        #: by the index that cells refer to
+        self._strings: dict[str, str] = {}
+        if part := package.related_part(package.main, "sharedstrings"):
+            for index, node in enumerate(package.stream(part, (f"{S}sst", f"{S}si"))):
+                self._strings[str(index)] = _string_item_text(node)
+        self._formats = _cell_formats(package)
+        self._cells = self._characters = 0
+
+    def sheet(self, part: str) -> Sheet:
+        """Read one sheet: only existing cells count, whatever size it declares."""
+        sheet = Sheet()
+        number = 0
+        for node in self._package.stream(part, *_ROWS_AND_MERGED):
+            if node.tag == f"{S}row":
+                number = parse_integer(node.get("r"), number + 1)
+                if cells := self._row(node):
+                    sheet.rows.append((number, cells))
+            elif len(sheet.merged) < _MAX_MERGED and (
+                area := _CELL_RANGE.fullmatch(node.get("ref", ""))
+            ):
+                left, right = _column_index(area[1]) or 0, _column_index(area[3]) or 0
+                sheet.merged.append((int(area[2]), left, int(area[4]), right))
+        return sheet
+
+    def _row(self, node: Element) -> dict[int, str]:
+        cells = {}
+        for cell in _FILLED_CELLS(node):
+            if text := self._text(cell):
+                column = _column_index(cell.get("r", "").rstrip(_DIGITS))
+                cells[node.index(cell) if column is None else column] = text
+                self._characters += len(text)
+        self._cells += len(cells)
+        if self._cells > MAX_CELLS or self._characters > self._limits.max_characters:
+            raise ParseError(
+                "too_large",
+                f"The workbook has more than {MAX_CELLS:,} filled cells or "
+                f"{self._limits.max_characters:,} characters. Split it, or load it as a database.",
+            )
+        return cells
+
+    def _text(self, cell: Element) -> str:
+        value, has_formula = "", False
+        for child in cell:
+            if child.tag == _VALUE:
+                value = child.text or ""
+            elif child.tag == _INLINE:
+                return _string_item_text(child)
+            else:
+                has_formula |= child.tag == _FORMULA
+        if not value:
+            self.formulas_without_value += has_formula
+            return ""
+        return self._display_text(value, cell.get("t", "n"), cell.get("s", "0"))
+
+    def _display_text(self, value: str, kind: str, style: str) -> str:
+        match kind:
+            case "n":
+                try:
+                    number = float(value)
+                except ValueError:
+                    return _clean_string(value)
+                code = self._formats.get(style, GENERAL)
+                return format_number(number, code, since_1904=self._since_1904)
+            case "s":
+                return self._strings.get(value, "")
+            case "b":
+                return "TRUE" if value == "1" else "FALSE"
+            case "e":
+                return ""
+            case "d":
+                value = value.removesuffix("Z").removesuffix("T00:00:00").replace("T", " ")
+        return _clean_string(value)
+
+
+@lru_cache(maxsize=16_384)
+def _column_index(name: str) -> int | None:
+    """`A` is 0, `XFD` is 16,383; None for what is no column."""
+    if not _COLUMN_LETTERS.fullmatch(name):
+        return None
+    index = 0
+    for letter in name:
+        index = index * 26 + ord(letter) - 64
+    return index - 1
+
+
+def _cell_formats(package: OfficePackage) -> dict[str, str]:
+    """The number format of each cell style."""
+    root = package.optional_xml(package.related_part(package.main, "styles"))
+    if root is None:
+        return {}
+    own = {
+        parse_integer(node.get("numFmtId")): node.get("formatCode", "")
+        for node in root.iterfind(f"{S}numFmts/{S}numFmt")
+    }
+    ids = (parse_integer(node.get("numFmtId")) for node in root.iterfind(f"{S}cellXfs/{S}xf"))
+    codes = (own.get(number) or BUILT_IN.get(number, GENERAL) for number in ids)
+    return {str(style): code for style, code in enumerate(codes)}
+
+
+def _string_item_text(node: Element) -> str:
+    return _clean_string("".join(_TEXTS(node)))
+
+
+def _clean_string(text: str) -> str:
+    """Lines without surrounding space; characters that XML cannot hold are stored as `_x000D_`."""
+    if "_x" in text:
+        text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
+    lines = (" ".join(line.split()) for line in without_soft_hyphens(text).splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+_LETTER = re.compile(r"[^\W\d_]")
+#: Column names without letters: years and dates.
+_YEAR_OR_DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d-\d\d)?")
+#: Number of rows from which a table's width is estimated.
+_WIDTH_SAMPLE_ROWS = 20
+#: Values of merged cells that are longer say more than a row needs to repeat.
+_MAX_REPEATED = 100
+_MAX_REPEATS = 1_000_000
+
+
+@dataclass(slots=True)
+class SheetTable:
+    """Column names by column, and rows; without names if no row looks like them."""
+
+    names: dict[int, str]
+    rows: list[SheetRow] = field(default_factory=list)
+    continues_previous: bool = False  # with the names of the table above
+
+
+def write_notes_and_tables(out: MarkdownWriter, sheet: Sheet) -> None:
+    """The sheet as Markdown below its heading."""
+    for block in find_notes_and_tables(sheet):
+        if isinstance(block, SheetTable):
+            columns = sorted(set(block.names).union(*(cells for _, cells in block.rows)))
+            header = [block.names.get(column, "") for column in columns]
+            for region in _row_regions(block.rows):
+                rows = [[cells.get(at, "") for at in columns] for _, cells in region]
+                write_rows(out, header, rows, first_row=region[0][0])
+        else:
+            out.write(block)
+            out.end_block()
+
+
+def find_notes_and_tables(sheet: Sheet) -> Iterator[str | SheetTable]:
+    """Text above a table or between two are notes; after an empty row another table may begin.
+
+    A table without column names of its own continues with those of the table above.
+    """
+    spread = _repeat_merged(sheet)
+    table, known = SheetTable({}), False
+    for rows in _row_regions(sheet.rows):
+        while rows and _is_note(rows, known=known):
+            yield from _finish_table(table)
+            table = SheetTable(table.names, continues_previous=True)
+            yield ", ".join(rows.pop(0)[1].values())
+        if rows and (not known or _starts_table(rows, table.names)):
+            yield from _finish_table(table)
+            table, known = SheetTable(_take_column_names(rows, spread)), True
+        table.rows += rows
+    yield from _finish_table(table)
+
+
+def _finish_table(table: SheetTable) -> Iterator[str | SheetTable]:
+    """The table; column names without rows were a line of text."""
+    if table.rows:
+        yield table
+    elif table.names and not table.continues_previous:
+        yield ", ".join(table.names.values())
+
+
+def _row_regions(rows: Iterable[SheetRow]) -> Iterator[list[SheetRow]]:
+    """Rows without an empty one between them."""
+    for _, group in groupby(enumerate(rows), key=lambda entry: entry[1][0] - entry[0]):
+        yield [row for _, row in group]
+
+
+def _is_note(rows: list[SheetRow], *, known: bool) -> bool:
+    """A lone cell; before column names are known, also a row less than half filled."""
+    filled = len(rows[0][1])
+    return filled == 1 or (
+        not known and filled * 2 < max(len(row) for _, row in rows[:_WIDTH_SAMPLE_ROWS])
+    )
+
+
+def _starts_table(rows: list[SheetRow], names: dict[int, str]) -> bool:
+    """Whether the first row names columns anew: other names than above, or names of the numbers
+    below."""
+    first = rows[0][1]
+    if not _looks_like_names(first):
+        return False
+    below = rows[1][1] if len(rows) > 1 else {}
+    figures = any(at in first and not _LETTER.search(text) for at, text in below.items())
+    return figures or not set(first) <= set(names)
+
+
+def _take_column_names(rows: list[SheetRow], spread: dict[int, dict[int, int]]) -> dict[int, str]:
+    """Remove the row of names, or both rows where merged cells are above others."""
+    number, first = rows[0]
+    if not _looks_like_names(first):
+        return {}
+    del rows[0]
+    if number not in spread or not rows or not _looks_like_names(rows[0][1]):
+        return first
+    above = dict(first)
+    for start, end in spread[number].items():
+        above |= dict.fromkeys(range(start, end + 1), first[start])
+    below = rows.pop(0)[1]
+    return {
+        at: " ".join(dict.fromkeys(names[at] for names in (above, below) if at in names))
+        for at in sorted({*above, *below})
+    }
+
+
+def _looks_like_names(cells: dict[int, str]) -> bool:
+    texts = cells.values()
+    return len(cells) > 1 and all(
+        _LETTER.search(text) or _YEAR_OR_DATE.fullmatch(text) for text in texts
+    )
+
+
+def _repeat_merged(sheet: Sheet) -> dict[int, dict[int, int]]:
+    """Give every row of a merged cell its value, so that a row makes sense wherever the table is
+    cut; returns how far cells of a row span."""
+    rows = dict(sheet.rows)
+    spread: dict[int, dict[int, int]] = {}
+    repeats = 0
+    for top, left, bottom, right in sheet.merged:
+        text = rows.get(top, {}).get(left, "")
+        if not text:
+            continue
+        if right > left:
+            spread.setdefault(top, {})[left] = right
+        repeats += bottom - top
+        if len(text) <= _MAX_REPEATED and repeats <= _MAX_REPEATS:
+            for number in range(top + 1, bottom + 1):
+                if number in rows:
+                    rows[number].setdefault(left, text)
+    return spread
+
+
+_HIDDEN_STATES = frozenset({"hidden", "veryHidden"})
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 class XlsxParser:
-    """Workbooks, with macros or not, and templates. Formulas by the value last computed.
+    """Workbooks and templates, with or without macros. Formulas have the value last computed.
 
-    Sheets, rows and columns that are hidden are read like others, as every reader can show them;
-    only what no menu can show (`veryHidden`) is left out.
+    Hidden sheets, rows and columns are read too, because every reader can show them; only
+    `veryHidden` sheets, which no menu can show, are left out.
     """
 
     media_types: tuple[str, ...] = (MEDIA_TYPE,)
@@ -27,52 +318,50 @@ class XlsxParser:
 
     def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
         with open_package(data, limits) as package:
-            return _parse(package, name, limits)
-
-
-def _parse(package: Package, name: str, limits: Limits) -> ParsedDocument:
-    workbook = package.xml(package.main)
-    reader = CellReader(package, since_1904=is_since_1904(workbook), limits=limits)
-    metadata = package.properties()
-    out = MarkdownWriter()
-    filled = 0
-    for node, part in _sheets(package, workbook):
-        title, state = " ".join(node.get("name", "").split()), node.get("state", "")
-        if state in _HIDDEN:
-            metadata.setdefault("hidden_sheets", []).append(title)
-        if state != "veryHidden":
-            filled += _write_sheet(out, package, part, title, reader.sheet(part))
-    if not filled:
-        raise ParseError(
-            "no_text", "The workbook has no filled cell. Check that the right file was saved."
-        )
-    if reader.formulas_without_value:
-        metadata["formulas_without_value"] = reader.formulas_without_value
-    text, headings = out.finish()
-    return ParsedDocument(
-        text=text,
-        media_type=MEDIA_TYPE,
-        title=stated_title(metadata) or readable_title(name),
-        rendering="markdown",
-        headings=headings,
-        metadata=metadata,
-        language=language_code(metadata.get("language")),
-    )
-
-
-def _sheets(package: Package, workbook: Element) -> Iterator[tuple[Element, str]]:
-    """Worksheets in the order of their tabs, with their parts."""
-    relations = package.related(package.main)
-    for node in workbook.iterfind(f"{S}sheets/{S}sheet"):
-        relation = relations.get(node.get(f"{R}id", ""))
-        if relation and relation.kind in {"worksheet", "chartsheet"}:
-            yield node, relation.target
+            workbook = package.xml(package.main)
+            # Old Macs counted days from 1904.
+            node = workbook.find(f"{S}workbookPr")
+            since_1904 = (
+                node is not None and "date1904" in node.attrib and is_true(node.get("date1904"))
+            )
+            reader = CellReader(package, since_1904=since_1904, limits=limits)
+            metadata = package.properties()
+            out = MarkdownWriter()
+            filled = 0
+            relations = package.related(package.main)
+            for sheet in workbook.iterfind(f"{S}sheets/{S}sheet"):
+                relation = relations.get(sheet.get(f"{R}id", ""))
+                if relation is None or relation.kind not in {"worksheet", "chartsheet"}:
+                    continue
+                part = relation.target
+                title, state = " ".join(sheet.get("name", "").split()), sheet.get("state", "")
+                if state in _HIDDEN_STATES:
+                    metadata.setdefault("hidden_sheets", []).append(title)
+                if state != "veryHidden":
+                    filled += _write_sheet(out, package, part, title, reader.sheet(part))
+            if not filled:
+                raise ParseError(
+                    "no_text",
+                    "The workbook has no filled cell. Check that the right file was saved.",
+                )
+            if reader.formulas_without_value:
+                metadata["formulas_without_value"] = reader.formulas_without_value
+            text, headings = out.finish()
+            return ParsedDocument(
+                text=text,
+                media_type=MEDIA_TYPE,
+                title=title_property(metadata) or readable_title(name),
+                rendering="markdown",
+                headings=headings,
+                metadata=metadata,
+                language=language_code(metadata.get("language")),
+            )
 
 
 def _write_sheet(
-    out: MarkdownWriter, package: Package, part: str, title: str, sheet: Sheet
+    out: MarkdownWriter, package: OfficePackage, part: str, title: str, sheet: Sheet
 ) -> bool:
-    """False if nothing stands on the sheet; one without cells and drawings is not written."""
+    """False if the sheet is empty; one without cells and drawings is not written."""
     drawings = package.related_parts(part, "drawing")
     if not sheet.rows and not drawings:
         return False

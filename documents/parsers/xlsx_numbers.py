@@ -1,4 +1,5 @@
-"""Numbers of a spreadsheet as text: dates as ISO, the others about as their format shows them."""
+"""Numbers of a spreadsheet as text: dates as ISO, the others about as their format shows them.
+Begin with `format_number`."""
 
 import datetime
 import math
@@ -22,68 +23,67 @@ _TOKEN = re.compile(
     r"|(?P<power>E[+-])|(?P<date>y+|m+|d+|h+|s+|AM/PM|A/P)|(?P<other>.)",
     re.I | re.S,
 )
-_LAST_SERIAL = 2_958_466  # the first day of the year 10000
+_MAX_DATE_SERIAL = 2_958_466  # the first day of the year 10000
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
            "October", "November", "December")  # fmt: skip
 
-Show = Callable[[float], str]
+Formatter = Callable[[float], str]
 
 
-def shown(number: float, code: str, *, since_1904: bool = False) -> str:
-    """`number` by the format `code`; thousands are not separated, as that would tear words.
+def format_number(number: float, code: str, *, since_1904: bool = False) -> str:
+    """`number` in the format `code`, without thousands separators, which would split words.
 
-    A format with month and year only gives `March 2024`. `since_1904`: how old Macs count days.
+    A format with month and year only gives `March 2024`. `since_1904`: the date system of old Macs.
     """
-    return _show(code, since_1904)(number) if math.isfinite(number) else general(number)
+    if not math.isfinite(number):
+        return format_general(number)
+    return _make_formatter(code, since_1904)(number)
 
 
-def general(number: float) -> str:
-    """As few digits as a reader sees: 0.1 + 0.2 is 0.3."""
+def format_general(number: float) -> str:
+    """The shortest representation as displayed: 0.1 + 0.2 is 0.3."""
     whole = abs(number) < 1e15 and number == int(number)
     return str(int(number)) if whole else f"{number:.10g}"
 
 
 @lru_cache(maxsize=1024)
-def _show(code: str, since_1904: bool) -> Show:
-    tokens = list(_TOKEN.finditer(_first_section(code)))
+def _make_formatter(code: str, since_1904: bool) -> Formatter:
+    # The format of positive numbers, up to the first semicolon.
+    match = re.match(r'(?:"[^"]*"|\\.|\[[^\]]*\]|[^;"\\\[])*', code, re.S)
+    first_section = match[0] if match else code
+    tokens = list(_TOKEN.finditer(first_section))
     kinds = {match.lastgroup for match in tokens}
     if code == GENERAL or "power" in kinds:
-        return general
+        return format_general
     if "duration" in kinds:
-        return _duration
+        return _format_duration
     if "date" in kinds:
         letters = "".join(match["date"] or " " for match in tokens).lower()
-        return lambda number: _moment(number, letters, since_1904)
+        return lambda number: _format_date(number, letters, since_1904)
     digits = [match["digits"] for match in tokens if match["digits"]]
     if len(digits) != 1:  # text, or a fraction
-        return general
-    return _figure(tokens, digits[0])
+        return format_general
+    return _number_formatter(tokens, digits[0])
 
 
-def _first_section(code: str) -> str:
-    """The format of positive numbers: a semicolon ends it."""
-    match = re.match(r'(?:"[^"]*"|\\.|\[[^\]]*\]|[^;"\\\[])*', code, re.S)
-    return match[0] if match else code
-
-
-def _figure(tokens: list[re.Match[str]], digits: str) -> Show:
-    """A number with its currency, unit or per cent."""
+def _number_formatter(tokens: list[re.Match[str]], digits: str) -> Formatter:
+    """A number with its currency, unit or percent sign."""
     at = next(index for index, match in enumerate(tokens) if match["digits"])
-    before, after = (_literals(side) for side in (tokens[:at], tokens[at + 1 :]))
+    before, after = (_literal_text(side) for side in (tokens[:at], tokens[at + 1 :]))
     fraction = digits.partition(".")[2]
     most, least = len(fraction.rstrip(",")), fraction.count("0")
     trailing = len(digits) - len(digits.rstrip(","))
     factor = (100.0 if "%" in after else 1.0) / 1000**trailing
 
     def show(number: float) -> str:
-        text = _rounded(abs(number) * factor, most, least)
+        text = _round_text(abs(number) * factor, most, least)
         sign = "-" if number < 0 and text.strip("0.") else ""
         return f"{sign}{before}{text}{after}".strip()
 
     return show
 
 
-def _literals(tokens: list[re.Match[str]]) -> str:
+def _literal_text(tokens: list[re.Match[str]]) -> str:
     texts = (
         match["quoted"] or match["escaped"] or match["currency"] or match["other"] or ""
         for match in tokens
@@ -92,11 +92,11 @@ def _literals(tokens: list[re.Match[str]]) -> str:
     return re.sub(r"\s+", " ", text)
 
 
-def _rounded(number: float, most: int, least: int) -> str:
+def _round_text(number: float, most: int, least: int) -> str:
     try:
         exact = Decimal(repr(number)).quantize(Decimal(1).scaleb(-min(most, 15)), ROUND_HALF_UP)
     except InvalidOperation:
-        return general(number)
+        return format_general(number)
     text = f"{exact:f}"
     if most > least and "." in text:
         text = text.rstrip("0").rstrip(".")
@@ -106,32 +106,26 @@ def _rounded(number: float, most: int, least: int) -> str:
     return text
 
 
-def _duration(days: float) -> str:
-    """Hours may be more than a day's."""
+def _format_duration(days: float) -> str:
+    """h:mm:ss; hours may exceed a day."""
     seconds = round(abs(days) * 86_400)
     sign = "-" if days < 0 and seconds else ""
     return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _moment(serial: float, letters: str, since_1904: bool) -> str:
-    moment = _datetime(serial, since_1904)
-    if moment is None:
-        return general(serial)
-    has_day, has_clock = "d" in letters, "h" in letters or "s" in letters
-    has_date = has_day or "y" in letters or "mmm" in letters
+def _format_date(serial: float, date_codes: str, since_1904: bool) -> str:
+    if not 0 <= serial < _MAX_DATE_SERIAL:
+        return format_general(serial)
+    first = datetime.datetime(1904, 1, 1) if since_1904 else datetime.datetime(1899, 12, 30)
+    # Day 60 is 29 February 1900, which never existed.
+    days = serial + 1 if serial < 60 and not since_1904 else serial
+    moment = first + datetime.timedelta(seconds=round(days * 86_400))
+    has_day, has_clock = "d" in date_codes, "h" in date_codes or "s" in date_codes
+    has_date = has_day or "y" in date_codes or "mmm" in date_codes
     if has_clock or not has_date:
         if has_date and serial >= 1:
             return moment.isoformat(sep=" ", timespec="minutes")
         return moment.time().isoformat() if has_clock and serial < 1 else moment.isoformat(sep=" ")
     if has_day:
         return moment.date().isoformat()
-    return f"{_MONTHS[moment.month - 1]} {moment.year}" if "m" in letters else str(moment.year)
-
-
-def _datetime(serial: float, since_1904: bool) -> datetime.datetime | None:
-    """Day 60 of the usual count is 29 February 1900, which never was."""
-    if not 0 <= serial < _LAST_SERIAL:
-        return None
-    first = datetime.datetime(1904, 1, 1) if since_1904 else datetime.datetime(1899, 12, 30)
-    days = serial + 1 if serial < 60 and not since_1904 else serial
-    return first + datetime.timedelta(seconds=round(days * 86_400))
+    return f"{_MONTHS[moment.month - 1]} {moment.year}" if "m" in date_codes else str(moment.year)

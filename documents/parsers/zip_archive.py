@@ -1,4 +1,5 @@
-"""ZIP files from strangers: what is declared is checked first, what comes out is counted."""
+"""ZIP files from untrusted sources: declared sizes are checked first, unpacked bytes are counted.
+Begin with `open_zip`."""
 
 import io
 import struct
@@ -11,21 +12,21 @@ from typing import IO
 from documents.parsers.base import Limits, ParseError
 
 #: A member below this size may expand as it likes.
-_HARMLESS = 4 * 1024 * 1024
+_UNCHECKED_BYTES = 4 * 1024 * 1024
 _CENTRAL_HEADER = b"PK\x01\x02"
 _END_RECORD = b"PK\x05\x06"
-_READABLE = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-#: What the library raises for torn, false and unknown bytes.
-BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError)
+_SUPPORTED_COMPRESSION = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+#: Errors of the library for truncated, invalid and unsupported archives.
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError)
 
 
 @contextmanager
 def open_zip(data: bytes, limits: Limits) -> Iterator["ZipArchive"]:
-    """The archive; whatever goes wrong with it while it is read becomes a ParseError."""
+    """The archive; every fault while it is read becomes a ParseError."""
     try:
         yield ZipArchive(data, limits)
-    except (*BROKEN_ZIP, OSError) as error:
-        raise broken_zip(error, data) from error
+    except (*ZIP_ERRORS, OSError) as error:
+        raise broken_zip_error(error, data) from error
     except RecursionError as error:
         raise ParseError(
             "malformed", "Its parts are nested too deep to be read. Save the file as text."
@@ -33,20 +34,34 @@ def open_zip(data: bytes, limits: Limits) -> Iterator["ZipArchive"]:
 
 
 class ZipArchive:
-    """Members by name, unpacked only as far as `limits` allow, however often they are read."""
+    """Members by name, unpacked only as far as `limits` allow, counted over repeated reads."""
 
     def __init__(self, data: bytes, limits: Limits) -> None:
-        """Raises ParseError for archives that are damaged, locked or made to exhaust memory."""
+        """Raises ParseError for archives that are damaged, encrypted or ZIP bombs."""
         if data.count(_CENTRAL_HEADER) > limits.max_members:
-            raise _too_large(f"it has more than {limits.max_members:,} parts")
+            raise _too_large_error(f"it has more than {limits.max_members:,} parts")
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
-        except (*BROKEN_ZIP, OSError, ValueError) as error:
-            raise broken_zip(error, data) from error
-        self._members = {part_name(info.filename): info for info in self._zip.infolist()}
+        except (*ZIP_ERRORS, OSError, ValueError) as error:
+            raise broken_zip_error(error, data) from error
+        self._members = {normalise_part_name(info.filename): info for info in self._zip.infolist()}
         self._left = limits.max_unpacked_bytes
         self._limits = limits
-        self._check_declared(len(data))
+        size = len(data)
+        infos = self._zip.infolist()
+        if sum(info.compress_size for info in infos) > size:
+            raise _too_large_error("its parts lie one in another")
+        if sum(info.file_size for info in infos) > self._limits.max_unpacked_bytes:
+            raise _too_large_error(
+                f"it unpacks to more than {self._limits.max_unpacked_bytes:,} bytes"
+            )
+        for info in infos:
+            most = max(_UNCHECKED_BYTES, info.compress_size * self._limits.max_unpacked_ratio)
+            if info.file_size > most:
+                raise _too_large_error(
+                    f"{info.filename[:100]} grows from {info.compress_size:,} to "
+                    f"{info.file_size:,} bytes"
+                )
 
     @property
     def names(self) -> list[str]:
@@ -57,7 +72,7 @@ class ZipArchive:
         return name in self._members
 
     def open(self, name: str) -> "BoundedReader":
-        """The member as a stream. Raises ParseError if there is none."""
+        """The member as a stream. Raises ParseError if it is missing."""
         info = self._members.get(name)
         if info is None:
             raise ParseError(
@@ -68,7 +83,7 @@ class ZipArchive:
                 "encrypted",
                 "The ZIP archive is protected by a password. Save a copy without one.",
             )
-        if info.compress_type not in _READABLE:
+        if info.compress_type not in _SUPPORTED_COMPRESSION:
             raise ParseError(
                 "malformed",
                 f"Its part {name} is packed in a way that Office never uses. Save the file anew.",
@@ -76,10 +91,10 @@ class ZipArchive:
         try:
             return BoundedReader(self._zip.open(info), self)
         except ValueError as error:  # an offset before the file's beginning
-            raise broken_zip(error) from error
+            raise broken_zip_error(error) from error
 
-    def open_whole(self, name: str) -> "BoundedReader":
-        """A member that will be held whole, with a tree made of it."""
+    def open_in_memory(self, name: str) -> "BoundedReader":
+        """A member that will be kept in memory, with a tree made of it."""
         info, most = self._members.get(name), self._limits.max_part_bytes
         if info and info.file_size > most:
             raise ParseError(
@@ -88,28 +103,16 @@ class ZipArchive:
         return self.open(name)
 
     def spend(self, size: int) -> None:
-        """Count what was unpacked; ParseError when it is more than allowed."""
+        """Count unpacked bytes; ParseError above the limit."""
         self._left -= size
         if self._left < 0:
-            raise _too_large(f"it unpacks to more than {self._limits.max_unpacked_bytes:,} bytes")
-
-    def _check_declared(self, size: int) -> None:
-        infos = self._zip.infolist()
-        if sum(info.compress_size for info in infos) > size:
-            raise _too_large("its parts lie one in another")
-        if sum(info.file_size for info in infos) > self._limits.max_unpacked_bytes:
-            raise _too_large(f"it unpacks to more than {self._limits.max_unpacked_bytes:,} bytes")
-        for info in infos:
-            most = max(_HARMLESS, info.compress_size * self._limits.max_unpacked_ratio)
-            if info.file_size > most:
-                raise _too_large(
-                    f"{info.filename[:100]} grows from {info.compress_size:,} to "
-                    f"{info.file_size:,} bytes"
-                )
+            raise _too_large_error(
+                f"it unpacks to more than {self._limits.max_unpacked_bytes:,} bytes"
+            )
 
 
 class BoundedReader:
-    """A member's bytes, counted: the sizes in a ZIP's directory may be lies."""
+    """A member's bytes, counted: sizes in a ZIP's directory may be wrong."""
 
     def __init__(self, source: IO[bytes], archive: ZipArchive) -> None:
         self._source = source
@@ -124,13 +127,14 @@ class BoundedReader:
         return block
 
 
-def part_name(name: str) -> str:
-    """Parts of an Office file differ by more than case; some writers use backslashes."""
+def normalise_part_name(name: str) -> str:
+    """Lower case with forward slashes: names of parts may differ in case, and some writers use
+    backslashes."""
     return name.replace("\\", "/").lstrip("/").lower()
 
 
-def broken_zip(error: Exception, data: bytes | None = None) -> ParseError:
-    """A file that is damaged or, where `data` lacks the end record, ends too early."""
+def broken_zip_error(error: Exception, data: bytes | None = None) -> ParseError:
+    """The error for a file that is damaged or, if `data` lacks the end record, truncated."""
     if data is not None and _END_RECORD not in data[-65_600:]:
         return ParseError(
             "truncated", "The file ends too early, a part is missing. Download or copy it again."
@@ -141,7 +145,7 @@ def broken_zip(error: Exception, data: bytes | None = None) -> ParseError:
     )
 
 
-def _too_large(reason: str) -> ParseError:
+def _too_large_error(reason: str) -> ParseError:
     return ParseError(
         "too_large",
         f"The file expands beyond reason: {reason}. If it is no ZIP bomb, split it.",

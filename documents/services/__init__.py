@@ -1,70 +1,71 @@
-"""What one can do with collections, documents and embedding spaces."""
+"""Services of collections, documents and embedding spaces: what pages, API and commands call.
 
-from documents.ingestion.reindexing import (
-    Reindexed,
+Begin with `documents` (put, change, read again); `uploads` and `directories` bring files.
+"""
+
+from documents.ingestion.reembed import (
+    ReindexResult,
     reindex_chunks,
     reindex_collection,
     reindex_document,
 )
 from documents.ingestion.sources import MAX_METADATA_CHARACTERS
-from documents.services.again import (
-    Again,
-    reembed_collection,
-    reembed_documents,
-    reingest_documents,
-)
+from documents.services.chunk_edits import dismiss_edit, edit_chunk, undo_edit
 from documents.services.collections import (
     chunk_count,
     create_collection,
     delete_collection,
+    export_collection,
     get_collection,
     get_or_create_collection,
+    import_collection,
     update_collection,
 )
-from documents.services.correcting import UNSET, update_document
 from documents.services.deletion import (
     delete_document,
     delete_documents,
     delete_version,
-    delete_versions,
     prune_versions,
 )
+from documents.services.directories import (
+    SyncResult,
+    ingest_server_directory,
+    sync_directory,
+    sync_server_directory,
+)
+from documents.services.document_update import UNSET, update_document
 from documents.services.documents import (
-    DocumentText,
-    create_run,
     document_text,
     ingest_inline,
     ingest_sources,
     ingest_text,
     joined_text,
+    open_original,
+    text_file,
 )
-from documents.services.editing import (
-    Edited,
-    ModelAway,
-    StaleText,
-    dismiss_edit,
-    edit_chunk,
-    undo_edit,
-)
-from documents.services.figures import Figures, figures
 from documents.services.items import (
     MAX_BATCH,
-    Stored,
     StoredItem,
+    StoreResult,
     count_items,
     delete_items,
     get_item,
     get_items,
     store_items,
 )
-from documents.services.originals import open_original, text_file
-from documents.services.runs import Retry, cancel_run, in_words, retry_failed, retryable
-from documents.services.server_files import ingest_server_directory, sync_server_directory
+from documents.services.runs import (
+    cancel_run,
+    reembed_collection,
+    reembed_documents,
+    reingest_documents,
+    retry_failed,
+    retryable,
+    summarize_names,
+)
 from documents.services.spaces import (
     SpaceReport,
     add_space,
     build_space_index,
-    build_space_index_in_queue,
     cancel_reembedding,
     change_instruction,
     change_search_options,
@@ -72,63 +73,52 @@ from documents.services.spaces import (
     drop_space,
     get_space,
     live_embedders,
-    reembed_here,
-    reembed_in_queue,
+    queue_reembedding,
+    queue_space_index,
+    reembed_inline,
     space_reports,
 )
-from documents.services.sync import Sync, sync_directory
-from documents.services.transfer import export_collection, import_collection
-from documents.services.uploads import Upload, ingest_uploads
-from documents.services.web import ingest_urls, require_urls
+from documents.services.statistics import SiteStatistics, collect_statistics
+from documents.services.uploads import Upload, ingest_uploads, ingest_urls, require_urls
 
 __all__ = [
     "MAX_BATCH",
     "MAX_METADATA_CHARACTERS",
     "UNSET",
-    "Again",
-    "DocumentText",
-    "Edited",
-    "Figures",
-    "ModelAway",
-    "Reindexed",
-    "Retry",
+    "ReindexResult",
+    "SiteStatistics",
     "SpaceReport",
-    "StaleText",
-    "Stored",
+    "StoreResult",
     "StoredItem",
-    "Sync",
+    "SyncResult",
     "Upload",
     "add_space",
     "build_space_index",
-    "build_space_index_in_queue",
     "cancel_reembedding",
     "cancel_run",
     "change_instruction",
     "change_search_options",
     "chunk_count",
+    "collect_statistics",
     "count_items",
     "create_collection",
-    "create_run",
     "default_space",
     "delete_collection",
     "delete_document",
     "delete_documents",
     "delete_items",
     "delete_version",
-    "delete_versions",
     "dismiss_edit",
     "document_text",
     "drop_space",
     "edit_chunk",
     "export_collection",
-    "figures",
     "get_collection",
     "get_item",
     "get_items",
     "get_or_create_collection",
     "get_space",
     "import_collection",
-    "in_words",
     "ingest_inline",
     "ingest_server_directory",
     "ingest_sources",
@@ -139,10 +129,11 @@ __all__ = [
     "live_embedders",
     "open_original",
     "prune_versions",
+    "queue_reembedding",
+    "queue_space_index",
     "reembed_collection",
     "reembed_documents",
-    "reembed_here",
-    "reembed_in_queue",
+    "reembed_inline",
     "reindex_chunks",
     "reindex_collection",
     "reindex_document",
@@ -152,6 +143,7 @@ __all__ = [
     "retryable",
     "space_reports",
     "store_items",
+    "summarize_names",
     "sync_directory",
     "sync_server_directory",
     "text_file",

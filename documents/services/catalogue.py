@@ -1,24 +1,23 @@
-"""The tables of a database as documents, kept in step with it."""
+"""Ingest the tables of a database as documents, and keep them in sync."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from documents.catalogue.tables import Table, UnreadTable
-from documents.catalogue.writing import table_source
-from documents.ingestion.recipes import recipe_of
-from documents.ingestion.sources import BrokenSource, Source
+from documents.catalogue.tables import Table, UnparsedTable, table_source
+from documents.ingestion.preparation import recipe_for
+from documents.ingestion.sources import BrokenSource
 from documents.models import Collection, Document, IngestionRun
 from documents.services.deletion import delete_documents
 from documents.services.documents import ingest_inline
 
-#: What the sentences around the names are written in.
-_LANGUAGE = "en"
+#: Language of the sentences around the names.
+_SENTENCE_LANGUAGE = "en"
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogued:
-    """What was done: `vanished` are keys of tables that the database has no more."""
+class CatalogueResult:
+    """The result: `vanished` are keys of tables that the database no longer has."""
 
     run: IngestionRun
     vanished: tuple[str, ...]
@@ -29,42 +28,29 @@ def ingest_catalogue(
     *,
     collection: Collection,
     database: str,
-    entries: Sequence[Table | UnreadTable],
+    entries: Sequence[Table | UnparsedTable],
     schema: str = "",
     delete: bool = False,
     on_progress: Callable[[IngestionRun], Any] = lambda run: None,
-) -> Catalogued:
-    """One document for each table, in this process; unchanged tables are passed over.
+) -> CatalogueResult:
+    """One document per table, in this process; unchanged tables are skipped.
 
-    `database` names where they come from; only tables from there, and of `schema` if given, can
-    vanish. With `delete` those are removed.
+    `database` names their origin; only tables from there, and of `schema` if given, can vanish.
+    With `delete` those are deleted.
     """
-    language = recipe_of(collection).language or _LANGUAGE
+    language = recipe_for(collection).language or _SENTENCE_LANGUAGE
     run = ingest_inline(
         collection=collection,
-        sources=(_source(entry, database=database, language=language) for entry in entries),
+        sources=(
+            BrokenSource(name=entry.name, size=0, code="malformed", reason=entry.reason)
+            if isinstance(entry, UnparsedTable)
+            else table_source(entry, database=database, language=language)
+            for entry in entries
+        ),
         source=f"catalogue of {database}",
         on_progress=on_progress,
     )
-    vanished = _vanished(collection, database, schema, kept={str(entry.name) for entry in entries})
-    if delete and vanished:
-        delete_documents(documents=vanished)
-    return Catalogued(
-        run=run,
-        vanished=tuple(document.key for document in vanished),
-        deleted=delete and bool(vanished),
-    )
-
-
-def _source(entry: Table | UnreadTable, *, database: str, language: str) -> Source | BrokenSource:
-    if isinstance(entry, UnreadTable):
-        return BrokenSource(name=entry.name, size=0, code="malformed", reason=entry.reason)
-    return table_source(entry, database=database, language=language)
-
-
-def _vanished(
-    collection: Collection, database: str, schema: str, *, kept: set[str]
-) -> list[Document]:
+    present_keys = {str(entry.name) for entry in entries}
     # `declared`, because a table that failed has no other metadata yet.
     known = Document.objects.filter(
         collection=collection,
@@ -74,4 +60,11 @@ def _vanished(
     )
     if schema:
         known = known.filter(declared__metadata__schema=schema)
-    return [document for document in known.order_by("key") if document.key not in kept]
+    vanished = [document for document in known.order_by("key") if document.key not in present_keys]
+    if delete and vanished:
+        delete_documents(documents=vanished)
+    return CatalogueResult(
+        run=run,
+        vanished=tuple(document.key for document in vanished),
+        deleted=delete and bool(vanished),
+    )

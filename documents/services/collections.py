@@ -1,28 +1,31 @@
-"""Collections: found, made, changed, removed."""
+"""Collections: found, created, changed, deleted, exported and imported."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, BinaryIO
 
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 
-from accounts.history import Action, Kind, note_change
+from accounts.audit import Action, Kind, record_change
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
 from common.fusion_options import FusionOptions
 from documents.chunkers import ChunkerError, check_options
 from documents.facets import checked_facets
-from documents.ingestion import listeners
-from documents.ingestion.locks import hold_collection
-from documents.ingestion.media import delete_files
-from documents.languages import CONFIGURATIONS, OTHERS
-from documents.models import Chunk, Collection
+from documents.ingestion import jobs, listeners
+from documents.ingestion.concurrency import lock_collection
+from documents.ingestion.stored_files import delete_files
+from documents.languages import CONFIGURATIONS, DETECTED_ONLY
+from documents.models import Chunk, Collection, IngestionRun
+from documents.services.documents import create_run
 from documents.services.spaces import default_space
-from inference.handler import rerankers
+from documents.transfer import ExportReader, ExportResult, Importer, write_export
+from inference.model_registry import rerankers
 
-#: What `update_collection` writes.
-MAX_SLUG = 63
-CHANGEABLE = (
+MAX_SLUG_CHARACTERS = 63
+#: Written by `update_collection`.
+CHANGEABLE_FIELDS = (
     "name",
     "description",
     "default_language",
@@ -37,7 +40,7 @@ CHANGEABLE = (
 
 
 def get_collection(*, workspace: Workspace, slug: str) -> Collection:
-    """The collection; raises NotFound that names those there are."""
+    """The collection; raises NotFound that lists the existing ones."""
     collection = (
         Collection.objects.select_related("space").filter(workspace=workspace, slug=slug).first()
     )
@@ -62,19 +65,19 @@ def create_collection(
 ) -> Collection:
     """A new, empty collection in the site's default embedding space."""
     name = name.strip()
-    slug = slug or slugify(name.casefold())[:MAX_SLUG].strip("-_")
+    slug = slug or slugify(name.casefold())[:MAX_SLUG_CHARACTERS].strip("-_")
     if not name:
         raise InvalidInput("A collection needs a name.", field="name")
     if not slug:
         raise InvalidInput(
             "Nothing of this name can stand in an address. Give one beside it (the slug):"
-            f" lower-case letters from a to z, digits and hyphens, at most {MAX_SLUG}.",
+            f" lower-case letters from a to z, digits and hyphens, at most {MAX_SLUG_CHARACTERS}.",
             field="slug",
         )
-    if slug != slugify(slug) or len(slug) > MAX_SLUG:
+    if slug != slugify(slug) or len(slug) > MAX_SLUG_CHARACTERS:
         raise InvalidInput(
             "The slug is what stands in the address: lower-case letters, digits and hyphens,"
-            f" at most {MAX_SLUG}.",
+            f" at most {MAX_SLUG_CHARACTERS}.",
             field="slug",
         )
     _check_language(language)
@@ -94,11 +97,11 @@ def create_collection(
                 facets=checked_facets(facets),
                 space=default_space(),
             )
-            note_change(
+            record_change(
                 action=Action.MADE,
                 kind=Kind.COLLECTION,
                 workspace_id=workspace.pk,
-                thing=made.pk,
+                object_id=made.pk,
             )
             return made
     except IntegrityError as error:
@@ -106,7 +109,7 @@ def create_collection(
 
 
 def get_or_create_collection(*, workspace: Workspace, slug: str) -> Collection:
-    """The collection with this slug, made with defaults when missing."""
+    """The collection with this slug, created with defaults if missing."""
     try:
         return get_collection(workspace=workspace, slug=slug)
     except NotFound:
@@ -123,7 +126,7 @@ def _check_chunker(name: str, options: Mapping[str, Any]) -> None:
 
 
 def _check_language(language: str) -> None:
-    if language and language not in CONFIGURATIONS and language not in OTHERS:
+    if language and language not in CONFIGURATIONS and language not in DETECTED_ONLY:
         known = ", ".join(sorted(CONFIGURATIONS))
         raise InvalidInput(
             f"“{language}” is no language code known here. Use one of {known}, or leave it empty"
@@ -148,13 +151,13 @@ def update_collection(
 ) -> Collection:
     """Change what is given.
 
-    A new language or chunker holds for documents ingested from now on: those that are there are cut
-    anew when they are ingested again, although their bytes did not change. A new chunker begins
-    with its own defaults, unless options are given with it. A reranker (an entry of RERANKERS, or
-    empty for the site's own) and `fusion` (plain FusionOptions, empty for the site's own) hold for
-    the next search. Where documents are to be read for the graph in another way (`graph`: off,
-    rules or llm), all are read again. `facets` are the fields of the metadata that searches count;
-    none for the most telling. Raises InvalidInput.
+    A new language or chunker applies to documents ingested from now on; existing ones are chunked
+    again when they are ingested again, even with the same bytes. A new chunker starts with its own
+    defaults, unless options are given with it. A reranker (an entry of RERANKERS, or empty for the
+    site's default) and `fusion` (plain FusionOptions, empty for the site's default) apply to the
+    next search. If `graph` changes (off, rules or llm), the graph is extracted again from all
+    documents. `facets` are the metadata fields that searches count; empty for automatic ones.
+    Raises InvalidInput.
     """
     if name is not None:
         if not name.strip():
@@ -187,28 +190,28 @@ def update_collection(
         collection.facets = checked_facets(facets)
     with transaction.atomic():
         rows = Collection.objects.select_for_update().filter(pk=collection.pk)
-        before = rows.values(*CHANGEABLE).first()
+        before = rows.values(*CHANGEABLE_FIELDS).first()
         if before is None:
             raise NotFound(f"The collection “{collection.slug}” is gone.")
-        collection.save(update_fields=[*CHANGEABLE, "updated_at"])
-        changed = [name for name in CHANGEABLE if before[name] != getattr(collection, name)]
+        collection.save(update_fields=[*CHANGEABLE_FIELDS, "updated_at"])
+        changed = [name for name in CHANGEABLE_FIELDS if before[name] != getattr(collection, name)]
         if "graph" in changed:
             listeners.changed(collection)
-        _note_changed(collection, changed, before)
+        _record_change(collection, changed, before)
     return collection
 
 
-def _note_changed(
+def _record_change(
     collection: Collection, changed: Sequence[str], before: Mapping[str, Any]
 ) -> None:
     if not changed:
         return
     graphs = (Collection.Graph(before["graph"]), Collection.Graph(collection.graph))
-    note_change(
+    record_change(
         action=Action.CHANGED,
         kind=Kind.COLLECTION,
         workspace_id=collection.workspace_id,
-        thing=collection.pk,
+        object_id=collection.pk,
         fields=changed,
         values={"graph": graphs} if "graph" in changed else {},
     )
@@ -230,16 +233,16 @@ def _check_reranker(alias: str) -> None:
 
 
 def delete_collection(*, collection: Collection) -> None:
-    """Remove the collection with everything in it: rows, vectors, index, stored files."""
+    """Delete the collection with all its rows, vectors, index entries and stored files."""
     with transaction.atomic():
         # Until those who bring something just now are done.
-        hold_collection(collection.pk)
+        lock_collection(collection.pk)
         files = list(collection.documents.exclude(file="").values_list("file", flat=True))
-        note_change(
+        record_change(
             action=Action.DELETED,
             kind=Kind.COLLECTION,
             workspace_id=collection.workspace_id,
-            thing=collection.pk,
+            object_id=collection.pk,
             values={"documents": collection.documents.count()},
         )
         # The chunks by one statement: collecting them as objects would load every one.
@@ -249,5 +252,70 @@ def delete_collection(*, collection: Collection) -> None:
 
 
 def chunk_count(*, collection: Collection) -> int:
-    """How many chunks of the collection are searchable."""
+    """Number of searchable chunks of the collection."""
     return Chunk.objects.filter(collection=collection, is_current=True).count()
+
+
+def export_collection(
+    *,
+    collection: Collection,
+    file: BinaryIO,
+    with_vectors: bool = False,
+    only: Sequence[int] | None = None,
+    on_progress: Callable[[int, int], Any] = lambda done, total: None,
+) -> ExportResult:
+    """Write the collection as it is now, or `only` the documents with these ids, one JSON object a
+    line. Stored files are not included."""
+    exported = write_export(
+        collection, file, with_vectors=with_vectors, only=only, on_progress=on_progress
+    )
+    record_change(
+        action=Action.EXPORTED,
+        kind=Kind.COLLECTION if only is None else Kind.DOCUMENT,
+        workspace_id=collection.workspace_id,
+        object_id=collection.pk if only is None else only,
+        collection_id=collection.pk,
+        values={"documents": exported.documents, "passages": exported.chunks},
+    )
+    return exported
+
+
+def import_collection(
+    *,
+    workspace: Workspace,
+    slug: str,
+    file: BinaryIO,
+    source: str = "",
+    on_progress: Callable[[IngestionRun], Any] = lambda run: None,
+) -> IngestionRun:
+    """Import an export into a collection, which is created like the exported one if missing;
+    returns the finished run.
+
+    Vectors are taken from the file if the collection has the same model, and made again if not. An
+    unchanged document is skipped. Invalid lines fail under their number, and the others are
+    imported. Raises InvalidInput for a file that is not an export, InferenceError.
+    """
+    reader = ExportReader(file)
+    header = reader.header
+    try:
+        collection = get_collection(workspace=workspace, slug=slug)
+    except NotFound:
+        collection = create_collection(
+            workspace=workspace,
+            slug=slug,
+            name=header.name if slug == header.slug else slug.replace("-", " ").capitalize(),
+            description=header.description,
+            language=header.language,
+            chunker=header.chunker,
+            chunker_options=header.chunker_options,
+            graph=header.graph,
+        )
+    run = create_run(
+        collection=collection, policy=IngestionRun.Policy.OVERWRITE, source=f"import {source}"
+    )
+    importing = Importer(run, header, on_progress=on_progress)
+    with suppress(jobs.RunCancelled):
+        importing.import_entries(reader.entries(collection.space))
+    jobs.finish_run(run.pk)
+    run.refresh_from_db()
+    return run

@@ -1,21 +1,105 @@
-"""Documents removed: after the commit no table and no stored file holds their text."""
+"""Delete documents: after the commit no table and no stored file holds their text or name. Begin
+with `delete_documents`."""
 
+import json
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
+from pathlib import PurePosixPath
+from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import Q
 
-from accounts.history import Action, Kind, note_change
+from accounts.audit import Action, Kind, record_change
+from accounts.models import IdempotencyRecord
 from common.errors import InvalidInput
 from documents import lexical_index
-from documents.ingestion import listeners, runs, settling
-from documents.ingestion.duplicates import hand_over
-from documents.ingestion.forgetting import forget_names
-from documents.ingestion.media import delete_files
-from documents.ingestion.runs import open_runs
-from documents.models import Chunk, Document, IngestionItem
+from documents.ingestion import jobs, listeners
+from documents.ingestion.duplicates import promote_next_original
+from documents.ingestion.jobs import open_runs
+from documents.ingestion.stored_files import delete_files
+from documents.models import Chunk, Document, IngestionItem, IngestionRun
 
-# In the order of their ids, as everywhere, with the duplicates that lean on them.
-_HOLD = """
+#: Documents whose names are looked for by one query.
+NAMES_BATCH = 100
+#: Fields of answers that name no document, though they may have the same words.
+FIELDS_WITHOUT_NAMES = {"collection", "policy", "state", "url", "items_url", "events_url"}
+#: A shorter name is looked for as a whole text only: it may stand in any word.
+MIN_NAME_CHARACTERS = 4
+DELETED_NAME = "deleted document"
+DELETED_ERROR = "The document was deleted. Why it failed is gone with it."
+
+
+def forget_names(documents: Sequence[Document]) -> None:
+    """Remove the names of documents that are about to be deleted from the runs that ingested them:
+    file names say what a text is about, and error messages contain file names."""
+    collections = {document.collection_id for document in documents}
+    names = {document.source for document in documents} - {""}
+    # A file that failed before it had a document is known by its name alone.
+    nameless = Q(document=None, run__collection__in=collections, name__in=names)
+    items = IngestionItem.objects.filter(Q(document__in=documents) | nameless)
+    # A run's source may be the name of a single file.
+    runs = IngestionRun.objects.filter(items__in=items).distinct()
+    names = _document_names(documents)
+    run_ids: list[int] = []
+    for run in runs.exclude(source="").only("pk", "source"):
+        paths = run.source.split(", ")
+        parts = [run.source, *paths, *(PurePosixPath(path).name for path in paths)]
+        if not names.isdisjoint(parts):
+            run_ids.append(run.pk)
+    IngestionRun.objects.filter(pk__in=run_ids).update(source=DELETED_NAME)
+    named = IngestionItem.objects.filter(pk__in=list(items.values_list("pk", flat=True)))
+    named.exclude(error="").exclude(error_code="deleted").update(error=DELETED_ERROR)
+    named.update(name=DELETED_NAME)
+    # Stored responses of requests with an `Idempotency-Key` contain names of runs and files.
+    for start in range(0, len(documents), NAMES_BATCH):
+        part = documents[start : start + NAMES_BATCH]
+        names = _document_names(part)
+        written = [Q(body__contains=json.dumps(name, ensure_ascii=False)[1:-1]) for name in names]
+        records = IdempotencyRecord.objects.filter(
+            workspace__in={document.workspace_id for document in part}
+        )
+        for record in records.filter(reduce(or_, written)):
+            answer = _without_names(json.loads(record.body), names)
+            records.filter(pk=record.pk).update(body=json.dumps(answer, ensure_ascii=False))
+
+
+def _without_names(value: Any, names: set[str]) -> Any:
+    """A JSON value with the names removed from its strings."""
+    match value:
+        case dict():
+            return {
+                name: each if name in FIELDS_WITHOUT_NAMES else _without_names(each, names)
+                for name, each in value.items()
+            }
+        case list():
+            return [_without_names(each, names) for each in value]
+        case str() if any(
+            (name == value or (len(name) >= MIN_NAME_CHARACTERS and name in value))
+            for name in names
+        ):
+            return DELETED_NAME
+    return value
+
+
+def _document_names(documents: Iterable[Document]) -> set[str]:
+    """Every name that the documents had."""
+    return {
+        name
+        for document in documents
+        for name in (
+            document.key,
+            document.title,
+            document.source,
+            PurePosixPath(document.source).name,
+        )
+        if name
+    }
+
+
+# Locked in the order of ids, as everywhere, with the aliases.
+_LOCK_WITH_DUPLICATES = """
     SELECT id, duplicate_of_id FROM documents_document
     WHERE id = ANY(%(ids)s) OR duplicate_of_id = ANY(%(ids)s)
     ORDER BY id FOR UPDATE
@@ -23,40 +107,41 @@ _HOLD = """
 
 
 def delete_document(*, document: Document) -> None:
-    """Remove a document with all its versions."""
+    """Delete a document with all its versions."""
     delete_documents(documents=[document])
 
 
 def delete_documents(*, documents: Sequence[Document]) -> None:
-    """Remove documents with all their versions, all or none."""
+    """Delete documents with all their versions, all or none."""
     with transaction.atomic():
-        run_ids = _remove(_held_versions(documents))
+        run_ids = _remove_documents(_lock_versions(documents))
     for run_id in run_ids:
-        settling.finish_run(run_id)
+        jobs.finish_run(run_id)
 
 
 def delete_version(*, document: Document) -> None:
-    """Remove one superseded version. Raises InvalidInput for the current one."""
+    """Delete one superseded version. Raises InvalidInput for the current one."""
     delete_versions(documents=[document])
 
 
 def delete_versions(*, documents: Sequence[Document]) -> None:
-    """Remove superseded versions, all or none. Raises InvalidInput for one that is current."""
+    """Delete superseded versions, all or none. Raises InvalidInput if one is current."""
     with transaction.atomic():
-        held = _hold({document.pk for document in documents})
+        held = _lock_documents({document.pk for document in documents})
         if any(document.is_current for document in held):
             raise InvalidInput(
                 "The current version cannot be removed alone. Delete the document with all its"
                 " versions.",
                 field="versions",
             )
-        run_ids = _remove(held)
+        run_ids = _remove_documents(held)
     for run_id in run_ids:
-        settling.finish_run(run_id)
+        jobs.finish_run(run_id)
 
 
 def prune_versions(*, document: Document, keep: int) -> int:
-    """Remove all but the `keep` newest versions and the current one; how many that were."""
+    """Delete all but the current version and the `keep` newest ones; returns how many were
+    deleted."""
     if keep < 1:
         raise InvalidInput("At least one version must be kept.", field="keep")
     old = [row for row in document.versions[keep:] if not row.is_current]
@@ -65,42 +150,39 @@ def prune_versions(*, document: Document, keep: int) -> int:
     return len(old)
 
 
-def _held_versions(documents: Sequence[Document]) -> list[Document]:
-    """All versions of the documents, held. One that is added while this waits is found after."""
+def _lock_versions(documents: Sequence[Document]) -> list[Document]:
+    """All versions of the documents, locked. Versions added while this waits are found by a second
+    look."""
     held: list[Document] = []
     while True:
-        wanted = _version_ids(documents)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT document.id FROM documents_document AS document"
+                " JOIN unnest(%s::bigint[], %s::varchar[]) AS wanted (collection_id, key)"
+                " USING (collection_id, key)",
+                [[row.collection_id for row in documents], [row.key for row in documents]],
+            )
+            wanted = {pk for (pk,) in cursor.fetchall()}
         if wanted <= {row.pk for row in held}:
             return held
-        held = _hold(wanted | {row.pk for row in held})
+        held = _lock_documents(wanted | {row.pk for row in held})
 
 
-def _version_ids(documents: Sequence[Document]) -> set[int]:
+def _lock_documents(ids: set[int]) -> list[Document]:
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT document.id FROM documents_document AS document"
-            " JOIN unnest(%s::bigint[], %s::varchar[]) AS wanted (collection_id, key)"
-            " USING (collection_id, key)",
-            [[row.collection_id for row in documents], [row.key for row in documents]],
-        )
-        return {pk for (pk,) in cursor.fetchall()}
-
-
-def _hold(ids: set[int]) -> list[Document]:
-    with connection.cursor() as cursor:
-        cursor.execute(_HOLD, {"ids": list(ids)})
+        cursor.execute(_LOCK_WITH_DUPLICATES, {"ids": list(ids)})
     return list(Document.objects.filter(pk__in=ids).order_by("pk"))
 
 
-def _remove(documents: Sequence[Document]) -> Iterable[int]:
-    """Remove held rows; the runs that waited for them and may be over now."""
+def _remove_documents(documents: Sequence[Document]) -> Iterable[int]:
+    """Delete locked rows; returns the runs that waited for them and may have ended."""
     ids = [document.pk for document in documents]
-    hand_over(dict.fromkeys(ids))
+    promote_next_original(dict.fromkeys(ids))
     chunks = Chunk.objects.filter(document__in=ids)
-    lexical_index.forget(chunks)
+    lexical_index.forget_words(chunks)
     listeners.remove_chunks(chunks)
     run_ids = open_runs(ids)
-    runs.settle_items(
+    jobs.settle_items(
         ids,
         state=IngestionItem.State.FAILED,
         error_code="deleted",
@@ -109,19 +191,19 @@ def _remove(documents: Sequence[Document]) -> Iterable[int]:
     forget_names(documents)
     files = [str(document.file.name) for document in documents if document.file]
     Document.objects.filter(pk__in=ids).delete()
-    _note(documents)
+    record_of_documents(Action.DELETED, documents)
     transaction.on_commit(lambda: delete_files(files))
     return run_ids
 
 
-def _note(documents: Sequence[Document]) -> None:
-    """One change a collection."""
-    for collection in {document.collection_id for document in documents}:
-        removed = [each for each in documents if each.collection_id == collection]
-        note_change(
-            action=Action.DELETED,
+def record_of_documents(action: Action, documents: Sequence[Document]) -> None:
+    """Write one audit entry per collection."""
+    for collection in sorted({document.collection_id for document in documents}):
+        mine = [each for each in documents if each.collection_id == collection]
+        record_change(
+            action=action,
             kind=Kind.DOCUMENT,
-            workspace_id=removed[0].workspace_id,
-            thing=[each.pk for each in removed],
+            workspace_id=mine[0].workspace_id,
+            object_id=[each.pk for each in mine],
             collection_id=collection,
         )

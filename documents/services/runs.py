@@ -1,4 +1,4 @@
-"""Runs: cancelled while they work, and their failures tried again."""
+"""Runs: cancel one, retry its failures, and process stored documents again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,40 +7,43 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from accounts.history import Action, Kind, note_change
+from accounts.audit import Action, Kind, record_change
 from accounts.services import require_editor
-from common.deadlocks import despite_deadlocks
 from common.errors import Conflict
-from documents.ingestion import cancelling
-from documents.ingestion.registering import WAITING
-from documents.models import Document, IngestionItem, IngestionRun
+from common.leases import retry_on_deadlock
+from documents.ingestion import jobs
+from documents.ingestion.registration import QUEUED_VALUES, open_items
+from documents.models import Collection, Document, IngestionItem, IngestionRun
+from documents.services.deletion import record_of_documents
+from documents.services.documents import create_run
 
 State = IngestionItem.State
 
 #: Names that a message lists, and those that a program gets.
-NAMED = 5
-LISTED = 200
+NAMED_IN_MESSAGE = 5
+MAX_LISTED_NAMES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
-    """The new run, and the names of failed files that only their sender can bring again."""
+class RetryResult:
+    """The new run, and names of failed files that are not stored and must be uploaded again."""
 
     run: IngestionRun
     left_out: tuple[str, ...]
 
 
 def cancel_run(*, run: IngestionRun, user: Any = None) -> IngestionRun:
-    """End the run now. What is ready stays, what waits is put back as it was before the run.
+    """End the run now. Ready documents stay, waiting ones are restored to their state before the
+    run.
 
-    `user` None is the site itself. A run that is cancelled already stays so; raises Conflict for
-    one that has ended otherwise, and Forbidden.
+    `user` None is the site itself. No effect on a cancelled run; raises Conflict for one that has
+    ended otherwise, and Forbidden.
     """
     if user is not None:
         require_editor(user=user, workspace=run.workspace)
-    if cancelling.request(run.pk):
-        _note(Action.CANCELLED, run, user)
-        cancelling.carry_out(run.pk)
+    if jobs.request_cancellation(run.pk):
+        _record_action(Action.CANCELLED, run, user)
+        jobs.carry_out_cancellation(run.pk)
     run.refresh_from_db()
     if run.cancel_requested_at is None:
         raise Conflict(
@@ -50,43 +53,36 @@ def cancel_run(*, run: IngestionRun, user: Any = None) -> IngestionRun:
     return run
 
 
-def retry_failed(*, run: IngestionRun, user: Any = None) -> Retry:
-    """Queue the run's failed files again, as a run of their own; nothing is sent anew.
+def retry_failed(*, run: IngestionRun, user: Any = None) -> RetryResult:
+    """Queue the run's failed files again in a run of their own, from the stored files.
 
-    Files that are not stored here are left out: those that a command read in place, and those that
-    were refused before they were stored. Raises Conflict where nothing can be retried, and
-    Forbidden.
+    Files that are not stored are left out: those that a command read in place, and those rejected
+    before they were stored. Raises Conflict if nothing can be retried, and Forbidden.
     """
     if user is not None:
         require_editor(user=user, workspace=run.workspace)
-    return despite_deadlocks(lambda: _retry_failed(run, user))
+    return retry_on_deadlock(lambda: _retry_failed(run, user))
 
 
-def queue_again(run: IngestionRun, documents: Sequence[Document]) -> None:
-    """Have these documents, whose files are stored, read by the workers as items of the run."""
-    IngestionItem.objects.bulk_create(
-        IngestionItem(
-            workspace_id=run.workspace_id,
-            run=run,
-            document=document,
-            name=document.source or document.key,
-            size=document.size,
-        )
-        for document in documents
-    )
+def requeue_documents(run: IngestionRun, documents: Sequence[Document]) -> None:
+    """Queue these documents, whose files are stored, as items of the run."""
+    open_items(run, documents, state=State.WAITING)
     ids = [document.pk for document in documents]
-    Document.objects.filter(pk__in=ids).update(**WAITING)
+    Document.objects.filter(pk__in=ids).update(**QUEUED_VALUES)
     from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
 
     enqueue(ids)
 
 
 @transaction.atomic
-def _retry_failed(run: IngestionRun, user: Any) -> Retry:
+def _retry_failed(run: IngestionRun, user: Any) -> RetryResult:
     documents = list(retryable(run).select_for_update(of=("self",)).order_by("id"))
-    left_out = tuple(_left_out(run))
+    not_stored = Q(document=None) | Q(document__status=Document.Status.FAILED, document__file="")
+    failed = run.items.filter(not_stored, state=State.FAILED)
+    names = failed.exclude(error_code="deleted").order_by("id")
+    left_out = tuple(names.values_list("name", flat=True)[:MAX_LISTED_NAMES])
     if not documents:
-        raise Conflict(_nothing_to_retry(run, left_out))
+        raise Conflict(_nothing_to_retry_message(run, left_out))
     again = IngestionRun.objects.create(
         workspace_id=run.workspace_id,
         collection_id=run.collection_id,
@@ -98,39 +94,33 @@ def _retry_failed(run: IngestionRun, user: Any) -> Retry:
         total=len(documents),
         bytes=sum(document.size for document in documents),
     )
-    queue_again(again, documents)
-    _note(Action.RETRIED, run, user)
-    return Retry(again, left_out)
+    requeue_documents(again, documents)
+    _record_action(Action.RETRIED, run, user)
+    return RetryResult(again, left_out)
 
 
-def _note(action: Action, run: IngestionRun, user: Any) -> None:
-    note_change(
+def _record_action(action: Action, run: IngestionRun, user: Any) -> None:
+    record_change(
         action=action,
         kind=Kind.RUN,
         workspace_id=run.workspace_id,
-        thing=run.pk,
+        object_id=run.pk,
         collection_id=run.collection_id,
         user=user,
     )
 
 
 def retryable(run: IngestionRun) -> QuerySet[Document]:
-    """The run's documents that have failed, still do, and have their files stored here."""
+    """The run's documents that failed, still do, and have stored files."""
     failed = run.items.filter(state=State.FAILED).values("document_id")
     return Document.objects.filter(id__in=failed, status=Document.Status.FAILED).exclude(file="")
 
 
-def _left_out(run: IngestionRun) -> Sequence[str]:
-    not_stored = Q(document=None) | Q(document__status=Document.Status.FAILED, document__file="")
-    failed = run.items.filter(not_stored, state=State.FAILED)
-    names = failed.exclude(error_code="deleted").order_by("id")
-    return list(names.values_list("name", flat=True)[:LISTED])
-
-
-def _nothing_to_retry(run: IngestionRun, left_out: Sequence[str]) -> str:
+def _nothing_to_retry_message(run: IngestionRun, left_out: Sequence[str]) -> str:
     if left_out:
         return (
-            f"The failed files of run {run.pk} are not stored here: {in_words(left_out)}. Run the"
+            f"The failed files of run {run.pk} are not stored here:"
+            f" {summarize_names(left_out)}. Run the"
             " command again, or upload them again: what is ready is skipped."
         )
     if run.failed:
@@ -141,7 +131,93 @@ def _nothing_to_retry(run: IngestionRun, left_out: Sequence[str]) -> str:
     return f"No file of run {run.pk} has failed. Nothing is left to retry."
 
 
-def in_words(names: Sequence[str]) -> str:
-    """Some names, and how many more there are."""
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
+def summarize_names(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - NAMED_IN_MESSAGE
+    return ", ".join(names[:NAMED_IN_MESSAGE]) + (f" and {more:,} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ReprocessResult:
+    """The runs, one per collection, and the number of documents left out: without a stored file, or
+    aliases of another document."""
+
+    runs: tuple[IngestionRun, ...]
+    left_out: int
+
+
+def reingest_documents(*, documents: Sequence[Document], user: Any = None) -> ReprocessResult:
+    """Have stored files parsed, chunked and embedded again by the workers, as if they were ingested
+    anew.
+
+    Unchanged chunks keep their vectors and ids. Superseded versions stay as they are. Raises
+    Conflict if no file is stored, and Forbidden.
+    """
+    for workspace in {document.workspace for document in documents} if user is not None else ():
+        require_editor(user=user, workspace=workspace)
+    return retry_on_deadlock(lambda: _reingest(documents, user))
+
+
+@transaction.atomic
+def _reingest(documents: Sequence[Document], user: Any) -> ReprocessResult:
+    wanted = Document.objects.filter(
+        pk__in=[document.pk for document in documents], is_current=True, duplicate_of=None
+    )
+    stored = wanted.exclude(file="").defer("metadata", "declared")
+    held = list(stored.select_for_update(of=("self",)).order_by("id"))
+    if not held:
+        raise Conflict(
+            "The files of these documents are not stored here. Upload them again, or run the"
+            " command again that read them."
+        )
+    collections = Collection.objects.in_bulk({document.collection_id for document in held})
+    runs: list[IngestionRun] = []
+    for pk, collection in sorted(collections.items()):
+        mine = [document for document in held if document.collection_id == pk]
+        run = create_run(
+            collection=collection,
+            policy=IngestionRun.Policy.OVERWRITE,
+            source="read again",
+            user=user,
+        )
+        run.total, run.bytes = len(mine), sum(document.size for document in mine)
+        run.save(update_fields=["total", "bytes", "updated_at"])
+        requeue_documents(run, mine)
+        record_change(
+            action=Action.REINGESTED,
+            kind=Kind.DOCUMENT,
+            workspace_id=run.workspace_id,
+            object_id=[document.pk for document in mine],
+            collection_id=pk,
+        )
+        runs.append(run)
+    return ReprocessResult(tuple(runs), left_out=len(documents) - len(held))
+
+
+@transaction.atomic
+def reembed_documents(*, documents: Sequence[Document]) -> int:
+    """Have a worker embed the passages of these documents again and index their words; returns the
+    number of passages. Searches use the previous vectors meanwhile."""
+    record_of_documents(Action.REEMBEDDED, documents)
+    from documents.tasks import enqueue_reindexing  # noqa: PLC0415 (loads Celery)
+
+    enqueue_reindexing([document.pk for document in documents])
+    return sum(document.chunk_count for document in documents)
+
+
+@transaction.atomic
+def reembed_collection(*, collection: Collection) -> int:
+    """The same for all documents of a collection."""
+    rows = Document.objects.filter(collection=collection, chunk_count__gt=0)
+    counts = dict(rows.order_by("pk").values_list("pk", "chunk_count"))
+    record_change(
+        action=Action.REEMBEDDED,
+        kind=Kind.COLLECTION,
+        workspace_id=collection.workspace_id,
+        object_id=collection.pk,
+        values={"passages": sum(counts.values())},
+    )
+    from documents.tasks import enqueue_reindexing  # noqa: PLC0415 (loads Celery)
+
+    enqueue_reindexing(list(counts))
+    return sum(counts.values())

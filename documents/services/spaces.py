@@ -1,4 +1,4 @@
-"""Embedding spaces: made, indexed, measured, left, removed."""
+"""Embedding spaces: created, indexed, measured, re-embedded, deleted."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import PROTECT, ForeignObjectRel
 from django.utils.text import slugify
 
-from accounts.history import Action, Kind, note_change
+from accounts.audit import Action, Kind, record_change
 from common.errors import Conflict, InvalidInput, NotFound
-from documents.ingestion import reembedding
-from documents.ingestion.indexes import IndexState, build_index, drop_index, index_states
+from documents.ingestion import reembed
+from documents.ingestion.vector_indexes import IndexState, build_index, drop_index, index_states
 from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
 from documents.spaces import (
     HNSW_DEFAULTS,
@@ -19,15 +19,15 @@ from documents.spaces import (
     PRECISIONS,
     check_options,
     checked_index,
-    metric_named,
+    resolve_metric,
 )
-from inference.base import Embedder, InferenceError
-from inference.handler import embedders
+from inference.interfaces import Embedder, InferenceError
+from inference.model_registry import embedders
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceReport:
-    """A space as it is in the database. `index` is None where none is built."""
+    """A space with its contents in the database. `index` is None if none is built."""
 
     space: EmbeddingSpace
     chunks: int
@@ -36,7 +36,7 @@ class SpaceReport:
 
 
 def get_space(name: str) -> EmbeddingSpace:
-    """The space; raises NotFound that names those there are."""
+    """The space; raises NotFound that lists the existing ones."""
     space = EmbeddingSpace.objects.filter(name=name).first()
     if space is None:
         names = ", ".join(EmbeddingSpace.objects.values_list("name", flat=True)) or "none yet"
@@ -45,17 +45,17 @@ def get_space(name: str) -> EmbeddingSpace:
 
 
 def live_embedders() -> list[str]:
-    """Aliases of the embedders that searches ask now."""
+    """Aliases of the embedders that searches use."""
     live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
     used = {*live.filter(is_default=True), *live.filter(collections__isnull=False)}
     return sorted({space.embedder for space in used})
 
 
 def default_space() -> EmbeddingSpace:
-    """The space that new collections use.
+    """The space of new collections.
 
-    On a site without a single chunk it follows the configured default embedder: who configures
-    another model before the first document need not know of spaces.
+    On a site without chunks it follows the configured default embedder: whoever configures another
+    model before the first document need not know about spaces.
     """
     space = EmbeddingSpace.objects.filter(is_default=True).first()
     if space is None:
@@ -66,14 +66,14 @@ def default_space() -> EmbeddingSpace:
         embedder = embedders[space.embedder]
         fits = (embedder.dimensions, embedder.model_name) == (space.dimensions, space.model_name)
     except InferenceError:
-        return space  # whoever embeds will be told
-    return space if fits else _replace_empty(space, embedder)
+        return space  # embedding will report the error
+    return space if fits else _replace_empty_space(space, embedder)
 
 
 @transaction.atomic
-def _replace_empty(space: EmbeddingSpace, embedder: Embedder) -> EmbeddingSpace:
+def _replace_empty_space(space: EmbeddingSpace, embedder: Embedder) -> EmbeddingSpace:
     is_still = EmbeddingSpace.objects.select_for_update().filter(pk=space.pk, is_default=True)
-    if not is_still.exists():  # somebody was faster
+    if not is_still.exists():  # changed concurrently
         return EmbeddingSpace.objects.get(is_default=True)
     EmbeddingSpace.objects.filter(pk=space.pk).update(
         is_default=False, state=EmbeddingSpace.State.RETIRED
@@ -101,19 +101,19 @@ def add_space(
     options: Mapping[str, int] | None = None,
     query_instruction: str = "",
 ) -> tuple[EmbeddingSpace, list[str]]:
-    """A new, empty space for an embedder's vectors, and remarks on what was chosen for it.
+    """A new, empty space for an embedder's vectors, and remarks on automatic choices.
 
     `precision` None takes the finest that can be indexed. The index is built when chunks come.
-    Raises InvalidInput, Conflict, and InferenceError where the embedder cannot be asked.
+    Raises InvalidInput, Conflict, and InferenceError if the embedder does not answer.
     """
     if not name or name != slugify(name) or len(name) > 63:
         raise InvalidInput(
             "A space's name has lower-case letters, digits and hyphens, at most 63.", field="name"
         )
-    metric = metric_named(metric)
-    _one_of("index", index_type, INDEX_TYPES)
+    metric = resolve_metric(metric)
+    _check_choice("index", index_type, INDEX_TYPES)
     if precision is not None:
-        _one_of("precision", precision, PRECISIONS)
+        _check_choice("precision", precision, PRECISIONS)
     model = embedders[embedder]
     index_type, chosen, remarks = checked_index(
         dimensions=model.dimensions,
@@ -135,19 +135,21 @@ def add_space(
                 index_options={**defaults, **(options or {})},
                 precision=chosen,
             )
-            note_change(action=Action.MADE, kind=Kind.SPACE, workspace_id=None, thing=space.pk)
+            record_change(
+                action=Action.MADE, kind=Kind.SPACE, workspace_id=None, object_id=space.pk
+            )
     except IntegrityError as error:
         raise Conflict(f"There is a space “{name}” already. Choose another name.") from error
     return space, remarks
 
 
-def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:
+def _check_choice(what: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise InvalidInput(f"There is no {what} “{value}”. Use {', '.join(known)}.", field=what)
 
 
 def space_reports(*, name: str = "", count: bool = True) -> list[SpaceReport]:
-    """All spaces, or the named one, with what they hold. `count` reads every chunk's entry."""
+    """Reports on all spaces, or the named one. `count` reads every chunk's index entry."""
     spaces = [get_space(name)] if name else list(EmbeddingSpace.objects.all())
     states = index_states(spaces)
     return [
@@ -162,13 +164,13 @@ def space_reports(*, name: str = "", count: bool = True) -> list[SpaceReport]:
 
 
 def build_space_index(*, space: EmbeddingSpace, rebuild: bool = False) -> bool:
-    """Build the index without locking anybody out; False where there was nothing to do."""
+    """Build the index without blocking anyone; False if there was nothing to do."""
     _refuse_unindexed(space)
     return build_index(space, rebuild=rebuild)
 
 
-def build_space_index_in_queue(*, space: EmbeddingSpace) -> None:
-    """The same by a worker; returns at once."""
+def queue_space_index(*, space: EmbeddingSpace) -> None:
+    """Have a worker build the index; returns at once."""
     _refuse_unindexed(space)
     from documents import tasks  # noqa: PLC0415 (loads Celery)
 
@@ -181,24 +183,25 @@ def _refuse_unindexed(space: EmbeddingSpace) -> None:
 
 
 def change_instruction(*, space: EmbeddingSpace, instruction: str) -> None:
-    """What queries tell the model to find. Documents are embedded without it, so nothing moves."""
+    """Set the instruction put before queries. Documents are embedded without it, so nothing is re-
+    embedded."""
     if instruction == space.query_instruction:
         return
     with transaction.atomic():
         EmbeddingSpace.objects.filter(pk=space.pk).update(query_instruction=instruction)
-        note_change(
+        record_change(
             action=Action.CHANGED,
             kind=Kind.SPACE,
             workspace_id=None,
-            thing=space.pk,
+            object_id=space.pk,
             fields=["query_instruction"],
         )
 
 
 @transaction.atomic
 def change_search_options(*, space: EmbeddingSpace, **options: int | None) -> EmbeddingSpace:
-    """How much of its index searches look at: `ef_search` of HNSW, `probes` of IVFFlat; None leaves
-    it to the size of the index. The next search heeds it, and nothing is built anew.
+    """How much of the index searches visit: `ef_search` of HNSW, `probes` of IVFFlat; None: chosen
+    by the size of the index. Effective with the next search, without a rebuild.
 
     Raises InvalidInput for an option of another index type, and for one out of bounds.
     """
@@ -209,102 +212,99 @@ def change_search_options(*, space: EmbeddingSpace, **options: int | None) -> Em
     if row.index_options != {**kept, **given}:
         row.index_options = {**kept, **given}
         row.save(update_fields=["index_options", "updated_at"])
-        note_change(
+        record_change(
             action=Action.CHANGED,
             kind=Kind.SPACE,
             workspace_id=None,
-            thing=row.pk,
+            object_id=row.pk,
             fields=["index_options"],
         )
     return row
 
 
 def drop_space(*, space: EmbeddingSpace) -> None:
-    """Remove a space that nobody uses, with its index. Raises Conflict where it is in use."""
-    if reembedding.in_use(space):
+    """Delete a space that nobody uses, with its index. Raises Conflict if it is in use."""
+    if reembed.is_space_in_use(space):
         raise Conflict(
             f"Space {space.name} is in use. Re-embed into another one first:"
             " `manage.py reembed --to NAME`."
         )
-    if held := _held_by_other_apps(space):
+    # Kinds of rows in other apps that refer to the space; found through the database, because this
+    # app must not import them.
+    protecting = [
+        relation
+        for relation in space._meta.get_fields(include_hidden=True)
+        if isinstance(relation, ForeignObjectRel) and relation.on_delete is PROTECT
+    ]
+    kinds_in_other_apps = sorted(
+        str(relation.related_model._meta.verbose_name_plural)
+        for relation in protecting
+        if relation.related_model._base_manager.filter(**{relation.field.name: space}).exists()
+    )
+    if held := kinds_in_other_apps:
         raise Conflict(
             f"Space {space.name} still holds vectors of {', '.join(held)}. They move to the default"
             " space by themselves within minutes, while a worker and the scheduler run."
             " `manage.py memory embed` moves memories now."
         )
     drop_index(space)
-    note_change(action=Action.DELETED, kind=Kind.SPACE, workspace_id=None, thing=space.pk)
+    record_change(action=Action.DELETED, kind=Kind.SPACE, workspace_id=None, object_id=space.pk)
     space.delete()
-
-
-def _held_by_other_apps(space: EmbeddingSpace) -> list[str]:
-    """Kinds of rows that protect the space; apps above this one, which it must not know, have
-    some."""
-    protecting = [
-        relation
-        for relation in space._meta.get_fields(include_hidden=True)
-        if isinstance(relation, ForeignObjectRel) and relation.on_delete is PROTECT
-    ]
-    return sorted(
-        str(relation.related_model._meta.verbose_name_plural)
-        for relation in protecting
-        if relation.related_model._base_manager.filter(**{relation.field.name: space}).exists()
-    )
 
 
 # --- re-embedding --------------------------------------------------------------------------------
 
 
-def reembed_here(
+def reembed_inline(
     *,
     target: EmbeddingSpace,
     collection: Collection | None = None,
     on_progress: Callable[[Reembedding], Any] = lambda row: None,
 ) -> Reembedding:
-    """Move a collection, or all, into `target`, in this process; or finish what was begun.
+    """Move a collection, or all, into `target`, in this process; or resume.
 
-    Ends early where somebody stops it or goes on with it. Raises Conflict and InferenceError.
+    Returns early if it is stopped or taken over. Raises Conflict and InferenceError.
     """
-    row = reembedding.start(target=target, collection=collection)
-    token = reembedding.take(row)
-    if reembedding.builds_index_first(row):
-        reembedding.index(row, token=token)
-    cursor: reembedding.Cursor | None = reembedding.Cursor()
+    row = reembed.start_reembedding(target=target, collection=collection)
+    token = reembed.take_over(row)
+    if reembed.builds_index_first(row):
+        reembed.build_target_index(row, token=token)
+    cursor: reembed.BatchCursor | None = reembed.BatchCursor()
     try:
         while cursor is not None:
             on_progress(row)
-            cursor = reembedding.advance(row, token=token, cursor=cursor)
+            cursor = reembed.move_batch(row, token=token, cursor=cursor)
             row.refresh_from_db()
-    except reembedding.TakenOver:
+    except reembed.TakenOver:
         row.refresh_from_db()
     except InferenceError as error:
-        reembedding.stop(row, error=str(error))
+        reembed.stop_reembedding(row, error=str(error))
         raise
     except KeyboardInterrupt:
-        reembedding.stop(row)
+        reembed.stop_reembedding(row)
         raise
     on_progress(row)
     return row
 
 
-def reembed_in_queue(
+def queue_reembedding(
     *, target: EmbeddingSpace, collection: Collection | None = None, user: Any = None
 ) -> Reembedding:
     """The same on the `embed` queue; returns at once."""
-    row = reembedding.start(target=target, collection=collection, user=user)
+    row = reembed.start_reembedding(target=target, collection=collection, user=user)
     from documents.tasks import enqueue_reembedding  # noqa: PLC0415 (loads Celery)
 
-    enqueue_reembedding(row, reembedding.take(row))
+    enqueue_reembedding(row, reembed.take_over(row))
     return row
 
 
 def cancel_reembedding(*, target: EmbeddingSpace | None = None) -> list[Reembedding]:
-    """Stop what is running, into `target` or at all, after its batch; returns what was stopped.
+    """Stop running moves, into `target` or all, after the current batch; returns those stopped.
 
-    What has moved stays where it is and both spaces are searched, until somebody goes on or goes
-    back.
+    Moved chunks stay in their new space and both spaces are searched, until the move is resumed or
+    reversed.
     """
     running = Reembedding.objects.filter(state=Reembedding.State.RUNNING)
     if target is not None:
         running = running.filter(target=target)
-    return [row for row in running.select_related("target") if reembedding.stop(row)]
+    return [row for row in running.select_related("target") if reembed.stop_reembedding(row)]

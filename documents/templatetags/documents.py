@@ -1,4 +1,4 @@
-"""Words for what the tables hold in codes."""
+"""Template filters: labels for codes stored in the tables."""
 
 import re
 
@@ -54,13 +54,13 @@ def media_label(media_type: str) -> str:
 
 @register.filter
 def tone(state: str) -> str:
-    """The colour of a state; what is under way is “busy”."""
+    """The colour of a state; “busy” for unfinished ones."""
     return TONES.get(state, "busy")
 
 
 @register.filter
 def duration(seconds: float | None) -> str:
-    """Seconds as a person says them: “40 ms”, “4 s”, “3 min 20 s”, “2 h 5 min”."""
+    """Seconds for people: “40 ms”, “4 s”, “3 min 20 s”, “2 h 5 min”."""
     if seconds is None:
         return "–"
     whole = round(seconds)
@@ -92,6 +92,6 @@ def language_name(code: str) -> str:
 
 @register.filter
 def gist(text: str) -> str:
-    """The beginning of a passage in one line, without Markdown's signs."""
+    """The beginning of a passage on one line, without Markdown markup."""
     line = " ".join(_SIGNS.sub(" ", _LINK.sub(r"\1", text[:300])).split())
     return line if len(line) <= GIST else line[: GIST - 1].rstrip() + "…"

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from documents.chunkers import Span
 from documents.parsers import Heading, ParsedDocument
-from documents.parsers.markdown import markdown_headings
+from documents.parsers.text_formats import markdown_headings
 from inference.backends.hashing import HashingEmbedder
 
 #: Vectors of the words in a text: equal texts agree, texts that share words are near.

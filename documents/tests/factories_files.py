@@ -5,9 +5,14 @@ import json
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from pypdf import PdfReader, PdfWriter
+
+from documents.catalogue.ddl import read_scripts
+from documents.catalogue.tables import Table, UnparsedTable
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02" + b"\x00" * 40
 
@@ -128,3 +133,11 @@ def _numbered(objects: Sequence[bytes]) -> bytes:
         b"startxref\n%d\n%%%%EOF\n" % (size, table, size, end)
     )
     return b"".join([header, *framed, trailer])
+
+
+def read_ddl(script: str, **options: str) -> list[Table | UnparsedTable]:
+    """The tables of a script that is given as text."""
+    with NamedTemporaryFile("w", encoding="utf-8", suffix=".sql") as file:
+        file.write(script)
+        file.flush()
+        return read_scripts([Path(file.name)], **options)

@@ -17,8 +17,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts import idempotency
-from accounts.history import Action, Door, Kind, acting, note_change
-from accounts.keys import create_key
+from accounts.api_keys import create_key
+from accounts.audit import Action, Channel, Kind, acting, record_change
 from accounts.models import Change, IdempotencyRecord, Membership
 from common import admin as common_admin
 from documents import lexical_index
@@ -114,7 +114,7 @@ def rows() -> dict[type[models.Model], models.Model]:
     everything += [run, item, edit, staged, EmbeddingSpace.objects.get()]
     everything += [Reembedding.objects.create(target=EmbeddingSpace.objects.get(), total=7, done=3)]
     everything += [LexicalSegment.objects.get()]
-    idempotency.begin(
+    idempotency.claim_or_replay(
         user=member.user, workspace=member.workspace, key="nightly-upload", fingerprint="0"
     )
     everything += [IdempotencyRecord.objects.get()]
@@ -127,12 +127,12 @@ def rows() -> dict[type[models.Model], models.Model]:
             workspace=member.workspace, at=timezone.now(), documents=4711
         )
     ]
-    with acting(door=Door.PAGE, user=member.user):
-        note_change(
+    with acting(channel=Channel.PAGE, user=member.user):
+        record_change(
             action=Action.CHANGED,
             kind=Kind.DOCUMENT,
             workspace_id=member.workspace_id,
-            thing=document.pk,
+            object_id=document.pk,
             values={"graph": (Collection.Graph.RULES, Collection.Graph.LLM)},
         )
     everything += [Change.objects.latest("pk")]

@@ -35,10 +35,10 @@ def stored(collection: Collection, text: str = "Aspirin eases pain.") -> Documen
 
 def work_through() -> None:
     """What the workers do."""
-    from documents.ingestion import stages
+    from documents.ingestion import pipeline
 
     ids = list(Document.objects.exclude(status="ready").values_list("pk", flat=True))
-    stages.embed_documents(stages.parse_documents(ids))
+    pipeline.embed_documents(pipeline.parse_documents(ids))
 
 
 def test_a_document_is_read_again_from_its_file_and_keeps_its_passages(

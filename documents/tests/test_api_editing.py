@@ -40,14 +40,14 @@ def notes(alice: Membership) -> Collection:
 
 @pytest.fixture
 def note(notes: Collection, alice: Membership) -> Document:
-    from documents.ingestion import stages
+    from documents.ingestion import pipeline
 
     name = "folder/Umzug \r\n“März”.txt"
     upload = Upload(name=name, file=ContentFile(NOTE, name="note.txt"))
     run = ingest_uploads(collection=notes, uploads=[upload], user=alice.user)
     document = run.items.get().document
     assert document is not None
-    stages.embed_documents(stages.parse_documents([document.pk]))
+    pipeline.embed_documents(pipeline.parse_documents([document.pk]))
     return document
 
 

@@ -7,7 +7,7 @@ from django.core.files.base import ContentFile
 from rest_framework.test import APIClient
 
 from accounts.models import Membership, Role
-from documents.ingestion import stages
+from documents.ingestion import pipeline
 from documents.models import Document, IngestionItem, IngestionRun
 from documents.services import Upload, ingest_uploads
 from documents.tests.factories import CollectionFactory, MembershipFactory
@@ -33,7 +33,7 @@ def run(alice: Membership) -> IngestionRun:
     collection = CollectionFactory(workspace=alice.workspace)
     run = ingest_uploads(collection=collection, uploads=uploads)
     worked = Document.objects.exclude(key="waiting.txt").values_list("id", flat=True)
-    stages.embed_documents(stages.parse_documents(list(worked)))
+    pipeline.embed_documents(pipeline.parse_documents(list(worked)))
     return run
 
 
@@ -59,7 +59,7 @@ def test_a_run_is_cancelled_once_and_answers_the_same_again(
 
 def test_a_run_that_has_ended_answers_a_conflict(client: APIClient, run: IngestionRun) -> None:
     waiting = Document.objects.get(key="waiting.txt")
-    stages.embed_documents(stages.parse_documents([waiting.id]))
+    pipeline.embed_documents(pipeline.parse_documents([waiting.id]))
     answer = act(client, run, "cancel")
     assert answer.status_code == 409
     assert "has ended already: some failed" in answer.json()["detail"]

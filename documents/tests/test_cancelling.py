@@ -10,7 +10,7 @@ from django.db import connection
 
 from common.errors import Conflict, Forbidden
 from documents import services
-from documents.ingestion import cancelling, claims, settling, stages
+from documents.ingestion import jobs, pipeline
 from documents.ingestion.sources import Source, text_source
 from documents.models import (
     Chunk,
@@ -50,7 +50,7 @@ def document(key: str) -> Document:
 def work(*keys: str) -> None:
     """What the two queues do with these documents."""
     ids = [document(key).id for key in keys]
-    stages.embed_documents(stages.parse_documents(ids))
+    pipeline.embed_documents(pipeline.parse_documents(ids))
 
 
 def cancel(run: IngestionRun) -> IngestionRun:
@@ -89,12 +89,12 @@ def test_a_known_document_keeps_its_old_text_and_is_ready(
     work("note")
     run = upload(collection, note="The new text.")
     if is_staged:
-        stages.parse_documents([document("note").id])
+        pipeline.parse_documents([document("note").id])
     cancel(run)
     note = document("note")
     assert (note.status, note.claimed_by, note.file.name) == ("ready", None, "")
     assert texts() == {"The old text."}
-    stages.embed_documents([note.id])
+    pipeline.embed_documents([note.id])
     assert texts() == {"The old text."}
     again = upload(collection, note="The new text.")
     assert again.skipped == 0
@@ -121,7 +121,7 @@ def test_a_duplicate_that_waits_goes_and_its_original_stays(collection: Collecti
     upload(collection, first="The same text.")
     work("first")
     run = upload(collection, second="The same text.")
-    stages.parse_documents([document("second").id])
+    pipeline.parse_documents([document("second").id])
     cancel(run)
     assert document("first").status == "ready"
     assert not Document.objects.filter(key="second.txt").exists()
@@ -133,14 +133,14 @@ def test_a_worker_in_the_middle_loads_nothing(collection: Collection) -> None:
     work("note")
     run = upload(collection, note="The new text.", other="Another text.")
     ids = [document("note").id, document("other").id]
-    staged = stages.parse_documents(ids)
+    staged = pipeline.parse_documents(ids)
     assert sorted(staged) == sorted(ids)
-    token, taken = claims.claim(ids)
+    token, taken = jobs.claim(ids)
     cancel(run)
     assert not Document.objects.filter(claimed_by=token).exists()
     assert len(taken) == 2
-    stages.embed_documents(ids)
-    settling.fail(ids, code="malformed", message="It came too late.", token=token)
+    pipeline.embed_documents(ids)
+    jobs.fail_documents(ids, code="malformed", message="It came too late.", token=token)
     assert texts() == {"The old text."}
     assert document("note").status == "ready"
 
@@ -198,7 +198,7 @@ def test_a_run_whose_canceller_died_is_cancelled_by_recovery(
 ) -> None:
     settings.INGESTION_LEASE_SECONDS = 0
     run = upload(collection, note="A text.")
-    assert cancelling.request(run.pk)
+    assert jobs.request_cancellation(run.pk)
     recover_documents()
     run.refresh_from_db()
     assert (run.state, run.cancelled) == ("cancelled", 1)
@@ -208,7 +208,7 @@ def test_a_run_whose_canceller_died_is_cancelled_by_recovery(
 def test_many_documents_are_undone_in_batches(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cancelling, "BATCH", 3)
+    monkeypatch.setattr(jobs, "CANCEL_BATCH", 3)
     run = upload(collection, **{f"n{number}": f"Text {number}." for number in range(8)})
     assert cancel(run).cancelled == 8
     assert set(states(run).values()) == {"cancelled"}
@@ -360,9 +360,9 @@ def test_cancelled_while_it_is_loaded_a_document_is_there_or_not_never_half() ->
     for turn in range(4):
         run = upload(collection, **{f"t{turn}-{n}": f"Text {n} of {turn}." for n in range(12)})
         ids = list(run.items.values_list("document_id", flat=True))
-        staged = stages.parse_documents(ids)
+        staged = pipeline.parse_documents(ids)
         raised = at_once(
-            lambda staged=staged: stages.embed_documents(staged),
+            lambda staged=staged: pipeline.embed_documents(staged),
             lambda run=run: _cancel_quietly(run),
             lambda run=run: _cancel_quietly(run),
         )

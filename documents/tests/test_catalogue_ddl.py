@@ -6,10 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents.catalogue.ddl import read_ddl, read_scripts
-from documents.catalogue.tables import CatalogueError, ForeignKey, Table, TableName, UnreadTable
-from documents.catalogue.words import with_words, words_of
-from documents.catalogue.writing import table_metadata, table_text, table_title
+from documents.catalogue.ddl import read_scripts
+from documents.catalogue.tables import (
+    CatalogueError,
+    ForeignKey,
+    Table,
+    TableName,
+    UnparsedTable,
+    name_with_words,
+    split_identifier,
+    table_metadata,
+    table_text,
+    table_title,
+)
+from documents.tests.factories_files import read_ddl
 
 POSTGRES_DUMP = """
 --
@@ -109,7 +119,7 @@ def test_views_have_the_columns_of_their_query() -> None:
 def test_a_definition_that_nobody_understands_is_named_and_the_others_are_read() -> None:
     good, bad = read_ddl("CREATE TABLE good (a int);\n\nCREATE TABLE bad (((;\nSELECT 1;")
     assert isinstance(good, Table)
-    assert isinstance(bad, UnreadTable)
+    assert isinstance(bad, UnparsedTable)
     assert bad.name == "bad"
     assert "line 3" in bad.reason
 
@@ -149,13 +159,13 @@ def test_scripts_that_cannot_be_read_say_why(tmp_path: Path) -> None:
     ],
 )
 def test_names_are_parted_into_words(name: str, words: str) -> None:
-    assert words_of(name) == words
+    assert split_identifier(name) == words
 
 
 def test_words_stand_beside_a_name_only_where_they_say_more() -> None:
-    assert with_words("revenue") == "revenue"
-    assert with_words("Revenue") == "Revenue"
-    assert with_words("custRevenue") == "custRevenue (cust revenue)"
+    assert name_with_words("revenue") == "revenue"
+    assert name_with_words("Revenue") == "Revenue"
+    assert name_with_words("custRevenue") == "custRevenue (cust revenue)"
 
 
 def test_a_table_reads_as_a_page() -> None:

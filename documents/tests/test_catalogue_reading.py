@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents.catalogue.reading import needs_text, table_of
-from documents.catalogue.tables import Column, ForeignKey, Table, TableName
-from documents.catalogue.writing import table_metadata, table_text
+from documents.catalogue.tables import (
+    Column,
+    ForeignKey,
+    Table,
+    TableName,
+    columns_need_text,
+    table_metadata,
+    table_of,
+    table_text,
+)
 
 _NAMES = st.text(st.characters(categories=["L", "N", "Pc"]), min_size=1, max_size=12)
 _TYPES = st.sampled_from(["", "INT", "DECIMAL(12, 2)", "public.order_state", "TIMESTAMP WITH TZ"])
@@ -51,7 +58,7 @@ def test_columns_of_a_very_wide_table_are_read_from_the_text() -> None:
     wide = tuple(Column(f"measurement_{number}", "DOUBLE PRECISION") for number in range(400))
     table = Table(TableName("", "sensor"), wide)
     metadata = table_metadata(table, database="plant")
-    assert needs_text(metadata)
+    assert columns_need_text(metadata)
     assert table_of(metadata, table_text(table)) == table
 
 

@@ -9,11 +9,8 @@ import pytest
 from django.db import connection
 from sqlalchemy.engine import URL
 
-from documents.catalogue.dsn import database_label, read_dsn
-from documents.catalogue.reflection import reflect
-from documents.catalogue.sampling import looks_secret
-from documents.catalogue.tables import CatalogueError, ForeignKey, Table, TableName
-from documents.catalogue.writing import table_text
+from documents.catalogue.database import database_label, looks_secret, read_dsn, reflect
+from documents.catalogue.tables import CatalogueError, ForeignKey, Table, TableName, table_text
 
 SHOP = """
     CREATE TABLE customers (

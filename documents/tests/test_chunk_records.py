@@ -11,8 +11,7 @@ from documents import services
 from documents.ingestion.sources import BrokenSource, Source, discover
 from documents.models import Chunk, Collection, Document
 from documents.parsers import CHUNK_JSON, parse
-from documents.parsers.chunk_json import parse_bundle
-from documents.parsers.chunk_records import chunk_layout
+from documents.parsers.chunk_json import chunk_layout, parse_bundle
 from documents.services import Upload, ingest_inline, ingest_uploads, sync_directory
 from documents.tests.factories import CollectionFactory
 from documents.tests.factories_files import chunk_fields

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from documents.chunkers import Span, get_chunker
-from documents.chunkers.windows import WINDOW
+from documents.chunkers.boundaries import WINDOW_CHARACTERS
 from documents.parsers import Heading, Page, ParsedDocument
 from documents.tests.factories_chunkers import (
     CharacterCounter,
@@ -187,9 +187,9 @@ def test_a_long_row_of_flags_is_cut_between_them(before: str) -> None:
 
 
 def test_a_heading_at_the_seam_of_two_windows_stays_with_its_text() -> None:
-    lines = f"{WORDS}\n\n" * (WINDOW // (len(WORDS) + 2))
+    lines = f"{WORDS}\n\n" * (WINDOW_CHARACTERS // (len(WORDS) + 2))
     for room in (0, 8, 40):
-        before = lines[: WINDOW - room].rsplit("\n\n", 1)[0] + "\n\n"
+        before = lines[: WINDOW_CHARACTERS - room].rsplit("\n\n", 1)[0] + "\n\n"
         heading = Heading(len(before), 1, "Head")
         document = plain(f"{before}Head\n\n{lines[:2000]}", heading)
         assert not [text for text in texts(document, split(document, 60)) if text.endswith("Head")]

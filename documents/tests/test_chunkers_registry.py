@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from documents.chunkers import CHUNKERS, ChunkerError, Span, check_options, get_chunker
-from documents.chunkers.measure import Measure, measure_for
+from documents.chunkers.atoms import TokenMeasure, measure_for
 from documents.parsers import Heading
 from documents.tests.factories_chunkers import (
     CharacterCounter,
@@ -133,12 +133,12 @@ def test_words_are_remembered_from_document_to_document() -> None:
 def test_only_where_words_add_up_are_their_sums_trusted(
     counter: CharacterCounter, additive: bool
 ) -> None:
-    assert Measure(counter).additive is additive
+    assert TokenMeasure(counter).additive is additive
 
 
 def test_the_memory_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("documents.chunkers.measure._MAX_KNOWN_WORDS", 10)
-    measure = Measure(minilm())
+    monkeypatch.setattr("documents.chunkers.atoms._MAX_KNOWN_WORDS", 10)
+    measure = TokenMeasure(minilm())
     for start in range(0, 100, 7):
         words = [f"w{number}" for number in range(start, start + 7)] * 2
         assert measure.count_words(words) == measure.count_all(words)

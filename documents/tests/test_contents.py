@@ -14,27 +14,30 @@ from django.db.models.fields.files import FieldFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents.ingestion import recipes
-from documents.ingestion.contents import (
-    MAX_IN_MEMORY,
-    Content,
-    content_of,
-    content_of_bytes,
-    content_of_file,
-    content_of_stored,
+from documents.ingestion import preparation
+from documents.ingestion.preparation import (
+    PreparedChunk,
+    PreparedDocument,
+    pack_document,
+    unpack_document,
 )
-from documents.ingestion.packing import pack, unpack
-from documents.ingestion.preparing import PreparedChunk, PreparedDocument
 from documents.ingestion.sources import (
+    MAX_IN_MEMORY,
     BrokenSource,
+    Content,
+    SkippedFile,
     Source,
+    content_from_bytes,
+    content_from_file,
+    content_from_storage,
     discover,
+    read_content,
     text_source,
+    walk,
 )
-from documents.ingestion.walking import Oddity, walk
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.parsers import ParseError
-from documents.parsers.chunk_records import MAX_RECORD_BYTES
+from documents.parsers.chunk_json import MAX_RECORD_BYTES
 from documents.services import ingest_inline, ingest_sources
 from documents.tests.factories import CollectionFactory
 from documents.tests.factories_files import chunk_json
@@ -45,7 +48,7 @@ LIMIT = 100 * 1024 * 1024
 
 def refused(path: Path, *, max_bytes: int = LIMIT) -> str:
     with pytest.raises(ParseError) as caught:
-        content_of_file(path, name=path.name, max_bytes=max_bytes)
+        content_from_file(path, name=path.name, max_bytes=max_bytes)
     return caught.value.code
 
 
@@ -61,7 +64,7 @@ def test_a_small_file_is_read_once_and_a_large_one_left_where_it_is(tmp_path: Pa
         data = os.urandom(size)
         path = tmp_path / "file"
         path.write_bytes(data)
-        content = content_of_file(path, name="file", max_bytes=LIMIT)
+        content = content_from_file(path, name="file", max_bytes=LIMIT)
         is_small = size <= MAX_IN_MEMORY
         assert content == Content(
             size=size,
@@ -84,7 +87,7 @@ def test_a_file_that_has_more_than_it_said_is_read_no_further_than_the_limit() -
     maps = Path("/proc/self/maps")  # its size is said to be 0
     if not maps.exists():
         pytest.skip("the kernel has no such file")
-    assert content_of_file(maps, name="maps", max_bytes=LIMIT).size > 1000
+    assert content_from_file(maps, name="maps", max_bytes=LIMIT).size > 1000
     assert refused(maps, max_bytes=1000) == "too_large"
 
 
@@ -95,18 +98,20 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
 
 def test_a_source_without_a_file_has_its_limit_too() -> None:
     source = text_source("note", "word " * 100)
-    assert content_of(source, max_bytes=500) == content_of_bytes(b"word " * 100, is_given_text=True)
+    assert read_content(source, max_bytes=500) == content_from_bytes(
+        b"word " * 100, is_given_text=True
+    )
     with pytest.raises(ParseError, match="RAGSITE_MAX_UPLOAD_BYTES"):
-        content_of(source, max_bytes=499)
+        read_content(source, max_bytes=499)
     boastful = Source("key", "name", 10, lambda: b"more than it says")
     with pytest.raises(ParseError, match="17 bytes"):
-        content_of(boastful, max_bytes=12)
+        read_content(boastful, max_bytes=12)
 
 
 def test_a_source_whose_file_is_gone_is_unreadable(tmp_path: Path) -> None:
     source = Source("key", "gone.txt", 10, lambda: b"", path=tmp_path / "gone.txt")
     with pytest.raises(ParseError) as caught:
-        content_of(source, max_bytes=LIMIT)
+        read_content(source, max_bytes=LIMIT)
     assert caught.value.code == "unreadable"
     assert "gone.txt" in caught.value.message
 
@@ -124,9 +129,9 @@ class _Elsewhere(Storage):
 def test_an_upload_that_lies_in_no_file_system_of_ours_is_read_from_its_storage() -> None:
     file = FieldFile(Document(), Document._meta.get_field("file"), "upload")
     file.storage = _Elsewhere()
-    assert content_of_stored(file, name="upload", max_bytes=20).data == b"Stored elsewhere."
+    assert content_from_storage(file, name="upload", max_bytes=20).data == b"Stored elsewhere."
     with pytest.raises(ParseError, match="17 bytes"):
-        content_of_stored(file, name="upload", max_bytes=16)
+        content_from_storage(file, name="upload", max_bytes=16)
 
 
 # --- finding -------------------------------------------------------------------------------------
@@ -188,7 +193,7 @@ def test_a_directory_that_is_gone_when_it_is_its_turn_is_named(tmp_path: Path) -
     assert next(groups) == [tmp_path / "first"]
     (tmp_path / "second").rmdir()
     (oddity,) = next(groups)
-    assert isinstance(oddity, Oddity)
+    assert isinstance(oddity, SkippedFile)
     assert (oddity.path, oddity.code) == (tmp_path / "second", "unreadable")
 
 
@@ -225,7 +230,7 @@ def test_a_chunk_file_that_is_too_large_or_changes_is_named(tmp_path: Path) -> N
     assert isinstance(source, Source)
     small.write_bytes(b"{")
     with pytest.raises(ParseError, match="changed"):
-        content_of(source, max_bytes=LIMIT)
+        read_content(source, max_bytes=LIMIT)
 
 
 def test_a_line_of_chunk_lines_without_end_is_named_and_not_held(tmp_path: Path) -> None:
@@ -264,8 +269,8 @@ def test_a_packed_document_comes_out_as_it_went_in() -> None:
         for number in range(200)
     )
     document = PreparedDocument("Title", "text/plain", "plain", "en", "00", {"a": [1]}, chunks)
-    assert unpack(pack(document)) == document
-    assert len(pack(document)) < sum(len(chunk.text) for chunk in chunks) / 10
+    assert unpack_document(pack_document(document)) == document
+    assert len(pack_document(document)) < sum(len(chunk.text) for chunk in chunks) / 10
 
 
 @pytest.fixture
@@ -307,7 +312,7 @@ def test_a_file_that_hangs_its_parser_fails_by_its_name_and_the_others_are_ready
 def test_a_text_of_more_chunks_than_vectors_fit_into_memory_is_too_large(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recipes, "MAX_VECTOR_BYTES", 4 * 384 * 3)
+    monkeypatch.setattr(preparation, "MAX_VECTOR_BYTES", 4 * 384 * 3)
     texts = {"three": "word " * 600, "more": "word " * 2000}
     sources = [text_source(key, text) for key, text in texts.items()]
     run = ingest_inline(collection=collection, sources=sources)

@@ -3,51 +3,51 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.differences import Block, Piece, differences, words_changed
+from documents.diff import DiffBlock, DiffPiece, diff_texts, diff_words
 
 texts = st.lists(st.sampled_from(["a b c", "a x c", "d e", "f"]), max_size=6).map("\n\n".join)
 
 
-def said(blocks: list[Block], *kinds: str) -> list[str]:
+def said(blocks: list[DiffBlock], *kinds: str) -> list[str]:
     parts = ("".join(p.text for p in block.pieces if p.kind in kinds) for block in blocks)
     return [part for part in parts if part]
 
 
 def test_only_the_words_that_changed_are_marked() -> None:
-    assert words_changed("You have 28 days off.", "You have 30 days off.") == (
-        Piece("same", "You have "),
-        Piece("gone", "28"),
-        Piece("new", "30"),
-        Piece("same", " days off."),
+    assert diff_words("You have 28 days off.", "You have 30 days off.") == (
+        DiffPiece("same", "You have "),
+        DiffPiece("gone", "28"),
+        DiffPiece("new", "30"),
+        DiffPiece("same", " days off."),
     )
 
 
 def test_texts_without_a_word_in_common_are_told_apart_as_a_whole() -> None:
-    assert words_changed("one two three", "vier") == (
-        Piece("gone", "one two three"),
-        Piece("new", "vier"),
+    assert diff_words("one two three", "vier") == (
+        DiffPiece("gone", "one two three"),
+        DiffPiece("new", "vier"),
     )
 
 
 def test_what_did_not_change_is_left_out_but_for_a_paragraph_around() -> None:
     before = [f"Paragraph {n}." for n in range(10)]
     after = [*before[:5], "Something new came in.", *before[5:]]
-    assert differences("\n\n".join(before), "\n\n".join(after)) == [
-        Block(left_out=4),
-        Block((Piece("same", "Paragraph 4."),)),
-        Block((Piece("new", "Something new came in."),)),
-        Block((Piece("same", "Paragraph 5."),)),
-        Block(left_out=4),
+    assert diff_texts("\n\n".join(before), "\n\n".join(after)) == [
+        DiffBlock(left_out=4),
+        DiffBlock((DiffPiece("same", "Paragraph 4."),)),
+        DiffBlock((DiffPiece("new", "Something new came in."),)),
+        DiffBlock((DiffPiece("same", "Paragraph 5."),)),
+        DiffBlock(left_out=4),
     ]
 
 
 def test_line_ends_are_no_difference() -> None:
-    assert differences("one\ntwo\n\n\n\nthree", "one two\n\nthree") == []
+    assert diff_texts("one\ntwo\n\n\n\nthree", "one two\n\nthree") == []
 
 
 @given(texts, texts)
 def test_both_texts_can_be_read_from_it_where_nothing_is_left_out(before: str, after: str) -> None:
-    blocks = differences(before, after)
+    blocks = diff_texts(before, after)
     if any(block.left_out for block in blocks) or not blocks:
         return
     assert said(blocks, "same", "gone") == [part for part in before.split("\n\n") if part]

@@ -9,7 +9,7 @@ import pytest
 from django.core.files.base import ContentFile
 from rest_framework.test import APIClient
 
-from documents.ingestion.media import StorageFull
+from documents.ingestion.stored_files import StorageFull
 from documents.models import Collection, Document, IngestionRun
 from documents.services import Upload, ingest_uploads
 from documents.tests.factories import CollectionFactory, MembershipFactory

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from accounts.models import Change
 from common.errors import Conflict, InvalidInput
 from documents import lexical_index, services
-from documents.ingestion import claims, groups, loading
+from documents.ingestion import jobs, loader
+from documents.ingestion.concurrency import Stopwatch
 from documents.ingestion.items import Item
-from documents.ingestion.recipes import prepare_for, recipe_of
-from documents.ingestion.registering import register_documents
+from documents.ingestion.preparation import prepare_for, recipe_for
+from documents.ingestion.registration import register_documents
 from documents.ingestion.sources import text_source
-from documents.ingestion.stopwatch import Stopwatch
 from documents.models import (
     Chunk,
     ChunkEdit,
@@ -31,10 +31,10 @@ from documents.models import (
     Posting,
 )
 from documents.services import document_text, edit_chunk, ingest_inline, undo_edit
-from documents.services.editing import StaleText
+from documents.services.chunk_edits import StaleText
 from documents.tests.factories import CollectionFactory, UserFactory
 from documents.tests.words import chunk_counts
-from documents.validation.run import validate
+from documents.validation.validate import validate
 from inference.backends.hashing import HashingEmbedder
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root", "embedder")]
@@ -137,7 +137,7 @@ def test_the_counts_of_words_are_those_of_a_count_from_nothing(collection: Colle
     assert at_once["english", "zeppelin"] >= 1
     lexical_index.index_pending(collection.pk)
     assert chunk_counts(collection) == at_once
-    lexical_index.rebuild(collection.pk)
+    lexical_index.rebuild_lexical_index(collection.pk)
     assert chunk_counts(collection) == at_once
 
 
@@ -335,15 +335,15 @@ def test_a_change_while_the_text_is_embedded_anew_is_kept(collection: Collection
     source = text_source("guide", TEXT.replace("topic1", "news1"))
     run = IngestionRun.objects.create(workspace=collection.workspace, collection=collection)
     register_documents(collection, [source], run=run, state="embedding")
-    token, [held] = claims.claim([document.pk])
+    token, [held] = jobs.claim([document.pk])
     prepared = prepare_for(
         collection, source.read(), name="guide", declared=source.declared, watch=Stopwatch()
     )
-    job = loading.Job(held, prepared, recipe_of(collection).digest(source.declared), "0" * 64)
-    made = groups.new_texts([(held.pk, prepared)])
+    job = loader.LoadJob(held, prepared, recipe_for(collection).digest(source.declared), "0" * 64)
+    made = loader.texts_to_embed([(held.pk, prepared)])
     changed_about(document, "topic5", "zeppelin")
-    vectors = groups.embed_texts(made, embedder=HashingEmbedder())
-    loading.load([job], vectors, token=token)
+    vectors = loader.embed_texts(made, embedder=HashingEmbedder())
+    loader.load_documents([job], vectors, token=token)
     assert "zeppelin" in document_text(document).text
     assert "news1" in document_text(document).text
 
@@ -400,7 +400,7 @@ def test_any_row_of_changes_leaves_a_whole_document_that_survives(
     text = document_text(document).text
     assert_whole(document, text)
     at_once = chunk_counts(collection)
-    lexical_index.rebuild(collection.pk)
+    lexical_index.rebuild_lexical_index(collection.pk)
     assert chunk_counts(collection) == at_once
 
 

@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 
 from common.errors import Forbidden, InvalidInput
 from documents import services
-from documents.fetching import Fetched, FetchError, checked_url, fetch, is_public
-from documents.fetching.addresses import Address
-from documents.ingestion.web import file_name
+from documents.ingestion.web_pages import page_file_name
 from documents.models import Collection, Document, IngestionRun
 from documents.tests.factories import CollectionFactory
 from documents.tests.web_server import Web, self_signed, serving
 from documents.validation import validate
+from documents.web_fetch import Address, Fetched, FetchError, checked_url, fetch, is_public
 
 PAGE = b"<html><title>Tea</title><body><h1>Tea</h1><p>Green tea is steamed.</p></body></html>"
 LOOPBACK = ip_address("127.0.0.1")
@@ -43,7 +42,12 @@ def to_loopback(host: str, port: int) -> Sequence[str]:
 
 
 def get(url: str, **options: Any) -> Fetched:
-    defaults = {"max_bytes": 10_000, "may_reach": or_loopback, "ask": to_loopback, "seconds": 10.0}
+    defaults = {
+        "max_bytes": 10_000,
+        "is_allowed": or_loopback,
+        "resolve": to_loopback,
+        "seconds": 10.0,
+    }
     return fetch(url, **{**defaults, **options})
 
 
@@ -97,7 +101,7 @@ def test_no_spelling_of_this_machine_is_fetched(web: Web, host: str) -> None:
 
 
 def test_a_host_with_one_inner_address_among_its_own_is_refused(web: Web) -> None:
-    error = failure(web.url("/"), ask=lambda host, port: ["127.0.0.1", "10.0.0.1"])
+    error = failure(web.url("/"), resolve=lambda host, port: ["127.0.0.1", "10.0.0.1"])
     assert error.code == "forbidden_address"
     assert web.hosts == []
 
@@ -105,7 +109,7 @@ def test_a_host_with_one_inner_address_among_its_own_is_refused(web: Web) -> Non
 def test_a_name_that_changes_its_address_is_connected_to_where_it_was_checked(web: Web) -> None:
     web.page("/", PAGE)
     answers = iter([["127.0.0.1"], ["10.0.0.1"]])
-    assert get(web.url("/"), ask=lambda host, port: next(answers)).data == PAGE
+    assert get(web.url("/"), resolve=lambda host, port: next(answers)).data == PAGE
     assert next(answers) == ["10.0.0.1"]  # it was asked once
     assert web.hosts == [f"docs.example:{web.port}"]
 
@@ -113,7 +117,7 @@ def test_a_name_that_changes_its_address_is_connected_to_where_it_was_checked(we
 def test_an_address_that_does_not_answer_is_passed_over_for_the_next(web: Web) -> None:
     web.page("/", PAGE)
     both = ["127.0.0.2", "127.0.0.1"]  # nobody listens on the first
-    fetched = get(web.url("/"), ask=lambda host, port: both, may_reach=lambda address: True)
+    fetched = get(web.url("/"), resolve=lambda host, port: both, is_allowed=lambda address: True)
     assert fetched.data == PAGE
 
 
@@ -182,7 +186,7 @@ def test_redirects_lead_nowhere_else(web: Web, to: str) -> None:
     def ask(host: str, port: int) -> Sequence[str]:
         return ["127.0.0.1"] if host == "docs.example" else [host.strip("[]")]
 
-    assert failure(web.url("/"), ask=ask).code == "forbidden_address"
+    assert failure(web.url("/"), resolve=ask).code == "forbidden_address"
 
 
 @pytest.mark.parametrize("to", ["file:///etc/passwd", "//", "ftp://docs.example/"])
@@ -287,7 +291,7 @@ def fetched(url: str, media_type: str) -> Fetched:
 def test_the_server_says_what_it_is_and_else_the_address(
     path: str, media_type: str, expected: str
 ) -> None:
-    assert file_name(fetched(f"https://docs.example{path}", media_type)) == expected
+    assert page_file_name(fetched(f"https://docs.example{path}", media_type)) == expected
 
 
 # --- documents ------------------------------------------------------------------------------------

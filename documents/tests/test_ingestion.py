@@ -12,7 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from documents import lexical_index, services
-from documents.ingestion import claims, groups, loading, packing, settling, stages
+from documents.ingestion import jobs, loader, pipeline, preparation
 from documents.ingestion.sources import Source, SourceError, discover, text_source
 from documents.models import (
     Chunk,
@@ -31,7 +31,7 @@ from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from documents.tests.words import chunk_counts, counted_chunks
 from inference.backends.hashing import HashingEmbedder
-from inference.handler import embedders
+from inference.model_registry import embedders
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -56,7 +56,7 @@ def queue(collection: Collection, name: str, content: bytes) -> Document:
 
 def work(document: Document) -> None:
     """What the two queues do with it."""
-    stages.embed_documents(stages.parse_documents([document.id]))
+    pipeline.embed_documents(pipeline.parse_documents([document.id]))
     document.refresh_from_db()
 
 
@@ -122,7 +122,7 @@ def test_a_key_that_comes_twice_at_once_ends_with_its_last_text(collection: Coll
         "Another text.",
         "The second text.",
     ]
-    assert lexical_index.differences(collection.pk) == []
+    assert lexical_index.find_differences(collection.pk) == []
 
 
 def test_a_shortened_document_leaves_nothing_behind(collection: Collection) -> None:
@@ -224,15 +224,15 @@ def test_a_message_delivered_twice_changes_nothing(collection: Collection) -> No
     work(document)
     before = chunk_ids(document)
     work(document)
-    stages.embed_documents([document.id])
+    pipeline.embed_documents([document.id])
     assert chunk_ids(document) == before
     assert IngestionRun.objects.get().ready == 1
 
 
 def test_a_claimed_document_is_nobody_elses(collection: Collection) -> None:
     document = queue(collection, "note.txt", b"Ibuprofen eases pain.")
-    _, mine = claims.claim([document.id])
-    _, theirs = claims.claim([document.id])
+    _, mine = jobs.claim([document.id])
+    _, theirs = jobs.claim([document.id])
     assert [entry.id for entry in mine] == [document.id]
     assert theirs == []
 
@@ -241,25 +241,25 @@ def test_a_claim_that_ended_can_be_taken_and_its_first_holder_loads_nothing(
     collection: Collection,
 ) -> None:
     document = queue(collection, "note.txt", b"Ibuprofen eases pain.")
-    stages.parse_documents([document.id])
-    token, (held,) = claims.claim([document.id])
-    job = loading.Job(
+    pipeline.parse_documents([document.id])
+    token, (held,) = jobs.claim([document.id])
+    job = loader.LoadJob(
         document=held,
-        prepared=packing.unpack(bytes(held.staged.payload)),
+        prepared=preparation.unpack_document(bytes(held.staged.payload)),
         digest="",
         source_sha256="",
     )
     Document.objects.update(claimed_until=timezone.now() - timezone.timedelta(seconds=1))
-    claims.claim([document.id])
-    list(groups.load_groups([[job]], token=token))
+    jobs.claim([document.id])
+    list(loader.load_groups([[job]], token=token))
     assert not Chunk.objects.exists()
 
 
 def test_a_newer_upload_of_the_same_key_wins(collection: Collection) -> None:
     document = queue(collection, "note.txt", b"The old text.")
-    token, _ = claims.claim([document.id])
+    token, _ = jobs.claim([document.id])
     document = queue(collection, "note.txt", b"The new text.")
-    with claims.kept(token):
+    with jobs.lease_renewal(token):
         pass
     work(document)
     assert list(Chunk.objects.values_list("text", flat=True)) == ["The new text."]
@@ -269,7 +269,7 @@ def test_a_newer_upload_of_the_same_key_wins(collection: Collection) -> None:
 def test_a_document_whose_workers_die_is_given_up(collection: Collection, settings: Any) -> None:
     document = queue(collection, "note.txt", b"Some text.")
     for _ in range(settings.INGESTION_MAX_ATTEMPTS):
-        claims.claim([document.id])
+        jobs.claim([document.id])
         Document.objects.update(claimed_until=timezone.now() - timezone.timedelta(seconds=1))
     work(document)
     assert (document.status, document.error_code) == ("failed", "attempts")
@@ -325,7 +325,7 @@ def test_an_index_that_is_built_anew_agrees_with_forgetting(collection: Collecti
     forgotten = chunk_counts(collection)
     known = set(Lexeme.objects.values_list("language", "lexeme"))
     assert known == forgotten.keys()
-    lexical_index.rebuild(collection.pk)
+    lexical_index.rebuild_lexical_index(collection.pk)
     assert chunk_counts(collection) == forgotten
     assert set(Lexeme.objects.values_list("language", "lexeme")) == known
 
@@ -405,9 +405,9 @@ def test_a_newer_upload_wins_over_a_text_that_already_waits_for_its_vectors(
     collection: Collection,
 ) -> None:
     document = queue(collection, "note.txt", b"The old text.")
-    stages.parse_documents([document.id])
+    pipeline.parse_documents([document.id])
     queue(collection, "note.txt", b"The new text.")
-    stages.embed_documents([document.id])  # the message for the old one
+    pipeline.embed_documents([document.id])  # the message for the old one
     work(document)
     assert list(Chunk.objects.values_list("text", flat=True)) == ["The new text."]
     assert list(IngestionRun.objects.values_list("state", flat=True)) == ["succeeded"] * 2
@@ -417,9 +417,11 @@ def test_a_worker_whose_document_was_replaced_does_not_fail_the_new_one(
     collection: Collection,
 ) -> None:
     document = queue(collection, "note.txt", b"The old text.")
-    token, _ = claims.claim([document.id])
+    token, _ = jobs.claim([document.id])
     queue(collection, "note.txt", b"The new text.")
-    settling.fail([document.id], code="truncated", message="The old file is gone.", token=token)
+    jobs.fail_documents(
+        [document.id], code="truncated", message="The old file is gone.", token=token
+    )
     work(document)
     assert (document.status, document.error) == ("ready", "")
     assert list(Chunk.objects.values_list("text", flat=True)) == ["The new text."]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from documents.languages import CONFIGURATIONS, OTHERS, _identifier, detect_language
+from documents.languages import CONFIGURATIONS, DETECTED_ONLY, _identifier, detect_language
 
 SENTENCES = {
     "zh": "糖尿病是一种以血糖升高为特征的慢性代谢性疾病。",
@@ -53,7 +53,7 @@ def library() -> Any:
     from py3langid.langid import MODEL_DIR, MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_modelpath(MODEL_DIR / MODEL_FILE, norm_probs=True)
-    identifier.set_languages(sorted(set(identifier.labels) & {*CONFIGURATIONS, *OTHERS}))
+    identifier.set_languages(sorted(set(identifier.labels) & {*CONFIGURATIONS, *DETECTED_ONLY}))
     return identifier
 
 

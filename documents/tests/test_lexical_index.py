@@ -88,15 +88,15 @@ def take(collection: Collection, other: Collection, step: tuple[Any, ...]) -> No
     elif kind == "index":
         lexical_index.index_pending(collection.pk)
     elif kind == "compact":
-        lexical_index.compact(collection.pk, everything=True)
+        lexical_index.merge_segments(collection.pk, everything=True)
     elif kind == "rebuild":
-        lexical_index.rebuild(collection.pk)
+        lexical_index.rebuild_lexical_index(collection.pk)
     elif chunks:
         chosen = Chunk.objects.filter(pk=chunks[arguments[0] % len(chunks)].pk)
         if kind == "supersede":
             chosen.update(is_current=False)
             return
-        lexical_index.forget(chosen)
+        lexical_index.forget_words(chosen)
         if kind == "change":
             chosen.update(text=arguments[1])
         elif kind == "move":
@@ -120,16 +120,16 @@ def test_any_sequence_of_changes_leaves_the_index_of_a_rebuild(
             take(collection, other, step)
         question = "otter heron falcon otter"
         for each in (collection, other):
-            assert lexical_index.differences(each.pk, sample=10**6) == []
+            assert lexical_index.find_differences(each.pk, sample=10**6) == []
             found = scores(each, question)
             both = scores(each, question, superseded=True)
             wanted = expected(each, ("otter", "otter", "heron", "falcon"))
             assert found == pytest.approx(wanted, rel=1e-5)
             assert both.items() >= found.items()
-            lexical_index.rebuild(each.pk)
+            lexical_index.rebuild_lexical_index(each.pk)
             assert scores(each, question) == found  # to the last bit
             assert scores(each, question, superseded=True) == both
-            assert lexical_index.differences(each.pk, sample=10**6) == []
+            assert lexical_index.find_differences(each.pk, sample=10**6) == []
         Collection.objects.filter(pk__in=[collection.pk, other.pk]).delete()
         for model in (LexicalSegment, Posting, PendingChunk, RemovedChunk, Lexeme):
             assert not model.objects.exists()
@@ -144,30 +144,30 @@ def test_no_word_of_a_forgotten_text_is_left_in_any_row() -> None:
         ChunkFactory(document=document, text=text)
     lexical_index.index_pending(collection.pk)
     gone = Chunk.objects.filter(text__contains="zeppelin")
-    lexical_index.forget(gone)
+    lexical_index.forget_words(gone)
     gone.delete()
     assert not Posting.objects.filter(lexeme="zeppelin").exists()
     assert not Lexeme.objects.filter(lexeme="zeppelin").exists()
     assert Posting.objects.filter(lexeme="harbour").exists()
     assert scores(collection, "zeppelin") == {}
     assert len(scores(collection, "harbour")) == 1
-    assert lexical_index.differences(collection.pk) == []
+    assert lexical_index.find_differences(collection.pk) == []
 
 
 @pytest.mark.django_db
 def test_segments_of_one_size_are_merged_and_removed_chunks_left_out() -> None:
     collection = CollectionFactory()
     document = DocumentFactory(collection=collection)
-    for number in range(lexical_index.FANOUT):
+    for number in range(lexical_index.MERGE_FANOUT):
         ChunkFactory(document=document, text=f"otter number{number}")
         lexical_index.index_pending(collection.pk)
-        assert LexicalSegment.objects.count() == (number + 1) % lexical_index.FANOUT or 1
+        assert LexicalSegment.objects.count() == (number + 1) % lexical_index.MERGE_FANOUT or 1
     Chunk.objects.filter(ordinal=0).delete()
     assert RemovedChunk.objects.count() == 1
-    lexical_index.compact(collection.pk, everything=True)
+    lexical_index.merge_segments(collection.pk, everything=True)
     assert not RemovedChunk.objects.exists()
-    assert LexicalSegment.objects.get().chunk_count == lexical_index.FANOUT - 1
-    assert lexical_index.differences(collection.pk, sample=1000) == []
+    assert LexicalSegment.objects.get().chunk_count == lexical_index.MERGE_FANOUT - 1
+    assert lexical_index.find_differences(collection.pk, sample=1000) == []
 
 
 @pytest.mark.django_db
@@ -188,11 +188,11 @@ def test_damage_is_found_and_a_rebuild_mends_it(damage: Callable[[], Any], said:
     lexical_index.index_pending(collection.pk)
     Chunk.objects.filter(ordinal=2).delete()
     ChunkFactory(document=document, text="a late heron")
-    assert lexical_index.differences(collection.pk) == []
+    assert lexical_index.find_differences(collection.pk) == []
     damage()
-    assert said in " ".join(lexical_index.differences(collection.pk))
-    lexical_index.rebuild(collection.pk)
-    assert lexical_index.differences(collection.pk) == []
+    assert said in " ".join(lexical_index.find_differences(collection.pk))
+    lexical_index.rebuild_lexical_index(collection.pk)
+    assert lexical_index.find_differences(collection.pk) == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -208,8 +208,8 @@ def test_a_chunk_deleted_while_it_is_indexed_is_not_found_nor_counted() -> None:
         assert lexical_index.index_pending(collection.pk) == 2
         beside(delete)  # does not wait for the transaction that indexes
     assert scores(collection, "otter").keys() == {second.pk}
-    assert lexical_index.differences(collection.pk) == []
-    lexical_index.rebuild(collection.pk)
+    assert lexical_index.find_differences(collection.pk) == []
+    lexical_index.rebuild_lexical_index(collection.pk)
     assert scores(collection, "otter").keys() == {second.pk}
 
 
@@ -225,12 +225,12 @@ def test_a_deletion_under_way_does_not_hold_up_indexing_or_merging() -> None:
 
         def index() -> None:
             lexical_index.index_pending(collection.pk)
-            lexical_index.compact(collection.pk, everything=True)
+            lexical_index.merge_segments(collection.pk, everything=True)
 
         beside(index)
     assert scores(collection, "otter").keys() == {chunks[1].pk, chunks[2].pk}
-    assert lexical_index.differences(collection.pk) == []
-    lexical_index.compact(collection.pk, everything=True)
+    assert lexical_index.find_differences(collection.pk) == []
+    lexical_index.merge_segments(collection.pk, everything=True)
     assert not RemovedChunk.objects.exists()
 
 

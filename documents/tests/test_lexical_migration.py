@@ -43,7 +43,7 @@ def test_back_and_forth_again_every_chunk_is_found_with_the_same_score(
     superseded = scores(collection, QUESTION, superseded=True)
     migrate(target)
     migrate()
-    assert lexical_index.differences(collection.pk, sample=1000) == []
+    assert lexical_index.find_differences(collection.pk, sample=1000) == []
     assert scores(collection, QUESTION) == found
     assert scores(collection, QUESTION, superseded=True) == superseded
     assert chunk_counts(collection) == counts
@@ -57,7 +57,7 @@ def test_chunks_from_before_the_index_are_in_segments_after_it(collection: Colle
     migrate()
     assert not PendingChunk.objects.exists()
     assert LexicalSegment.objects.count() == 2  # current chunks, and superseded ones
-    assert lexical_index.differences(collection.pk, sample=1000) == []
+    assert lexical_index.find_differences(collection.pk, sample=1000) == []
     assert scores(collection, "badger").keys() == {Chunk.objects.get(ordinal=4).pk}
     assert len(scores(collection, "otter")) == Chunk.objects.filter(is_current=True).count() - 1
 

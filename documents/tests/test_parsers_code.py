@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents.chunkers.structure import Structure
-from documents.code_languages import LANGUAGES, language_of_file_name
+from documents.chunkers.boundaries import DocumentStructure
+from documents.code_languages import GRAMMARS, LANGUAGES, LINE_PATTERNS, language_of_file_name
 from documents.parsers import PARSERS, ParsedDocument, ParseError, parse
-from documents.parsers.code_blocks import CodeBlock, code_blocks
-from documents.parsers.code_grammars import GRAMMARS, LINE_PATTERNS
-from documents.parsers.sql_statements import statements
+from documents.parsers.code import CodeBlock, code_blocks
+from documents.parsers.sql_statements import split_statements
 
 PYTHON = '''\
 """About shops. — ü"""
@@ -50,7 +49,7 @@ def names(text: str, language: str) -> list[str]:
 
 
 def path_at(document: ParsedDocument, words: str) -> tuple[str, ...]:
-    return Structure(document).heading_path(document.text.index(words))
+    return DocumentStructure(document).heading_path(document.text.index(words))
 
 
 def test_the_text_is_kept_to_the_letter() -> None:
@@ -263,7 +262,7 @@ def test_the_data_of_a_dump_is_no_statement() -> None:
     dump = (
         "COPY t (a) FROM stdin;\nit's; (here\nCREATE TABLE no (a int);\n\\.\nCREATE TABLE yes (a);"
     )
-    assert [entry.name for entry in statements(dump) if entry.kind] == ["yes"]
+    assert [entry.name for entry in split_statements(dump) if entry.kind] == ["yes"]
 
 
 _PIECES = st.sampled_from(

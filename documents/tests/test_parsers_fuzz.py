@@ -9,9 +9,9 @@ from random import Random
 import pytest
 from django.db import connection
 
-from documents.ingestion.preparing import PreparedDocument
+from documents.ingestion.preparation import PreparedDocument
 from documents.parsers import ParseError
-from documents.parsing import ParserLimits
+from documents.sandbox.limits import ParserLimits
 from documents.tests.fuzzing.door import taken
 from documents.tests.fuzzing.hostile import hostile
 from documents.tests.fuzzing.mutations import mutated

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from documents.parsers import Heading, ParsedDocument, ParseError, parse
-from documents.parsers.markdown import markdown_headings
+from documents.parsers.text_formats import markdown_headings
 
 
 def page(body: str, head: str = "", *, name: str = "the_page.html") -> ParsedDocument:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from documents.parsers import Heading, ParsedDocument, ParseError, parse
-from documents.parsers.markdown import MAX_LINES, markdown_blocks, markdown_headings
+from documents.parsers.text_formats import MAX_LINES, markdown_blocks, markdown_headings
 from documents.tests.factories_chunkers import random_texts
 
 

@@ -11,8 +11,7 @@ from documents.parsers import ParsedDocument, ParseError, detect_media_type, par
 from documents.parsers.base import DEFAULT_LIMITS, ErrorCode, Limits
 from documents.parsers.docx import MEDIA_TYPE as WORD
 from documents.parsers.docx import DocxParser
-from documents.parsers.office import open_package
-from documents.parsers.office_xml import W
+from documents.parsers.office_package import W, open_package
 from documents.parsers.pptx import MEDIA_TYPE as POWERPOINT
 from documents.parsers.pptx import PptxParser
 from documents.parsers.xlsx import MEDIA_TYPE as EXCEL

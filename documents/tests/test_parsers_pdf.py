@@ -5,8 +5,7 @@ import zlib
 import pytest
 
 from documents.parsers import Heading, Page, ParseError, parse
-from documents.parsers.pdf_running import without_running_lines
-from documents.parsers.pdf_text import clean_page, find_title, join_pages
+from documents.parsers.pdf import clean_page, find_title_line, join_pages, without_running_lines
 from documents.tests.factories_files import encrypted_pdf, pdf, scanned_pdf
 
 
@@ -149,9 +148,9 @@ def test_a_sentence_that_runs_over_the_page_is_not_torn_into_paragraphs() -> Non
 
 
 def test_a_title_in_the_middle_of_a_line_is_no_heading() -> None:
-    assert find_title("As the Introduction says, it is so.", "Introduction says") == 0
-    assert find_title("This is said by the Introduction too.", "Introduction") is None
-    assert find_title("x\n\nThe\ntitle", "the title") == 3
+    assert find_title_line("As the Introduction says, it is so.", "Introduction says") == 0
+    assert find_title_line("This is said by the Introduction too.", "Introduction") is None
+    assert find_title_line("x\n\nThe\ntitle", "the title") == 3
 
 
 def _with_compressed_content(content: bytes) -> bytes:

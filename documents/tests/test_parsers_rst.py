@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from documents.parsers import ParsedDocument, ParseError, parse
-from documents.parsers.rst import rst_headings
+from documents.parsers.text_formats import rst_headings
 
 GUIDE = """\
 .. A comment

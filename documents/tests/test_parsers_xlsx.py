@@ -8,7 +8,7 @@ from documents.chunkers import get_chunker
 from documents.parsers import ParseError, parse
 from documents.parsers.base import Limits
 from documents.parsers.xlsx import XlsxParser
-from documents.parsers.xlsx_numbers import general, shown
+from documents.parsers.xlsx_numbers import format_general, format_number
 from documents.tests.factories_chunkers import minilm
 from documents.tests.factories_office import changed, sheet_xml, xlsx
 
@@ -228,12 +228,12 @@ def test_limits_hold_for_cells_and_an_empty_workbook_has_no_text() -> None:
     ],
 )  # fmt: skip
 def test_numbers_are_shown_as_their_format_says(number: float, code: str, text: str) -> None:
-    assert shown(number, code) == text
+    assert format_number(number, code) == text
 
 
 def test_old_macs_count_days_from_1904() -> None:
-    assert shown(0, "yyyy-mm-dd", since_1904=True) == "1904-01-01"
+    assert format_number(0, "yyyy-mm-dd", since_1904=True) == "1904-01-01"
 
 
 def test_infinite_numbers_are_shown() -> None:
-    assert (general(float("inf")), shown(float("nan"), "0.00")) == ("inf", "nan")
+    assert (format_general(float("inf")), format_number(float("nan"), "0.00")) == ("inf", "nan")

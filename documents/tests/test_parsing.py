@@ -24,8 +24,15 @@ from documents.parsers import (
     ParseError,
     parse,
 )
-from documents.parsing import ParserLimits, ParserProcess, Request, parse_apart, parse_many
-from documents.parsing.protocol import decoded, document_fields, document_of, encoded
+from documents.sandbox.limits import ParserLimits
+from documents.sandbox.process import ParserProcess, parse_in_sandbox, parse_many
+from documents.sandbox.protocol import (
+    ParseRequest,
+    decode_header,
+    document_fields,
+    document_from_fields,
+    encode_header,
+)
 from documents.tests.factories_files import chunk_json, pdf
 from documents.tests.factories_office import docx, pptx, table, xlsx
 from ragsite.testing import wait_until
@@ -43,8 +50,8 @@ def process() -> Iterator[ParserProcess]:
     process.close()
 
 
-def text(name: str, content: str) -> Request:
-    return Request(name=name, data=content.encode())
+def text(name: str, content: str) -> ParseRequest:
+    return ParseRequest(name=name, data=content.encode())
 
 
 def child(*, of: int | None = None) -> psutil.Process:
@@ -52,12 +59,12 @@ def child(*, of: int | None = None) -> psutil.Process:
     children = [
         process
         for process in psutil.Process(of).children()
-        if "documents.parsing" in process.cmdline()
+        if "documents.sandbox" in process.cmdline()
     ]
     return max(children, key=lambda process: process.create_time())
 
 
-def failure(process: ParserProcess, request: Request) -> ParseError:
+def failure(process: ParserProcess, request: ParseRequest) -> ParseError:
     with pytest.raises(ParseError) as caught:
         process.parse(request)
     return caught.value
@@ -77,15 +84,15 @@ def test_a_document_comes_out_as_it_is_parsed_here(
     process: ParserProcess, tmp_path: Path, name: str, data: bytes
 ) -> None:
     (tmp_path / name).write_bytes(data)
-    by_path = process.parse(Request(name=name, path=tmp_path / name))
-    assert by_path == process.parse(Request(name=name, data=data))
+    by_path = process.parse(ParseRequest(name=name, path=tmp_path / name))
+    assert by_path == process.parse(ParseRequest(name=name, data=data))
     assert by_path.text
     if not name.endswith(".chunks.jsonl"):
         assert by_path == parse(data, name=name)
 
 
 def test_a_failure_keeps_its_code_and_message(process: ParserProcess) -> None:
-    error = failure(process, Request(name="empty.txt", data=b" \n"))
+    error = failure(process, ParseRequest(name="empty.txt", data=b" \n"))
     assert (error.code, error.message) == ("empty", str(error))
     assert "saved" in error.message
 
@@ -93,11 +100,13 @@ def test_a_failure_keeps_its_code_and_message(process: ParserProcess) -> None:
 def test_a_name_that_is_no_text_leads_to_its_file(process: ParserProcess, tmp_path: Path) -> None:
     path = tmp_path / "caf\udce9.txt"
     path.write_text("A name that is no UTF-8.")
-    assert process.parse(Request(name="cafe.txt", path=path)).text == "A name that is no UTF-8."
+    assert (
+        process.parse(ParseRequest(name="cafe.txt", path=path)).text == "A name that is no UTF-8."
+    )
 
 
 def test_a_file_that_is_gone_is_unreadable(process: ParserProcess, tmp_path: Path) -> None:
-    error = failure(process, Request(name="gone.txt", path=tmp_path / "gone.txt"))
+    error = failure(process, ParseRequest(name="gone.txt", path=tmp_path / "gone.txt"))
     assert error.code == "unreadable"
 
 
@@ -126,7 +135,7 @@ def test_threads_have_processes_of_their_own() -> None:
     def work(number: int) -> None:
         for turn in range(20):
             name = f"{number}-{turn}"
-            seen.append(parse_apart(text(name, name), limits=LIMITS).text)
+            seen.append(parse_in_sandbox(text(name, name), limits=LIMITS).text)
 
     threads = [Thread(target=work, args=[number]) for number in range(4)]
     for thread in threads:
@@ -149,7 +158,7 @@ def test_a_text_that_needs_too_much_memory_is_named_and_the_next_is_parsed() -> 
 
 def test_a_file_that_takes_too_long_is_stopped_and_those_behind_it_are_parsed() -> None:
     process = ParserProcess(ParserLimits(seconds=0.3))
-    process.submit(Request(name="slow.pdf", data=SLOW))
+    process.submit(ParseRequest(name="slow.pdf", data=SLOW))
     process.submit(text("next.txt", "next"))
     process.submit(text("last.txt", "last"))
     with pytest.raises(ParseError) as caught:
@@ -178,7 +187,7 @@ def test_a_parser_that_dies_fails_the_file_that_it_reads(
     process: ParserProcess, caplog: pytest.LogCaptureFixture, number: signal.Signals, code: str
 ) -> None:
     process.parse(text("first.txt", "first"))
-    process.submit(Request(name="slow.pdf", data=SLOW))
+    process.submit(ParseRequest(name="slow.pdf", data=SLOW))
     process.submit(text("next.txt", "next"))
     with caplog.at_level(logging.WARNING):
         child().send_signal(number)
@@ -213,8 +222,8 @@ def test_a_process_that_keeps_too_much_memory_makes_room_for_another() -> None:
 def test_a_text_of_more_bytes_than_a_file_may_have_is_too_large() -> None:
     process = ParserProcess(ParserLimits(max_bytes=1000))
     latin = "un été ".encode("latin-1")  # longer in UTF-8
-    assert process.parse(Request(name="a.txt", data=latin * 100)).text.startswith("un été")
-    assert failure(process, Request(name="b.txt", data=latin * 140)).code == "too_large"
+    assert process.parse(ParseRequest(name="a.txt", data=latin * 100)).text.startswith("un été")
+    assert failure(process, ParseRequest(name="b.txt", data=latin * 140)).code == "too_large"
     process.close()
 
 
@@ -242,10 +251,10 @@ def test_the_process_is_fenced_in(process: ParserProcess, monkeypatch: Any) -> N
 
 _SITE = """
 import sys
-from documents.parsing import ParserLimits, ParserProcess, Request
+from documents.sandbox import ParserLimits, ParserProcess, ParseRequest
 process = ParserProcess(ParserLimits())
-process.parse(Request(name="a.txt", data=b"text"))
-process.submit(Request(name="slow.pdf", data=sys.stdin.buffer.read()))
+process.parse(ParseRequest(name="a.txt", data=b"text"))
+process.submit(ParseRequest(name="slow.pdf", data=sys.stdin.buffer.read()))
 print("busy", flush=True)
 process.result()
 """
@@ -268,13 +277,13 @@ def test_the_process_does_not_outlive_the_site() -> None:
 
 
 def test_a_process_that_is_forked_leaves_its_parents_parsers_alone() -> None:
-    parse_apart(text("a.txt", "text"), limits=LIMITS)
+    parse_in_sandbox(text("a.txt", "text"), limits=LIMITS)
     pid = os.fork()
     if pid == 0:
-        same = parse_apart(text("b.txt", "forked"), limits=LIMITS).text == "forked"
+        same = parse_in_sandbox(text("b.txt", "forked"), limits=LIMITS).text == "forked"
         os._exit(0 if same else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert parse_apart(text("c.txt", "parent"), limits=LIMITS).text == "parent"
+    assert parse_in_sandbox(text("c.txt", "parent"), limits=LIMITS).text == "parent"
 
 
 # --- what a process may answer that a file has taken over ----------------------------------------
@@ -301,7 +310,10 @@ def test_a_document_survives_the_way_between_the_processes(
         metadata=metadata,
         language="en",
     )
-    assert document_of(decoded(encoded(document_fields(document))), content) == document
+    assert (
+        document_from_fields(decode_header(encode_header(document_fields(document))), content)
+        == document
+    )
 
 
 _JSON = st.recursive(
@@ -318,7 +330,7 @@ def test_an_answer_that_is_no_document_is_refused_or_harmless(
 ) -> None:
     for fields in ({**_FIELDS, name: value}, header):
         try:
-            document = document_of(decoded(encoded(fields)), "text")
+            document = document_from_fields(decode_header(encode_header(fields)), "text")
         except (LookupError, TypeError, ValueError):
             continue
         kinds = [type(part) for part in (document.title, document.media_type, document.language)]
@@ -349,7 +361,7 @@ _WHOLE = {
 _QUICK = ParserLimits(seconds=5.0)
 
 
-def _outcome(request: Request) -> ParsedDocument | ParseError:
+def _outcome(request: ParseRequest) -> ParsedDocument | ParseError:
     return next(parse_many([request], limits=_QUICK))
 
 
@@ -366,7 +378,7 @@ def test_whatever_the_bytes_are_there_is_a_document_or_a_named_failure(
         at = data.draw(st.integers(0, max(0, len(content) - 1)))
         length = data.draw(st.integers(0, 20))
         content[at : at + length] = data.draw(st.binary(max_size=20))
-    outcome = _outcome(Request(name=name, data=bytes(content)))
+    outcome = _outcome(ParseRequest(name=name, data=bytes(content)))
     if isinstance(outcome, ParseError):
         assert outcome.code != "crashed", (outcome.message, bytes(content))
         assert outcome.message
@@ -378,6 +390,6 @@ def test_whatever_the_bytes_are_there_is_a_document_or_a_named_failure(
 @given(data=st.binary(max_size=300), name=st.sampled_from(sorted(_WHOLE)))
 def test_noise_under_any_name_does_no_harm(data: bytes, name: str) -> None:
     started = monotonic()
-    outcome = _outcome(Request(name=name, data=data))
+    outcome = _outcome(ParseRequest(name=name, data=data))
     assert not isinstance(outcome, ParseError) or outcome.code != "crashed", outcome
     assert monotonic() - started < _QUICK.seconds + 5  # however slow the machine: it never hangs

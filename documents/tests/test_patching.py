@@ -6,74 +6,76 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.ingestion.patching import (
-    Change,
-    Extent,
+from documents.ingestion.text_changes import (
+    PassageExtent,
+    TextChange,
+    apply_change,
     change_between,
     find_change,
-    joined,
-    owner_of,
-    rewritten,
+    join_passages,
+    owner_index,
 )
 
 TEXT = "one two three four five six seven eight nine ten"
 
 
-def cut(text: str, *spans: tuple[int, int]) -> list[Extent]:
-    return [Extent(start, text[start:end]) for start, end in spans]
+def cut(text: str, *spans: tuple[int, int]) -> list[PassageExtent]:
+    return [PassageExtent(start, text[start:end]) for start, end in spans]
 
 
-def applied(text: str, change: Change) -> str:
+def applied(text: str, change: TextChange) -> str:
     return text[: change.start] + change.text + text[change.end :]
 
 
 def test_a_change_is_as_small_as_whole_words_allow() -> None:
-    assert change_between("the old cat sat", "the old car sat") == Change(8, 11, "car")
-    assert change_between("a b", "a new b", start=10) == Change(12, 12, "new ")
-    assert change_between("same", "same") == Change(4, 4, "")
+    assert change_between("the old cat sat", "the old car sat") == TextChange(8, 11, "car")
+    assert change_between("a b", "a new b", start=10) == TextChange(12, 12, "new ")
+    assert change_between("same", "same") == TextChange(4, 4, "")
 
 
 def test_words_that_two_passages_share_change_in_both_and_what_lies_behind_moves() -> None:
     passages = cut(TEXT, (0, 18), (8, 27), (28, 48))
     change = change_between(passages[0].text, "one two THIRD four")
-    first, second, third = rewritten(passages, change, owner=0)
-    assert first == Extent(0, "one two THIRD four")
-    assert second == Extent(8, "THIRD four five six")
-    assert third == Extent(28, passages[2].text)
-    assert joined([first, second, third]).replace("\n", " ") == TEXT.replace("three", "THIRD")
+    first, second, third = apply_change(passages, change, owner=0)
+    assert first == PassageExtent(0, "one two THIRD four")
+    assert second == PassageExtent(8, "THIRD four five six")
+    assert third == PassageExtent(28, passages[2].text)
+    assert join_passages([first, second, third]).replace("\n", " ") == TEXT.replace(
+        "three", "THIRD"
+    )
 
 
 def test_a_passage_ends_where_a_change_begins_that_it_has_only_a_part_of() -> None:
     passages = cut(TEXT, (0, 18), (14, 27))
     change = change_between(passages[1].text, "vier fuenf six", start=14)
-    first, second = rewritten(passages, change, owner=1)
-    assert first == Extent(0, "one two three ")
-    assert second == Extent(14, "vier fuenf six")
+    first, second = apply_change(passages, change, owner=1)
+    assert first == PassageExtent(0, "one two three ")
+    assert second == PassageExtent(14, "vier fuenf six")
 
 
 def test_a_passage_that_would_grow_too_long_leaves_the_change_to_its_owner() -> None:
     passages = cut(TEXT, (0, 18), (8, 27))
-    change = Change(14, 18, "f o u r")
-    first, second = rewritten(passages, change, owner=0, fits=lambda index, text: False)
-    assert first == Extent(0, "one two three f o u r")
-    assert second == Extent(21, " five six")
+    change = TextChange(14, 18, "f o u r")
+    first, second = apply_change(passages, change, owner=0, fits=lambda index, text: False)
+    assert first == PassageExtent(0, "one two three f o u r")
+    assert second == PassageExtent(21, " five six")
 
 
 def test_a_passage_without_anything_of_its_own_left_goes() -> None:
     passages = cut(TEXT, (0, 18), (8, 13), (19, 27))
     change = change_between(passages[0].text, "uno dos tres cuatro")
-    first, second, third = rewritten(passages, change, owner=0, fits=lambda index, text: False)
-    assert first == Extent(0, "uno dos tres cuatro")
+    first, second, third = apply_change(passages, change, owner=0, fits=lambda index, text: False)
+    assert first == PassageExtent(0, "uno dos tres cuatro")
     assert second is None
-    assert third == Extent(20, "five six")
+    assert third == PassageExtent(20, "five six")
 
 
 def test_what_is_added_between_two_passages_is_of_the_one_that_was_edited() -> None:
     passages = cut(TEXT, (0, 7), (8, 18))
     change = change_between(passages[0].text, "one two and a half")
-    assert rewritten(passages, change, owner=0) == [
-        Extent(0, "one two and a half"),
-        Extent(19, "three four"),
+    assert apply_change(passages, change, owner=0) == [
+        PassageExtent(0, "one two and a half"),
+        PassageExtent(19, "three four"),
     ]
 
 
@@ -93,7 +95,7 @@ def test_of_several_places_the_nearest_is_meant() -> None:
 
 def test_other_line_ends_are_the_same_passage_and_stay() -> None:
     change = find_change("one\ntwo   three\n\nfour", "one two three four", "one two 3 four", near=0)
-    assert change == Change(10, 15, "3")
+    assert change == TextChange(10, 15, "3")
 
 
 def test_a_change_is_known_by_its_surroundings_where_the_passage_is_another() -> None:
@@ -120,17 +122,17 @@ def test_what_is_gone_is_not_found(source: str) -> None:
 
 def test_the_owner_is_who_has_all_of_it() -> None:
     passages = cut(TEXT, (0, 18), (8, 27), (28, 48))
-    assert owner_of(passages, Change(14, 27, "x")) == 1
-    assert owner_of(passages, Change(20, 40, "x")) == 1
-    assert owner_of(passages, Change(27, 28, "x")) == 1
-    assert owner_of([], Change(0, 0, "x")) is None
+    assert owner_index(passages, TextChange(14, 27, "x")) == 1
+    assert owner_index(passages, TextChange(20, 40, "x")) == 1
+    assert owner_index(passages, TextChange(27, 28, "x")) == 1
+    assert owner_index([], TextChange(0, 0, "x")) is None
 
 
 words = st.lists(st.sampled_from(["a", "bb", "ccc", "Ünï", "dd"]), min_size=1, max_size=12)
 
 
 @st.composite
-def edits(draw: st.DrawFn) -> tuple[str, list[Extent], int, str]:
+def edits(draw: st.DrawFn) -> tuple[str, list[PassageExtent], int, str]:
     """A text cut into passages whose neighbours may overlap, one of them and what it is to say."""
     parts = draw(st.lists(words, min_size=1, max_size=5))
     text, spans = "", list[tuple[int, int]]()
@@ -152,16 +154,16 @@ def edits(draw: st.DrawFn) -> tuple[str, list[Extent], int, str]:
 
 @given(edits())
 def test_passages_are_parts_of_the_changed_text_and_lose_nothing(
-    edit: tuple[str, list[Extent], int, str],
+    edit: tuple[str, list[PassageExtent], int, str],
 ) -> None:
     text, passages, index, after = edit
     change = change_between(passages[index].text, after, start=passages[index].start)
     wanted = applied(text, change)
-    found = rewritten(passages, change, owner=index)
+    found = apply_change(passages, change, owner=index)
     there = [extent for extent in found if extent is not None]
-    assert found[index] == Extent(passages[index].start, after)
+    assert found[index] == PassageExtent(passages[index].start, after)
     assert all(wanted[extent.start : extent.end] == extent.text for extent in there)
-    assert joined(there).split() == wanted.split()
+    assert join_passages(there).split() == wanted.split()
     assert [extent.start for extent in there] == sorted(extent.start for extent in there)
     untouched = [
         (passage, extent)

@@ -20,15 +20,15 @@ from django.urls import reverse
 
 from common.errors import Conflict
 from documents import lexical_index, services
-from documents.ingestion import reembedding
-from documents.ingestion.indexes import index_states
-from documents.ingestion.sources import sha256, text_source
+from documents.ingestion import reembed as ingestion_reembed
+from documents.ingestion.sources import sha256_hex, text_source
+from documents.ingestion.vector_indexes import index_states
 from documents.models import Chunk, Collection, Document, EmbeddingSpace, Reembedding
 from documents.services import ingest_inline
 from documents.tasks import recover_reembeddings
 from documents.tests.factories import CollectionFactory, DocumentFactory, UserFactory
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable, InvalidVector
+from inference.interfaces import BackendUnavailable, InvalidVector
 from ragsite.testing import WorkerProcess, database_url_of_tests, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
@@ -95,7 +95,7 @@ def large(collection: Collection, chunks: int) -> Collection:
                 end=100 * ordinal + len(text),
                 language="english",
                 embedding=vector,
-                content_sha256=sha256(text.encode()),
+                content_sha256=sha256_hex(text.encode()),
             )
             for ordinal, (text, vector) in enumerate(
                 zip(texts, embedder.embed_documents(texts), strict=True)
@@ -115,8 +115,10 @@ def spaces_of(collection: Collection) -> set[str]:
 
 
 def start_and_move_one_batch(target: EmbeddingSpace) -> Reembedding:
-    row = reembedding.start(target=target)
-    reembedding.advance(row, token=reembedding.take(row), cursor=reembedding.Cursor())
+    row = ingestion_reembed.start_reembedding(target=target)
+    ingestion_reembed.move_batch(
+        row, token=ingestion_reembed.take_over(row), cursor=ingestion_reembed.BatchCursor()
+    )
     return row
 
 
@@ -126,7 +128,7 @@ def test_everything_moves_and_the_old_index_goes(
     old = EmbeddingSpace.objects.get(is_default=True)
     before = list(Chunk.objects.order_by("id").values_list("id", "text"))
     seen: list[int] = []
-    row = services.reembed_here(target=wide, on_progress=lambda row: seen.append(row.done))
+    row = services.reembed_inline(target=wide, on_progress=lambda row: seen.append(row.done))
     assert (row.state, row.done, row.total) == (State.DONE, len(before), len(before))
     assert len(seen) >= 3
     assert seen == sorted(seen)
@@ -146,7 +148,7 @@ def test_everything_moves_and_the_old_index_goes(
 
 
 def test_vectors_are_those_of_the_new_model(collection: Collection, wide: EmbeddingSpace) -> None:
-    services.reembed_here(target=wide)
+    services.reembed_inline(target=wide)
     chunk = Chunk.objects.order_by("id")[3]
     (expected,) = HashingEmbedder(768).embed_documents([f"{chunk.context}\n{chunk.text}".strip()])
     assert chunk.embedding @ expected == pytest.approx(1, abs=1e-5)
@@ -155,7 +157,7 @@ def test_vectors_are_those_of_the_new_model(collection: Collection, wide: Embedd
 def test_documents_that_were_up_to_date_stay_so(
     collection: Collection, wide: EmbeddingSpace
 ) -> None:
-    services.reembed_here(target=wide)
+    services.reembed_inline(target=wide)
     run = ingest_again(collection)
     assert (run.skipped, run.embedded) == (DOCUMENTS, 0)
 
@@ -175,12 +177,12 @@ def test_it_is_stopped_and_goes_on_where_it_was(
     row = start_and_move_one_batch(wide)
     assert services.cancel_reembedding() == [row]
     moved = Chunk.objects.filter(space=wide).count()
-    assert moved == reembedding.FIRST_BATCH
-    with pytest.raises(reembedding.TakenOver):
-        reembedding.advance(row, token=row.token, cursor=reembedding.Cursor())
+    assert moved == ingestion_reembed.FIRST_BATCH_CHUNKS
+    with pytest.raises(ingestion_reembed.TakenOver):
+        ingestion_reembed.move_batch(row, token=row.token, cursor=ingestion_reembed.BatchCursor())
     assert Chunk.objects.filter(space=wide).count() == moved
     assert spaces_of(collection) == {"minilm-384", "wide"}
-    again = services.reembed_here(target=wide)
+    again = services.reembed_inline(target=wide)
     assert again.pk == row.pk
     assert (again.state, again.total) == (State.DONE, Chunk.objects.count() - moved)
     assert spaces_of(collection) == {"wide"}
@@ -190,7 +192,7 @@ def test_one_can_go_back(collection: Collection, wide: EmbeddingSpace) -> None:
     start_and_move_one_batch(wide)
     services.cancel_reembedding()
     old = EmbeddingSpace.objects.get(name="minilm-384")
-    assert services.reembed_here(target=old).total == reembedding.FIRST_BATCH
+    assert services.reembed_inline(target=old).total == ingestion_reembed.FIRST_BATCH_CHUNKS
     assert spaces_of(collection) == {"minilm-384"}
     assert index_states([old, wide]).keys() == {old.pk}
     wide.refresh_from_db()
@@ -203,9 +205,9 @@ def test_one_that_was_stopped_takes_nothing_back_from_the_way_back(
     row = start_and_move_one_batch(wide)
     token = row.token
     services.cancel_reembedding()
-    back = reembedding.start(target=EmbeddingSpace.objects.get(name="minilm-384"))
-    with pytest.raises(reembedding.TakenOver):
-        reembedding.advance(row, token=token, cursor=reembedding.Cursor())
+    back = ingestion_reembed.start_reembedding(target=EmbeddingSpace.objects.get(name="minilm-384"))
+    with pytest.raises(ingestion_reembed.TakenOver):
+        ingestion_reembed.move_batch(row, token=token, cursor=ingestion_reembed.BatchCursor())
     collection.refresh_from_db()
     assert (collection.space, collection.former_spaces) == (back.target, [wide.pk])
 
@@ -215,14 +217,14 @@ def test_nobody_moves_the_same_chunks_two_ways(
 ) -> None:
     start_and_move_one_batch(wide)
     with pytest.raises(Conflict, match="reembed --cancel --to wide"):
-        services.reembed_here(target=EmbeddingSpace.objects.get(name="minilm-384"))
+        services.reembed_inline(target=EmbeddingSpace.objects.get(name="minilm-384"))
 
 
 def test_one_collection_may_have_a_model_of_its_own(
     collection: Collection, wide: EmbeddingSpace
 ) -> None:
     other = filled(CollectionFactory(workspace=collection.workspace), documents=2)
-    services.reembed_here(target=wide, collection=collection)
+    services.reembed_inline(target=wide, collection=collection)
     assert (spaces_of(collection), spaces_of(other)) == ({"wide"}, {"minilm-384"})
     old = EmbeddingSpace.objects.get(name="minilm-384")
     assert (old.state, old.is_default) == ("live", True)
@@ -232,10 +234,10 @@ def test_one_collection_may_have_a_model_of_its_own(
 def test_the_default_that_every_collection_left_by_itself_is_retired_with_all(
     collection: Collection, wide: EmbeddingSpace
 ) -> None:
-    services.reembed_here(target=wide, collection=collection)
+    services.reembed_inline(target=wide, collection=collection)
     old = EmbeddingSpace.objects.get(name="minilm-384")
     assert (old.state, old.is_default) == ("live", True)  # new collections would go there
-    services.reembed_here(target=wide)
+    services.reembed_inline(target=wide)
     old.refresh_from_db()
     assert (old.state, old.is_default) == ("retired", False)
 
@@ -273,7 +275,7 @@ class Switching(HashingEmbedder):
     def embed_documents(self, texts: Any) -> Any:
         target = EmbeddingSpace.objects.filter(name="wide", is_default=False).first()
         if target and Collection.objects.filter(space__name="minilm-384").exists():
-            reembedding.start(target=target)
+            ingestion_reembed.start_reembedding(target=target)
         return super().embed_documents(texts)
 
 
@@ -306,7 +308,7 @@ def test_a_text_that_the_new_model_refuses_stays_searchable_and_is_named(
     collection: Collection, wide: EmbeddingSpace, settings: Any
 ) -> None:
     configure(settings, wide={**WIDE, "BACKEND": f"{__name__}.Choosy"})
-    row = services.reembed_here(target=wide)
+    row = services.reembed_inline(target=wide)
     assert row.state == State.FAILED
     assert "1 passage got no usable vector" in row.error
     (left,) = Chunk.objects.exclude(space=wide)
@@ -315,7 +317,7 @@ def test_a_text_that_the_new_model_refuses_stays_searchable_and_is_named(
     collection.refresh_from_db()
     assert collection.former_spaces == [left.space_id]
     configure(settings, wide=WIDE)
-    assert services.reembed_here(target=wide).state == State.DONE
+    assert services.reembed_inline(target=wide).state == State.DONE
     assert spaces_of(collection) == {"wide"}
 
 
@@ -460,7 +462,7 @@ def test_the_workers_move_it_batch_by_batch(
     worker.stop()
     worker.environment["EMBEDDERS"] = json.dumps({"wide": WIDE})
     worker.start()
-    row = services.reembed_in_queue(target=wide)
+    row = services.queue_reembedding(target=wide)
     wait_until(
         lambda: Reembedding.objects.get(pk=row.pk).state == State.DONE, what="it is all moved"
     )

@@ -9,9 +9,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from documents import services
-from documents.ingestion.indexes import drop_index, index_states
 from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
+from documents.ingestion.vector_indexes import drop_index, index_states
 from documents.models import Chunk, Collection
 from documents.tests.factories import CollectionFactory
 from documents.validation import validate

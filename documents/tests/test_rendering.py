@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html as lxml_html
 
+from documents.document_html import RenderedDocument, render_document
 from documents.models import Document
-from documents.rendering import RenderedDocument, render_document
 
 WORDS = st.text(alphabet="ab<>&\"'#*_`|-[]()!\\ \n\t", max_size=120)
 HARMLESS = {"class", "id", "tabindex", "role", "aria-label", "href", "rel", "title", "start"}

@@ -14,7 +14,7 @@ from django.conf import settings as site
 from django.core.files.base import ContentFile
 from django.core.management import CommandError, call_command
 
-from documents.ingestion import stages
+from documents.ingestion import pipeline
 from documents.models import Chunk, Document, IngestionRun, StagedDocument
 from documents.services import Upload, ingest_uploads
 from documents.tests.factories import CollectionFactory
@@ -30,7 +30,7 @@ def run() -> IngestionRun:
     uploads = [Upload(name=name, file=ContentFile(data)) for name, data in names.items()]
     run = ingest_uploads(collection=CollectionFactory(slug="notes"), uploads=uploads)
     worked = Document.objects.exclude(key="waiting.txt").values_list("id", flat=True)
-    stages.embed_documents(stages.parse_documents(list(worked)))
+    pipeline.embed_documents(pipeline.parse_documents(list(worked)))
     return run
 
 

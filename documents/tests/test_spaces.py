@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from common.errors import InvalidInput
 from documents import services
-from documents.ingestion.indexes import build_index, index_states
+from documents.ingestion.vector_indexes import build_index, index_states
 from documents.models import EmbeddingSpace
 from documents.spaces import INDEX_TYPES, MAX_DIMENSIONS, PRECISIONS, checked_index
 

@@ -7,7 +7,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import Change
-from common.fence import fenced_to
+from common.rls import workspace_context
 from documents import lexical_index, services
 from documents.ingestion import versions
 from documents.ingestion.items import Item
@@ -51,7 +51,7 @@ def test_new_and_known_items_of_a_batch_become_what_they_say(collection: Collect
     document = Document.objects.get(key="a")
     assert (document.status, document.chunk_count, document.claimed_by) == ("ready", 1, None)
     assert document.indexed_at is not None
-    assert not lexical_index.differences(collection.pk, sample=10**6)
+    assert not lexical_index.find_differences(collection.pk, sample=10**6)
     again = services.store_items(collection=collection, items=batch)
     assert (again.ids, again.unchanged) == ((), 4)
 
@@ -59,7 +59,7 @@ def test_new_and_known_items_of_a_batch_become_what_they_say(collection: Collect
 def test_an_id_that_somebody_takes_meanwhile_is_replaced(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compare = versions.compared_with
+    compare = versions.documents_to_compare
     looks: list[int] = []
 
     def compared_with(*arguments: Any) -> dict[str, Document]:
@@ -69,7 +69,7 @@ def test_an_id_that_somebody_takes_meanwhile_is_replaced(
             services.store_items(collection=collection, items=[item("a", "the other one's")])
         return there
 
-    monkeypatch.setattr(versions, "compared_with", compared_with)
+    monkeypatch.setattr(versions, "documents_to_compare", compared_with)
     done = services.store_items(collection=collection, items=[item("a"), item("b")])
     assert done.ids == ("a", "b")
     texts = Chunk.objects.filter(collection=collection).values_list("document__key", "text")
@@ -86,7 +86,7 @@ def test_one_small_new_item_takes_a_dozen_statements(
 
 
 def test_an_item_is_stored_within_the_fence_of_a_request(collection: Collection) -> None:
-    with fenced_to(collection.workspace_id):
+    with workspace_context(collection.workspace_id):
         services.store_items(collection=collection, items=[item("a"), item("b")])
         assert services.count_items(collection=collection) == 2
     assert Chunk.objects.filter(collection=collection).count() == 2

@@ -3,8 +3,8 @@
 import pytest
 
 from common.errors import Conflict
-from documents.ingestion.indexes import index_states
 from documents.ingestion.sources import text_source
+from documents.ingestion.vector_indexes import index_states
 from documents.models import IngestionRun
 from documents.services import build_space_index, ingest_inline
 from documents.tests.factories import CollectionFactory

@@ -13,7 +13,7 @@ from django.db import connection
 from common.errors import Conflict, InvalidInput
 from documents import services
 from documents.models import Chunk, Collection, Document
-from documents.services import Sync, sync_directory
+from documents.services import SyncResult, sync_directory
 from documents.tests.factories import CollectionFactory, DocumentFactory
 from documents.validation import validate
 
@@ -38,7 +38,7 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def sync(collection: Collection, folder: Path, **options: Any) -> Sync:
+def sync(collection: Collection, folder: Path, **options: Any) -> SyncResult:
     return sync_directory(collection=collection, directory=folder, **options)
 
 

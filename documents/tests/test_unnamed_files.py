@@ -16,7 +16,7 @@ from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 
 from documents import tasks
-from documents.ingestion import unnamed
+from documents.ingestion import stored_files
 from documents.models import Collection, Document
 from documents.services import Upload, delete_document, ingest_uploads
 from documents.tests.factories import CollectionFactory
@@ -85,7 +85,7 @@ def test_the_sweep_removes_what_is_an_hour_old(
     with caplog.at_level(logging.INFO, logger="documents"):
         assert tasks.sweep_files() == 0
     assert not caplog.records
-    assert unnamed.remove_unnamed(age=timedelta(0)) == 1
+    assert stored_files.remove_orphaned_files(age=timedelta(0)) == 1
     assert files_in(media_root) == {Document.objects.get().file.name}
 
 
@@ -99,7 +99,7 @@ def test_a_clock_that_is_ahead_makes_no_file_old(
     if whose == "host":
         monkeypatch.setattr(timezone, "now", lambda: ahead)
     else:
-        monkeypatch.setattr(unnamed, "database_now", lambda: ahead)
+        monkeypatch.setattr(stored_files, "database_now", lambda: ahead)
     assert tasks.sweep_files() == 0
 
 

@@ -17,8 +17,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from documents import lexical_index, services
-from documents.ingestion.indexes import drop_index
 from documents.ingestion.sources import text_source
+from documents.ingestion.vector_indexes import drop_index
 from documents.models import (
     Chunk,
     Collection,
@@ -76,7 +76,7 @@ def change_run(collection: Collection, **values: Any) -> None:
 
 def drop_chunk(collection: Collection, ordinal: int) -> None:
     chunks = of(collection).chunks.filter(ordinal=ordinal)
-    lexical_index.forget(chunks)
+    lexical_index.forget_words(chunks)
     chunks.delete()
 
 

@@ -10,7 +10,7 @@ from django.core.files.base import ContentFile
 
 from common.errors import InvalidInput
 from documents import lexical_index, services
-from documents.ingestion import claims, groups, loading, packing, stages
+from documents.ingestion import jobs, loader, pipeline, preparation
 from documents.ingestion.sources import Source, text_source
 from documents.models import (
     Chunk,
@@ -57,7 +57,7 @@ def queue(collection: Collection, content: bytes, *, policy: str = NEW_VERSION) 
 
 def work(document: Document) -> None:
     """What the two queues do with it."""
-    stages.embed_documents(stages.parse_documents([document.id]))
+    pipeline.embed_documents(pipeline.parse_documents([document.id]))
     document.refresh_from_db()
 
 
@@ -124,9 +124,9 @@ def test_a_version_waits_beside_the_old_one_until_it_is_loaded(collection: Colle
     waiting = queue(collection, b"The second text.")
     assert shape(collection) == [(1, True, "ready"), (2, False, "queued")]
     assert current_texts(collection) == {"The first text."}
-    stages.parse_documents([waiting.id])
+    pipeline.parse_documents([waiting.id])
     assert current_texts(collection) == {"The first text."}
-    stages.embed_documents([waiting.id])
+    pipeline.embed_documents([waiting.id])
     assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
     assert current_texts(collection) == {"The second text."}
 
@@ -134,10 +134,10 @@ def test_a_version_waits_beside_the_old_one_until_it_is_loaded(collection: Colle
 def test_a_version_that_waits_is_taken_by_the_newest_upload(collection: Collection) -> None:
     work(queue(collection, b"The first text."))
     second = queue(collection, b"The second text.")
-    token, _ = claims.claim([second.id])
+    token, _ = jobs.claim([second.id])
     third = queue(collection, b"The third text.")
     assert third.id == second.id
-    with claims.kept(token):
+    with jobs.lease_renewal(token):
         pass
     work(third)
     assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
@@ -161,7 +161,9 @@ def test_another_policy_withdraws_a_version_that_waits(collection: Collection, p
     work(queue(collection, b"The first text."))
     waiting = queue(collection, b"The second text.")
     last = queue(collection, b"The third text.", policy=policy)
-    stages.embed_documents(stages.parse_documents([waiting.id]))  # its message comes all the same
+    pipeline.embed_documents(
+        pipeline.parse_documents([waiting.id])
+    )  # its message comes all the same
     work(last)
     assert shape(collection) == [(1, True, "ready")]
     assert current_texts(collection) == {"The third text."}
@@ -175,7 +177,7 @@ def test_the_first_text_again_is_news_while_another_one_waits(
     work(queue(collection, b"The first text."))
     waiting = queue(collection, b"The second text.")
     last = queue(collection, b"The first text.", policy=policy)
-    stages.embed_documents(stages.parse_documents([waiting.id]))
+    pipeline.embed_documents(pipeline.parse_documents([waiting.id]))
     work(last)
     assert current_texts(collection) == {"The first text."}
     assert Document.objects.filter(is_current=True).count() == 1
@@ -198,20 +200,20 @@ def test_vectors_that_vanish_before_they_are_taken_over_are_made(collection: Col
     work(queue(collection, "\n\n".join(PARAGRAPHS).encode()))
     overwriting = queue(collection, b"Something else.", policy="overwrite")
     version = queue(collection, "\n\n".join([*PARAGRAPHS, "And more."]).encode())
-    stages.parse_documents([version.id])
-    token, (held,) = claims.claim([version.id])
-    job = loading.Job(
+    pipeline.parse_documents([version.id])
+    token, (held,) = jobs.claim([version.id])
+    job = loader.LoadJob(
         document=held,
-        prepared=packing.unpack(bytes(held.staged.payload)),
+        prepared=preparation.unpack_document(bytes(held.staged.payload)),
         digest="",
         source_sha256=held.source_sha256,
     )
 
-    def interrupted() -> Iterator[list[loading.Job]]:
+    def interrupted() -> Iterator[list[loader.LoadJob]]:
         yield [job]
         work(overwriting)  # between asking what is known and loading
 
-    assert len(list(groups.load_groups(interrupted(), token=token))) == 1
+    assert len(list(loader.load_groups(interrupted(), token=token))) == 1
     assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
     assert services.document_text(overwriting).text == "Something else."
     assert services.document_text(version).text.endswith("And more.")
@@ -237,7 +239,7 @@ def test_words_of_superseded_versions_do_not_count(collection: Collection) -> No
     assert at_once["english", "bassoon"] == 1
     assert ("english", "xylophon") not in at_once
     assert counted_chunks(collection) == {"english": 1}
-    lexical_index.rebuild(collection.pk)
+    lexical_index.rebuild_lexical_index(collection.pk)
     assert chunk_counts(collection) == at_once
     assert counted_chunks(collection) == {"english": 1}
 

@@ -12,11 +12,11 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.models import Membership, Role
-from common import events
-from documents import watching
+from common import sse
+from documents import run_progress
 from documents.models import IngestionItem, IngestionRun
+from documents.run_progress import stream_progress
 from documents.tests.factories import CollectionFactory, ItemFactory, MembershipFactory, RunFactory
-from documents.watching import follow
 
 pytestmark = pytest.mark.django_db
 State = IngestionItem.State
@@ -24,7 +24,7 @@ State = IngestionItem.State
 
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(run_progress, "POLL_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def following(stream: Iterator[bytes], name: str) -> dict[str, Any]:
 
 
 def test_the_first_event_tells_everything(run: IngestionRun) -> None:
-    told = follow(run.pk)
+    told = stream_progress(run.pk)
     assert parsed(next(told)) == {"retry": "2000"}
     progress = following(told, "progress")
     figures = progress["data"]
@@ -87,7 +87,7 @@ def test_the_first_event_tells_everything(run: IngestionRun) -> None:
 
 
 def test_what_changes_is_told_and_then_the_end(run: IngestionRun) -> None:
-    told = follow(run.pk)
+    told = stream_progress(run.pk)
     first = following(told, "progress")
     IngestionRun.objects.filter(pk=run.pk).update(ready=2)
     second = following(told, "progress")
@@ -100,8 +100,8 @@ def test_what_changes_is_told_and_then_the_end(run: IngestionRun) -> None:
 
 
 def test_who_comes_back_is_not_told_the_same_again(run: IngestionRun) -> None:
-    seen = following(follow(run.pk), "progress")["id"]
-    told = follow(run.pk, last_id=seen)
+    seen = following(stream_progress(run.pk), "progress")["id"]
+    told = stream_progress(run.pk, last_id=seen)
     next(told)
     end(run)
     assert following(told, "progress")["id"] != seen
@@ -109,12 +109,12 @@ def test_who_comes_back_is_not_told_the_same_again(run: IngestionRun) -> None:
 
 def test_a_run_that_has_ended_is_told_in_one_go(run: IngestionRun) -> None:
     end(run)
-    names = [parsed(chunk).get("event") for chunk in follow(run.pk)]
+    names = [parsed(chunk).get("event") for chunk in stream_progress(run.pk)]
     assert names == [None, "progress", "end"]
 
 
 def test_a_run_that_is_deleted_ends_its_stream(run: IngestionRun) -> None:
-    told = follow(run.pk)
+    told = stream_progress(run.pk)
     following(told, "progress")
     run.delete()
     assert following(told, "end")["data"]["state"] == "deleted"
@@ -123,25 +123,25 @@ def test_a_run_that_is_deleted_ends_its_stream(run: IngestionRun) -> None:
 def test_a_stream_says_that_it_lives_and_ends_after_a_while(
     run: IngestionRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "HEARTBEAT_SECONDS", 0.0)
-    monkeypatch.setattr(watching, "LONGEST_SECONDS", 0.2)
-    told = list(follow(run.pk))
-    assert told.count(events.HEARTBEAT) == len(told) - 2 > 0
+    monkeypatch.setattr(run_progress, "HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr(run_progress, "MAX_STREAM_SECONDS", 0.2)
+    told = list(stream_progress(run.pk))
+    assert told.count(sse.HEARTBEAT) == len(told) - 2 > 0
 
 
 def test_however_many_follow_a_run_it_is_looked_at_once(
     run: IngestionRun, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
 ) -> None:
-    monkeypatch.setattr(watching, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr(run_progress, "POLL_SECONDS", 60.0)
     with django_assert_num_queries(2):
-        streams = [follow(run.pk) for _ in range(10)]
+        streams = [stream_progress(run.pk) for _ in range(10)]
         told = [following(stream, "progress") for stream in streams]
     assert len({each["id"] for each in told}) == 1
 
 
 @pytest.mark.django_db(transaction=True)
 def test_no_connection_is_held_between_two_looks(run: IngestionRun) -> None:
-    told = follow(run.pk)
+    told = stream_progress(run.pk)
     following(told, "progress")
     assert connection.connection is None
 
@@ -191,7 +191,7 @@ def test_the_last_event_id_is_obeyed(alice: Membership, run: IngestionRun) -> No
 def test_more_streams_than_there_may_be_are_told_when_to_come(
     alice: Membership, run: IngestionRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "slots", events.Slots(2))
+    monkeypatch.setattr(sse, "stream_slots", sse.StreamSlots(2))
     client = client_of(alice)
     client.raise_request_exception = False
     for path in paths(run):
@@ -210,5 +210,5 @@ def test_more_streams_than_there_may_be_are_told_when_to_come(
 def test_streams_can_be_switched_off(
     alice: Membership, run: IngestionRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "slots", events.Slots(0))
+    monkeypatch.setattr(sse, "stream_slots", sse.StreamSlots(0))
     assert client_of(alice).get(paths(run)[0]).status_code == 503

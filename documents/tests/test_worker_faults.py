@@ -154,11 +154,11 @@ def test_a_process_killed_while_it_writes_the_index_changes_nothing_that_is_foun
         assert scores(collection, "otter heron") == before
     wait_until(lambda: not connected(killed), what="the server has noticed that it is gone")
     for _ in range(2):
-        assert lexical_index.differences(collection.pk, sample=1000) == []
+        assert lexical_index.find_differences(collection.pk, sample=1000) == []
         assert scores(collection, "otter heron") == before
         assert scores(collection, "otter heron", superseded=True) == superseded
         lexical_index.index_pending(collection.pk)
-        lexical_index.compact(collection.pk, everything=True)
+        lexical_index.merge_segments(collection.pk, everything=True)
     assert not PendingChunk.objects.exists()
     assert not RemovedChunk.objects.exists()
 

@@ -1,17 +1,16 @@
-"""Collections as files: one JSON object a line, with vectors if wanted, written and read in
+"""Collections as files: one JSON object a line, optionally with vectors, written and read as
 streams."""
 
-from documents.transfer.format import Header
-from documents.transfer.reading import Broken, ExportReader, ImportedDocument
-from documents.transfer.storing import Importing
-from documents.transfer.writing import Exported, write_export
+from documents.transfer.exporter import ExportResult, write_export
+from documents.transfer.format import ExportHeader
+from documents.transfer.importer import ExportReader, ImportedDocument, Importer, ImportProblem
 
 __all__ = [
-    "Broken",
+    "ExportHeader",
     "ExportReader",
-    "Exported",
-    "Header",
+    "ExportResult",
+    "ImportProblem",
     "ImportedDocument",
-    "Importing",
+    "Importer",
     "write_export",
 ]

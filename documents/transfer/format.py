@@ -1,13 +1,16 @@
-"""What the lines of an export are.
+"""The lines of an export, and their checked fields.
 
-The first is the header; then each document is followed by its chunks in their order; the last one
-counts both, so that a file which was cut off is noticed.
+The first line is the header; then each document is followed by its chunks in their order; the last
+line counts both, so that a truncated file is noticed.
 """
 
 import base64
 import gzip
 import hashlib
+import re
 import sys
+import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +19,94 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.models import EmbeddingSpace
+from common import bounded_json
+from common.errors import InvalidInput
+from documents.models import Collection, EmbeddingSpace
 
-FORMAT = "ragsite-export"
-VERSION = 1
-#: The longest chunk with a vector of the most dimensions, with every character escaped.
-MAX_LINE_BYTES = 16 * 1024 * 1024
-STANDARD = "-"
+MAX_INT4 = 2**31 - 1
+MAX_INT8 = 2**63 - 1
+SHA256 = re.compile("[0-9a-f]{64}")
+
+
+class InvalidLine(ValueError):
+    """A line with an invalid value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """Where the documents are from: how they were cut, and whose vectors theirs are."""
+class LineFields:
+    """A line's values by name; each method raises InvalidLine unless the value has its type."""
+
+    values: Mapping[str, Any]
+
+    def text(self, name: str, longest: int, *, shortest: int = 0) -> str:
+        """A string within these lengths, in characters."""
+        value = self.values.get(name)
+        if not isinstance(value, str):
+            raise InvalidLine(f"“{name}” must be text")
+        if not shortest <= len(value) <= longest:
+            raise InvalidLine(f"“{name}” must have {shortest} to {longest:,} characters")
+        return value
+
+    def optional_text(self, name: str, longest: int, *, default: str) -> str:
+        """A string, or `default` if missing: files of earlier releases lack the field."""
+        return self.text(name, longest) if name in self.values else default
+
+    def number(self, name: str, *, least: int = 0, most: int = MAX_INT4) -> int:
+        """A whole number from `least` to `most`."""
+        value = self.values.get(name)
+        if type(value) is not int or not least <= value <= most:
+            raise InvalidLine(f"“{name}” must be a whole number from {least} to {most:,}")
+        return value
+
+    def optional_number(self, name: str) -> int | None:
+        """A whole number, or None if it is null."""
+        return None if self.values.get(name) is None else self.number(name)
+
+    def flag(self, name: str) -> bool:
+        """A boolean, neither 0 nor 1."""
+        value = self.values.get(name)
+        if not isinstance(value, bool):
+            raise InvalidLine(f"“{name}” must be true or false")
+        return value
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """A JSON object as a dictionary."""
+        value = self.values.get(name)
+        if not isinstance(value, dict):
+            raise InvalidLine(f"“{name}” must be an object")
+        return value
+
+    def texts(self, name: str, longest: int) -> list[str]:
+        """A list of strings with at most `longest` characters each."""
+        value = self.values.get(name)
+        if not isinstance(value, list) or not all(
+            isinstance(part, str) and len(part) <= longest for part in value
+        ):
+            raise InvalidLine(f"“{name}” must be a list of texts of at most {longest:,} characters")
+        return value
+
+    def optional_texts(self, name: str, longest: int) -> list[str] | None:
+        """A list of strings, or None if it is null."""
+        return None if self.values.get(name) is None else self.texts(name, longest)
+
+    def digest(self, name: str) -> str:
+        """A SHA-256 in hexadecimal digits, or an empty string."""
+        value = self.text(name, 64)
+        if value and not SHA256.fullmatch(value):
+            raise InvalidLine(f"“{name}” must be a SHA-256 in lower-case hexadecimal digits")
+        return value
+
+
+FORMAT_NAME = "ragsite-export"
+FORMAT_VERSION = 1
+#: The longest chunk with a vector of the most dimensions, with every character escaped.
+MAX_LINE_BYTES = 16 * 1024 * 1024
+STANDARD_STREAM = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportHeader:
+    """The first line: how the documents were chunked, and the model of their vectors."""
 
     slug: str
     name: str
@@ -44,14 +123,14 @@ class Header:
     has_vectors: bool
 
     def is_of(self, space: EmbeddingSpace) -> bool:
-        """Whether the vectors, if there are any, are those of the space's model."""
+        """Whether the vectors, if any, are those of the space's model."""
         return (self.model_name, self.dimensions) == (space.model_name, space.dimensions)
 
     def as_line(self) -> dict[str, Any]:
-        """The line that says so."""
+        """The header as a JSON object."""
         return {
-            "type": FORMAT,
-            "version": VERSION,
+            "type": FORMAT_NAME,
+            "version": FORMAT_VERSION,
             "collection": {
                 "slug": self.slug,
                 "name": self.name,
@@ -73,12 +152,12 @@ class Header:
 
 
 def encode_vector(vector: NDArray[np.float32]) -> str:
-    """Base64 of little-endian float32: exact, and a third of the digits."""
+    """Base64 of little-endian float32: exact, and a third of the size of decimal digits."""
     return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
 
 
 def decode_vector(value: object) -> NDArray[np.float32]:
-    """Of such a string, or of a list of numbers. Raises ValueError."""
+    """The vector of a base64 string or of a list of numbers. Raises ValueError."""
     if isinstance(value, str):
         try:
             data = base64.b64decode(value, validate=True)
@@ -93,15 +172,15 @@ def decode_vector(value: object) -> NDArray[np.float32]:
     raise ValueError("it is neither base64 nor a list of numbers")
 
 
-def chunk_digest(context: str, content: str) -> str:
-    """What ingestion calls a chunk's content: its text, or the hash of a text with a vector of its
-    own."""
+def content_digest(context: str, content: str) -> str:
+    """A chunk's content hash as ingestion computes it: from its text, or from the hash of a text
+    with its own vector."""
     return hashlib.sha256(f"{len(context)}:{context}{content}".encode()).hexdigest()
 
 
 def open_for_writing(path: str) -> AbstractContextManager[BinaryIO]:
     """A new file, compressed where its name ends in `.gz`; `-` is standard output."""
-    if path == STANDARD:
+    if path == STANDARD_STREAM:
         return nullcontext(sys.stdout.buffer)
     if path.endswith(".gz"):
         return cast("AbstractContextManager[BinaryIO]", gzip.open(path, "wb", compresslevel=5))
@@ -110,8 +189,77 @@ def open_for_writing(path: str) -> AbstractContextManager[BinaryIO]:
 
 def open_for_reading(path: str) -> AbstractContextManager[BinaryIO]:
     """The same for reading; `-` is standard input."""
-    if path == STANDARD:
+    if path == STANDARD_STREAM:
         return nullcontext(sys.stdin.buffer)
     if path.endswith(".gz"):
         return cast("AbstractContextManager[BinaryIO]", gzip.open(path, "rb"))
     return Path(path).open("rb")
+
+
+def read_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Numbered lines; None for one that is too long, which is not read into memory."""
+    number = 0
+    try:
+        while raw := file.readline(MAX_LINE_BYTES):
+            number += 1
+            if len(raw) < MAX_LINE_BYTES or raw.endswith(b"\n"):
+                yield number, raw
+                continue
+            while (more := file.readline(MAX_LINE_BYTES)) and not more.endswith(b"\n"):
+                pass
+            yield number, None
+    except (EOFError, OSError, zlib.error):
+        return  # a compressed file that was cut off: no last line
+
+
+def parse_line(raw: bytes | None) -> LineFields:
+    """The JSON object of a line. Raises InvalidLine."""
+    if raw is None:
+        raise InvalidLine(f"it is longer than {MAX_LINE_BYTES:,} bytes")
+    try:
+        value = bounded_json.parse(raw.decode())
+    except UnicodeDecodeError as error:
+        raise InvalidLine("it is no UTF-8") from error
+    except InvalidInput as error:
+        place = f"at {error.field}: " if error.field else ""
+        raise InvalidLine(f"{place}{str(error).removesuffix('.')}") from error
+    if not isinstance(value, dict):
+        raise InvalidLine("it is no JSON object")
+    return LineFields(value)
+
+
+def read_header(first: tuple[int, bytes | None] | None) -> ExportHeader:
+    """The header in the first line. Raises InvalidInput for a file that is not an export."""
+    try:
+        fields = parse_line(first[1] if first else b"")
+        if fields.values.get("type") != FORMAT_NAME:
+            raise InvalidLine("it is not the header of an export")
+        version = fields.number("version", least=1)
+        if version > FORMAT_VERSION:
+            raise InvalidLine(
+                f"the format's version is {version}, and this site reads {FORMAT_VERSION}:"
+                " upgrade it"
+            )
+        collection, space = (
+            LineFields(fields.mapping("collection")),
+            LineFields(fields.mapping("space")),
+        )
+        return ExportHeader(
+            slug=collection.text("slug", 63),
+            name=collection.text("name", 200),
+            description=collection.text("description", 10_000),
+            language=collection.text("language", 20),
+            chunker=collection.text("chunker", 20),
+            chunker_options=collection.mapping("chunker_options"),
+            graph=collection.optional_text("graph", 5, default=Collection.Graph.RULES),
+            recipe_version=collection.number("recipe_version"),
+            fallback_language=collection.text("fallback_language", 20),
+            model_name=space.text("model", 200),
+            dimensions=space.number("dimensions", least=1),
+            metric=space.text("metric", 10),
+            has_vectors=fields.flag("vectors"),
+        )
+    except InvalidLine as error:
+        raise InvalidInput(
+            f"This is no export of a collection. Line 1: {error}. `manage.py export` writes one."
+        ) from error

@@ -1,9 +1,16 @@
-"""Is everything as it should be? Named checks of what no constraint of the database can say.
-
-Which of them read whole tables is said beside them.
-"""
+"""Consistency checks that database constraints cannot express. Each says which tables it reads
+completely."""
 
 from documents.validation.base import Check, Finding, Scope, SqlProbe, execute
-from documents.validation.run import Report, register, validate
+from documents.validation.validate import ValidationReport, register_probes, validate
 
-__all__ = ["Check", "Finding", "Report", "Scope", "SqlProbe", "execute", "register", "validate"]
+__all__ = [
+    "Check",
+    "Finding",
+    "Scope",
+    "SqlProbe",
+    "ValidationReport",
+    "execute",
+    "register_probes",
+    "validate",
+]

@@ -1,4 +1,4 @@
-"""What a check is, and what it finds."""
+"""Checks, their findings, and the probes that run them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from django.conf import settings
 from django.db import connection
 
 #: Ids that a finding names.
-EXAMPLES = 5
-#: A command that says nothing of its run for so many leases has died: it may parse for long.
+MAX_EXAMPLES = 5
+#: A command whose run has not changed for this many leases counts as dead; parsing may take long.
 ABANDONED_LEASES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One collection, or everything."""
+    """The collection to check; None means all collections."""
 
     collection_id: int | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What the SQL of probes may name."""
+        """Parameters that the SQL of probes may use."""
         lease = timedelta(seconds=settings.INGESTION_LEASE_SECONDS)
         return {
             "collection": self.collection_id,
@@ -33,8 +33,8 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that must not be. `rows` says what its ids are of; `fix` mends all in scope and
-    returns how many."""
+    """A condition that must not occur. `rows` names what the ids are of; `fix` fixes all in scope
+    and returns how many."""
 
     name: str
     rows: str
@@ -45,7 +45,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How often it is so, and where, for example: ids, or names of files."""
+    """How often a check failed, with examples: ids or file names."""
 
     check: Check
     count: int
@@ -61,20 +61,20 @@ class Finding:
 
 
 class Probe(Protocol):
-    """Looks for several problems at once."""
+    """Runs several checks at once."""
 
     @property
     def checks(self) -> Sequence[Check]: ...
 
     def findings(self, scope: Scope) -> Iterable[Finding]:
-        """Only those that there are."""
+        """Only the checks that failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlProbe:
-    """A SELECT of `id` and, named as the checks are, whether the row has the problem.
+    """A SELECT of `id` and, named like the checks, whether the row has the problem.
 
-    Read once for all of its checks. It is one statement, so it sees the tables as of one moment
+    Run once for all of its checks. It is one statement, so it sees the tables as of one moment
     while others write.
     """
 
@@ -82,25 +82,22 @@ class SqlProbe:
     checks: tuple[Check, ...]
 
     def findings(self, scope: Scope) -> Iterable[Finding]:
+        columns = ", ".join(
+            f"count(*) FILTER (WHERE {check.name}),"
+            f" (array_agg(id) FILTER (WHERE {check.name}))[1:{MAX_EXAMPLES}]"
+            for check in self.checks
+        )
+        statement = f"SELECT {columns} FROM ({self.sql}) AS looked_at"  # noqa: S608 (our own text)
         with connection.cursor() as cursor:
-            cursor.execute(self._statement, scope.parameters)
+            cursor.execute(statement, scope.parameters)
             row = cursor.fetchone()
         for check, count, examples in zip(self.checks, row[::2], row[1::2], strict=True):
             if count:
                 yield Finding(check, count, tuple(sorted(examples)))
 
-    @property
-    def _statement(self) -> str:
-        columns = ", ".join(
-            f"count(*) FILTER (WHERE {check.name}),"
-            f" (array_agg(id) FILTER (WHERE {check.name}))[1:{EXAMPLES}]"
-            for check in self.checks
-        )
-        return f"SELECT {columns} FROM ({self.sql}) AS looked_at"  # noqa: S608 (our own text)
-
 
 def execute(sql: str, scope: Scope) -> int:
-    """Run a statement that mends; how many rows it changed."""
+    """Run a fixing statement; returns the number of changed rows."""
     with connection.cursor() as cursor:
         cursor.execute(sql, scope.parameters)
         return int(cursor.rowcount)

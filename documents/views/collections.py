@@ -1,30 +1,32 @@
-"""The list of collections, one collection, and its end."""
+"""Pages of collections: the list, one collection, its settings, its deletion, uploads."""
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.choosing import workspace_of
+from accounts.current_workspace import request_workspace
 from accounts.services import require_editor
-from common.aggregates import Counted
-from common.errors import RagsiteError
-from common.web import page
-from documents.forms import CollectionChangeForm, CollectionForm, DeleteCollectionForm
+from common.errors import InvalidInput, RagsiteError
+from common.fields import RowCount
+from common.web import login_required_page
+from documents.forms import CollectionChangeForm, CollectionForm, DeleteCollectionForm, UploadForm
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import (
     create_collection,
     delete_collection,
     get_collection,
+    ingest_uploads,
     update_collection,
 )
-from documents.views.paging import page_by_id
+from documents.views.pagination import page_by_id
 
-PREVIEWED = 10
-READ_ANEW: dict[str, str] = {
+PREVIEWED_DOCUMENTS = 10
+GRAPH_CHANGE_MESSAGES: dict[str, str] = {
     Collection.Graph.RULES: "All its documents are being read for the graph.",
     Collection.Graph.LLM: "The chat model is reading all its documents for the graph.",
     Collection.Graph.OFF: "What the graph knew from its documents is forgotten.",
@@ -32,10 +34,10 @@ READ_ANEW: dict[str, str] = {
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page
+@login_required_page
 def index(request: HttpRequest) -> HttpResponse:
     """All collections, and the form for a new one."""
-    workspace = workspace_of(request)
+    workspace = request_workspace(request)
     posted = request.method == "POST"
     form = CollectionForm(request.POST if posted else None)
     if posted:
@@ -53,8 +55,8 @@ def index(request: HttpRequest) -> HttpResponse:
         Collection.objects.visible_to(request.user)
         .filter(workspace=workspace)
         .annotate(
-            document_count=Counted(documents),
-            failed_count=Counted(documents.filter(status=Document.Status.FAILED)),
+            document_count=RowCount(documents),
+            failed_count=RowCount(documents.filter(status=Document.Status.FAILED)),
         )
     )
     context = {"collections": collections, "form": form}
@@ -63,10 +65,10 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-@page
+@login_required_page
 def detail(request: HttpRequest, slug: str) -> HttpResponse:
     """One collection: its documents, newest first."""
-    collection = _collection(request, slug)
+    collection = _get_collection(request, slug)
     documents = Document.objects.visible_to(request.user).filter(collection=collection).current()
     status = request.GET.get("status", "")
     if status in Document.Status.values:
@@ -84,13 +86,13 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page
+@login_required_page
 def change(request: HttpRequest, slug: str) -> HttpResponse:
-    """Its name, description, language, and how its documents are cut and read for the graph."""
-    collection = _collection(request, slug)
+    """Change name, description, language, and how documents are chunked and read for the graph."""
+    collection = _get_collection(request, slug)
     require_editor(user=request.user, workspace=collection.workspace)
     form = CollectionChangeForm.of(collection, request.POST if request.method == "POST" else None)
-    before, graph_before = _cutting(collection), collection.graph
+    before, graph_before = _chunking_settings(collection), collection.graph
     if form.is_valid():
         try:
             update_collection(collection=collection, **form.cleaned_data)
@@ -99,8 +101,12 @@ def change(request: HttpRequest, slug: str) -> HttpResponse:
         else:
             kept = "Documents that are there stay as they are until they are ingested again."
             told = [f"“{collection}” is changed."]
-            told += [kept] if _cutting(collection) != before else []
-            told += [READ_ANEW[collection.graph]] if collection.graph != graph_before else []
+            told += [kept] if _chunking_settings(collection) != before else []
+            told += (
+                [GRAPH_CHANGE_MESSAGES[collection.graph]]
+                if collection.graph != graph_before
+                else []
+            )
             messages.success(request, " ".join(told))
             return redirect("collection", slug=collection.slug)
     context = {"collection": collection, "form": form}
@@ -108,21 +114,21 @@ def change(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "documents/collection_change.html", context, status=status)
 
 
-def _cutting(collection: Collection) -> tuple[Any, ...]:
+def _chunking_settings(collection: Collection) -> tuple[Any, ...]:
     return collection.chunker, collection.chunker_options, collection.default_language
 
 
 def _add_error(form: CollectionChangeForm, error: RagsiteError) -> None:
-    """Beside the field that is to blame, where the form has it."""
+    """Show the error beside its field, if the form has it."""
     field = getattr(error, "field", "name").partition(".")[0]
     form.add_error(field if field in form.fields else "name", str(error))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page
+@login_required_page
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show what goes; delete when its name is typed."""
-    collection = _collection(request, slug)
+    """Show what will be deleted; delete when the name is typed."""
+    collection = _get_collection(request, slug)
     require_editor(user=request.user, workspace=collection.workspace)
     posted = request.method == "POST"
     form = DeleteCollectionForm(request.POST if posted else None, expected=collection.name)
@@ -134,7 +140,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
     context = {
         "collection": collection,
         "form": form,
-        "documents": documents.visible_to(request.user)[:PREVIEWED],
+        "documents": documents.visible_to(request.user)[:PREVIEWED_DOCUMENTS],
         "document_count": documents.count(),
         "chunk_count": Chunk.objects.filter(collection=collection).count(),
         "run_count": collection.runs.count(),
@@ -143,5 +149,39 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "documents/collection_delete.html", context, status=status)
 
 
-def _collection(request: HttpRequest, slug: str) -> Collection:
-    return get_collection(workspace=workspace_of(request), slug=slug)
+def _get_collection(request: HttpRequest, slug: str) -> Collection:
+    return get_collection(workspace=request_workspace(request), slug=slug)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required_page
+def upload(request: HttpRequest, slug: str) -> HttpResponse:
+    """Store the upload and redirect to its run, which shows the progress."""
+    workspace = request_workspace(request)
+    collection = get_collection(workspace=workspace, slug=slug)
+    require_editor(user=request.user, workspace=workspace)
+    posted = request.method == "POST"
+    sent = (request.POST, request.FILES) if posted else ()
+    form = UploadForm(*sent, workspace_id=workspace.pk)
+    if posted and form.is_valid():
+        try:
+            run = ingest_uploads(
+                collection=collection,
+                uploads=form.uploads(),
+                user=request.user,
+                policy=form.policy(),
+                store_once=form.cleaned_data["store_once"],
+                access=form.access_list(),
+            )
+        except InvalidInput as error:
+            form.add_error("access" if error.field == "access" else None, str(error))
+        else:
+            return redirect("run", pk=run.pk)
+    context = {
+        "collection": collection,
+        "form": form,
+        "max_bytes": settings.MAX_UPLOAD_BYTES,
+        "max_files": settings.MAX_UPLOAD_FILES,
+    }
+    status = 400 if form.errors else 200
+    return render(request, "documents/upload.html", context, status=status)

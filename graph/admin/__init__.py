@@ -1,5 +1,5 @@
 """Curation of the graph: nodes, edges, names, the queue of documents."""
 
-from graph.admin import aliases, edges, extractions, nodes
+from graph.admin import edges, extractions, nodes
 
-__all__ = ["aliases", "edges", "extractions", "nodes"]
+__all__ = ["edges", "extractions", "nodes"]

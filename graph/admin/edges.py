@@ -1,4 +1,4 @@
-"""Edges: found by their nodes, weighed, added, removed."""
+"""Admin of edges and of aliases."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,30 +11,98 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
-from common.admin import LargeTableAdmin, LoggedByNumber, deletion_preview, isolated, link_to
+from accounts.models import Workspace
+from common.admin import LargeTableAdmin, LoggedById, bidi_isolated, deletion_preview, link_to
 from graph import services
-from graph.admin.base import (
+from graph.admin.forms import (
+    EdgeForm,
+    NewAliasForm,
+    NewEdgeForm,
     RelationFilter,
     bounded_count,
-    found_ids,
-    named,
-    once_a_row,
-    scope_of_row,
+    cached_per_row,
+    matching_node_ids,
+    node_label,
+    row_scope,
 )
-from graph.admin.forms import EdgeForm, NewEdgeForm
 from graph.admin.nodes import ORIGIN_COLOURS
-from graph.models import Edge, Evidence
-from graph.services.curating import delete_edges
+from graph.extraction.normalized_names import normalize_name as normal_form
+from graph.models import Alias, Edge, Evidence
+from graph.node_ids import is_retired_id_form
+from graph.services.edits import add_alias, delete_edges, remove_aliases
 
-SHOWN_EVIDENCE = 20
-SENTENCE_CHARACTERS = 500
+
+@admin.register(Alias)
+class AliasAdmin(LoggedById, LargeTableAdmin):
+    """Aliases are added and removed, never edited."""
+
+    form = NewAliasForm
+    list_display = ["name", "node_name", "workspace"]
+    list_filter = [("workspace", AutocompleteSelectFilter), ("node", AutocompleteSelectFilter)]
+    list_select_related = ["node", "workspace"]
+    list_heavy_fields = ("node__props",)
+    search_fields = ["form"]
+    search_help_text = "The whole name, however it is written."
+    ordering = ["-id"]
+    sortable_by = ["name"]
+    autocomplete_fields = ["node"]
+    fields = ["node", "form"]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Alias], search_term: str
+    ) -> tuple[QuerySet[Alias], bool]:
+        if not search_term:
+            return queryset, False
+        # With the workspaces named, an index finds the name.
+        workspaces = list(Workspace.objects.values_list("pk", flat=True))
+        names = {normal_form(search_term), search_term}
+        return queryset.filter(workspace__in=workspaces, form__in=names), False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return ["node", "name", "workspace"] if obj else NewAliasForm.Meta.fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.get_fields(request, obj) if obj else []
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        made = add_alias(node=form.cleaned_data["node"], name=form.cleaned_data["form"])
+        obj.__dict__.update(made.__dict__)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        remove_aliases(alias_ids=[obj.pk])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        remove_aliases(alias_ids=list(queryset.values_list("pk", flat=True)))
+
+    def get_deleted_objects(
+        self, objs: Iterable[Any], request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        names = [str(row) for row in objs]
+        return deletion_preview(self, request, names, {"aliases": len(names)})
+
+    @display(description="name", ordering="form")
+    def name(self, row: Alias) -> SafeString:
+        """The normalised name; for a merged node, its former id."""
+        is_id = is_retired_id_form(row.form)
+        return bidi_isolated(f"former id {row.form[1:]}" if is_id else row.form)
+
+    @display(description="means")
+    def node_name(self, row: Alias) -> SafeString:
+        return node_label(row.node)
+
+
+MAX_EVIDENCE = 20
+MAX_SENTENCE_CHARACTERS = 500
 
 
 @admin.register(Edge)
-class EdgeAdmin(LoggedByNumber, LargeTableAdmin):
-    """What an edge leads from and to, and how, stays; another relation is another edge."""
+class EdgeAdmin(LoggedById, LargeTableAdmin):
+    """Weight and properties can be edited; another relation is another edge."""
 
-    list_display = ["source_name", "rel_name", "target_name", "weight", "shown_origin", "workspace"]
+    list_display = ["source_name", "rel_name", "target_name", "weight", "origin_label", "workspace"]
     list_filter = [("workspace", AutocompleteSelectFilter), RelationFilter, "origin"]
     list_select_related = ["workspace", "source", "target"]
     list_heavy_fields = ("props", "source__props", "target__props")
@@ -50,7 +118,7 @@ class EdgeAdmin(LoggedByNumber, LargeTableAdmin):
         "target_link",
         "workspace",
         "origin",
-        "told_by",
+        "evidence_list",
         "updated_at",
     ]
 
@@ -59,13 +127,16 @@ class EdgeAdmin(LoggedByNumber, LargeTableAdmin):
     ) -> tuple[QuerySet[Edge], bool]:
         if not search_term:
             return queryset, False
-        nodes = found_ids(search_term)
+        nodes = matching_node_ids(search_term)
         return queryset.filter(Q(source__in=nodes) | Q(target__in=nodes)), False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Edges of documents and passages are written by the ids of these, which may mean a newer
-        version meanwhile."""
-        return bool(super().has_change_permission(request, obj)) and not _is_of_content(obj)
+        """Not for edges of documents and passages: ids of these may mean a newer
+        version meanwhile.
+        """
+        ends = () if obj is None else (obj.source, obj.target)
+        is_content = any(node.document_id or node.chunk_id for node in ends)
+        return bool(super().has_change_permission(request, obj)) and not is_content
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -86,7 +157,7 @@ class EdgeAdmin(LoggedByNumber, LargeTableAdmin):
             return
         given = form.cleaned_data
         services.upsert_edge(
-            scope=scope_of_row(obj.source),
+            scope=row_scope(obj.source),
             source=obj.source.key,
             rel=obj.rel,
             target=obj.target.key,
@@ -94,8 +165,8 @@ class EdgeAdmin(LoggedByNumber, LargeTableAdmin):
             props=given["props"],
             replace_props=True,
         )
-        there = Edge.objects.get(source=obj.source_id, rel=obj.rel, target=obj.target_id)
-        obj.__dict__.update(there.__dict__)
+        stored = Edge.objects.get(source=obj.source_id, rel=obj.rel, target=obj.target_id)
+        obj.__dict__.update(stored.__dict__)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         delete_edges(edge_ids=[obj.pk])
@@ -119,15 +190,15 @@ class EdgeAdmin(LoggedByNumber, LargeTableAdmin):
 
     @display(description="from")
     def source_name(self, row: Edge) -> SafeString:
-        return named(row.source)
+        return node_label(row.source)
 
     @display(description="relation", ordering="rel")
     def rel_name(self, row: Edge) -> SafeString:
-        return isolated(row.rel)
+        return bidi_isolated(row.rel)
 
     @display(description="to")
     def target_name(self, row: Edge) -> SafeString:
-        return named(row.target)
+        return node_label(row.target)
 
     @display(description="from")
     def source_link(self, row: Edge) -> str:
@@ -138,12 +209,12 @@ class EdgeAdmin(LoggedByNumber, LargeTableAdmin):
         return link_to(row.target)
 
     @display(description="origin", ordering="origin", label=ORIGIN_COLOURS)
-    def shown_origin(self, row: Edge) -> tuple[str, str]:
+    def origin_label(self, row: Edge) -> tuple[str, str]:
         return row.origin, row.get_origin_display()
 
     @display(description="passages that say so")
-    @once_a_row
-    def told_by(self, row: Edge) -> SafeString:
+    @cached_per_row
+    def evidence_list(self, row: Edge) -> SafeString:
         evidence = Evidence.objects.filter(edge=row).order_by("chunk_id")
         shown = evidence.select_related("chunk__document").only(
             "start",
@@ -152,11 +223,11 @@ class EdgeAdmin(LoggedByNumber, LargeTableAdmin):
             "chunk__ordinal",
             "chunk__document__title",
             "chunk__document__key",
-        )[:SHOWN_EVIDENCE]
+        )[:MAX_EVIDENCE]
         lines = (
             (
                 link_to(each.chunk, f"{each.chunk.document} #{each.chunk.ordinal + 1}"),
-                each.chunk.text[each.start : each.end][:SENTENCE_CHARACTERS],
+                each.chunk.text[each.start : each.end][:MAX_SENTENCE_CHARACTERS],
             )
             for each in shown
         )
@@ -166,8 +237,3 @@ class EdgeAdmin(LoggedByNumber, LargeTableAdmin):
             if listed
             else format_html("none")
         )
-
-
-def _is_of_content(row: Any) -> bool:
-    ends = () if row is None else (row.source, row.target)
-    return any(node.document_id or node.chunk_id for node in ends)

@@ -12,7 +12,7 @@ from unfold.decorators import display
 
 from common.admin import EXCERPT_CHARACTERS, ReadOnlyAdmin, excerpt, link_to
 from graph.models import Extraction
-from graph.services.curating import read_again
+from graph.services.edits import repeat_extraction
 from graph.services.extraction import retry_extractions
 
 State = Extraction.State
@@ -26,12 +26,12 @@ STATE_COLOURS = {
 
 @admin.register(Extraction)
 class ExtractionAdmin(ReadOnlyAdmin):
-    """What was given up stands first and can be tried again; anything can be read again."""
+    """The extraction queue, dead entries first. Extraction can be retried or repeated."""
 
     list_display = [
         "name",
         "collection",
-        "shown_state",
+        "state_label",
         "problem",
         "attempts",
         "mentions",
@@ -48,7 +48,7 @@ class ExtractionAdmin(ReadOnlyAdmin):
     search_fields = ["document__key", "document__title"]
     # By the alphabet, “dead” comes before all others.
     ordering = ["state", "-id"]
-    sortable_by = ["shown_state"]
+    sortable_by = ["state_label"]
     actions = ["try_again", "read_again"]
     fields = [
         "document_link",
@@ -72,7 +72,7 @@ class ExtractionAdmin(ReadOnlyAdmin):
         return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may have documents read."""
+        """Whether the user may queue extractions."""
         return bool(request.user.has_perm("graph.change_extraction"))
 
     @admin.action(description="Try again what was given up", permissions=["operate"])
@@ -84,7 +84,7 @@ class ExtractionAdmin(ReadOnlyAdmin):
     @admin.action(description="Read again", permissions=["operate"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Extraction]) -> None:
         ids = list(queryset.values_list("document_id", flat=True))
-        number = read_again(document_ids=ids)
+        number = repeat_extraction(document_ids=ids)
         messages.success(
             request,
             f"{number:,} of {len(ids):,} are in the queue. What is known of them stays until then.",
@@ -95,7 +95,7 @@ class ExtractionAdmin(ReadOnlyAdmin):
         return excerpt(str(row.document)[:EXCERPT_CHARACTERS])
 
     @display(description="state", ordering="state", label=STATE_COLOURS)
-    def shown_state(self, row: Extraction) -> tuple[str, str]:
+    def state_label(self, row: Extraction) -> tuple[str, str]:
         return row.state, row.get_state_display()
 
     @display(description="error")

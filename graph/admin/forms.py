@@ -1,26 +1,133 @@
-"""What curators type: checked as the services check it, so that saving cannot be refused."""
+"""Forms, filters and columns that the admin of nodes, edges and aliases shares."""
 
 import json
+import re
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django import forms
+from django.db.models import F, Lookup, Q, QuerySet, Value
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import TextFilter
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
     UnfoldAdminTextareaWidget,
     UnfoldAdminTextInputWidget,
 )
 
+from accounts.models import Workspace
+from common.admin import COUNTED_ROWS, EXCERPT_CHARACTERS, excerpt
 from common.errors import RagsiteError
-from graph import limits
-from graph.admin.base import said_of, scope_of_row
-from graph.extraction.forms import form
-from graph.keys import check_id, check_rel, check_writable, names_content
+from graph import inputs
+from graph.extraction.normalized_names import normalize_name
 from graph.models import Alias, Edge, Node
+from graph.node_ids import check_id, check_rel, check_writable, is_content_id
+from graph.scopes import GraphScope
 from graph.services import get_node
+
+#: Nodes whose edges and names a search looks through.
+MAX_SEARCHED_NODES = 1_000
+
+
+class ContainsIgnoringCase(Lookup):
+    """Case-insensitive containment by ILIKE, which uses the trigram index; `icontains`
+    compares uppercase and does not.
+    """
+
+    lookup_name = "has_letters"
+    prepare_rhs = False
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        column, parameters = self.process_lhs(compiler, connection)
+        letters, more = self.process_rhs(compiler, connection)
+        return f"{column} ILIKE {letters}", (*parameters, *more)
+
+
+def contains_ignoring_case(column: str, words: str) -> ContainsIgnoringCase:
+    """Condition: the column contains these characters, in any case."""
+    plain = re.sub(r"([\\%_])", r"\\\1", words)
+    return ContainsIgnoringCase(F(column), Value(f"%{plain}%"))
+
+
+def cached_per_row(column: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Caches a computed admin column per row; the admin asks several times per page."""
+
+    @wraps(column)
+    def remembered(model_admin: Any, row: Any) -> Any:
+        known = row.__dict__.setdefault("_shown", {})
+        if column.__name__ not in known:
+            known[column.__name__] = column(model_admin, row)
+        return known[column.__name__]
+
+    return remembered
+
+
+def row_scope(row: Any) -> GraphScope:
+    """Scope of the row's whole workspace: curators see everything."""
+    return GraphScope(row.workspace_id)
+
+
+def node_label(node: Node) -> SafeString:
+    """A node's name or id on one line."""
+    return excerpt((node.name or node.key)[:EXCERPT_CHARACTERS])
+
+
+def bounded_count(rows: QuerySet[Any]) -> str:
+    """The count, bounded: “more than N” for large ones."""
+    number = rows.order_by().values("workspace")[: COUNTED_ROWS + 1].count()
+    return f"{number:,}" if number <= COUNTED_ROWS else f"more than {COUNTED_ROWS:,}"
+
+
+def matches_node(words: str) -> Q:
+    """Condition on nodes: name contains the words, or an alias or id equals them.
+
+    Each part has an index, and together they are one scan of three: no subquery.
+    """
+    workspaces = list(Workspace.objects.values_list("pk", flat=True))
+    known = Alias.objects.filter(workspace__in=workspaces, form=normalize_name(words) or words)
+    return (
+        Q(contains_ignoring_case("name", words))
+        | Q(workspace__in=workspaces, key=words)
+        | Q(pk__in=list(known.order_by().values_list("node", flat=True)))
+    )
+
+
+def matching_node_ids(words: str) -> list[int]:
+    """Ids of at most MAX_SEARCHED_NODES such nodes."""
+    rows = Node.objects.filter(matches_node(words)).order_by()
+    return list(rows.values_list("pk", flat=True)[:MAX_SEARCHED_NODES])
+
+
+def field_and_message(error: RagsiteError, fields: Any) -> tuple[str | None, str]:
+    """The form field an error belongs to (None: the form), and its message."""
+    field = getattr(error, "field", "").partition(".")[0]
+    return (field if field in fields else None), str(error)
+
+
+class RelationFilter(TextFilter):
+    """Filter by the exact name of a relation."""
+
+    title = "relation"
+    parameter_name = "rel"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(rel=self.value()) if self.value() else queryset
+
+
+class LabelFilter(TextFilter):
+    """Filter by one exact label."""
+
+    title = "label"
+    parameter_name = "label"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(labels__contains=[self.value()]) if self.value() else queryset
 
 
 class PropertiesField(forms.JSONField):
-    """A JSON object, shown with each property on a line of its own."""
+    """A JSON object, displayed with one property per line."""
 
     def __init__(self, **kwargs: Any) -> None:
         widget = UnfoldAdminTextareaWidget(attrs={"rows": 6, "spellcheck": "false"})
@@ -34,12 +141,12 @@ class PropertiesField(forms.JSONField):
 
     def clean(self, value: Any) -> Any:
         props = super().clean(value) or {}
-        _check(limits.props_text, props)
+        _checked(inputs.props_text, props)
         return props
 
 
 class LabelsField(forms.CharField):
-    """Labels, one a line."""
+    """List of labels, one per line of a textarea."""
 
     def __init__(self, **kwargs: Any) -> None:
         widget = UnfoldAdminTextareaWidget(attrs={"rows": 2})
@@ -53,7 +160,7 @@ class LabelsField(forms.CharField):
     def to_python(self, value: Any) -> Any:
         lines = (line.strip() for line in (super().to_python(value) or "").splitlines())
         labels = [line for line in lines if line]
-        return _check(limits.check_labels, labels)
+        return _checked(inputs.check_labels, labels)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         try:
@@ -62,7 +169,7 @@ class LabelsField(forms.CharField):
             return True
 
 
-def _check(check: Any, value: Any) -> Any:
+def _checked(check: Any, value: Any) -> Any:
     try:
         return check(value)
     except RagsiteError as error:
@@ -70,11 +177,11 @@ def _check(check: Any, value: Any) -> Any:
 
 
 class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """What people say of a node. Its id stays."""
+    """Name, labels and properties of a node; its id cannot change."""
 
     name = forms.CharField(
         required=False,
-        max_length=limits.MAX_NAME_CHARACTERS,
+        max_length=inputs.MAX_NAME_CHARACTERS,
         widget=UnfoldAdminTextInputWidget,
         help_text="As people read it; texts that say it mean the node. Empty: its id.",
     )
@@ -86,12 +193,12 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         fields = ["name", "labels", "props"]
 
     def clean_name(self) -> str:
-        """Without control characters."""
-        return str(_check(limits.check_name, self.cleaned_data["name"]))
+        """Rejects names with control characters."""
+        return str(_checked(inputs.check_name, self.cleaned_data["name"]))
 
 
 class NewNodeForm(NodeForm):
-    """A node that nothing has the id of yet."""
+    """A node with an id that is not in use."""
 
     key = forms.CharField(
         label="Id",
@@ -104,21 +211,21 @@ class NewNodeForm(NodeForm):
         fields = ["workspace", "key", "name", "labels", "props"]
 
     def clean_key(self) -> str:
-        """An id, and none of a document or passage: those are nodes by themselves."""
+        """Rejects ids of documents and passages, which are nodes implicitly."""
         key: str = self.cleaned_data["key"]
-        _check(check_id, key)
-        if names_content(key):
+        _checked(check_id, key)
+        if is_content_id(key):
             raise forms.ValidationError(
                 "Documents and passages are nodes by themselves. Let the id begin otherwise."
             )
         return key
 
     def clean(self) -> dict[str, Any]:
-        """Nor means another node."""
+        """Rejects ids that already mean another node."""
         given: dict[str, Any] = super().clean() or self.cleaned_data
         workspace, key = given.get("workspace"), given.get("key")
         if workspace and key:
-            there = get_node(scope=scope_of_row(Node(workspace=workspace)), id=key)
+            there = get_node(scope=row_scope(Node(workspace=workspace)), id=key)
             if there is not None:
                 name = f"“{there.name}”" + ("" if there.id == key else f" ({there.id})")
                 self.add_error("key", f"This id is that of {name}. Change that node instead.")
@@ -126,7 +233,7 @@ class NewNodeForm(NodeForm):
 
 
 class EdgeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """How strong an edge is, and what else is said of it."""
+    """Weight and properties of an edge."""
 
     weight = forms.FloatField(
         initial=1,
@@ -140,12 +247,11 @@ class EdgeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         fields = ["weight", "props"]
 
     def clean_weight(self) -> float:
-        """Within its bounds."""
-        return float(_check(limits.check_weight, self.cleaned_data["weight"]))
+        return float(_checked(inputs.check_weight, self.cleaned_data["weight"]))
 
 
 class NewEdgeForm(EdgeForm):
-    """An edge between two nodes of one workspace that is not there yet."""
+    """An edge that does not exist yet, between two nodes of one workspace."""
 
     rel = forms.CharField(
         label="Relation",
@@ -157,11 +263,10 @@ class NewEdgeForm(EdgeForm):
         fields = ["source", "rel", "target", "weight", "props"]
 
     def clean_rel(self) -> str:
-        """A relation's name."""
-        return str(_check(check_rel, self.cleaned_data["rel"]))
+        return str(_checked(check_rel, self.cleaned_data["rel"]))
 
     def clean(self) -> dict[str, Any]:
-        """Not across workspaces, not what documents tell themselves, not twice."""
+        """Rejects edges across workspaces, derived relations, and duplicates."""
         given: dict[str, Any] = super().clean() or self.cleaned_data
         source, rel, target = (given.get(name) for name in ("source", "rel", "target"))
         if source is None or target is None or rel is None:
@@ -174,16 +279,16 @@ class NewEdgeForm(EdgeForm):
             try:
                 check_writable(source.key, rel, target.key)
             except RagsiteError as error:
-                self.add_error(*said_of(error, self.fields))
+                self.add_error(*field_and_message(error, self.fields))
         return given
 
 
 class NewAliasForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """A name by which texts and questions mean a node."""
+    """An alias: a name by which texts and questions mean a node."""
 
     form = forms.CharField(
         label="Name",
-        max_length=limits.MAX_NAME_CHARACTERS,
+        max_length=inputs.MAX_NAME_CHARACTERS,
         widget=UnfoldAdminTextInputWidget,
         help_text="However it is written: case, accents, “the” and “’s” make no difference.",
     )
@@ -193,18 +298,18 @@ class NewAliasForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
         fields = ["node", "form"]
 
     def clean_form(self) -> str:
-        """With a letter or digit."""
+        """Rejects names without letter or digit."""
         name: str = self.cleaned_data["form"]
-        if not form(_check(limits.check_name, name)):
+        if not normalize_name(_checked(inputs.check_name, name)):
             raise forms.ValidationError("A name has at least one letter or digit.")
         return name
 
     def clean(self) -> dict[str, Any]:
-        """It means no other node of the workspace yet."""
+        """Rejects names that mean another node of the workspace."""
         given: dict[str, Any] = super().clean() or self.cleaned_data
         node, name = given.get("node"), given.get("form")
         if node is not None and name:
-            there = Alias.objects.filter(workspace=node.workspace_id, form=form(name))
+            there = Alias.objects.filter(workspace=node.workspace_id, form=normalize_name(name))
             if (taken := there.select_related("node").first()) is not None:
                 self.add_error(
                     "form",

@@ -1,4 +1,4 @@
-"""Nodes: found, described, merged, removed."""
+"""Admin of nodes: list, description, the page of their mentions, the page to merge them."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,60 +7,172 @@ from itertools import groupby
 from typing import Any
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from common.admin import (
     EXCERPT_CHARACTERS,
     LargeTableAdmin,
-    LoggedByNumber,
+    LoggedById,
+    bidi_isolated,
     deletion_preview,
     excerpt,
-    isolated,
     link_to,
     link_to_list,
 )
+from common.errors import RagsiteError
+from common.text import pluralized
 from documents.models import Chunk
 from graph import services
-from graph.admin.base import (
+from graph.admin.forms import (
     LabelFilter,
+    NewNodeForm,
+    NodeForm,
     bounded_count,
-    is_found_by,
-    named,
-    once_a_row,
-    scope_of_row,
+    cached_per_row,
+    matches_node,
+    node_label,
+    row_scope,
 )
-from graph.admin.forms import NewNodeForm, NodeForm
-from graph.admin.mentions import mentions_address, mentions_page
-from graph.admin.merging import MOST_MERGED, merging_address, merging_page
-from graph.keys import is_retired_form
 from graph.models import Alias, Edge, Mention, Node, Origin
+from graph.node_ids import is_retired_id_form
 
-SHOWN_EDGES = 20
-SHOWN_MENTIONS = 10
-SHOWN_NAMES = 50
+MENTIONS_PER_PAGE = 50
+
+
+def mentions_page(model_admin: ModelAdmin, request: HttpRequest, pk: int) -> HttpResponse:
+    """Mentions of a node after passage `after`, in order of passages. Mention has a
+    composite key, which the admin cannot list.
+    """
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    node: Node = get_object_or_404(Node.objects.only("name", "key"), pk=pk)
+    mentions = Mention.objects.filter(node=node).order_by("chunk_id")
+    after = request.GET.get("after", "")
+    if after.isascii() and after.isdigit() and len(after) < 19:
+        mentions = mentions.filter(chunk__gt=int(after))
+    rows = list(
+        mentions.select_related("chunk__document__collection").only(
+            "kind",
+            "count",
+            "start",
+            "end",
+            "chunk__ordinal",
+            "chunk__text",
+            "chunk__is_current",
+            "chunk__document__title",
+            "chunk__document__key",
+            "chunk__document__collection__name",
+        )[: MENTIONS_PER_PAGE + 1]
+    )
+    context: dict[str, Any] = {
+        **model_admin.admin_site.each_context(request),
+        "title": f"Passages that mention {node}",
+        "opts": model_admin.opts,
+        "node": node,
+        "rows": [(row, row.chunk.text[row.start : row.end]) for row in rows[:MENTIONS_PER_PAGE]],
+        "next": rows[MENTIONS_PER_PAGE - 1].chunk_id if len(rows) > MENTIONS_PER_PAGE else None,
+        "begins_later": bool(after),
+        "media": model_admin.media,
+    }
+    return TemplateResponse(request, "admin/graph/mentions.html", context)
+
+
+#: Nodes that are merged at once by hand.
+MAX_MERGED = 50
+
+
+def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
+    """Previews the merge; merges if the preview was confirmed."""
+    if not model_admin.has_merge_permission(request):
+        raise PermissionDenied
+    ids = request.GET.get("ids", "")
+    numbers = [part for part in ids.split(",") if part.isascii() and part.isdigit()]
+    wanted = [int(part) for part in numbers[:MAX_MERGED] if len(part) < 19]
+    nodes = list(Node.objects.filter(pk__in=wanted).defer("props").order_by("pk"))
+    back = reverse("admin:graph_node_changelist")
+    if len(nodes) < 2 or len({node.workspace_id for node in nodes}) > 1:
+        messages.error(request, "Select at least two nodes of one workspace to merge.")
+        return HttpResponseRedirect(back)
+    asked = (request.POST if request.method == "POST" else request.GET).get("keep")
+    # A given node, or else the oldest.
+    kept = next((node for node in nodes if str(node.pk) == asked), None) or next(
+        (node for node in nodes if node.origin == Origin.GIVEN), nodes[0]
+    )
+    others = [node for node in nodes if node != kept]
+    names: dict[str, Any] = {"keep": kept.key, "others": [node.key for node in others]}
+    try:
+        if "merge" in request.POST and request.POST.get("shown") == str(kept.pk):
+            merged = services.merge_nodes(scope=row_scope(kept), **names)
+            model_admin.log_change(
+                request, kept, f"Merged {pluralized(len(others), 'node')} into it."
+            )
+            done = merged.done
+            messages.success(
+                request,
+                f"{pluralized(done.nodes + 1, 'node')} are one, with"
+                f" {pluralized(done.edges, 'edge')} and"
+                f" {pluralized(done.mentions, 'mention')} more than before.",
+            )
+            return HttpResponseRedirect(reverse("admin:graph_node_change", args=[kept.pk]))
+        preview = services.merge_preview(scope=row_scope(kept), **names)
+    except RagsiteError as error:
+        messages.error(request, str(error))
+        return HttpResponseRedirect(back)
+    context: dict[str, Any] = {
+        **model_admin.admin_site.each_context(request),
+        "title": "Merge nodes",
+        "opts": model_admin.opts,
+        "kept": kept,
+        "candidates": [
+            {
+                "node": node,
+                "edges": f"{bounded_count(node.outgoing.all())} out,"
+                f" {bounded_count(node.incoming.all())} in",
+                "mentions": bounded_count(Mention.objects.filter(node=node)),
+                "is_kept": node == kept,
+            }
+            for node in nodes
+        ],
+        "preview": preview,
+        "all_found": all(node.origin == Origin.EXTRACTED for node in nodes),
+        "media": model_admin.media,
+        "back": back,
+    }
+    return TemplateResponse(request, "admin/graph/merge.html", context)
+
+
+MAX_EDGES = 20
+MAX_MENTIONS = 10
+MAX_NAMES = 50
 #: In the order of `graph.services.Deletion`.
-GONE = ("nodes", "edges", "mentions", "names in texts", "nodes that nobody described")
-COMES_BACK = ": comes back when a document is read again that names it"
+DELETED_KINDS = ("nodes", "edges", "mentions", "names in texts", "nodes that nobody described")
+RETURNS_NOTE = ": comes back when a document is read again that names it"
 ORIGIN_COLOURS = {Origin.GIVEN: "info", Origin.EXTRACTED: "default"}
 
 
 @admin.register(Node)
-class NodeAdmin(LoggedByNumber, LargeTableAdmin):
-    """Described by the services: what a person describes is given, and stays when no document
-    mentions it any more."""
+class NodeAdmin(LoggedById, LargeTableAdmin):
+    """Saves through the services: a node that a person describes becomes given, and
+    stays when no document mentions it.
+    """
 
     list_display = [
-        "shown_name",
-        "shown_key",
-        "shown_labels",
-        "shown_origin",
+        "name_label",
+        "id_label",
+        "labels_text",
+        "origin_label",
         "workspace",
         "updated_at",
     ]
@@ -70,11 +182,11 @@ class NodeAdmin(LoggedByNumber, LargeTableAdmin):
     search_fields = ["name"]
     search_help_text = "Letters of its name, or the whole of another name or of its id."
     ordering = ["-id"]
-    sortable_by = ["shown_name"]
+    sortable_by = ["name_label"]
     autocomplete_fields = ["workspace"]
     actions = ["merge_selected"]
     shown_fields = [
-        "shown_key",
+        "id_label",
         "workspace",
         "origin",
         "described",
@@ -103,19 +215,19 @@ class NodeAdmin(LoggedByNumber, LargeTableAdmin):
     ) -> tuple[QuerySet[Node], bool]:
         if not search_term:
             return queryset, False
-        return queryset.filter(is_found_by(search_term)), False
+        return queryset.filter(matches_node(search_term)), False
 
     # --- what may be done ------------------------------------------------------------------------
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """A row that stands for a document or passage is described by that."""
-        return bool(super().has_change_permission(request, obj)) and not _is_content(obj)
+        """Not for rows that stand for documents and passages."""
+        return bool(super().has_change_permission(request, obj)) and not _is_content_node(obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(super().has_delete_permission(request, obj)) and not _is_content(obj)
+        return bool(super().has_delete_permission(request, obj)) and not _is_content_node(obj)
 
     def has_merge_permission(self, request: HttpRequest) -> bool:
-        """Merging changes one node and removes the others."""
+        """Merging changes one node and deletes the others."""
         return self.has_change_permission(request) and self.has_delete_permission(request)
 
     # --- writing ---------------------------------------------------------------------------------
@@ -138,7 +250,7 @@ class NodeAdmin(LoggedByNumber, LargeTableAdmin):
         if not wanted:
             return
         services.upsert_node(
-            scope=scope_of_row(obj),
+            scope=row_scope(obj),
             id=obj.key,
             **{name: given[name] for name in ("name", "labels", "props") if name in wanted},
             replace_props=True,
@@ -146,56 +258,65 @@ class NodeAdmin(LoggedByNumber, LargeTableAdmin):
         obj.__dict__.update(Node.objects.get(workspace=obj.workspace_id, key=obj.key).__dict__)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        services.delete_nodes(scope=scope_of_row(obj), ids=[obj.key])
+        services.delete_nodes(scope=row_scope(obj), ids=[obj.key])
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for rows in _by_workspace(queryset):
-            services.delete_nodes(scope=scope_of_row(rows[0]), ids=[row.key for row in rows])
+        for rows in _grouped_by_workspace(queryset):
+            services.delete_nodes(scope=row_scope(rows[0]), ids=[row.key for row in rows])
 
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
         rows = list(objs)
         content = [
-            f"{row}: goes with its document, or with its edges" for row in rows if _is_content(row)
+            f"{row}: goes with its document, or with its edges"
+            for row in rows
+            if _is_content_node(row)
         ]
-        own = [row for row in rows if not _is_content(row)]
-        names = [f"{row}{COMES_BACK if row.origin == Origin.EXTRACTED else ''}" for row in own]
-        shown, counts, missing, _ = deletion_preview(self, request, names, _counted(own))
+        own = [row for row in rows if not _is_content_node(row)]
+        names = [f"{row}{RETURNS_NOTE if row.origin == Origin.EXTRACTED else ''}" for row in own]
+        gone: Counter[str] = Counter()
+        for group in _grouped_by_workspace(own):
+            ids = [row.key for row in group]
+            deleted = services.deletion_preview(scope=row_scope(group[0]), ids=ids)
+            gone.update(dict(zip(DELETED_KINDS, astuple(deleted), strict=True)))
+        related = {name: number for name, number in gone.items() if number}
+        shown, counts, missing, _ = deletion_preview(self, request, names, related)
         return shown, counts, missing, content
 
     @admin.action(description="Merge selected nodes…", permissions=["merge"])
     def merge_selected(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
-        ids = list(queryset.values_list("pk", flat=True)[: MOST_MERGED + 1])
-        if not 2 <= len(ids) <= MOST_MERGED:
-            messages.error(request, f"Select 2 to {MOST_MERGED} nodes to merge.")
+        ids = list(queryset.values_list("pk", flat=True)[: MAX_MERGED + 1])
+        if not 2 <= len(ids) <= MAX_MERGED:
+            messages.error(request, f"Select 2 to {MAX_MERGED} nodes to merge.")
             return None
-        return HttpResponseRedirect(merging_address(ids))
+        address = reverse("admin:graph_node_merge")
+        return HttpResponseRedirect(f"{address}?{urlencode({'ids': ','.join(map(str, ids))})}")
 
     def merge_view(self, request: HttpRequest) -> HttpResponse:
-        """Which one stays, and what becomes of the others."""
-        return merging_page(self, request)
+        """The page that previews and merges selected nodes."""
+        return merge_page(self, request)
 
     def mentions_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """All passages that mention a node, in pages."""
+        """Paged list of the passages that mention a node."""
         return mentions_page(self, request, pk)
 
     # --- what is shown ---------------------------------------------------------------------------
 
     @display(description="node", ordering="id")
-    def shown_name(self, row: Node) -> SafeString:
-        return named(row)
+    def name_label(self, row: Node) -> SafeString:
+        return node_label(row)
 
     @display(description="id")
-    def shown_key(self, row: Any) -> SafeString:
+    def id_label(self, row: Any) -> SafeString:
         return excerpt(row.beginning)
 
     @display(description="labels")
-    def shown_labels(self, row: Node) -> SafeString:
-        return isolated(", ".join(row.labels))
+    def labels_text(self, row: Node) -> SafeString:
+        return bidi_isolated(", ".join(row.labels))
 
     @display(description="origin", ordering="origin", label=ORIGIN_COLOURS)
-    def shown_origin(self, row: Node) -> tuple[str, str]:
+    def origin_label(self, row: Node) -> tuple[str, str]:
         return row.origin, row.get_origin_display()
 
     @display(description="stands for")
@@ -207,33 +328,33 @@ class NodeAdmin(LoggedByNumber, LargeTableAdmin):
         return "nobody described it yet" if row.is_stub else "itself"
 
     @display(description="names in texts")
-    @once_a_row
+    @cached_per_row
     def names(self, row: Node) -> SafeString:
-        rows = row.aliases.order_by("form")[:SHOWN_NAMES]
-        shown = [isolated(each.form) for each in rows if not is_retired_form(each.form)]
+        rows = row.aliases.order_by("form")[:MAX_NAMES]
+        shown = [bidi_isolated(each.form) for each in rows if not is_retired_id_form(each.form)]
         parts = format_html_join(" · ", "{}", ((each,) for each in shown))
         link = link_to_list(Alias, "all", node__id__exact=row.pk)
         return format_html("{} · {}", parts, link) if shown else format_html("none · {}", link)
 
-    @display(description="leads to")
-    @once_a_row
+    @display(description="outgoing edges")
+    @cached_per_row
     def outgoing(self, row: Node) -> SafeString:
         edges = row.outgoing.select_related("target").order_by("-weight", "target_id", "rel")
-        return _edges(edges, "target", source__id__exact=row.pk)
+        return _edge_list(edges, "target", source__id__exact=row.pk)
 
-    @display(description="is led to from")
-    @once_a_row
+    @display(description="incoming edges")
+    @cached_per_row
     def incoming(self, row: Node) -> SafeString:
         edges = row.incoming.select_related("source").order_by("-weight", "source_id", "rel")
-        return _edges(edges, "source", target__id__exact=row.pk)
+        return _edge_list(edges, "source", target__id__exact=row.pk)
 
     @display(description="mentioned in")
-    @once_a_row
+    @cached_per_row
     def mentioned(self, row: Node) -> SafeString:
         mentions = Mention.objects.filter(node=row).order_by("chunk_id")
         shown = mentions.select_related("chunk__document").only(
             "kind", "count", "chunk__ordinal", "chunk__document__title", "chunk__document__key"
-        )[:SHOWN_MENTIONS]
+        )[:MAX_MENTIONS]
         lines = (
             (link_to(each.chunk, f"{each.chunk.document} #{each.chunk.ordinal + 1}"), each.count)
             for each in shown
@@ -241,7 +362,7 @@ class NodeAdmin(LoggedByNumber, LargeTableAdmin):
         listed = format_html_join("", "<div>{} · {} ×</div>", lines)
         if not listed:
             return format_html("no passage")
-        address = mentions_address(row.pk)
+        address = reverse("admin:graph_node_mentions", args=[row.pk])
         return format_html(
             '{}<a class="underline" href="{}">all passages ({})</a>',
             listed,
@@ -250,8 +371,8 @@ class NodeAdmin(LoggedByNumber, LargeTableAdmin):
         )
 
 
-def _edges(edges: QuerySet[Edge], other: str, **all_of_them: Any) -> SafeString:
-    shown = edges.defer("props", f"{other}__props")[:SHOWN_EDGES]
+def _edge_list(edges: QuerySet[Edge], other: str, **all_of_them: Any) -> SafeString:
+    shown = edges.defer("props", f"{other}__props")[:MAX_EDGES]
     lines = ((link_to(each, each.rel), link_to(getattr(each, other))) for each in shown)
     listed = format_html_join("", "<div><bdi>{}</bdi> <bdi>{}</bdi></div>", lines)
     if not listed:
@@ -261,21 +382,10 @@ def _edges(edges: QuerySet[Edge], other: str, **all_of_them: Any) -> SafeString:
     )
 
 
-def _is_content(row: Any) -> bool:
+def _is_content_node(row: Any) -> bool:
     return row is not None and bool(row.document_id or row.chunk_id)
 
 
-def _by_workspace(rows: Iterable[Any]) -> Iterable[list[Any]]:
+def _grouped_by_workspace(rows: Iterable[Any]) -> Iterable[list[Any]]:
     ordered = sorted(rows, key=lambda row: row.workspace_id)
     return (list(group) for _, group in groupby(ordered, key=lambda row: row.workspace_id))
-
-
-def _counted(rows: list[Any]) -> dict[str, int]:
-    """What goes with these nodes."""
-    counts: Counter[str] = Counter()
-    for group in _by_workspace(rows):
-        gone = services.deletion_preview(
-            scope=scope_of_row(group[0]), ids=[row.key for row in group]
-        )
-        counts.update(dict(zip(GONE, astuple(gone), strict=True)))
-    return {name: number for name, number in counts.items() if number}

@@ -1,31 +1,74 @@
-"""Many nodes and edges written at once."""
+"""API views of bulk writes, merges, statistics, export and extraction."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import IO, Any, TypeVar
 
+from django.http import StreamingHttpResponse
 from drf_spectacular.utils import extend_schema
+from rest_framework import parsers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api import once
-from common.errors import InvalidInput
-from common.parsers import BodyTooLarge
+from accounts.api import idempotent
+from common import bounded_json
+from common.api import ErrorSerializer, StreamNegotiation
+from common.errors import Conflict, InvalidInput
+from common.parsers import BodyTooLarge, JSONParser
+from documents.models import Collection
+from documents.services import get_collection
 from graph import services
-from graph.api import examples
-from graph.api import whole_inputs as inputs
-from graph.api import whole_serializers as serializers
-from graph.api.base import GraphView
-from graph.api.parsers import JSON_LINES, MAX_ITEMS, TOO_LARGE, BulkJSONParser, JSONLinesParser
+from graph.api import examples, inputs, serializers
+from graph.api.views import GRAPHML, GraphView, file_response
 from graph.inputs import EdgeInput, NodeInput
-from graph.lines import Kind, Lines, Place, item_of
+from graph.services.extraction import extraction_state, reextract_collection
+from graph.services.json_lines import ItemPlace, JsonLines, Kind, export_lines, make_item
 
-T = TypeVar("T", NodeInput, EdgeInput)
-OPTIONS = ("strict", "replace_props")
+MAX_BYTES = 32 * 1024 * 1024
+MAX_ITEMS = 50_000
+JSON_LINES = "application/x-ndjson"
+TOO_LARGE = (
+    f"This body may have {MAX_BYTES:,} bytes, and {MAX_ITEMS:,} nodes and edges. Send fewer at"
+    " once."
+)
+
+
+class BulkJSONParser(JSONParser):
+    """JSON of up to 32 MB. Items are validated while they are written."""
+
+    max_bytes = MAX_BYTES
+    too_large = TOO_LARGE
+
+    def value(self, text: str) -> Any:
+        return bounded_json.load(text)
+
+
+class JSONLinesParser(parsers.BaseParser):
+    """JSON Lines, parsed while they are written."""
+
+    media_type = JSON_LINES
+
+    def parse(
+        self,
+        stream: IO[bytes],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        body = stream.read(MAX_BYTES + 1)
+        lines = body.split(b"\n")
+        if len(body) > MAX_BYTES or sum(map(bool, lines)) > MAX_ITEMS:
+            raise BodyTooLarge(TOO_LARGE)
+        JSONParser().note(body, parser_context)
+        return JsonLines(lambda: lines)
+
+
+BulkItemT = TypeVar("BulkItemT", NodeInput, EdgeInput)
+BULK_OPTIONS = ("strict", "replace_props")
 
 
 @extend_schema(tags=["graph"])
 class BulkView(GraphView):
-    """Many nodes and edges."""
+    """Writes many nodes and edges at once."""
 
     parameters_class = inputs.BulkParameters
     parser_classes = [BulkJSONParser, JSONLinesParser]
@@ -41,21 +84,29 @@ class BulkView(GraphView):
         responses=serializers.BulkAnswerSerializer,
         examples=[examples.BULK, examples.BULK_LINES, examples.BULK_ANSWER],
     )
-    @once
+    @idempotent
     def post(self, request: Request) -> Response:
         scope = self.editable
-        options = {name: self.parameters[name] for name in OPTIONS}
-        if isinstance(request.data, Lines):
+        options = {name: self.parameters[name] for name in BULK_OPTIONS}
+        if isinstance(request.data, JsonLines):
             lines = request.data
-            nodes, edges = _Counted(lines.nodes()), _Counted(lines.edges())
+            nodes, edges = _CountedItems(lines.nodes()), _CountedItems(lines.edges())
         else:
             body, lines = self.body(inputs.BulkBody), None
-            options |= {name: body[name] for name in OPTIONS if name in body}
-            nodes, edges = _from(body)
+            options |= {name: body[name] for name in BULK_OPTIONS if name in body}
+            given = body.get("nodes", []), body.get("edges", [])
+            if sum(map(len, given)) > MAX_ITEMS:
+                raise BodyTooLarge(TOO_LARGE)
+            nodes = _CountedItems(_make_items(given[0], "node", NodeInput))
+            edges = _CountedItems(_make_items(given[1], "edge", EdgeInput))
         try:
             done = services.upsert_many(scope=scope, nodes=nodes, edges=edges, **options)
         except InvalidInput as error:
-            raise lines.by_line(error) if lines else _by_place(error) from error
+            if lines:
+                raise lines.by_line(error) from error
+            if (place := ItemPlace.of(error)) is not None:
+                error.field = str(place)
+            raise
         answer = {
             "nodes": nodes.counts(done.nodes_created, done.nodes_updated),
             "edges": edges.counts(done.edges_created, done.edges_updated),
@@ -65,8 +116,8 @@ class BulkView(GraphView):
         return Response(serializers.BulkAnswerSerializer(answer).data)
 
 
-class _Counted:
-    """Items on their way, with how many different ones there were."""
+class _CountedItems:
+    """Iterates items and counts distinct ones."""
 
     def __init__(self, items: Iterable[Any]) -> None:
         self._items = items
@@ -79,32 +130,126 @@ class _Counted:
             self._keys.add(item.id if is_node else (item.source, item.rel, item.target))
 
     def counts(self, created: int, updated: int) -> dict[str, int]:
-        """What became of them. Two ids of one merged node are one less that is unchanged."""
+        """Created, updated and unchanged items. Two ids of one merged node are counted once."""
         unchanged = max(len(self._keys) - created - updated, 0)
         return {"created": created, "updated": updated, "unchanged": unchanged}
 
 
-def _from(body: dict[str, Any]) -> tuple[_Counted, _Counted]:
-    nodes, edges = body.get("nodes", []), body.get("edges", [])
-    if len(nodes) + len(edges) > MAX_ITEMS:
-        raise BodyTooLarge(TOO_LARGE)
-    return (
-        _Counted(_items(nodes, "node", NodeInput)),
-        _Counted(_items(edges, "edge", EdgeInput)),
-    )
-
-
-def _items(values: list[Any], kind: Kind, of: type[T]) -> Iterator[T]:
+def _make_items(values: list[Any], kind: Kind, of: type[BulkItemT]) -> Iterator[BulkItemT]:
     for position, value in enumerate(values):
         try:
-            yield item_of(value, of)
+            yield make_item(value, of)
         except InvalidInput as error:
-            place = Place(kind, position, error.field)
+            place = ItemPlace(kind, position, error.field)
             raise InvalidInput(str(error), field=str(place)) from error
 
 
-def _by_place(error: InvalidInput) -> InvalidInput:
-    """With the place as other errors of the API tell it."""
-    if (place := Place.of(error)) is not None:
-        error.field = str(place)
-    return error
+@extend_schema(tags=["graph"])
+class MergeView(GraphView):
+    """Merges nodes that mean the same thing."""
+
+    @extend_schema(
+        operation_id="graph_merge",
+        summary="Merge nodes into one",
+        description="Edges, mentions and names of the others go to the one that stays, each once;"
+        " their ids and names mean it from then on, also when documents are read again. With"
+        " `preview` nothing changes. 404 where one of them is not there.",
+        request=inputs.MergeBody,
+        responses={200: serializers.MergeAnswerSerializer},
+        examples=[examples.MERGE, examples.MERGE_ANSWER],
+    )
+    @idempotent
+    def post(self, request: Request) -> Response:
+        body = self.body(inputs.MergeBody)
+        scope, preview, what = self.editable, body.pop("preview"), body
+        done = (
+            services.merge_preview(scope=scope, **what)
+            if preview
+            else services.merge_nodes(scope=scope, **what).done
+        )
+        answer = {"preview": preview, "keep": what["keep"], **asdict(done)}
+        return Response(serializers.MergeAnswerSerializer(answer).data)
+
+
+@extend_schema(tags=["graph"])
+class StatsView(GraphView):
+    """Statistics of the user's graph."""
+
+    @extend_schema(
+        operation_id="graph_stats",
+        summary="Read how large the graph is",
+        responses=serializers.StatisticsSerializer,
+        examples=[examples.STATISTICS],
+    )
+    def get(self, request: Request) -> Response:
+        found = services.graph_statistics(scope=self.scope)
+        return Response(serializers.StatisticsSerializer(found).data)
+
+
+@extend_schema(tags=["graph"])
+class ExportView(GraphView):
+    """Exports the whole graph as a file."""
+
+    action_parameters = {"get": inputs.ExportParameters}
+    content_negotiation_class = StreamNegotiation
+
+    @extend_schema(
+        operation_id="graph_export",
+        summary="Export the graph as GraphML or JSON Lines",
+        description="All that you may see: as GraphML nodes, documents, edges, and what documents"
+        " mention and refer to; as JSON Lines the nodes and edges that were given.",
+        responses={(200, GRAPHML): str, (200, JSON_LINES): str},
+        examples=[examples.GRAPHML, examples.LINES],
+    )
+    def get(self, request: Request) -> StreamingHttpResponse:
+        if self.parameters["format"] == "graphml":
+            return file_response(services.export_graphml(scope=self.scope))
+        lines = export_lines(scope=self.scope, extracted=self.parameters.get("extracted", False))
+        return file_response(lines, content_type=JSON_LINES, suffix="jsonl")
+
+
+@extend_schema(tags=["graph"])
+class ExtractionsView(GraphView):
+    """Progress of extraction, and repeating it."""
+
+    action_parameters = {"get": inputs.ExtractionParameters}
+
+    @extend_schema(
+        operation_id="graph_extractions",
+        summary="Read how far a collection is read for the graph",
+        responses=serializers.ExtractionSerializer,
+        examples=[examples.EXTRACTION],
+    )
+    def get(self, request: Request) -> Response:
+        collection = self._collection(self.parameters["collection"])
+        return Response(serializers.ExtractionSerializer(_extraction_data(collection)).data)
+
+    @extend_schema(
+        operation_id="graph_reextract",
+        summary="Have a collection read for the graph again",
+        description="In the background; what is known stays until then. 409 where its `graph` is"
+        " `off`.",
+        request=inputs.ReextractionBody,
+        responses={202: serializers.ReextractionSerializer, 409: ErrorSerializer},
+        examples=[examples.REEXTRACTION, examples.REEXTRACTION_ANSWER],
+    )
+    @idempotent
+    def post(self, request: Request) -> Response:
+        body = self.body(inputs.ReextractionBody)
+        collection = self._collection(body["collection"])
+        self.require_editor(self.workspace)
+        if collection.graph == Collection.Graph.OFF:
+            raise Conflict(
+                f"“{collection.slug}” is not read for the graph. Set its `graph` to rules or llm."
+            )
+        queued = reextract_collection(collection=collection, only_stale=body["only_stale"])
+        answer = {"queued": queued, "state": _extraction_data(collection)}
+        return Response(serializers.ReextractionSerializer(answer).data, status=202)
+
+    def _collection(self, slug: str) -> Collection:
+        return get_collection(workspace=self.workspace, slug=slug)
+
+
+def _extraction_data(collection: Collection) -> dict[str, Any]:
+    state = extraction_state(collection=collection)
+    return {"collection": collection.slug, "graph": collection.graph, **asdict(state)}

@@ -1,4 +1,4 @@
-"""What requests about nodes and edges may say."""
+"""Request parameters and bodies of the graph API."""
 
 from typing import Any
 
@@ -7,19 +7,100 @@ from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common.serializers import PageParameters, StrictSerializer, TextField
-from graph.api.fields import MAX_CURSOR, id_field, labels_field, replace_props_field, strict_field
-from graph.keys import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
-from graph.limits import MAX_ALIASES, MAX_NAME_CHARACTERS
+from graph.inputs import MAX_ALIASES, MAX_LABEL_CHARACTERS, MAX_LABELS, MAX_NAME_CHARACTERS
 from graph.models import MAX_WEIGHT
-from graph.reading.resolving import MAX_ID_CHARACTERS as MAX_ASKED_ID
+from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
+from graph.reading.steps import DIRECTIONS, GRAINS
 from graph.reading.vertices import KINDS
-from graph.services.reading import (
+from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_ASKED_ID
+from graph.services.queries import (
+    MAX_DEPTH,
+    MAX_HOPS,
+    MAX_NAMES,
     MAX_PAGE,
+    MAX_REACHED,
+    MAX_VERTICES,
 )
+
+MAX_IDS = 100
+#: A place between two ids, in base 64.
+MAX_CURSOR_CHARACTERS = 10_000
+
+
+def id_field(meaning: str, **options: Any) -> TextField:
+    """An id of a node, document or passage."""
+    return TextField(max_length=MAX_ASKED_ID, help_text=meaning, **options)
+
+
+def cursor_field() -> TextField:
+    return TextField(
+        required=False,
+        max_length=MAX_CURSOR_CHARACTERS,
+        help_text="Where the page begins: see `next`.",
+    )
+
+
+def rels_field() -> serializers.ListField:
+    return serializers.ListField(
+        child=TextField(max_length=MAX_REL_CHARACTERS),
+        required=False,
+        max_length=MAX_NAMES,
+        help_text="Only by these relations; may be repeated. Default: by any.",
+    )
+
+
+def labels_field(meaning: str) -> serializers.ListField:
+    return serializers.ListField(
+        child=TextField(max_length=MAX_LABEL_CHARACTERS),
+        required=False,
+        max_length=MAX_LABELS,
+        help_text=meaning,
+    )
+
+
+def direction_field() -> serializers.ChoiceField:
+    """Along relations, against them, or both."""
+    return serializers.ChoiceField(
+        choices=DIRECTIONS,
+        default="both",
+        help_text="`out` along relations, from their source to their target; `in` against them.",
+    )
+
+
+def grain_field() -> serializers.ChoiceField:
+    return serializers.ChoiceField(
+        choices=GRAINS,
+        default="document",
+        help_text="Whether what mentions a node is shown as documents or as passages.",
+    )
+
+
+def depth_field(default: int) -> serializers.IntegerField:
+    return serializers.IntegerField(
+        min_value=1, max_value=MAX_DEPTH, default=default, help_text="Steps, at most."
+    )
+
+
+def strict_field(**options: Any) -> serializers.BooleanField:
+    """Whether missing ends of edges are errors."""
+    return serializers.BooleanField(
+        **options or {"default": True},
+        help_text="400 where an end of an edge is not there. False: it is made, without a name."
+        " Default true.",
+    )
+
+
+def replace_props_field(**options: Any) -> serializers.BooleanField:
+    """Whether properties are replaced instead of merged."""
+    return serializers.BooleanField(
+        **options or {"default": False},
+        help_text="Properties take the place of all that are there, instead of being added to"
+        " them. Default false.",
+    )
 
 
 class NodeParameters(PageParameters, WorkspaceParameters):
-    """Which nodes."""
+    """Query string of nodes: by id, by name, or a page."""
 
     id = id_field("The node, document or passage that is called so, and no list.", required=False)
     q = TextField(
@@ -49,8 +130,8 @@ class NodeParameters(PageParameters, WorkspaceParameters):
         return attrs
 
 
-class Deletion(WorkspaceParameters):
-    """What is to go."""
+class DeletionParameters(WorkspaceParameters):
+    """Query string of a node's deletion."""
 
     id = id_field("Id of the node.")
     preview = serializers.BooleanField(
@@ -60,7 +141,7 @@ class Deletion(WorkspaceParameters):
 
 @extend_schema_serializer(component_name="GraphNodeInput")
 class NodeBody(StrictSerializer):
-    """A node as it is to be."""
+    """A node to create or change."""
 
     id = TextField(
         max_length=MAX_ID_CHARACTERS,
@@ -85,7 +166,7 @@ class NodeBody(StrictSerializer):
 
 @extend_schema_serializer(component_name="GraphIds")
 class IdsBody(StrictSerializer):
-    """Nodes by id."""
+    """Ids of the nodes to delete."""
 
     ids = serializers.ListField(
         child=TextField(max_length=MAX_ASKED_ID), min_length=1, max_length=MAX_PAGE
@@ -95,19 +176,17 @@ class IdsBody(StrictSerializer):
     )
 
 
-class EdgeFilter(PageParameters, WorkspaceParameters):
-    """Which edges."""
+class EdgeParameters(PageParameters, WorkspaceParameters):
+    """Query string of the list of edges."""
 
-    cursor = TextField(
-        required=False, max_length=MAX_CURSOR, help_text="Where the page begins: see `next`."
-    )
+    cursor = cursor_field()
     source = id_field("That begin at this node.", required=False)  # type: ignore[assignment]
     rel = TextField(required=False, max_length=MAX_REL_CHARACTERS, help_text="Of this relation.")
     target = id_field("That lead to this node.", required=False)
 
 
-class EdgeName(WorkspaceParameters):
-    """One edge: all three of its names."""
+class EdgeNameParameters(WorkspaceParameters):
+    """Query string that names one edge."""
 
     source = id_field("Where it begins.")  # type: ignore[assignment]
     rel = TextField(max_length=MAX_REL_CHARACTERS, help_text="The relation.")
@@ -116,7 +195,7 @@ class EdgeName(WorkspaceParameters):
 
 @extend_schema_serializer(component_name="GraphEdgeInput")
 class EdgeBody(StrictSerializer):
-    """An edge as it is to be."""
+    """An edge to create or change."""
 
     source = id_field("Where it begins: a node, a document (`doc:…`) or a passage (`chunk:…`).")  # type: ignore[assignment]
     rel = TextField(
@@ -129,3 +208,194 @@ class EdgeBody(StrictSerializer):
     props = serializers.DictField(required=False, help_text="JSON object of your own.")
     strict = strict_field()
     replace_props = replace_props_field()
+
+
+class NeighborParameters(WorkspaceParameters):
+    """Query string of a node's neighbours."""
+
+    id = id_field("A node, document or passage.")
+    rel = rels_field()
+    direction = direction_field()
+    grain = grain_field()
+    limit = serializers.IntegerField(
+        min_value=1, max_value=MAX_PAGE, default=100, help_text="Neighbours a page."
+    )
+    cursor = cursor_field()
+
+
+class MentionParameters(WorkspaceParameters):
+    """Query string of a node's mentions."""
+
+    id = id_field("A node.")
+    limit = serializers.IntegerField(
+        min_value=1, max_value=MAX_IDS, default=20, help_text="Passages a page."
+    )
+    cursor = cursor_field()
+
+
+@extend_schema_serializer(component_name="GraphTraversalInput")
+class TraversalBody(StrictSerializer):
+    """Start, depth and filters of a traversal."""
+
+    start = id_field("A node, document or passage.")
+    max_depth = depth_field(2)
+    rel = rels_field()
+    direction = direction_field()
+    grain = grain_field()
+    limit = serializers.IntegerField(
+        min_value=1, max_value=MAX_REACHED, default=1000, help_text="Nodes, at most."
+    )
+
+
+class TraversalParameters(TraversalBody, WorkspaceParameters):
+    """Query string of a traversal, as the body."""
+
+
+@extend_schema_serializer(component_name="GraphPathInput")
+class PathBody(StrictSerializer):
+    """Ends, depth and filters of a path."""
+
+    source = id_field("A node, document or passage.")  # type: ignore[assignment]
+    target = id_field("Another one.")
+    max_depth = depth_field(6)
+    rel = rels_field()
+    direction = direction_field()
+    grain = grain_field()
+
+
+class PathParameters(PathBody, WorkspaceParameters):
+    """Query string of a path, as the body."""
+
+
+@extend_schema_serializer(component_name="GraphSubgraphInput")
+class SubgraphBody(StrictSerializer):
+    """Start nodes, distance and filters of a subgraph."""
+
+    id = serializers.ListField(
+        child=TextField(max_length=MAX_ASKED_ID),
+        min_length=1,
+        max_length=MAX_IDS,
+        help_text="Nodes, documents or passages; may be repeated.",
+    )
+    hops = serializers.IntegerField(
+        min_value=0, max_value=MAX_HOPS, default=1, help_text="Steps from any of them, at most."
+    )
+    rel = rels_field()
+    label = labels_field("Besides `id` only nodes with one of these labels; may be repeated.")  # type: ignore[assignment]
+    grain = grain_field()
+    limit = serializers.IntegerField(
+        min_value=1, max_value=MAX_VERTICES, default=200, help_text="Nodes, at most."
+    )
+    format = serializers.ChoiceField(
+        choices=["json", "graphml"],
+        default="json",
+        help_text="`json` is what cytoscape.js reads; `graphml` a file.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if len(attrs["id"]) > attrs["limit"]:
+            problem = f"There are {len(attrs['id'])} ids. Raise the limit, or send fewer."
+            raise serializers.ValidationError({"limit": problem})
+        return attrs
+
+
+class SubgraphParameters(SubgraphBody, WorkspaceParameters):
+    """Query string of a subgraph, as the body."""
+
+
+class BulkParameters(WorkspaceParameters):
+    """Query string of a bulk write; a JSON body may override it."""
+
+    strict = strict_field()
+    replace_props = replace_props_field()
+
+
+@extend_schema_serializer(component_name="GraphNodeItem")
+class NodeItem(NodeBody):
+    """A node in a bulk write."""
+
+    replace_props = None  # type: ignore[assignment]  # is said once for all
+
+
+@extend_schema_serializer(component_name="GraphEdgeItem")
+class EdgeItem(EdgeBody):
+    """An edge in a bulk write."""
+
+    strict = None  # type: ignore[assignment]
+    replace_props = None  # type: ignore[assignment]
+
+
+class ItemsField(serializers.ListField):
+    """A long list, whose items are validated while they are written."""
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        if not isinstance(data, list):
+            self.fail("not_a_list", input_type=type(data).__name__)
+        return data
+
+
+@extend_schema_serializer(component_name="GraphBulkInput")
+class BulkBody(StrictSerializer):
+    """Nodes and edges that are written together or not at all."""
+
+    nodes = ItemsField(child=NodeItem(), required=False, help_text="Written first.")
+    edges = ItemsField(
+        child=EdgeItem(), required=False, help_text="Of two for one the last counts."
+    )
+    strict = strict_field(required=False)
+    replace_props = replace_props_field(required=False)
+
+
+@extend_schema_serializer(component_name="GraphMergeInput")
+class MergeBody(StrictSerializer):
+    """The node to keep, and those merged into it."""
+
+    keep = id_field("Id of the node that stays.")
+    others = serializers.ListField(
+        child=TextField(max_length=MAX_ASKED_ID),
+        min_length=1,
+        max_length=MAX_IDS,
+        help_text="Ids of the nodes that go into it.",
+    )
+    preview = serializers.BooleanField(
+        default=False, help_text="Only say what would become of them, and change nothing."
+    )
+
+
+class ExportParameters(WorkspaceParameters):
+    """Query string of an export."""
+
+    format = serializers.ChoiceField(
+        choices=["graphml", "jsonl"],
+        default="graphml",
+        help_text="`graphml`: all that you may see, without passages. `jsonl`: what was given, as"
+        " `/graph/bulk/` reads it.",
+    )
+    extracted = serializers.BooleanField(
+        required=False,
+        help_text="With `jsonl`: also what documents tell. Where it is read, it counts as given,"
+        " and no longer goes with them.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "extracted" in attrs and attrs["format"] != "jsonl":
+            problem = "This goes with `format=jsonl`. GraphML has everything anyway."
+            raise serializers.ValidationError({"extracted": problem})
+        return attrs
+
+
+class ExtractionParameters(WorkspaceParameters):
+    """Query string that names a collection."""
+
+    collection = serializers.SlugField(max_length=63, help_text="Its slug.")
+
+
+@extend_schema_serializer(component_name="GraphReextraction")
+class ReextractionBody(StrictSerializer):
+    """Which collection to extract again, and how much of it."""
+
+    collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
+    only_stale = serializers.BooleanField(
+        default=False,
+        help_text="Only documents that were never read, or in another way than they would be now.",
+    )

@@ -1,24 +1,26 @@
-"""What the API says of nodes and edges."""
+"""Serializers of the graph API's answers."""
 
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
+from documents.models import Collection
+from graph.extraction.mentions import KINDS as KINDS_OF_MENTION
 from graph.models import Origin
-from graph.reading.results import Link
+from graph.reading.results import Link, Neighbour, Reached
 from graph.reading.vertices import DERIVED, KINDS, Vertex
 
 #: Whose word it is.
 ORIGINS = [*Origin.values, DERIVED]
 
-ORIGIN = (
+ORIGIN_HELP = (
     "`given` by a person or program; `extracted` from passages, and gone with them; `derived`: it"
     " stands for what the documents are."
 )
 
 
-def names(meaning: str) -> serializers.ListField:
+def names_field(meaning: str) -> serializers.ListField:
     return serializers.ListField(child=serializers.CharField(), help_text=meaning)
 
 
@@ -29,8 +31,8 @@ class NodeSerializer(serializers.Serializer[Vertex]):
     id = serializers.CharField()
     kind = serializers.ChoiceField(choices=KINDS)
     name = serializers.CharField(help_text="As people read it.")
-    labels = names("What it is.")
-    origin = serializers.ChoiceField(choices=ORIGINS, help_text=ORIGIN)
+    labels = names_field("What it is.")
+    origin = serializers.ChoiceField(choices=ORIGINS, help_text=ORIGIN_HELP)
     document = serializers.SerializerMethodField(
         help_text="Of a document its id in `/documents/ID/`, else null."
     )
@@ -50,7 +52,7 @@ class NodeSerializer(serializers.Serializer[Vertex]):
 
 @extend_schema_serializer(component_name="GraphNodePage")
 class NodePageSerializer(serializers.Serializer[Any]):
-    """A page of nodes."""
+    """One page of a list of nodes."""
 
     next = serializers.CharField(allow_null=True, help_text="Address of the next page, or null.")
     previous = serializers.CharField(allow_null=True)
@@ -65,12 +67,12 @@ class LinkSerializer(serializers.Serializer[Link]):
     rel = serializers.CharField()
     target = serializers.CharField()
     weight = serializers.FloatField()
-    origin = serializers.ChoiceField(choices=ORIGINS, help_text=ORIGIN)
+    origin = serializers.ChoiceField(choices=ORIGINS, help_text=ORIGIN_HELP)
 
 
 @extend_schema_serializer(component_name="GraphEdge")
 class EdgeSerializer(LinkSerializer):
-    """An edge that somebody gave, or that passages tell of."""
+    """An edge that was given or extracted."""
 
     props = serializers.DictField(
         allow_null=True, help_text="Null in lists: ask for one edge by all of its names."
@@ -79,7 +81,7 @@ class EdgeSerializer(LinkSerializer):
 
 @extend_schema_serializer(component_name="GraphEdgePage")
 class EdgePageSerializer(serializers.Serializer[Any]):
-    """A page of edges."""
+    """One page of a list of edges."""
 
     next = serializers.CharField(allow_null=True, help_text="Address of the next page, or null.")
     results = EdgeSerializer(many=True)
@@ -87,17 +89,17 @@ class EdgePageSerializer(serializers.Serializer[Any]):
 
 @extend_schema_serializer(component_name="GraphNodeChange")
 class NodeChangeSerializer(serializers.Serializer[Any]):
-    """What became of a node."""
+    """The node after a write, and what changed."""
 
     node = NodeSerializer()
     created = serializers.BooleanField()
     changed = serializers.BooleanField(help_text="False where it was there just so.")
-    taken = names("Names by which texts mean another node already, in their normal form.")
+    taken = names_field("Names by which texts mean another node already, in their normal form.")
 
 
 @extend_schema_serializer(component_name="GraphEdgeChange")
 class EdgeChangeSerializer(serializers.Serializer[Any]):
-    """What became of an edge."""
+    """The edge after a write, and what changed."""
 
     edge = EdgeSerializer()
     created = serializers.BooleanField()
@@ -107,13 +109,252 @@ class EdgeChangeSerializer(serializers.Serializer[Any]):
 
 @extend_schema_serializer(component_name="GraphDeletion")
 class DeletionSerializer(serializers.Serializer[Any]):
-    """What went, or would go."""
+    """What was deleted, or would be."""
 
     preview = serializers.BooleanField(help_text="True: nothing was deleted.")
     nodes = serializers.IntegerField(help_text="Of those that were named.")
     edges = serializers.IntegerField(help_text="That hang on them.")
-    mentions = serializers.IntegerField(help_text="Passages that speak of them.")
-    aliases = serializers.IntegerField(help_text="Names by which texts mean them.")
+    mentions = serializers.IntegerField(help_text="Mentions of these nodes.")
+    aliases = serializers.IntegerField(help_text="Aliases of these nodes.")
     stubs = serializers.IntegerField(
         help_text="Nodes that were only made because one of these edges hung on them."
     )
+
+
+@extend_schema_serializer(component_name="GraphTruncated")
+class TruncatedSerializer(serializers.Serializer[Any]):
+    """What was left out of an answer."""
+
+    limit = serializers.BooleanField(help_text="There is more than was asked for.")
+    hubs = names_field(
+        "Ids of nodes with so many neighbours that only those of the largest weight were looked at."
+    )
+    work = serializers.BooleanField(
+        help_text="There was so much to look at that the search was given up."
+    )
+
+
+@extend_schema_serializer(component_name="GraphNeighbor")
+class NeighbourSerializer(serializers.Serializer[Neighbour]):
+    """A node related to the one asked about."""
+
+    node = NodeSerializer(source="vertex")
+    rel = serializers.CharField()
+    direction = serializers.SerializerMethodField(
+        help_text="`out`: the relation leads from the node that was asked about to this one."
+    )
+    weight = serializers.FloatField()
+    origin = serializers.ChoiceField(choices=ORIGINS, help_text=ORIGIN_HELP)
+    props = serializers.DictField(
+        allow_null=True,
+        help_text="Of the edge. Null behind the first 8 MB of a page: ask for the edge.",
+    )
+
+    def get_direction(self, neighbour: Neighbour) -> str:
+        return _direction(neighbour)
+
+
+def _direction(step: Neighbour | Reached) -> str:
+    return "out" if step.outgoing else "in"
+
+
+@extend_schema_serializer(component_name="GraphNeighbors")
+class NeighboursSerializer(serializers.Serializer[Any]):
+    """Neighbours of a node, in natural order: `…:2` before `…:10`."""
+
+    node = NodeSerializer(help_text="The one that was asked about.")
+    total = serializers.IntegerField(help_text="On all pages.")
+    next = serializers.CharField(allow_null=True, help_text="Address of the next page, or null.")
+    results = NeighbourSerializer(many=True)
+    truncated = TruncatedSerializer()
+
+
+@extend_schema_serializer(component_name="GraphReached")
+class ReachedSerializer(serializers.Serializer[Reached]):
+    """A reached node, and the last step to it."""
+
+    node = NodeSerializer(source="vertex")
+    depth = serializers.IntegerField(help_text="Steps from the start, which has 0.")
+    parent = serializers.SerializerMethodField(  # type: ignore[assignment]
+        help_text="Id of the node that the last step comes from; null of the start."
+    )
+    rel = serializers.SerializerMethodField(help_text="Of the last step; null of the start.")
+    direction = serializers.SerializerMethodField(
+        help_text="`out`: the last step goes along the relation; null of the start."
+    )
+
+    def get_parent(self, reached: Reached) -> str | None:
+        return reached.parent or None
+
+    def get_rel(self, reached: Reached) -> str | None:
+        return reached.rel or None
+
+    def get_direction(self, reached: Reached) -> str | None:
+        return _direction(reached) if reached.depth else None
+
+
+@extend_schema_serializer(component_name="GraphTraversal")
+class TraversalSerializer(serializers.Serializer[Any]):
+    """Reached nodes, nearest first, including the start."""
+
+    reached = ReachedSerializer(many=True)
+    truncated = TruncatedSerializer()
+
+
+@extend_schema_serializer(component_name="GraphPath")
+class PathSerializer(serializers.Serializer[Any]):
+    """A shortest path, if there is one."""
+
+    found = serializers.BooleanField(
+        help_text="False: there is none of at most `max_depth` steps, unless `truncated` says that"
+        " the search was given up."
+    )
+    length = serializers.IntegerField(allow_null=True, help_text="Steps; null without a way.")
+    nodes = NodeSerializer(many=True, help_text="From source to target.")
+    edges = LinkSerializer(
+        many=True,
+        help_text="One fewer. Each has its own direction; the path may follow it backwards.",
+    )
+    max_depth = serializers.IntegerField()
+    truncated = TruncatedSerializer()
+
+
+@extend_schema_serializer(component_name="GraphMention")
+class MentionSerializer(serializers.Serializer[Any]):
+    """A passage that mentions the node."""
+
+    passage = NodeSerializer()
+    document = NodeSerializer()
+    kind = serializers.ChoiceField(
+        choices=KINDS_OF_MENTION,
+        help_text="`self`: the document's own name or address; where else it stands.",
+    )
+    count = serializers.IntegerField(help_text="How often.")
+    start = serializers.IntegerField(help_text="Offset in the passage of the first one.")
+    end = serializers.IntegerField(
+        help_text="0 like `start` where only the title or a heading says it."
+    )
+    snippet = serializers.CharField(help_text="The text around it.")
+    snippet_start = serializers.IntegerField(help_text="Offset of the snippet in the passage.")
+
+
+@extend_schema_serializer(component_name="GraphMentions")
+class MentionsSerializer(serializers.Serializer[Any]):
+    """Passages that mention a node, in order of documents."""
+
+    node = NodeSerializer(help_text="The one that was asked about.")
+    next = serializers.CharField(allow_null=True, help_text="Address of the next page, or null.")
+    results = MentionSerializer(many=True)
+
+
+@extend_schema_serializer(component_name="GraphElement")
+class ElementSerializer(serializers.Serializer[Any]):
+    """A node or an edge in the format of cytoscape.js."""
+
+    data = serializers.DictField()  # type: ignore[assignment]
+
+
+@extend_schema_serializer(component_name="GraphElements")
+class ElementsSerializer(serializers.Serializer[Any]):
+    """Elements in the format of cytoscape.js."""
+
+    nodes = ElementSerializer(many=True)
+    edges = ElementSerializer(many=True)
+
+
+@extend_schema_serializer(component_name="GraphSubgraph")
+class SubgraphSerializer(serializers.Serializer[Any]):
+    """A subgraph in the format of cytoscape.js."""
+
+    elements = ElementsSerializer()
+    missing = names_field("Those of the ids that are not there, or not for you.")
+    truncated = TruncatedSerializer()
+
+
+@extend_schema_serializer(component_name="GraphCounts")
+class CountsSerializer(serializers.Serializer[Any]):
+    """Counts of written nodes or edges."""
+
+    created = serializers.IntegerField()
+    updated = serializers.IntegerField()
+    unchanged = serializers.IntegerField(help_text="Items that were unchanged.")
+
+
+@extend_schema_serializer(component_name="GraphBulkAnswer")
+class BulkAnswerSerializer(serializers.Serializer[Any]):
+    """Counts of a bulk write, and aliases in use."""
+
+    nodes = CountsSerializer()
+    edges = CountsSerializer()
+    stubs = serializers.IntegerField(help_text="Nodes that were made for ends of edges.")
+    taken = names_field("Names by which texts mean another node already, in their normal form.")
+
+
+@extend_schema_serializer(component_name="GraphMergeAnswer")
+class MergeAnswerSerializer(serializers.Serializer[Any]):
+    """What the merge moved, or would move."""
+
+    preview = serializers.BooleanField(help_text="True: nothing was changed.")
+    keep = serializers.CharField(help_text="Id of the node that stays.")
+    nodes = serializers.IntegerField(help_text="How many go into it.")
+    edges = serializers.IntegerField(help_text="That are moved to it.")
+    edges_joined = serializers.IntegerField(help_text="Of these: that become one with another.")
+    edges_dropped = serializers.IntegerField(
+        help_text="That go, because they lead from one of the nodes to another."
+    )
+    mentions = serializers.IntegerField(help_text="Mentions that are moved to it.")
+    aliases = serializers.IntegerField(help_text="Aliases that are moved to it.")
+
+
+@extend_schema_serializer(component_name="GraphConnected")
+class ConnectedSerializer(serializers.Serializer[Any]):
+    """A node with its number of relations."""
+
+    node = NodeSerializer(source="vertex")
+    degree = serializers.IntegerField(help_text="How many.")
+
+
+@extend_schema_serializer(component_name="GraphStatistics")
+class StatisticsSerializer(serializers.Serializer[Any]):
+    """Size of the graph, as the user sees it."""
+
+    nodes = serializers.IntegerField(help_text="Besides documents and passages.")
+    edges = serializers.IntegerField(help_text="Without derived relations.")
+    documents = serializers.IntegerField()
+    mentions = serializers.IntegerField(help_text="Pairs of a passage and a node.")
+    origins = serializers.DictField(child=serializers.IntegerField(), help_text="Of nodes.")
+    labels = serializers.DictField(
+        child=serializers.IntegerField(), help_text="The most frequent ones of nodes."
+    )
+    rels = serializers.DictField(
+        child=serializers.IntegerField(), help_text="The most frequent ones of edges."
+    )
+    best_connected = ConnectedSerializer(many=True)
+    sampled = serializers.BooleanField(
+        help_text="There was too much to look at: the numbers are estimates."
+    )
+
+
+@extend_schema_serializer(component_name="GraphExtraction")
+class ExtractionSerializer(serializers.Serializer[Any]):
+    """Progress of extraction in a collection."""
+
+    collection = serializers.CharField()
+    graph = serializers.ChoiceField(choices=Collection.Graph.choices, help_text="How.")
+    waiting = serializers.IntegerField()
+    running = serializers.IntegerField()
+    done = serializers.IntegerField()
+    dead = serializers.IntegerField(help_text="Given up after some attempts.")
+    stale = serializers.IntegerField(
+        help_text="Of those that are done: in another way than they would be now."
+    )
+    mentions = serializers.IntegerField(help_text="Pairs of a passage and a node.")
+    relations = serializers.IntegerField(help_text="Number of extracted relations.")
+
+
+@extend_schema_serializer(component_name="GraphReextractionAnswer")
+class ReextractionSerializer(serializers.Serializer[Any]):
+    """Number of queued documents, and the progress."""
+
+    queued = serializers.IntegerField(help_text="Documents that are to be read again.")
+    state = ExtractionSerializer()

@@ -1,18 +1,112 @@
-"""Where links lead, and the addresses at which a document itself is found. Pure."""
+"""Links, document addresses and foreign keys as mentions. Pure. Begin with
+`link_mentions` and `table_mentions`.
+"""
 
+import hashlib
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit
 
-from graph.extraction.addresses import bounded, own_addresses, targets
-from graph.extraction.forms import form
-from graph.extraction.found import Kind, Mention, Source
-from graph.extraction.tally import Tally
+from graph.extraction.mentions import Kind, Mention, MentionCounter, Source
+from graph.extraction.normalized_names import normalize_name
+
+MAX_LINK_CHARACTERS = 2_000
+#: A form is a key in an index.
+MAX_ADDRESS_CHARACTERS = 200
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PAGES = re.compile(r"\.(?:md|mdx|markdown|mdown|mkd|rst|rest|html?|xhtml|txt|adoc|ipynb)\Z", re.I)
+#: File names that stand for their folder.
+_FOLDER = re.compile(r"(?:\A|(?<=/))(?:index|readme)\Z", re.I)
+_PICTURES = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|ico|bmp)(?:[?#].*)?\Z", re.I | re.S)
+_TRACKING = re.compile(r"utm_\w+|fbclid|gclid|ref_src|mc_[ce]id", re.I)
+_PORTS = {"http": ":80", "https": ":443"}
+
+
+def own_addresses(source: Source) -> Iterator[tuple[str, str]]:
+    """Forms under which others refer to the document, each with its original spelling."""
+    forms: dict[str, str] = {}
+    for written in (source.key, source.url, str(source.metadata.get("final_url") or "")):
+        form = web_form(written) if _SCHEME.match(written) else path_form(written)
+        if form:
+            forms.setdefault(form, written)
+    yield from forms.items()
+
+
+def link_targets(link: str, *, source: Source) -> Iterator[str]:
+    """Forms of a link's target, resolved against the document's key and URL.
+
+    None for anchors within the document, images and other links that lead to no document.
+    """
+    link = link.strip()
+    if not link or link[0] in "#?" or len(link) > MAX_LINK_CHARACTERS or _PICTURES.search(link):
+        return
+    if _SCHEME.match(link) or link.startswith("//"):
+        found = [web_form(link)]
+    else:
+        bases = dict.fromkeys(base for base in (source.key, source.url) if base)
+        path = unquote(re.split("[?#]", link, maxsplit=1)[0])
+        found = []
+        for base in bases:
+            if not _SCHEME.match(base):
+                above = posixpath.dirname(base.replace("\\", "/"))
+                found.append(path_form(posixpath.join(above, path)))
+                continue
+            with suppress(ValueError):
+                found.append(web_form(urljoin(base, link)))
+    own = {form for form, _ in own_addresses(source)}
+    yield from dict.fromkeys(form for form in found if form and form not in own)
+
+
+def web_form(url: str) -> str:
+    """`ref:example.com/guide` for `https://www.example.com/guide/index.html#setup`.
+
+    Empty for schemes other than http(s), such as `mailto:`.
+    """
+    try:
+        parts = urlsplit(url if _SCHEME.match(url) else f"https:{url}")
+        query = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError:
+        return ""
+    if parts.scheme.lower() not in _PORTS or not parts.netloc:
+        return ""
+    host = parts.netloc.rpartition("@")[2].lower()
+    host = host.removesuffix(_PORTS[parts.scheme.lower()]).removeprefix("www.")
+    kept = urlencode([(name, value) for name, value in query if not _TRACKING.fullmatch(name)])
+    page = _page_path(unquote(parts.path))
+    return bounded_form(
+        "ref:" + "/".join(filter(None, (host, page))) + (f"?{kept}" if kept else "")
+    )
+
+
+def path_form(path: str) -> str:
+    """`ref:/docs/guide` for `docs/guide/README.md`; empty for what is no path."""
+    page = _page_path(path.replace("\\", "/"))
+    return bounded_form(f"ref:/{page}") if page and "\n" not in page else ""
+
+
+def _page_path(path: str) -> str:
+    """Path without suffix, `index`, dots and slashes."""
+    path = posixpath.normpath(f"/{path}").lstrip("/")
+    return _FOLDER.sub("", _PAGES.sub("", path)).rstrip("/")
+
+
+def bounded_form(form: str) -> str:
+    """The form itself, or its beginning and a hash where it is too long for an index key."""
+    form = form.replace("\0", "")
+    if len(form) <= MAX_ADDRESS_CHARACTERS:
+        return form
+    digest = hashlib.sha256(form.encode(errors="surrogatepass")).hexdigest()[:20]
+    return f"{form[: MAX_ADDRESS_CHARACTERS - 21]}~{digest}"
+
 
 #: Of one passage, and of one document: a list of a thousand links refers to none of them.
-MOST, MOST_OF_A_DOCUMENT = 50, 1_000
-MOST_NAME = 300
+MAX_LINKS, MAX_DOCUMENT_LINKS = 50, 1_000
+MAX_LINK_NAME = 300
 
 _LINK = re.compile(
     r"""
@@ -33,78 +127,116 @@ _LINK = re.compile(
 #: Most passages have none of these, and are passed over.
 _HINT = re.compile(r"\]\(|\[\[|\]:|href|:doc:`|:ref:`|\.\. _|>`_|://|@")
 _PUNCTUATION = ".,;:!?…"
-#: What the full stop of a sentence may stand behind.
-_RUNS_ON = frozenset(("bare", "email"))
+#: Groups that a full stop may follow directly.
+_UNDELIMITED = frozenset(("bare", "email"))
 #: Of what is no link.
 _KINDS: dict[str, Kind] = {"label": "self", "email": "text"}
 _ADDRESSES = ("angled", "target", "defined", "href", "href2", "doc", "labelled", "inline", "bare")
 
 
-def mentions(source: Source) -> Iterator[Mention]:
-    """Own addresses as `self`, in the first passage; what passages link to as `link`."""
+def link_mentions(source: Source) -> Iterator[Mention]:
+    """Own addresses as `self`, in the first passage; link targets as `link`."""
     if not source.passages:
         return
-    tally = Tally(most=MOST)
+    tally = MentionCounter(most=MAX_LINKS)
     for own, written in own_addresses(source):
-        tally.add(Mention(0, own, written[:MOST_NAME], "ref", "self"))
-    if stem := _wiki_name(source):
-        tally.add(Mention(0, form(stem), stem, "name", "self"))
-    left = MOST_OF_A_DOCUMENT
-    for link in _given(source.metadata):
-        for target in targets(link, source=source):
-            tally.add(Mention(0, target, link[:MOST_NAME], "ref", "link"))
+        tally.add(Mention(0, own, written[:MAX_LINK_NAME], "ref", "self"))
+    # The file name of a note, if it differs from its title.
+    key = PurePosixPath(source.key.replace("\\", "/"))
+    is_note = key.suffix.lower() in {".md", ".markdown", ".txt", ".org"}
+    wiki_name = (
+        key.stem if is_note and normalize_name(key.stem) != normalize_name(source.title) else ""
+    )
+    if stem := wiki_name:
+        tally.add(Mention(0, normalize_name(stem), stem, "name", "self"))
+    left = MAX_DOCUMENT_LINKS
+    links = source.metadata.get("links")
+    for link in (links if isinstance(links, list) else [])[:MAX_LINKS]:
+        for target in link_targets(link, source=source) if isinstance(link, str) else ():
+            tally.add(Mention(0, target, link[:MAX_LINK_NAME], "ref", "link"))
     for at, passage in enumerate(source.passages):
         if left > 0 and _HINT.search(passage.text):
             for match in _LINK.finditer(passage.text):
-                for mention in _read(match, at, source):
+                for mention in _match_mentions(match, at, source):
                     tally.add(mention)
                     left -= 1
     yield from tally.mentions()
 
 
-def _read(match: re.Match[str], at: int, source: Source) -> Iterator[Mention]:
+def _match_mentions(match: re.Match[str], at: int, source: Source) -> Iterator[Mention]:
     if name := (match["wiki"] or "").strip():
-        yield from _mention(match, at, "wiki", form(name), "name")
+        yield from _link_mention(match, at, "wiki", normalize_name(name), "name")
     elif match["ref"]:
-        yield from _mention(match, at, "ref", _label(match["ref"]), "ref")
+        yield from _link_mention(match, at, "ref", _label(match["ref"]), "ref")
     elif match["email"]:
         written = match["email"].rstrip(_PUNCTUATION)
-        yield from _mention(match, at, "email", bounded(f"email:{written.lower()}"), "email")
+        yield from _link_mention(
+            match, at, "email", bounded_form(f"email:{written.lower()}"), "email"
+        )
     else:
         if match["label"] and not match["labelled"] and match["label"] != "_":
-            yield from _mention(match, at, "label", _label(match["label"]), "ref")
+            yield from _link_mention(match, at, "label", _label(match["label"]), "ref")
         for group in _ADDRESSES:
             if written := match[group]:
-                link = written.rstrip(_PUNCTUATION) if group in _RUNS_ON else written
-                for target in targets(link, source=source):
-                    yield from _mention(match, at, group, target, "ref")
+                link = written.rstrip(_PUNCTUATION) if group in _UNDELIMITED else written
+                for target in link_targets(link, source=source):
+                    yield from _link_mention(match, at, group, target, "ref")
 
 
-def _mention(match: re.Match[str], at: int, group: str, found: str, type: str) -> Iterator[Mention]:
+def _link_mention(
+    match: re.Match[str], at: int, group: str, found: str, type: str
+) -> Iterator[Mention]:
     if found:
-        written = match[group].rstrip(_PUNCTUATION) if group in _RUNS_ON else match[group]
+        written = match[group].rstrip(_PUNCTUATION) if group in _UNDELIMITED else match[group]
         start = match.start(group)
         kind = _KINDS.get(group, "link")
         yield Mention(
-            at, found, written.strip()[:MOST_NAME], type, kind, 1, start, start + len(written)
+            at, found, written.strip()[:MAX_LINK_NAME], type, kind, 1, start, start + len(written)
         )
 
 
 def _label(name: str) -> str:
-    """reStructuredText's names know neither case nor how much space is in them."""
-    return bounded("ref:label:" + " ".join(name.casefold().split()))
+    """reStructuredText labels ignore case and white space."""
+    return bounded_form("ref:label:" + " ".join(name.casefold().split()))
 
 
-def _wiki_name(source: Source) -> str:
-    """A note is called by the name of its file, whatever its title says."""
-    key = PurePosixPath(source.key.replace("\\", "/"))
-    is_note = key.suffix.lower() in {".md", ".markdown", ".txt", ".org"}
-    return key.stem if is_note and form(key.stem) != form(source.title) else ""
+#: Foreign keys of one table that are followed.
+MAX_FOREIGN_KEYS = 200
 
 
-def _given(metadata: Mapping[str, Any]) -> Iterator[str]:
-    """Links that a parser or a caller noted beside the text, as strings."""
-    links = metadata.get("links")
-    for link in (links if isinstance(links, list) else [])[:MOST]:
-        if isinstance(link, str):
-            yield link
+def table_mentions(source: Source) -> Iterator[Mention]:
+    """The table that a document describes, and tables it refers to."""
+    tally = MentionCounter(most=MAX_FOREIGN_KEYS)
+    own = _table_name(source.metadata)
+    if own and source.passages:
+        database = str(source.metadata.get("database") or "")
+        tally.add(Mention(0, table_form(database, own), own, "table", "self"))
+        keys = source.metadata.get("foreign_keys")
+        for key in keys if isinstance(keys, list) else ():
+            name = key.get("references") if isinstance(key, Mapping) else None
+            if isinstance(name, str) and name:
+                tally.add(_reference_mention(source, table_form(database, name), name))
+    return tally.mentions()
+
+
+def table_form(database: str, name: str) -> str:
+    """`table:shop/sales.orders`, with the database, since table names repeat."""
+    return bounded_form(f"table:{database}/{name}".casefold())
+
+
+def _table_name(metadata: Mapping[str, Any]) -> str:
+    """Name with schema, as `documents.catalogue` gives it; empty for other documents."""
+    schema, table = metadata.get("schema"), metadata.get("table")
+    if metadata.get("kind") != "table" or not isinstance(table, str) or not table:
+        return ""
+    return f"{schema}.{table}" if isinstance(schema, str) and schema else table
+
+
+def _reference_mention(source: Source, form: str, name: str) -> Mention:
+    """At the passage that states the reference, else at the first."""
+    for at, passage in enumerate(source.passages):
+        told = passage.text.find(f"refers to {name}")
+        if told >= 0:
+            end = told + len(f"refers to {name}")
+            return Mention(at, form, name, "table", "link", 1, end - len(name), end)
+    return Mention(0, form, name, "table", "link")

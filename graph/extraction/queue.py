@@ -1,7 +1,8 @@
-"""The queue of documents: which are due, who has them until when, and how they come back.
+"""Extraction queue: due documents, leases, retries, and the pause while the chat model cannot be
+reached.
 
-The row is the truth: whoever works holds a token on it until a time, attempts are counted when it
-is taken, and what is found is stored under the token.
+The row is authoritative: a worker holds a token on it until its lease ends, attempts are
+counted when it is claimed, and results are stored under the token.
 """
 
 from collections.abc import Sequence
@@ -17,21 +18,45 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
-from common.clock import database_now, is_over
-from common.heartbeat import heartbeat
+from common import leases
+from common.leases import database_now, heartbeat, lease_expired
 from documents.models import Collection
-from graph.extraction.outages import delay
 from graph.models import Extraction
 
+_OUTAGES = leases.CircuitBreaker("graph.extraction")
+
+
+def is_paused() -> bool:
+    """Whether the model was unavailable a moment ago."""
+    return _OUTAGES.is_paused()
+
+
+def record_outage() -> None:
+    """Pauses extraction by the model, longer each time."""
+    _OUTAGES.record_failure(first=settings.GRAPH_EXTRACTION_RETRY_SECONDS)
+
+
+def record_answer() -> None:
+    """Ends the pause: the model answered."""
+    _OUTAGES.record_success()
+
+
+def retry_delay(failures: int, *, longest: float) -> float:
+    """Seconds until the next attempt: doubles with each failure."""
+    return leases.backoff_seconds(
+        failures, first=settings.GRAPH_EXTRACTION_RETRY_SECONDS, longest=longest
+    )
+
+
 State = Extraction.State
-LONGEST_WAIT = 3600.0
-#: Documents that one sweep sends to the workers.
-SWEEP = 5_000
+MAX_RETRY_SECONDS = 3600.0
+#: Most documents per sweep.
+SWEEP_SIZE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """A document that can be taken. `tries` are how often it was, to no end."""
+class DueDocument:
+    """A document that can be claimed. `tries`: unfinished attempts so far."""
 
     document_id: int
     collection_id: int
@@ -42,7 +67,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Documents of one collection that a worker has."""
+    """Documents of one collection that a worker has leased."""
 
     token: UUID
     workspace_id: int
@@ -52,30 +77,31 @@ class Claim:
 
 
 class Failure(Enum):
-    """Why a document was not read: because of itself, because there was no model to ask, which is
-    no fault of it and borne much longer, or because of what no other try changes."""
+    """Why extraction failed: OWN (the document), OUTAGE (no model, retried for much
+    longer), FINAL (retrying will not help).
+    """
 
     OWN = "own"
     OUTAGE = "outage"
     FINAL = "final"
 
 
-def due(document_ids: Sequence[int]) -> list[Due]:
-    """Those of the documents that are due and that nobody has, in the order of their ids."""
-    rows = _free().filter(document_id__in=document_ids).order_by("document_id")
+def due_documents(document_ids: Sequence[int]) -> list[DueDocument]:
+    """Due and unclaimed ones of the documents, in order of ids."""
+    rows = _claimable().filter(document_id__in=document_ids).order_by("document_id")
     columns = "document_id", "collection_id", "collection__graph", "document__chunk_count"
-    return [Due(*row) for row in rows.values_list(*columns, "attempts")]
+    return [DueDocument(*row) for row in rows.values_list(*columns, "attempts")]
 
 
 @transaction.atomic
-def claim(documents: Sequence[Due]) -> Claim | None:
-    """Take these documents of one collection, without those that somebody else took meanwhile.
+def claim(documents: Sequence[DueDocument]) -> Claim | None:
+    """Leases these documents of one collection, except those claimed meanwhile.
 
-    One whose worker died again and again is given up.
+    A document whose workers died repeatedly is marked dead.
     """
     wanted = [document.document_id for document in documents]
     rows = list(
-        _free()
+        _claimable()
         .select_for_update(skip_locked=True, of=("self",))
         .filter(document_id__in=wanted, collection__graph=documents[0].mode)
         .order_by("pk")
@@ -84,7 +110,7 @@ def claim(documents: Sequence[Due]) -> Claim | None:
     for row in rows:
         if row.attempts >= most:
             died = row.error or "The worker died each time, see its log."
-            _bury(Extraction.objects.filter(pk=row.pk), row.attempts, died)
+            _mark_dead(Extraction.objects.filter(pk=row.pk), row.attempts, died)
     taken = [row for row in rows if row.attempts < most]
     if not taken:
         return None
@@ -101,24 +127,25 @@ def claim(documents: Sequence[Due]) -> Claim | None:
     )
 
 
-def kept(claim: Claim) -> AbstractContextManager[None]:
-    """Renew the lease while the block works: a model may take longer than one."""
+def renew_lease(claim: Claim) -> AbstractContextManager[None]:
+    """Context manager that renews the lease while a model works, which may take longer."""
     return heartbeat(
-        lambda: held(claim).update(leased_until=_lease_end()),
+        lambda: claimed_rows(claim).update(leased_until=_lease_end()),
         seconds=settings.INGESTION_LEASE_SECONDS / 3,
     )
 
 
-def held(claim: Claim) -> QuerySet[Extraction]:
-    """The documents that this claim still holds."""
+def claimed_rows(claim: Claim) -> QuerySet[Extraction]:
+    """Rows that this claim still holds."""
     return Extraction.objects.filter(token=claim.token, document_id__in=claim.document_ids)
 
 
 @transaction.atomic
-def put_back(claim: Claim, document_id: int, error: str, *, failure: Failure) -> datetime | None:
-    """Have it tried again later, at growing intervals; when. None where it is given up, or was
-    taken away."""
-    mine = held(claim).filter(document_id=document_id)
+def retry_later(claim: Claim, document_id: int, error: str, *, failure: Failure) -> datetime | None:
+    """Schedules another attempt with growing delay; returns when. None if it is dead
+    now or no longer held.
+    """
+    mine = claimed_rows(claim).filter(document_id=document_id)
     row = mine.select_for_update().first()
     if row is None:
         return None
@@ -126,10 +153,15 @@ def put_back(claim: Claim, document_id: int, error: str, *, failure: Failure) ->
     outages = row.outages + 1 if is_outage else 0
     attempts = row.attempts - 1 if is_outage else row.attempts
     failures = outages or attempts
-    if failure is Failure.FINAL or failures >= _most(failure):
-        _bury(mine, failures, error)
+    most = (
+        settings.GRAPH_EXTRACTION_MAX_OUTAGES
+        if is_outage
+        else settings.GRAPH_EXTRACTION_MAX_ATTEMPTS
+    )
+    if failure is Failure.FINAL or failures >= most:
+        _mark_dead(mine, failures, error)
         return None
-    when = database_now() + timedelta(seconds=delay(failures, longest=LONGEST_WAIT))
+    when = database_now() + timedelta(seconds=retry_delay(failures, longest=MAX_RETRY_SECONDS))
     mine.update(
         state=State.WAITING,
         attempts=attempts,
@@ -143,8 +175,8 @@ def put_back(claim: Claim, document_id: int, error: str, *, failure: Failure) ->
 
 
 @transaction.atomic
-def revive(extraction_ids: Sequence[int]) -> list[int]:
-    """Put documents that were given up back into the queue; which ones were."""
+def requeue(extraction_ids: Sequence[int]) -> list[int]:
+    """Requeues dead extractions; returns their document ids."""
     dead = Extraction.objects.select_for_update().filter(pk__in=extraction_ids, state=State.DEAD)
     rows = dict(dead.order_by("pk").values_list("pk", "document_id"))
     Extraction.objects.filter(pk__in=rows).update(
@@ -154,11 +186,12 @@ def revive(extraction_ids: Sequence[int]) -> list[int]:
 
 
 @transaction.atomic
-def sweep() -> list[int]:
-    """The documents that are due and read by rules, those of dead workers too; not again within a
-    lease."""
+def sweep_due() -> list[int]:
+    """Documents due for extraction by rules, also of dead workers; not returned again
+    within a lease.
+    """
     lost = Extraction.objects.select_for_update(skip_locked=True).filter(
-        is_over("leased_until", lease=_lease()), state=State.RUNNING
+        lease_expired("leased_until", lease=_lease()), state=State.RUNNING
     )
     Extraction.objects.filter(pk__in=list(lost.values_list("pk", flat=True))).update(
         state=State.WAITING, token=None, leased_until=None, due_at=Now()
@@ -166,47 +199,39 @@ def sweep() -> list[int]:
     waiting = (
         Extraction.objects.select_for_update(skip_locked=True, of=("self",))
         .filter(state=State.WAITING, due_at__lte=Now())
-        .filter(Q(leased_until=None) | is_over("leased_until", lease=_lease()))
+        .filter(Q(leased_until=None) | lease_expired("leased_until", lease=_lease()))
         .filter(collection__graph=Collection.Graph.RULES)
         # Those of one collection are read together.
         .order_by("collection_id", "document_id")
     )
-    rows = dict(waiting.values_list("pk", "document_id")[:SWEEP])
+    rows = dict(waiting.values_list("pk", "document_id")[:SWEEP_SIZE])
     Extraction.objects.filter(pk__in=rows).update(leased_until=_lease_end())
     return list(rows.values())
 
 
 def next_for_model() -> int | None:
-    """The document that a chat model is to read next. None where none is due, or it reads as many
-    at once as it may."""
+    """The next document for the chat model. None if none is due or the maximum is running."""
     by_model = Extraction.objects.filter(collection__graph=Collection.Graph.LLM)
     read_now = by_model.filter(
-        ~is_over("leased_until", lease=_lease()), state=State.RUNNING, leased_until__isnull=False
+        ~lease_expired("leased_until", lease=_lease()),
+        state=State.RUNNING,
+        leased_until__isnull=False,
     )
     if read_now.count() >= settings.GRAPH_EXTRACTION_PARALLEL:
         return None
-    rows = _free().filter(collection__graph=Collection.Graph.LLM).order_by("due_at", "pk")
+    rows = _claimable().filter(collection__graph=Collection.Graph.LLM).order_by("due_at", "pk")
     return rows.values_list("document_id", flat=True).first()
 
 
-def _free() -> QuerySet[Extraction]:
+def _claimable() -> QuerySet[Extraction]:
     return Extraction.objects.filter(
         Q(state=State.WAITING, due_at__lte=Now())
-        | Q(state=State.RUNNING) & is_over("leased_until", lease=_lease())
+        | Q(state=State.RUNNING) & lease_expired("leased_until", lease=_lease())
     ).exclude(collection__graph=Collection.Graph.OFF)
 
 
-def _most(failure: Failure) -> int:
-    most: int = (
-        settings.GRAPH_EXTRACTION_MAX_OUTAGES
-        if failure is Failure.OUTAGE
-        else settings.GRAPH_EXTRACTION_MAX_ATTEMPTS
-    )
-    return most
-
-
-def _bury(rows: QuerySet[Extraction], failures: int, error: str) -> None:
-    """What was found before stays, and it can be tried again by hand."""
+def _mark_dead(rows: QuerySet[Extraction], failures: int, error: str) -> None:
+    """Marks as dead. Earlier results stay; it can be retried manually."""
     attempts = "one attempt" if failures == 1 else f"{failures} attempts"
     rows.update(
         state=State.DEAD,

@@ -2,16 +2,15 @@
 
 from django.db import models
 
-from accounts.models import Workspace
-from accounts.querysets import WorkspaceOwnedQuerySet
+from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from documents.models import Collection, Document, IngestionRun
 
 
 class Extraction(models.Model):
-    """What a document gave to the graph, or that it is to be read (again).
+    """Queue entry of a document, and the result of its last extraction.
 
-    Made and set to waiting in the transaction that loads the document's passages, so that none is
-    forgotten. Holds no text.
+    Written in the transaction that loads the document's passages, so that none is missed.
+    Contains no text.
     """
 
     class State(models.TextChoices):

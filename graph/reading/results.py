@@ -1,4 +1,4 @@
-"""What reading the graph answers with."""
+"""Results of reading the graph: pages, paths, subgraphs, statistics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,11 +9,10 @@ from graph.reading.vertices import Vertex
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """What was left out, and why. False where nothing was.
+    """What was left out, and why; falsy if nothing.
 
-    `limit`: there is more than was asked for. `hubs`: ids of those of whose neighbours only some
-    were looked at, those of the largest weight. `work`: so much was to be looked at that it was
-    given up.
+    `limit`: there is more than requested. `hubs`: ids whose neighbours were only partly
+    examined, by largest weight. `work`: the search was given up.
     """
 
     limit: bool = False
@@ -26,7 +25,7 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A relation between two vertices, by their ids. `origin` is `derived` where no row says it."""
+    """A relation between two vertices, by their ids. `origin` is `derived` without a row."""
 
     source: str
     rel: str
@@ -37,8 +36,9 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A vertex beside another, and how they are related. `outgoing`: that is how it stands to this
-    one, and not this one to that. `props` are those of the edge, None where a page has too many."""
+    """A vertex related to another; `outgoing`: the relation leads to it. `props` are
+    the edge's, None beyond the page's limit.
+    """
 
     vertex: Vertex
     rel: str
@@ -50,8 +50,9 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class NeighbourPage:
-    """Neighbours of `vertex` in natural order (`:2` before `:10`). `total` is how many there are on
-    all pages, `next` the cursor of the page behind this one or empty."""
+    """Neighbours of `vertex` in natural order (`:2` before `:10`). `total` is over all pages,
+    `next` the cursor of the next page or empty.
+    """
 
     vertex: Vertex
     items: tuple[Neighbour, ...]
@@ -62,8 +63,9 @@ class NeighbourPage:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A vertex `depth` steps from the start; the last one leads from the vertex called `parent` by
-    `rel`, along it if `outgoing`. The start itself has depth 0 and no parent."""
+    """A vertex `depth` steps from the start; the last step is `rel` from `parent`, along it if
+    `outgoing`. The start has depth 0 and no parent.
+    """
 
     vertex: Vertex
     depth: int
@@ -74,7 +76,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Traversal:
-    """What is reached from a start, the nearest first, the start among it."""
+    """Reached vertices, nearest first, including the start."""
 
     reached: tuple[Reached, ...]
     truncated: Truncated = field(default_factory=Truncated)
@@ -82,21 +84,22 @@ class Traversal:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A way through the graph: one link fewer than vertices. Links tell their own direction."""
+    """A path: one link fewer than vertices. Links have their own direction."""
 
     vertices: tuple[Vertex, ...]
     links: tuple[Link, ...] = ()
 
     @property
     def length(self) -> int:
-        """How many steps it takes."""
+        """Number of steps of the path."""
         return len(self.links)
 
 
 @dataclass(frozen=True, slots=True)
 class PathFound:
-    """A shortest path, or None: there is none of at most `max_depth` steps, unless `truncated`
-    says that the search was given up before."""
+    """A shortest path, or None: there is none of at most `max_depth` steps, unless
+    `truncated` says the search was given up.
+    """
 
     path: Path | None
     max_depth: int
@@ -105,12 +108,11 @@ class PathFound:
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """Vertices around some, and every relation among them that the scope may see.
+    """Vertices around some, and all visible relations among them.
 
-    Those that were asked for come first, then the most relevant. `degrees` tells by id how many of
-    these relations a vertex has; of one that was asked for, how many there are in the whole graph
-    that might have been drawn, or at least so many where it is among the `truncated` hubs.
-    `missing` are ids that are not there, or not for this scope.
+    Requested ones come first, then the most relevant. `degrees` by id: number of these
+    relations; for requested ones, of all that could be drawn, a lower bound for `truncated`
+    hubs. `missing` are ids not found or not visible.
     """
 
     vertices: tuple[Vertex, ...]
@@ -122,9 +124,10 @@ class Subgraph:
 
 @dataclass(frozen=True, slots=True)
 class MentionFound:
-    """A passage that speaks of a node. `kind` is one of `graph.extraction.found.KINDS`; `start` and
-    `end` are offsets into the passage's text, 0, 0 where only the title or a heading names it.
-    `snippet` is the text around them, beginning at `snippet_start`."""
+    """A mention of a node in a passage. `kind` is one of `KINDS`; `start` and `end` are offsets
+    into its text, 0, 0 if only in title or headings. `snippet` is the text around it, from
+    `snippet_start`.
+    """
 
     passage: Vertex
     document: Vertex
@@ -138,8 +141,9 @@ class MentionFound:
 
 @dataclass(frozen=True, slots=True)
 class MentionPage:
-    """Passages that speak of `vertex`, in the order of documents and within them. `next` is the
-    cursor of the page behind this one or empty."""
+    """Mentions of `vertex`, by document and position. `next` is the cursor of the next
+    page, or empty.
+    """
 
     vertex: Vertex
     items: tuple[MentionFound, ...]
@@ -156,9 +160,9 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class GraphStatistics:
-    """How large a graph is, as the scope sees it. `nodes`, `edges` and `documents` count rows;
-    `labels` and `rels` the most frequent ones. Where `sampled` is True there was too much to look
-    at, and the numbers are estimates."""
+    """Size of a graph, as the scope sees it. `labels` and `rels` are the most frequent ones.
+    `sampled`: numbers are estimates from a sample.
+    """
 
     nodes: int
     edges: int

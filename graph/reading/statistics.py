@@ -3,35 +3,40 @@
 from math import ceil
 
 from graph.reading.results import Connected, GraphStatistics
-from graph.reading.statements import named_rows, piece
-from graph.reading.vertices import Ref, load
-from graph.scopes import Sight
+from graph.reading.vertices import Ref, fetch_dicts, load_sql, load_vertices
+from graph.scopes import AccessFilter
 
-#: Of more rows than these only every so manyth is looked at.
-MOST_NODES = 100_000
-MOST_EDGES = 50_000
-#: So many labels and relations are told, the most frequent, and so many nodes, the best connected.
-NAMES, BEST = 50, 10
+#: Larger tables are sampled.
+MAX_NODES = 100_000
+MAX_EDGES = 50_000
+#: Number of most frequent labels and relations, and of best connected nodes.
+MAX_NAMES, MAX_BEST_CONNECTED = 50, 10
 
 _Counts = dict[str, dict[str, int]]
 
 
-def statistics(seen: Sight) -> GraphStatistics:
-    """What `seen` lets see of it. Of a large graph the numbers are estimates."""
-    (totals,) = named_rows(
-        piece("statistics_totals").format(document=seen.listed("document")), seen.parameters
+def compute_statistics(seen: AccessFilter) -> GraphStatistics:
+    """Statistics of the visible graph; estimates for a large one."""
+    (totals,) = fetch_dicts(
+        load_sql("statistics_totals").format(document=seen.listed("document")), seen.parameters
     )
-    every_node = max(1, ceil(totals["nodes"] / MOST_NODES))
-    every_edge = max(1, ceil(totals["edges"] / MOST_EDGES))
+    every_node = max(1, ceil(totals["nodes"] / MAX_NODES))
+    every_edge = max(1, ceil(totals["edges"] / MAX_EDGES))
     nodes = _counts(
-        seen, piece("statistics_nodes").format(node=seen.node("node")), one_in=every_node
+        seen, load_sql("statistics_nodes").format(node=seen.node("node")), one_in=every_node
     )
     edges = _counts(
         seen,
-        piece("statistics_edges").format(
+        load_sql("statistics_edges").format(
             edge=seen.edge("edge"), source=seen.node("source"), target=seen.node("target")
         ),
         one_in=every_edge,
+    )
+    numbers = edges["node"]
+    refs = {Ref("node", int(pk)): number for pk, number in numbers.items()}
+    vertices = load_vertices(seen, refs)
+    best_connected = tuple(
+        Connected(vertices[ref], number) for ref, number in refs.items() if ref in vertices
     )
     return GraphStatistics(
         nodes=nodes[""][""],
@@ -41,22 +46,14 @@ def statistics(seen: Sight) -> GraphStatistics:
         origins=nodes["origin"],
         labels=nodes["label"],
         rels=edges["rel"],
-        best_connected=_connected(seen, edges["node"]),
+        best_connected=best_connected,
         sampled=every_node > 1 or every_edge > 1,
     )
 
 
-def _counts(seen: Sight, statement: str, *, one_in: int) -> _Counts:
+def _counts(seen: AccessFilter, statement: str, *, one_in: int) -> _Counts:
     counts: _Counts = {"": {}, "origin": {}, "label": {}, "rel": {}, "node": {}}
-    given = {"one_in": one_in, "names": NAMES, "best": BEST}
-    for row in named_rows(statement, seen.parameters | given):
+    given = {"one_in": one_in, "names": MAX_NAMES, "best": MAX_BEST_CONNECTED}
+    for row in fetch_dicts(statement, seen.parameters | given):
         counts[row["what"]][row["name"]] = row["number"] * one_in
     return counts
-
-
-def _connected(seen: Sight, numbers: dict[str, int]) -> tuple[Connected, ...]:
-    refs = {Ref("node", int(pk)): number for pk, number in numbers.items()}
-    vertices = load(seen, refs)
-    return tuple(
-        Connected(vertices[ref], number) for ref, number in refs.items() if ref in vertices
-    )

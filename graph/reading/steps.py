@@ -1,29 +1,186 @@
-"""One step from some vertices: everything beside them, in one statement.
+"""One step from a set of vertices: all their neighbours in one SQL statement. Begin with `step`.
 
-Relations that rows tell and those that documents imply are arms of one UNION. Each vertex has a
-bounded number of neighbours, those with the largest weight, so that a hub costs what others cost.
+Stored relations and those implied by documents are arms of one UNION. Each vertex yields a
+bounded number of neighbours, those with the largest weight, so that a hub costs no more than
+others.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from graph.reading.arms import Direction, Grain, Wanted, step_statement
-from graph.reading.statements import rows
-from graph.reading.vertices import Kind, Ref
-from graph.scopes import Parameters, Sight
+from graph.models import Mention
+from graph.reading.results import Link
+from graph.reading.vertices import DOCUMENT_LABEL, PASSAGE_LABEL, Kind, Ref, fetch_rows, load_sql
+from graph.scopes import AccessFilter, Parameters
 
-#: At so many mentions does a step have a look, divided among its vertices, …
-MOST_MENTIONS = 20_000
-#: … and at so many of each at least.
-FEWEST_MENTIONS = 100
+Direction = Literal["out", "in", "both"]
+DIRECTIONS: tuple[Direction, ...] = ("both", "out", "in")
+Grain = Literal["document", "chunk"]
+GRAINS: tuple[Grain, ...] = ("document", "chunk")
+
+_LABELLED = "other.labels && %(labels)s::varchar[]"
+
+
+class StepQuery(NamedTuple):
+    """What a step follows, and from what.
+
+    `kinds` are those of its start vertices. Empty `rels` or `labels` allow all. With `grain`
+    document, nodes are mentioned by documents, and by passages only if some `passages` are
+    selected. `inside`: only to marked vertices, instead of to others.
+    """
+
+    kinds: frozenset[Kind]
+    rels: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    direction: Direction = "both"
+    grain: Grain = "document"
+    passages: bool = False
+    inside: bool = False
+
+    def follows(self, rel: str, start: Kind, end: Kind, *, outgoing: bool) -> bool:
+        """Whether it follows `rel` between vertices of these kinds, in this direction."""
+        label = {"document": DOCUMENT_LABEL, "chunk": PASSAGE_LABEL}.get(end)
+        return (
+            start in self.kinds
+            and (not self.rels or rel in self.rels)
+            and self.direction in ("both", "out" if outgoing else "in")
+            and (not self.labels or label is None or label in self.labels)
+        )
+
+    def reach(self, column: str, marked: Literal["nodes", "documents", "chunks", "rows"]) -> str:
+        """Condition on the primary key of the end of the step."""
+        is_marked = f"{column} = ANY(%(marked_{marked})s::bigint[])"
+        return is_marked if self.inside else f"NOT {is_marked}"
+
+    @property
+    def labelled(self) -> str:
+        """Condition on the row of a node."""
+        return _LABELLED if self.labels else "TRUE"
+
+    @property
+    def labelled_row(self) -> str:
+        """Likewise where the row may be that of a document or passage."""
+        kinds = (("document_id", DOCUMENT_LABEL), ("chunk_id", PASSAGE_LABEL))
+        also = [f"other.{column} IS NOT NULL" for column, label in kinds if label in self.labels]
+        return f"({' OR '.join([self.labelled, *also])})"
+
+
+def step_statement(seen: AccessFilter, wanted: StepQuery) -> str:
+    """The SQL of a step. Rows: number of the arm, start (kind, key), relation, weight, whether
+    along it, end (kind, key), edge id, origin, and the number of mentions the arm scanned.
+    """
+    arms = [
+        _EMPTY_ARM,
+        *_edge_arms(seen, wanted),
+        *_content_arms(seen, wanted),
+        *_mention_arms(seen, wanted),
+    ]
+    numbered = [_NUMBERED_ARM.format(number=number, arm=arm) for number, arm in enumerate(arms)]
+    return "\n".join(("WITH", load_sql("step_start"), "\nUNION ALL\n".join(numbered)))
+
+
+_NUMBERED_ARM = "SELECT {number}, arm.* FROM (\n{arm}\n) AS arm"
+
+#: Names the columns, and there is always an arm.
+_EMPTY_ARM = """SELECT NULL::text AS kind, NULL::bigint AS id, NULL::text AS rel,
+       0::float8 AS weight,
+       TRUE AS outgoing, NULL::text AS to_kind, NULL::bigint AS to_id, NULL::bigint AS edge_id,
+       NULL::text AS origin, 0::bigint AS scanned
+WHERE FALSE"""
+
+
+def _edge_arms(seen: AccessFilter, wanted: StepQuery) -> Iterator[str]:
+    for outgoing, near, far in ((True, "source", "target"), (False, "target", "source")):
+        if wanted.direction not in ("both", "out" if outgoing else "in"):
+            continue
+        rels = "edge.rel = ANY(%(rels)s::text[])" if wanted.rels else "TRUE"
+        if wanted.direction == "both" and not outgoing:
+            rels += " AND edge.source_id <> edge.target_id"  # listed by the other arm
+        yield load_sql("step_edges").format(
+            outgoing=outgoing,
+            near=near,
+            far=far,
+            reach=wanted.reach(f"edge.{far}_id", "rows"),
+            rels=rels,
+            labels=wanted.labelled_row,
+            edge=seen.edge("edge"),
+            # marked ones were seen before
+            other="TRUE" if wanted.inside else seen.node("other"),
+        )
+
+
+def _content_arms(seen: AccessFilter, wanted: StepQuery) -> Iterator[str]:
+    chunk, other = seen.passage("chunk"), seen.passage("other")
+    if wanted.follows("HAS_CHUNK", "document", "chunk", outgoing=True):
+        reach = wanted.reach("chunk.id", "chunks")
+        yield load_sql("step_has_chunk_out").format(chunk=chunk, reach=reach)
+    if wanted.follows("HAS_CHUNK", "chunk", "document", outgoing=False):
+        yield load_sql("step_has_chunk_in").format(chunk=chunk)
+    for outgoing in (True, False):
+        if wanted.follows("NEXT", "chunk", "chunk", outgoing=outgoing):
+            yield load_sql("step_next").format(
+                outgoing=outgoing, sign="+" if outgoing else "-", chunk=chunk, other=other
+            )
+        if wanted.follows("VERSION_OF", "document", "document", outgoing=outgoing):
+            yield load_sql("step_version_of").format(
+                outgoing=outgoing,
+                older="document" if outgoing else "other",
+                newer="other" if outgoing else "document",
+                document=seen.listed("document"),
+                other=seen.listed("other"),
+            )
+        if wanted.follows("REFERS_TO", "document", "document", outgoing=outgoing):
+            link, itself = Mention.Kind.LINK.value, Mention.Kind.SELF.value
+            yield load_sql("step_refers_to").format(
+                outgoing=outgoing,
+                near="link" if outgoing else "itself",
+                near_kind=link if outgoing else itself,
+                far="itself" if outgoing else "link",
+                far_kind=itself if outgoing else link,
+                here=seen.passage("here"),
+                there=seen.passage("there"),
+                reach=wanted.reach("led.id", "documents"),
+            )
+
+
+def _mention_arms(seen: AccessFilter, wanted: StepQuery) -> Iterator[str]:
+    chunk, labels = seen.passage("chunk"), wanted.labelled
+    if wanted.grain == "document":
+        if wanted.follows("MENTIONS", "document", "node", outgoing=True):
+            yield load_sql("step_mentions_of_document").format(
+                chunk=chunk, labels=labels, reach=wanted.reach("named.id", "nodes")
+            )
+        if wanted.follows("MENTIONS", "node", "document", outgoing=False):
+            yield load_sql("step_documents_mentioning").format(
+                chunk=chunk, reach=wanted.reach("naming.id", "documents")
+            )
+    if wanted.grain == "chunk" or wanted.passages:
+        if wanted.follows("MENTIONS", "chunk", "node", outgoing=True):
+            yield load_sql("step_mentions_of_chunk").format(
+                chunk=chunk, labels=labels, reach=wanted.reach("mention.node_id", "nodes")
+            )
+        if wanted.follows("MENTIONS", "node", "chunk", outgoing=False):
+            some = "chunk.id = ANY(%(passages)s::bigint[])"
+            yield load_sql("step_chunks_mentioning").format(
+                chunk=chunk,
+                passages="TRUE" if wanted.grain == "chunk" else some,
+                reach=wanted.reach("chunk.id", "chunks"),
+            )
+
+
+#: Mentions that a step scans, divided among its vertices, …
+MAX_MENTIONS = 20_000
+#: … and at least this many of each.
+MIN_MENTIONS = 100
 
 
 class Step(NamedTuple):
-    """A relation of the vertex `at`; `outgoing` where it leads from there to `to`. `edge` is its
-    row, None where it is derived, and `origin` says so."""
+    """A relation of the vertex `at`; `outgoing`: it leads to `to`. `edge` is its row,
+    None if derived.
+    """
 
     at: Ref
     rel: str
@@ -35,21 +192,21 @@ class Step(NamedTuple):
 
     @property
     def source(self) -> Ref:
-        """Where the relation begins."""
+        """The vertex where the relation begins."""
         return self.at if self.outgoing else self.to
 
     @property
     def target(self) -> Ref:
-        """Where it ends."""
+        """The vertex where the relation ends."""
         return self.to if self.outgoing else self.at
 
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Which relations count, and to what they may lead. No `rels` or `labels` are all of them.
+    """Which relations to follow, and to which labels; empty means all.
 
-    With `grain` document a node is mentioned by documents; by passages, too, if they are among
-    `passages` (primary keys): those that somebody asked for by name.
+    With `grain` document, nodes are mentioned by documents, and by those `passages` (primary
+    keys) that were requested.
     """
 
     rels: tuple[str, ...] = ()
@@ -60,56 +217,65 @@ class Follow:
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
-    """All steps from some vertices, and those vertices that have more than were looked at."""
+class StepResult:
+    """Steps from some vertices, and those vertices that have more than were read."""
 
     steps: tuple[Step, ...]
     hubs: frozenset[Ref]
 
 
 def step(
-    seen: Sight,
+    seen: AccessFilter,
     vertices: Iterable[Ref],
     follow: Follow,
     *,
     fan: int,
     visited: AbstractSet[Ref] = frozenset(),
-    mentions: int = MOST_MENTIONS,
-) -> Stepped:
-    """What is beside `vertices`, which may be seen, except for `visited`.
+    mentions: int = MAX_MENTIONS,
+) -> StepResult:
+    """Neighbours of `vertices`, which must be visible, except `visited`.
 
-    Of each vertex and kind of relation at most `fan`, those with the largest weight. Among equal
-    weights those of the lower primary key: the same each time. At most `mentions` are counted.
+    Per vertex and kind of relation at most `fan`, by largest weight, then lower primary key. At
+    most `mentions` are scanned.
     """
-    here = _by_kind(vertices)
-    marked = _by_kind(visited)
-    statement = step_statement(seen, _wanted(here, follow))
-    scan = _scan(here, mentions)
-    given = _parameters(here, follow, fan, scan) | _marked(marked, marked["node"])
-    return _read(rows(statement, seen.parameters | given), fan, scan)
+    here = _keys_by_kind(vertices)
+    marked = _keys_by_kind(visited)
+    statement = step_statement(seen, _step_query(here, follow))
+    scan = _scan_limit(here, mentions)
+    given = _parameters(here, follow, fan, scan) | _marked_parameters(marked, marked["node"])
+    return _read_steps(fetch_rows(statement, seen.parameters | given), fan, scan)
 
 
-def between(seen: Sight, vertices: AbstractSet[Ref], follow: Follow) -> tuple[Step, ...]:
+def steps_between(
+    seen: AccessFilter, vertices: AbstractSet[Ref], follow: Follow
+) -> tuple[Step, ...]:
     """All relations among `vertices`, each from its source."""
-    here = _by_kind(vertices)
+    here = _keys_by_kind(vertices)
     passages = frozenset(here["chunk"])
     all_among = replace(follow, direction="out", grain="document", passages=passages, labels=())
-    wanted = _wanted(here, all_among)._replace(inside=True)
-    fan, scan = len(vertices) * MOST_PARALLEL, _scan(here, MOST_MENTIONS_BETWEEN)
+    wanted = _step_query(here, all_among)._replace(inside=True)
+    fan, scan = len(vertices) * MAX_PARALLEL, _scan_limit(here, MAX_MENTIONS_BETWEEN)
     given = _parameters(here, all_among, fan, scan)
-    given |= _marked(here, here["node"] + _rows_of(here))
-    found = rows(step_statement(seen, wanted), seen.parameters | given)
-    stepped = _read(found, fan, scan)
+    # Rows of edges' ends that stand for these documents and passages.
+    content = []
+    if here["document"] or here["chunk"]:
+        ends = {"documents": here["document"], "chunks": here["chunk"]}
+        content = [pk for (pk,) in fetch_rows(_ROWS_SQL, ends)]
+    given |= _marked_parameters(here, here["node"] + content)
+    found = fetch_rows(step_statement(seen, wanted), seen.parameters | given)
+    stepped = _read_steps(found, fan, scan)
     return tuple(each for each in stepped.steps if each.to in vertices)
 
 
-def degrees(seen: Sight, vertices: Iterable[Ref], *, most: int) -> dict[Ref, int]:
-    """How many relations each of `vertices` has, counted no further than `most`."""
-    here = _by_kind(vertices)
+def degrees(seen: AccessFilter, vertices: Iterable[Ref], *, most: int) -> dict[Ref, int]:
+    """Number of relations of each vertex, up to `most`."""
+    here = _keys_by_kind(vertices)
     follow = Follow(passages=frozenset(here["chunk"]))
-    given = _parameters(here, follow, most, scan=most) | _marked(_by_kind(()), [])
-    counted = _DEGREES.format(step=step_statement(seen, _wanted(here, follow)))
-    found = {Ref(kind, pk): count for kind, pk, count in rows(counted, seen.parameters | given)}
+    given = _parameters(here, follow, most, scan=most) | _marked_parameters(_keys_by_kind(()), [])
+    counted = _DEGREES_SQL.format(step=step_statement(seen, _step_query(here, follow)))
+    found = {
+        Ref(kind, pk): count for kind, pk, count in fetch_rows(counted, seen.parameters | given)
+    }
     return {
         Ref(kind, pk): min(most, found.get(Ref(kind, pk), 0))
         for kind, pks in here.items()
@@ -117,29 +283,21 @@ def degrees(seen: Sight, vertices: Iterable[Ref], *, most: int) -> dict[Ref, int
     }
 
 
-#: What is drawn among documents is complete, up to this.
-MOST_MENTIONS_BETWEEN = 200_000
-#: Two vertices have fewer different relations than this, on average over a drawn graph.
-MOST_PARALLEL = 10
+#: Most mentions scanned among vertices of a subgraph.
+MAX_MENTIONS_BETWEEN = 200_000
+#: Upper bound of the average number of relations between two vertices.
+MAX_PARALLEL = 10
 
-_DEGREES = "SELECT step.kind, step.id, count(*) FROM (\n{step}\n) AS step GROUP BY 1, 2"
+_DEGREES_SQL = "SELECT step.kind, step.id, count(*) FROM (\n{step}\n) AS step GROUP BY 1, 2"
 
-_ROWS = """
+_ROWS_SQL = """
     SELECT id FROM graph_node
     WHERE document_id = ANY(%(documents)s::bigint[]) OR chunk_id = ANY(%(chunks)s::bigint[])
 """
 
 
-def _rows_of(here: dict[Kind, list[int]]) -> list[int]:
-    """Rows on which edges of these documents and passages hang."""
-    if not here["document"] and not here["chunk"]:
-        return []
-    given = {"documents": here["document"], "chunks": here["chunk"]}
-    return [pk for (pk,) in rows(_ROWS, given)]
-
-
-def _wanted(here: dict[Kind, list[int]], follow: Follow) -> Wanted:
-    return Wanted(
+def _step_query(here: dict[Kind, list[int]], follow: Follow) -> StepQuery:
+    return StepQuery(
         kinds=frozenset(kind for kind, pks in here.items() if pks),
         rels=follow.rels,
         labels=follow.labels,
@@ -160,12 +318,12 @@ def _parameters(here: dict[Kind, list[int]], follow: Follow, fan: int, scan: int
         "passages_here": chunks if follow.grain == "chunk" else named,
         "rels": list(follow.rels),
         "labels": list(follow.labels),
-        "fan": fan + 1,  # tells whether there is more
+        "fan": fan + 1,  # one more, to know if there are more
         "scan": scan,
     }
 
 
-def _marked(marked: dict[Kind, list[int]], node_rows: list[int]) -> Parameters:
+def _marked_parameters(marked: dict[Kind, list[int]], node_rows: list[int]) -> Parameters:
     return {
         "marked_nodes": marked["node"],
         "marked_documents": marked["document"],
@@ -174,7 +332,7 @@ def _marked(marked: dict[Kind, list[int]], node_rows: list[int]) -> Parameters:
     }
 
 
-def _read(found: Iterable[tuple[Any, ...]], fan: int, scan: int) -> Stepped:
+def _read_steps(found: Iterable[tuple[Any, ...]], fan: int, scan: int) -> StepResult:
     steps: list[Step] = []
     hubs: set[Ref] = set()
     taken: Counter[tuple[int, Ref]] = Counter()
@@ -185,15 +343,56 @@ def _read(found: Iterable[tuple[Any, ...]], fan: int, scan: int) -> Stepped:
             hubs.add(at)
         if taken[arm, at] <= fan:
             steps.append(Step(at, rel, weight, outgoing, Ref(to_kind, to_pk), edge, origin))
-    return Stepped(tuple(steps), frozenset(hubs))
+    return StepResult(tuple(steps), frozenset(hubs))
 
 
-def _by_kind(vertices: Iterable[Ref]) -> dict[Kind, list[int]]:
+def _keys_by_kind(vertices: Iterable[Ref]) -> dict[Kind, list[int]]:
     pks: dict[Kind, list[int]] = {"node": [], "document": [], "chunk": []}
     for kind, pk in vertices:
         pks[kind].append(pk)
     return {kind: sorted(found) for kind, found in pks.items()}
 
 
-def _scan(here: dict[Kind, list[int]], most: int) -> int:
-    return max(FEWEST_MENTIONS, most // max(1, sum(map(len, here.values()))))
+def _scan_limit(here: dict[Kind, list[int]], most: int) -> int:
+    return max(MIN_MENTIONS, most // max(1, sum(map(len, here.values()))))
+
+
+def make_links(steps: Iterable[Step], ids: Mapping[Ref, str]) -> tuple[Link, ...]:
+    """The distinct relations of these steps, between vertices in `ids` and in that order.
+
+    Of duplicates the one with the larger weight is kept.
+    """
+    links: dict[tuple[str, str, str], Link] = {}
+    for each in steps:
+        if each.source not in ids or each.target not in ids:
+            continue
+        link = Link(ids[each.source], each.rel, ids[each.target], each.weight, each.origin)
+        name = (link.source, link.rel, link.target)
+        if name not in links or links[name].weight < link.weight:
+            links[name] = link
+    place = {each: number for number, each in enumerate(ids.values())}
+    return tuple(
+        links[name]
+        for name in sorted(links, key=lambda name: (place[name[0]], name[1], place[name[2]]))
+    )
+
+
+#: Cap per kind of relation.
+MAX_DEGREE = 20
+#: Cap where access must be checked row by row.
+MAX_RESTRICTED_DEGREE = 10
+
+
+def capped_degrees(seen: AccessFilter, vertices: Sequence[Ref]) -> dict[Ref, int]:
+    """Number of relations of each vertex, capped. Documents and passages get the cap.
+
+    Without access lists, index entries are counted without access checks.
+    """
+    if seen.restricted:
+        ((has_access_lists,),) = fetch_rows(load_sql("keeps_secrets"), seen.parameters)
+        if has_access_lists:
+            return degrees(seen, vertices, most=MAX_RESTRICTED_DEGREE)
+    nodes = [ref.pk for ref in vertices if ref.kind == "node"]
+    given = seen.parameters | {"nodes": nodes, "most": MAX_DEGREE}
+    counted = {Ref("node", pk): count for pk, count in fetch_rows(load_sql("commonness"), given)}
+    return {ref: counted.get(ref, MAX_DEGREE) for ref in vertices}

@@ -1,26 +1,68 @@
-"""What a graph is made of, as readers see it: rows of `graph_node`, documents, passages."""
+"""Vertices: rows of `graph_node`, documents and passages, by kind and primary key
+(`Ref`) or by id (`resolve`).
+"""
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from graph.addresses import document_id, passage_id
-from graph.reading.statements import named_rows, piece
-from graph.scopes import Sight
+from common.replicas import read_connection
+from graph.models import Node
+from graph.node_ids import (
+    DocumentAddress,
+    PassageAddress,
+    document_addresses,
+    document_id,
+    passage_address,
+    passage_id,
+    retired_id_form,
+)
+from graph.scopes import AccessFilter, Parameters
+
+SQL_DIRECTORY = Path(__file__).parent / "sql"
+
+
+@cache
+def load_sql(name: str) -> str:
+    """Text of `sql/<name>.sql`, read once."""
+    return (SQL_DIRECTORY / f"{name}.sql").read_text(encoding="utf-8").strip()
+
+
+def fetch_rows(statement: str, parameters: Parameters) -> list[tuple[Any, ...]]:
+    """All rows of the statement."""
+    with read_connection().cursor() as cursor:
+        cursor.execute(statement, parameters)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
+
+
+def fetch_dicts(statement: str, parameters: Parameters) -> list[dict[str, Any]]:
+    """All rows, as dicts by column name."""
+    with read_connection().cursor() as cursor:
+        cursor.execute(statement, parameters)
+        names = [column.name for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
 
 Kind = Literal["node", "document", "chunk"]
 KINDS: tuple[Kind, ...] = ("node", "document", "chunk")
 
-#: Labels of documents and passages besides those that a caller gave them.
+#: Labels of documents and passages, besides those of callers.
 DOCUMENT_LABEL = "Document"
 PASSAGE_LABEL = "Passage"
-#: Their origin: they are there without anybody's doing.
+#: Their origin.
 DERIVED = "derived"
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 class Ref(NamedTuple):
-    """A vertex by its kind and the primary key of its row in that kind's table."""
+    """A vertex by kind and primary key in that kind's table."""
 
     kind: Kind
     pk: int
@@ -28,11 +70,10 @@ class Ref(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """A node, a document or a passage that the scope may see.
+    """A visible node, document or passage.
 
-    `pk` is that of the row in the kind's own table, `id` what it is called outside. `props` is None
-    where they were not asked for. `origin` is `given`, `extracted`, or `derived` for documents and
-    passages.
+    `pk` is that of its row in the kind's table, `id` its public id. `props` is None unless
+    requested. `origin` is `given`, `extracted`, or `derived` for documents and passages.
     """
 
     kind: Kind
@@ -45,66 +86,130 @@ class Vertex:
 
     @property
     def ref(self) -> Ref:
-        """It, without what is told of it."""
+        """Its kind and primary key only."""
         return Ref(self.kind, self.pk)
 
 
-def load(seen: Sight, refs: Iterable[Ref], *, props: bool = False) -> dict[Ref, Vertex]:
-    """What is told of these. Those that may not be seen are absent."""
+def load_vertices(
+    seen: AccessFilter, refs: Iterable[Ref], *, props: bool = False
+) -> dict[Ref, Vertex]:
+    """Vertices by reference. Invisible ones are absent."""
     wanted: dict[Kind, set[int]] = {kind: set() for kind in KINDS}
     for ref in refs:
         wanted[ref.kind].add(ref.pk)
     vertices: dict[Ref, Vertex] = {}
     for kind in (kind for kind in KINDS if wanted[kind]):
-        statement = piece(f"load_{kind}").format(
+        statement = load_sql(f"load_{kind}").format(
             node=seen.node("node"), document=seen.listed("document"), passage=seen.passage("chunk")
         )
         asked = {"pks": sorted(wanted[kind]), "props": props}
-        for row in named_rows(statement, seen.parameters | asked):
-            vertices[Ref(kind, row["id"])] = _READERS[kind](row)
+        for row in fetch_dicts(statement, seen.parameters | asked):
+            vertices[Ref(kind, row["id"])] = _make_vertex(kind, row)
     return vertices
 
 
-def _node(row: Mapping[str, Any]) -> Vertex:
+def _make_vertex(kind: Kind, row: Mapping[str, Any]) -> Vertex:
+    labels: Sequence[str] = row["labels"] or ()
+    origin = DERIVED
+    if kind == "node":
+        id, name, origin = row["key"], row["name"] or row["key"], row["origin"]
+    elif kind == "document":
+        id = document_id(
+            **{each: row[each] for each in ("collection", "key", "version", "is_current")}
+        )
+        name, labels = row["title"] or row["key"], (DOCUMENT_LABEL, *labels)
+    else:
+        id = passage_id(**{each: row[each] for each in ("collection", "key", "ordinal")})
+        name = f"{row['title'] or row['key']} #{row['ordinal'] + 1}"
+        labels = (PASSAGE_LABEL, *labels)
     return Vertex(
-        kind="node",
+        kind=kind,
         pk=row["id"],
-        id=row["key"],
-        name=row["name"] or row["key"],
-        labels=tuple(row["labels"]),
-        props=_props(row),
-        origin=row["origin"],
+        id=id,
+        name=name,
+        labels=tuple(labels),
+        props=None if row["props"] is None else json.loads(row["props"]),
+        origin=origin,
     )
 
 
-def _document(row: Mapping[str, Any]) -> Vertex:
-    address = {name: row[name] for name in ("collection", "key", "version", "is_current")}
-    return Vertex(
-        kind="document",
-        pk=row["id"],
-        id=document_id(**address),
-        name=row["title"] or row["key"],
-        labels=(DOCUMENT_LABEL, *(row["labels"] or ())),
-        props=_props(row),
-        origin=DERIVED,
+#: No id is longer: that of a passage names a collection, a document's key and a number.
+MAX_ID_CHARACTERS = 1200
+
+
+def resolve(seen: AccessFilter, ids: Iterable[str], *, props: bool = False) -> dict[str, Vertex]:
+    """Vertices by the ids asked for.
+
+    Missing, invisible, and foreign ids are absent. The former id of a merged node finds the
+    node it went into.
+    """
+    asked = [
+        each
+        for each in dict.fromkeys(ids)
+        if len(each) <= MAX_ID_CHARACTERS and "\0" not in each and not _SURROGATE.search(each)
+    ]
+    found = _resolve_documents(seen, asked) | _resolve_passages(seen, asked)
+    found |= _resolve_nodes(seen, [each for each in asked if each not in found])
+    vertices = load_vertices(seen, found.values(), props=props)
+    return {
+        each: vertices[found[each]] for each in asked if each in found and found[each] in vertices
+    }
+
+
+def _resolve_documents(seen: AccessFilter, ids: Sequence[str]) -> dict[str, Ref]:
+    addresses = {each: possible for each in ids if (possible := document_addresses(each))}
+    wanted = sorted({(at.collection, at.key) for each in addresses.values() for at in each})
+    if not wanted:
+        return {}
+    there: dict[DocumentAddress, Ref] = {}
+    for slug, key, version, is_current, pk in fetch_rows(
+        load_sql("resolve_documents").format(document=seen.listed("document")),
+        seen.parameters
+        | {"slugs": [slug for slug, _ in wanted], "keys": [key for _, key in wanted]},
+    ):
+        there[DocumentAddress(slug, key, version)] = Ref("document", pk)
+        if is_current:
+            there[DocumentAddress(slug, key)] = Ref("document", pk)
+    found = {
+        each: next((there[at] for at in possible if at in there), None)
+        for each, possible in addresses.items()
+    }
+    return {each: ref for each, ref in found.items() if ref is not None}
+
+
+def _resolve_passages(seen: AccessFilter, ids: Sequence[str]) -> dict[str, Ref]:
+    addresses = {each: at for each in ids if (at := passage_address(each)) is not None}
+    if not addresses:
+        return {}
+    wanted = list(addresses.values())
+    there = {
+        PassageAddress(slug, key, ordinal): Ref("chunk", pk)
+        for slug, key, ordinal, pk in fetch_rows(
+            load_sql("resolve_passages").format(passage=seen.passage("chunk")),
+            seen.parameters
+            | {
+                "slugs": [at.collection for at in wanted],
+                "keys": [at.key for at in wanted],
+                "ordinals": [at.ordinal for at in wanted],
+            },
+        )
+    }
+    return {each: there[at] for each, at in addresses.items() if at in there}
+
+
+def _resolve_nodes(seen: AccessFilter, ids: Sequence[str]) -> dict[str, Ref]:
+    if not ids:
+        return {}
+    forms = [retired_id_form(each) for each in ids]
+    found = fetch_rows(
+        load_sql("resolve_nodes").format(node=seen.node("node")),
+        seen.parameters | {"ids": list(ids), "forms": forms},
     )
+    return {asked: Ref(kind, pk) for asked, kind, pk in found}
 
 
-def _passage(row: Mapping[str, Any]) -> Vertex:
-    address = {name: row[name] for name in ("collection", "key", "ordinal")}
-    return Vertex(
-        kind="chunk",
-        pk=row["id"],
-        id=passage_id(**address),
-        name=f"{row['title'] or row['key']} #{row['ordinal'] + 1}",
-        labels=(PASSAGE_LABEL, *(row["labels"] or ())),
-        props=_props(row),
-        origin=DERIVED,
-    )
-
-
-def _props(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    return None if row["props"] is None else json.loads(row["props"])
-
-
-_READERS = {"node": _node, "document": _document, "chunk": _passage}
+def ref_of_node(node: Node) -> Ref:
+    """The document or passage that the row stands for, or the row itself."""
+    if node.document_id is not None:
+        return Ref("document", node.document_id)
+    return Ref("node", node.pk) if node.chunk_id is None else Ref("chunk", node.chunk_id)

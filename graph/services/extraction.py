@@ -1,6 +1,6 @@
-"""Reading documents for the graph: how far it is, and reading again."""
+"""Extraction of a collection: its progress, and repeating it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,14 +10,14 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from documents.models import Collection
-from graph.extraction import queue, readers, working
+from graph.extraction import extractors, queue, worker
 from graph.models import Extraction
 from graph.tasks import enqueue_extraction
 
 State = Extraction.State
 
 # Documents that came while the graph was off have no row yet.
-_AGAIN = """
+_REQUEUE_SQL = """
     INSERT INTO graph_extraction (
         workspace_id, collection_id, document_id, state, recipe, attempts, outages, error,
         due_at, mentions, relations)
@@ -37,8 +37,9 @@ _AGAIN = """
 
 @dataclass(frozen=True, slots=True)
 class ExtractionState:
-    """Documents of a collection by how far reading them is, and what was found. `stale` ones were
-    read by another recipe than would be used now."""
+    """Number of documents by state, and totals of results. `stale` ones were extracted
+    by another recipe than the current one.
+    """
 
     waiting: int = 0
     running: int = 0
@@ -50,8 +51,8 @@ class ExtractionState:
 
 
 def extraction_state(*, collection: Collection) -> ExtractionState:
-    """How far reading the collection is."""
-    recipe = readers.recipe_of(collection.graph)
+    """Progress of extraction in the collection."""
+    recipe = extractors.recipe_of(collection.graph)
     found = Extraction.objects.filter(collection=collection).aggregate(
         **{state.value: Count("pk", filter=Q(state=state)) for state in State},
         stale=Count("pk", filter=Q(state=State.DONE) & ~Q(recipe=recipe)),
@@ -62,25 +63,26 @@ def extraction_state(*, collection: Collection) -> ExtractionState:
 
 
 def reextract_collection(*, collection: Collection, only_stale: bool = False) -> int:
-    """Have all documents of the collection read again, or only those that were never read or by
-    another recipe; how many. What is known of them stays until then. None where the graph is off.
+    """Queues all documents, or only those never extracted or by another recipe; returns how many.
+
+    Earlier results stay until then. 0 where the graph is off.
     """
     if collection.graph == Collection.Graph.OFF:
         return 0
-    recipe = readers.recipe_of(collection.graph)
+    recipe = extractors.recipe_of(collection.graph)
     values: dict[str, Any] = {"collection": collection.pk, "stale": only_stale, "recipe": recipe}
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute(_AGAIN, values)
+            cursor.execute(_REQUEUE_SQL, values)
             ids = [document_id for (document_id,) in cursor.fetchall()]
         transaction.on_commit(partial(enqueue_extraction, ids))
     return len(ids)
 
 
 def retry_extractions(*, extraction_ids: Sequence[int]) -> int:
-    """Try documents again that were given up, as if for the first time; how many were."""
+    """Requeues dead extractions; returns how many."""
     with transaction.atomic():
-        ids = queue.revive(extraction_ids)
+        ids = queue.requeue(extraction_ids)
         transaction.on_commit(partial(enqueue_extraction, ids))
     return len(ids)
 
@@ -88,29 +90,19 @@ def retry_extractions(*, extraction_ids: Sequence[int]) -> int:
 def extract_waiting(
     *, collection: Collection, on_progress: Callable[[int], Any] = lambda read: None
 ) -> int:
-    """Read in this process what of the collection is due; how many documents were read.
+    """Extracts due documents of the collection in this process; returns how many.
 
-    `on_progress` is called with how many were read so far.
+    `on_progress` is called with the number so far.
     """
     read = 0
-    for ids in _parts(collection):
-        for outcome in _outcomes(ids):
-            read += outcome.read
-            on_progress(read)
-    return read
-
-
-def _parts(collection: Collection) -> Iterable[list[int]]:
-    """What is due now, in parts; what comes back later is not taken twice."""
     rows = Extraction.objects.filter(collection=collection, due_at__lte=timezone.now())
     waiting = rows.filter(state__in=[State.WAITING, State.RUNNING]).order_by("document_id")
     ids = list(waiting.values_list("document_id", flat=True))
-    for start in range(0, len(ids), working.BATCH_DOCUMENTS):
-        yield ids[start : start + working.BATCH_DOCUMENTS]
-
-
-def _outcomes(document_ids: list[int]) -> Iterable[working.Outcome]:
-    outcome = working.extract(document_ids)
-    yield outcome
-    for document_id in outcome.for_model:
-        yield working.extract_with_model(document_id)
+    for start in range(0, len(ids), worker.MAX_BATCH_DOCUMENTS):
+        outcome = worker.extract(ids[start : start + worker.MAX_BATCH_DOCUMENTS])
+        read += outcome.read
+        on_progress(read)
+        for document_id in outcome.for_model:
+            read += worker.extract_with_model(document_id).read
+            on_progress(read)
+    return read

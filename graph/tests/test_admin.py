@@ -20,10 +20,10 @@ from documents.tests.factories import (
     UserFactory,
     WorkspaceFactory,
 )
-from graph.admin import mentions, nodes
-from graph.admin.base import is_found_by
+from graph.admin import nodes as admin_nodes
+from graph.admin.forms import matches_node
 from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node, Origin
-from graph.services.curating import add_alias
+from graph.services.edits import add_alias
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_node
 
 pytestmark = pytest.mark.django_db
@@ -178,7 +178,7 @@ def test_finding_a_node_reads_indexes_only() -> None:
     make_node(name="Ada", form="ada")
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-    plan = Node.objects.filter(is_found_by("Ada Lovelace")).explain()
+    plan = Node.objects.filter(matches_node("Ada Lovelace")).explain()
     assert "node_name_index" in plan
     assert "node_workspace_key_unique" in plan
     assert "Seq Scan" not in plan
@@ -251,12 +251,12 @@ def test_a_hub_costs_as_much_as_any_node(client: Client) -> None:
     assert len(after) == before
     assert all("LIMIT" in sql for sql in after if 'FROM "graph_edge"' in sql)
     page = shown(client, node)
-    assert page.count(">R</a>") == 2 * (nodes.SHOWN_EDGES - 1)
+    assert page.count(">R</a>") == 2 * (admin_nodes.MAX_EDGES - 1)
     assert "all edges (201)" in page
 
 
 def test_passages_are_paged(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mentions, "PAGE", 2)
+    monkeypatch.setattr(admin_nodes, "MENTIONS_PER_PAGE", 2)
     document = DocumentFactory(title="Notes")
     chunks = [ChunkFactory(document=document, text=f"Ada number {n}") for n in range(5)]
     node = make_extracted("ada", *chunks)

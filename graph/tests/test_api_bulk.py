@@ -8,7 +8,7 @@ from django.conf import settings
 from rest_framework.test import APIClient
 
 from documents.tests.factories import MembershipFactory
-from graph.api import parsers
+from graph.api import bulk
 from graph.models import Edge, Node
 from graph.tests.clients import BULK, client_of
 
@@ -131,8 +131,8 @@ def test_a_line_that_cannot_be_is_named(client: APIClient, body: bytes, told: st
 
 
 def test_too_much_is_refused_before_it_is_read(client: APIClient, monkeypatch: Any) -> None:
-    monkeypatch.setattr(parsers, "MAX_BYTES", 1000)
-    monkeypatch.setattr(parsers.BulkJSONParser, "max_bytes", 1000)
+    monkeypatch.setattr(bulk, "MAX_BYTES", 1000)
+    monkeypatch.setattr(bulk.BulkJSONParser, "max_bytes", 1000)
     for answer in (
         client.post(BULK, {"nodes": [{"id": "x" * 1000}]}),
         send(client, lines_of({"id": "x" * 1000})),
@@ -141,7 +141,7 @@ def test_too_much_is_refused_before_it_is_read(client: APIClient, monkeypatch: A
 
 
 def test_too_many_are_refused(client: APIClient) -> None:
-    many = [{"id": "x"}] * (parsers.MAX_ITEMS + 1)
+    many = [{"id": "x"}] * (bulk.MAX_ITEMS + 1)
     for answer in (client.post(BULK, {"nodes": many}), send(client, lines_of(*many))):
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
     assert not Node.objects.exists()

@@ -14,19 +14,19 @@ from hypothesis.extra.django import TestCase
 from common.errors import InvalidInput
 from documents.tests.factories import WorkspaceFactory
 from graph.models import Alias, Edge, Node
-from graph.reading.resolving import resolve
-from graph.scopes import GraphScope, sight
+from graph.reading.vertices import resolve
+from graph.scopes import GraphScope, access_filter
 from graph.services import (
     EdgeInput,
     MissingNode,
     NodeInput,
-    Upserted,
     delete_nodes,
     merge_nodes,
     upsert_edge,
     upsert_many,
     upsert_node,
 )
+from graph.storing.upsert import UpsertResult
 from graph.tests.plain_graph import PlainGraph, stored
 from graph.tests.test_keys import HOSTILE, of_size
 
@@ -61,8 +61,8 @@ def test_the_same_again_writes_nothing() -> None:
     before = versions()
     again = upsert_many(scope=scope, nodes=NODES, edges=EDGES)
 
-    assert first == Upserted(nodes_created=3, edges_created=3)
-    assert again == Upserted()
+    assert first == UpsertResult(nodes_created=3, edges_created=3)
+    assert again == UpsertResult()
     assert versions() == before
 
 
@@ -73,7 +73,7 @@ def test_other_properties_change_their_rows_and_add_none() -> None:
     changed = [EdgeInput(edge.source, edge.rel, edge.target, props={"n": 1}) for edge in EDGES[:2]]
     written = upsert_many(scope=scope, nodes=[NodeInput("ent:name:a", labels=[])], edges=changed)
 
-    assert written == Upserted(nodes_updated=1, edges_updated=2)
+    assert written == UpsertResult(nodes_updated=1, edges_updated=2)
     assert Edge.objects.count() == Node.objects.count() == 3
     assert stored(scope).edges["ent:name:a", "KNOWS", "ent:name:b"] == (2.0, {"since": 1, "n": 1})
     upsert_many(scope=scope, edges=changed, replace_props=True)
@@ -116,7 +116,7 @@ def test_missing_ends_are_all_named_or_made() -> None:
     assert refused.value.ids == ("a", "b", "c")
 
     assert upsert_many(scope=scope, edges=edges, strict=False) == (
-        Upserted(stubs=3, edges_created=2)
+        UpsertResult(stubs=3, edges_created=2)
     )
     assert set(Node.objects.values_list("is_stub", flat=True)) == {True}
     assert upsert_node(scope=scope, id="a", labels=["x"]).changed
@@ -186,7 +186,7 @@ def test_those_who_write_the_same_at_once_make_each_row_once() -> None:
         EdgeInput(source.id, "R", target.id, props={}) for source in nodes for target in nodes[:5]
     ]
 
-    def write(step: int, year: int) -> Upserted:
+    def write(step: int, year: int) -> UpsertResult:
         ordered = edges[::step]
         changed = [EdgeInput(e.source, e.rel, e.target, props={"y": year}) for e in ordered]
         return upsert_many(scope=scope, nodes=nodes[::step], edges=changed, strict=False)
@@ -195,7 +195,7 @@ def test_those_who_write_the_same_at_once_make_each_row_once() -> None:
         written = at_once(
             partial(write, 1, year), partial(write, -1, year), partial(write, 1, year + 10)
         )
-        made = sum(each.edges_created for each in written if isinstance(each, Upserted))
+        made = sum(each.edges_created for each in written if isinstance(each, UpsertResult))
         assert made == (150 if year == 0 else 0)
         assert Edge.objects.count() == 150
     assert Node.objects.count() == Alias.objects.count() == 30
@@ -218,7 +218,7 @@ def test_writing_merging_and_deleting_at_once_leave_a_whole_graph() -> None:
             graph.nodes.keys()
         )
         assert not graph.nodes.keys() & {"n1", "n2"}
-        assert resolve(sight(scope), ["n1"])["n1"].id == "n3"
+        assert resolve(access_filter(scope), ["n1"])["n1"].id == "n3"
 
 
 IDS = st.sampled_from(["a", "b", "c", "d"])
@@ -264,4 +264,4 @@ class Writing(TestCase):
             plain.upsert(nodes, edges)
             upsert_many(scope=scope, nodes=nodes, edges=edges, strict=False)
             assert stored(scope) == plain
-            assert upsert_many(scope=scope, nodes=[], edges=[]) == Upserted()
+            assert upsert_many(scope=scope, nodes=[], edges=[]) == UpsertResult()

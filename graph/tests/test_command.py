@@ -205,8 +205,12 @@ def test_documents_that_wait_are_read_here_and_now(workspace: Workspace, capsys:
     (state,) = data(capsys, "extract")
     assert (state["collection"], state["waiting"], state["done"]) == ("notes", 0, 1)
     assert "babbage" in told(capsys, "find", "babbage").casefold()
-    assert "1 documents wait" in told(capsys, "reextract", "--collection", "notes")
-    assert "0 documents wait" in told(capsys, "reextract", "--collection", "notes", "--stale")
+    assert "documents waiting to be read again: 1" in told(
+        capsys, "reextract", "--collection", "notes"
+    )
+    assert "documents waiting to be read again: 0" in told(
+        capsys, "reextract", "--collection", "notes", "--stale"
+    )
     with pytest.raises(CommandError, match="not read for the graph"):
         call_command("graph", "reextract", "--collection", "off")
 

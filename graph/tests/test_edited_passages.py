@@ -6,7 +6,7 @@ from documents.ingestion.sources import text_source
 from documents.models import Chunk, Document
 from documents.services import edit_chunk, ingest_inline
 from documents.tests.factories import CollectionFactory
-from graph.extraction import working
+from graph.extraction import worker
 from graph.models import Extraction, Mention, Node
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
@@ -25,6 +25,6 @@ def test_what_only_the_former_text_named_goes_at_once_and_the_new_is_read() -> N
     assert "Charles Babbage" not in names()
     assert not Mention.objects.filter(chunk=chunk).exists()
     assert Extraction.objects.get().state == Extraction.State.WAITING
-    working.extract([Document.objects.get().pk])
+    worker.extract([Document.objects.get().pk])
     assert {"Ada Lovelace", "Mary Somerville"} <= names()
     assert set(Mention.objects.values_list("chunk", flat=True)) == {chunk.pk}

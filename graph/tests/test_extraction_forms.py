@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.extraction.forms import LONGEST, MOST_CHARACTERS, MOST_WORDS, form, question_forms
+from graph.extraction.normalized_names import (
+    MAX_CANDIDATE_WORDS,
+    MAX_FORM_CHARACTERS,
+    MAX_QUESTION_WORDS,
+    candidate_names,
+    normalize_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +34,7 @@ from graph.extraction.forms import LONGEST, MOST_CHARACTERS, MOST_WORDS, form, q
     ],
 )
 def test_how_a_name_is_written_makes_no_difference(one: str, other: str) -> None:
-    assert form(one) == form(other) != ""
+    assert normalize_name(one) == normalize_name(other) != ""
 
 
 @pytest.mark.parametrize(
@@ -43,34 +49,34 @@ def test_how_a_name_is_written_makes_no_difference(one: str, other: str) -> None
     ],
 )
 def test_other_names_keep_other_forms(one: str, other: str) -> None:
-    assert form(one) != form(other)
+    assert normalize_name(one) != normalize_name(other)
 
 
 @pytest.mark.parametrize("text", ["", " ", "—", "!?", "…", "_", "’"])
 def test_without_letters_and_digits_there_is_no_form(text: str) -> None:
-    assert form(text) == ""
+    assert normalize_name(text) == ""
 
 
 @pytest.mark.parametrize("text", ["東京大学", "Москва", "القاهرة", "हिन्दी", "서울"])
 def test_all_scripts_stay_what_they_are(text: str) -> None:
-    assert form(text) == unicodedata.normalize("NFC", text).casefold()
+    assert normalize_name(text) == unicodedata.normalize("NFC", text).casefold()
 
 
 @given(st.text(max_size=300))
 def test_the_form_of_a_form_is_itself_and_fits_an_index(text: str) -> None:
-    normal = form(text)
-    assert len(normal) <= MOST_CHARACTERS
+    normal = normalize_name(text)
+    assert len(normal) <= MAX_FORM_CHARACTERS
     assert normal == normal.strip()
-    assert form(normal) == normal
+    assert normalize_name(normal) == normal
 
 
 @given(st.text(alphabet="abc dEF'é.", max_size=60))
 def test_case_makes_no_difference(text: str) -> None:
-    assert form(text) == form(text.upper()) == form(text.lower())
+    assert normalize_name(text) == normalize_name(text.upper()) == normalize_name(text.lower())
 
 
 def forms_of(question: str) -> set[str]:
-    return {asked.form for asked in question_forms(question)}
+    return {asked.form for asked in candidate_names(question)}
 
 
 def test_every_run_of_words_may_be_a_name() -> None:
@@ -86,22 +92,22 @@ def test_function_words_alone_are_names_only_in_capitals() -> None:
 
 
 def test_capitals_tell_names_but_not_at_the_beginning() -> None:
-    asked = {each.form: each for each in question_forms("Where was Anna Moravec born?")}
+    asked = {each.form: each for each in candidate_names("Where was Anna Moravec born?")}
     assert asked["anna moravec"].is_capital
     assert not asked["moravec born"].is_capital
-    assert not {each.form: each for each in question_forms("Green apples")}["green"].is_capital
+    assert not {each.form: each for each in candidate_names("Green apples")}["green"].is_capital
 
 
 def test_places_are_those_of_the_words() -> None:
-    asked = next(each for each in question_forms("in New York") if each.form == "new york")
+    asked = next(each for each in candidate_names("in New York") if each.form == "new york")
     assert (asked.start, asked.end) == (1, 3)
 
 
 @given(st.text(max_size=2000))
 def test_a_pasted_page_asks_for_a_bounded_number_of_forms(text: str) -> None:
-    asked = question_forms(text)
-    assert len(asked) <= MOST_WORDS * LONGEST
-    assert all(0 <= each.start < each.end <= each.start + LONGEST for each in asked)
+    asked = candidate_names(text)
+    assert len(asked) <= MAX_QUESTION_WORDS * MAX_CANDIDATE_WORDS
+    assert all(0 <= each.start < each.end <= each.start + MAX_CANDIDATE_WORDS for each in asked)
 
 
 def test_a_question_without_capitals_may_name_anything() -> None:

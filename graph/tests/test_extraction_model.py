@@ -9,8 +9,9 @@ import pytest
 from django.core.cache import cache
 
 from documents.models import Document
-from graph.extraction import outages, queue, working
-from graph.extraction.replies import MAX_CHARACTERS
+from graph.extraction import queue as extraction_queue
+from graph.extraction import worker
+from graph.extraction.chat_model import MAX_REPLY_CHARACTERS
 from graph.models import Edge, Evidence, Extraction, Mention, Node
 from graph.services.extraction import (
     extract_waiting,
@@ -63,9 +64,9 @@ def stub(settings: Any) -> Iterator[StubServer]:
         yield server
 
 
-def read(document: Document) -> working.Outcome:
-    assert working.extract([document.pk]).read == 0
-    return working.extract_with_model(document.pk)
+def read(document: Document) -> worker.Outcome:
+    assert worker.extract([document.pk]).read == 0
+    return worker.extract_with_model(document.pk)
 
 
 def triples() -> set[tuple[str, str, str]]:
@@ -107,7 +108,7 @@ def test_reading_again_by_the_model_changes_nothing(stub: StubServer) -> None:
 
 def test_a_change_of_the_mode_makes_stale(stub: StubServer) -> None:
     [document] = waiting(MET)
-    assert working.extract([document.pk]).read == 1
+    assert worker.extract([document.pk]).read == 1
     collection = document.collection
     assert "ent:name:charles babbage" in set(Node.objects.values_list("key", flat=True))
     collection.graph = "llm"
@@ -126,7 +127,7 @@ BAD = {
     "another protocol": Reply({"choices": []}),
     "refused": chat_reply(None, finish="content_filter"),
     "too long": Reply({"error": {"message": "maximum context length is 512"}}, status=400),
-    "huge": chat_reply("{" * (MAX_CHARACTERS + 1)),
+    "huge": chat_reply("{" * (MAX_REPLY_CHARACTERS + 1)),
 }
 
 
@@ -146,7 +147,7 @@ def test_a_document_that_the_model_cannot_read_is_given_up_after_some_tries(
     assert (row.state, row.extracted_at) == (State.DEAD, None)
     assert "Given up after 5 attempts" in row.error
     assert len(waits) == 4
-    assert not outages.is_paused()
+    assert not extraction_queue.is_paused()
     # the queue goes on
     assert read(good).read == 1
     # and so does the document, once it is tried again and answered well
@@ -205,13 +206,13 @@ def test_a_model_that_is_away_pauses_all_and_costs_no_attempt(
     assert (row.state, row.attempts, row.outages) == (State.WAITING, 0, 1)
     assert row.error
     asked = len(stub.requests)
-    assert outages.is_paused()
-    assert read(second) == working.Outcome()
+    assert extraction_queue.is_paused()
+    assert read(second) == worker.Outcome()
     assert len(stub.requests) == asked
     assert row_of(second).outages == 0
     # rules need no model
-    assert queue.sweep() == [by_rules.pk]
-    assert working.extract([by_rules.pk]).read == 1
+    assert extraction_queue.sweep_due() == [by_rules.pk]
+    assert worker.extract([by_rules.pk]).read == 1
     # it is back
     use_chat(settings, stub.url)
     stub.always(told)
@@ -243,11 +244,11 @@ def test_a_site_without_a_chat_model_says_so() -> None:
 
 def test_a_document_that_is_loaded_anew_is_not_asked_about_to_its_end(stub: StubServer) -> None:
     [document] = waiting((BORN, MET, "third", "fourth"), graph="llm")
-    taken = queue.claim(queue.due([document.pk]))
+    taken = extraction_queue.claim(extraction_queue.due_documents([document.pk]))
     assert taken is not None
     Extraction.objects.update(state=State.WAITING, token=None)
-    outcome = working.Outcome()
-    working.ask(taken, outcome)
+    outcome = worker.Outcome()
+    worker.extract_claim_with_model(taken, outcome)
     assert (outcome.read, len(stub.requests)) == (0, 0)
     assert row_of(document).state == State.WAITING
     assert not Node.objects.exists()

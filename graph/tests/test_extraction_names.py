@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.extraction import names, rules, titles
-from graph.extraction.found import Mention, Passage, Source
-from graph.extraction.names import MOST
+from graph.extraction import extractors, names
+from graph.extraction.mentions import Mention, Source, SourcePassage
+from graph.extraction.names import MAX_NAMES
 
 
 def source(*texts: str, title: str = "", headings: tuple[str, ...] = ()) -> Source:
-    return Source("key", title, [Passage(text, headings) for text in texts])
+    return Source("key", title, [SourcePassage(text, headings) for text in texts])
 
 
 def found(text: str) -> set[str]:
@@ -70,7 +70,7 @@ def test_parts_of_a_name_are_names_too() -> None:
 
 
 def test_titles_name_the_document_with_and_without_what_tells_it_from_namesakes() -> None:
-    mentions = list(titles.mentions(source("one", "two", title="Green (Steve Hillage album)")))
+    mentions = list(names.title_mentions(source("one", "two", title="Green (Steve Hillage album)")))
     assert {(each.passage, each.form) for each in mentions} == {
         (passage, name) for passage in (0, 1) for name in ("green steve hillage album", "green")
     }
@@ -78,45 +78,45 @@ def test_titles_name_the_document_with_and_without_what_tells_it_from_namesakes(
 
 
 def test_a_place_is_known_without_what_it_lies_in_but_a_list_is_not() -> None:
-    assert titles.title_names("Leland, North Carolina") == ["Leland, North Carolina", "Leland"]
-    assert titles.title_names("Equations, tables and charts") == ["Equations, tables and charts"]
-    assert titles.title_names("") == []
+    assert names.title_names("Leland, North Carolina") == ["Leland, North Carolina", "Leland"]
+    assert names.title_names("Equations, tables and charts") == ["Equations, tables and charts"]
+    assert names.title_names("") == []
 
 
 def test_names_in_titles_and_headings_are_known_as_such() -> None:
     read = source("no name here", title="Brother (Pearl Jam song)", headings=("About Seattle",))
-    mentions = by_form(names.mentions(read))
+    mentions = by_form(names.name_mentions(read))
     assert mentions["pearl jam"].kind == "heading"
     assert (mentions["pearl jam"].start, mentions["pearl jam"].end) == (0, 0)
 
 
 def test_a_surname_means_the_one_whose_full_name_the_document_gives() -> None:
     read = source("It was Raoul Walsh who made it.", "Then Walsh left.")
-    second = {each.form for each in names.mentions(read) if each.passage == 1}
+    second = {each.form for each in names.name_mentions(read) if each.passage == 1}
     assert "raoul walsh" in second
 
 
 def test_a_surname_of_two_means_neither() -> None:
     read = source("Here are Anna Moravec and the late Ilka Moravec.", "Then Moravec left.")
-    second = {each.form for each in names.mentions(read) if each.passage == 1}
+    second = {each.form for each in names.name_mentions(read) if each.passage == 1}
     assert second == {"moravec"}
 
 
 def test_an_acronym_means_what_it_was_introduced_for() -> None:
     read = source("The World Health Organization (WHO) met.", "A report of the WHO says so.")
-    second = {each.form for each in names.mentions(read) if each.passage == 1}
+    second = {each.form for each in names.name_mentions(read) if each.passage == 1}
     assert "world health organization" in second
 
 
 def test_places_are_those_of_the_text() -> None:
     text = "It was Raoul Walsh who made it."
-    mention = by_form(names.mentions(source(text)))["raoul walsh"]
+    mention = by_form(names.name_mentions(source(text)))["raoul walsh"]
     assert text[mention.start : mention.end] == "Raoul Walsh" == mention.name
 
 
 def test_all_rules_together_tell_each_form_of_a_passage_once() -> None:
     read = source("Green is an album by Steve Hillage.", title="Green (Steve Hillage album)")
-    mentions = rules.extract(read).mentions
+    mentions = extractors.extract_by_rules(read).mentions
     assert len({(each.passage, each.form) for each in mentions}) == len(mentions)
     assert by_form(mentions)["green"].kind == "self"
     assert by_form(mentions)["steve hillage"].kind == "heading"
@@ -124,20 +124,20 @@ def test_all_rules_together_tell_each_form_of_a_passage_once() -> None:
 
 @given(st.text(max_size=500), st.text(max_size=80))
 def test_any_text_is_read_within_bounds(text: str, title: str) -> None:
-    mentions = list(names.mentions(source(text, title=title)))
-    assert len(mentions) <= MOST
+    mentions = list(names.name_mentions(source(text, title=title)))
+    assert len(mentions) <= MAX_NAMES
     assert all(each.form and 0 <= each.start <= each.end <= len(text) for each in mentions)
 
 
 def test_a_page_of_capitals_takes_no_longer_than_its_length() -> None:
     text = "Of The " * 20_000 + "A. " * 20_000 + '"' * 20_000 + "“A" * 10_000
-    assert len(list(names.mentions(source(text)))) <= MOST
+    assert len(list(names.name_mentions(source(text)))) <= MAX_NAMES
 
 
 def test_a_small_word_before_a_name_makes_no_full_name_of_it() -> None:
     told = source("It runs on PostgreSQL. It needs (This PostgreSQL is old) a new one.")
     assert "this postgresql" not in {
-        mention.form for mention in names.mentions(told) if mention.name == "PostgreSQL"
+        mention.form for mention in names.name_mentions(told) if mention.name == "PostgreSQL"
     }
 
 

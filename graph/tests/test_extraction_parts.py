@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.extraction import code, dates, links, schema
-from graph.extraction.addresses import MOST_CHARACTERS, path_form, targets, web_form
-from graph.extraction.found import Mention, Passage, Source
-from graph.extraction.tally import Tally
+from graph.extraction import code, links
+from graph.extraction import names as extraction_names
+from graph.extraction.links import MAX_ADDRESS_CHARACTERS, link_targets, path_form, web_form
+from graph.extraction.mentions import Mention, MentionCounter, Source, SourcePassage
 
 
 def source(text: str = "", *, key: str = "docs/guide/intro.md", **fields: Any) -> Source:
     headings = fields.pop("headings", ())
-    return Source(key, fields.pop("title", "Intro"), [Passage(text, headings)], **fields)
+    return Source(key, fields.pop("title", "Intro"), [SourcePassage(text, headings)], **fields)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def source(text: str = "", *, key: str = "docs/guide/intro.md", **fields: Any) -
     ],
 )
 def test_dates_have_one_form_in_every_language(text: str, form: str) -> None:
-    found = list(dates.dates(text))
+    found = list(extraction_names.dates(text))
     assert " ".join(spot.form for spot in found) == form
     assert all(text[spot.start : spot.end] == spot.name for spot in found)
 
@@ -46,7 +46,7 @@ def test_dates_have_one_form_in_every_language(text: str, form: str) -> None:
      "32 March", "may 5", "31 April 2001"],
 )  # fmt: skip
 def test_other_numbers_are_no_dates(text: str) -> None:
-    assert list(dates.dates(text)) == []
+    assert list(extraction_names.dates(text)) == []
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_other_numbers_are_no_dates(text: str) -> None:
         ("Set MAX_UPLOAD_BYTES in src/conf/settings.py.",
          "MAX_UPLOAD_BYTES src/conf/settings.py settings.py"),
         ("`timeout` and `Klass.method()`", "timeout Klass.method"),
-        ("from inference.handler import x", "inference.handler"),
+        ("from inference.model_registry import x", "inference.model_registry"),
         ("std::vector, camelCase, PascalCase and HTTPServer",
          "std.vector camelCase PascalCase HTTPServer"),
         ("CVE-2024-3094 breaks RFC2119 (RFC 2119), E1234", "CVE-2024-3094 RFC 2119 E1234"),
@@ -65,7 +65,7 @@ def test_other_numbers_are_no_dates(text: str) -> None:
     ],
 )  # fmt: skip
 def test_identifiers_are_found_in_prose(text: str, names: str) -> None:
-    found = [mention.name for mention in code.mentions(source(text))]
+    found = [mention.name for mention in code.code_mentions(source(text))]
     assert " ".join(name for name in found if name != "intro.md") == names
 
 
@@ -84,7 +84,7 @@ def test_definitions_in_source_code_stand_in_headings() -> None:
     given_source = source(
         text, key="src/shop.py", media_type="text/x-python", headings=("Shop", "order_all")
     )
-    found = {mention.name: mention for mention in code.mentions(given_source)}
+    found = {mention.name: mention for mention in code.code_mentions(given_source)}
     assert found["shop.py"].kind == "self"
     assert {found[name].kind for name in ("Shop", "order_all", "Shop.order_all")} == {"heading"}
     assert (found["get_page"].kind, found["Shop"].count) == ("text", 2)
@@ -113,7 +113,7 @@ LINKS = {
 
 @pytest.mark.parametrize("text", LINKS)
 def test_links_lead_to_one_form(text: str) -> None:
-    found = [mention for mention in links.mentions(source(text)) if mention.kind != "self"]
+    found = [mention for mention in links.link_mentions(source(text)) if mention.kind != "self"]
     assert [mention.form for mention in found] == [LINKS[text]]
     assert text[found[0].start : found[0].end] == found[0].name
 
@@ -125,7 +125,7 @@ def test_links_lead_to_one_form(text: str) -> None:
 )  # fmt: skip
 def test_what_leads_nowhere_is_no_link(text: str) -> None:
     assert [
-        mention.form for mention in links.mentions(source(text)) if mention.kind == "link"
+        mention.form for mention in links.link_mentions(source(text)) if mention.kind == "link"
     ] == []
 
 
@@ -133,7 +133,7 @@ def test_a_document_is_found_at_its_key_its_address_and_the_name_of_its_file() -
     note = source(
         key="notes/Adas plan.md", url="https://wiki.example/plan/?utm_source=x", title="Plan"
     )
-    assert {(mention.form, mention.kind) for mention in links.mentions(note)} == {
+    assert {(mention.form, mention.kind) for mention in links.link_mentions(note)} == {
         ("ref:/notes/Adas plan", "self"),
         ("ref:wiki.example/plan", "self"),
         ("adas plan", "self"),
@@ -142,25 +142,25 @@ def test_a_document_is_found_at_its_key_its_address_and_the_name_of_its_file() -
 
 def test_relative_links_are_seen_from_the_key_and_from_the_address() -> None:
     page = source(key="docs/a.md", url="https://site.example/x/a.html")
-    assert list(targets("b.md", source=page)) == ["ref:/docs/b", "ref:site.example/x/b"]
+    assert list(link_targets("b.md", source=page)) == ["ref:/docs/b", "ref:site.example/x/b"]
 
 
 def test_a_long_list_of_links_is_cut() -> None:
     text = "\n".join(f"[l](page{number}.md)" for number in range(5_000))
-    assert len(list(links.mentions(source(text)))) < 100
+    assert len(list(links.link_mentions(source(text)))) < 100
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_no_address_is_too_strange(link: str, key: str) -> None:
     document = source(key=key, url=link)
-    forms = [web_form(link), path_form(link), *targets(link, source=document)]
-    forms += [mention.form for mention in links.mentions(document)]
-    assert all(len(form) <= MOST_CHARACTERS and "\0" not in form for form in forms)
+    forms = [web_form(link), path_form(link), *link_targets(link, source=document)]
+    forms += [mention.form for mention in links.link_mentions(document)]
+    assert all(len(form) <= MAX_ADDRESS_CHARACTERS and "\0" not in form for form in forms)
 
 
 @given(st.text(alphabet="[]()<>`:/.#_ a1hrefdoc@\n\"'|-", max_size=400))
 def test_mentions_stand_where_they_say(text: str) -> None:
-    for part in (links.mentions, code.mentions, dates.mentions):
+    for part in (links.link_mentions, code.code_mentions, extraction_names.date_mentions):
         for mention in part(source(text)):
             assert 0 <= mention.start <= mention.end <= len(text)
             assert mention.form
@@ -174,7 +174,7 @@ def test_mentions_stand_where_they_say(text: str) -> None:
     ids=range(11),
 )  # fmt: skip
 def test_hostile_texts_are_read_like_others(text: str) -> None:
-    for part in (links.mentions, code.mentions, dates.mentions):
+    for part in (links.link_mentions, code.code_mentions, extraction_names.date_mentions):
         assert len(list(part(source(text)))) <= 64
 
 
@@ -182,7 +182,7 @@ def test_a_table_is_known_in_its_schema_and_database_only() -> None:
     table = Source(
         "public.Orders",
         "",
-        [Passage("Table Orders"), Passage("- user refers to public.users (id).")],
+        [SourcePassage("Table Orders"), SourcePassage("- user refers to public.users (id).")],
         metadata={
             "kind": "table",
             "database": "shop",
@@ -191,7 +191,7 @@ def test_a_table_is_known_in_its_schema_and_database_only() -> None:
             "foreign_keys": [{"references": "public.users"}, {"references": None}, 7],
         },
     )
-    own, users = schema.mentions(table)
+    own, users = links.table_mentions(table)
     assert (own.form, own.kind, own.passage) == ("table:shop/public.orders", "self", 0)
     assert (users.form, users.kind, users.passage) == ("table:shop/public.users", "link", 1)
     assert table.passages[1].text[users.start : users.end] == "public.users"
@@ -203,11 +203,11 @@ def test_a_table_is_known_in_its_schema_and_database_only() -> None:
      {"kind": "note", "table": "users", "foreign_keys": "x"}],
 )  # fmt: skip
 def test_other_documents_are_no_tables(metadata: dict[str, Any]) -> None:
-    assert list(schema.mentions(source("Text", metadata=metadata))) == []
+    assert list(links.table_mentions(source("Text", metadata=metadata))) == []
 
 
 def test_what_stands_twice_in_a_passage_is_one_mention() -> None:
-    tally = Tally(most=2)
+    tally = MentionCounter(most=2)
     tally.add(Mention(0, "a", "A", "name", "heading"))
     tally.add(Mention(0, "a", "a", "name", "text", 2, 5, 6))
     for form in ("b", "c"):

@@ -8,12 +8,11 @@ from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import delete_documents, ingest_inline, update_collection
 from documents.tests.factories import CollectionFactory
-from graph.extraction import queue, readers, recording, working
-from graph.extraction.found import Extraction as Found
-from graph.extraction.found import Mention as FoundMention
-from graph.extraction.found import Relation
-from graph.extraction.recording import Reading
-from graph.extraction.sources import stored_documents
+from graph.extraction import extractors, queue, worker
+from graph.extraction.mentions import Extraction as Found
+from graph.extraction.mentions import Mention as FoundMention
+from graph.extraction.mentions import Relation
+from graph.extraction.worker import DocumentReading, load_documents
 from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node, Origin
 from graph.services.extraction import (
     extract_waiting,
@@ -56,10 +55,10 @@ def record(
     Extraction.objects.filter(document=document).update(
         state=State.WAITING, due_at=document.created_at
     )
-    claim = queue.claim(queue.due([document.pk]))
+    claim = queue.claim(queue.due_documents([document.pk]))
     assert claim is not None
-    [stored] = stored_documents([document.pk])
-    return recording.record(claim, [Reading(stored, Found(found, relations), "test")])
+    [stored] = load_documents([document.pk])
+    return worker.record_readings(claim, [DocumentReading(stored, Found(found, relations), "test")])
 
 
 def named(form: str, **fields: Any) -> FoundMention:
@@ -71,7 +70,7 @@ def test_what_is_ingested_is_read_and_counted_on_the_run(collection: Collection)
     run.refresh_from_db()
     assert {"ent:name:ada lovelace", "ent:code:has chat", "ref:/docs/setup"} <= keys()
     row = Extraction.objects.get()
-    assert (row.state, row.recipe, row.error) == (State.DONE, readers.recipe_of("rules"), "")
+    assert (row.state, row.recipe, row.error) == (State.DONE, extractors.recipe_of("rules"), "")
     assert row.mentions == run.mentions == Mention.objects.count() > 3
     assert row.run == run
     assert extraction_state(collection=collection).done == 1
@@ -206,22 +205,26 @@ def test_what_two_names_of_one_node_say_of_each_other_is_no_edge() -> None:
 
 def test_a_document_that_was_loaded_meanwhile_waits_again() -> None:
     [document] = waiting("Ada")
-    claim = queue.claim(queue.due([document.pk]))
+    claim = queue.claim(queue.due_documents([document.pk]))
     assert claim is not None
-    [read] = stored_documents([document.pk])
+    [read] = load_documents([document.pk])
     Extraction.objects.update(state=State.WAITING, token=None)
-    assert recording.record(claim, [Reading(read, Found((named("ada"),)), "test")]) == []
+    assert (
+        worker.record_readings(claim, [DocumentReading(read, Found((named("ada"),)), "test")]) == []
+    )
     assert Extraction.objects.get().state == State.WAITING
     assert not Node.objects.exists()
 
 
 def test_passages_that_changed_meanwhile_are_not_recorded() -> None:
     [document] = waiting("Ada")
-    claim = queue.claim(queue.due([document.pk]))
+    claim = queue.claim(queue.due_documents([document.pk]))
     assert claim is not None
-    [read] = stored_documents([document.pk])
+    [read] = load_documents([document.pk])
     Chunk.objects.all()._raw_delete("default")
-    assert recording.record(claim, [Reading(read, Found((named("ada"),)), "test")]) == []
+    assert (
+        worker.record_readings(claim, [DocumentReading(read, Found((named("ada"),)), "test")]) == []
+    )
     assert not Node.objects.exists()
 
 
@@ -250,13 +253,13 @@ def test_only_what_was_read_by_another_recipe_is_read_again(collection: Collecti
 
 def test_a_second_message_does_nothing() -> None:
     [document] = waiting("Ada Lovelace met Charles Babbage.")
-    assert working.extract([document.pk]).read == 1
-    assert working.extract([document.pk]).read == 0
+    assert worker.extract([document.pk]).read == 1
+    assert worker.extract([document.pk]).read == 0
 
 
 def test_dates_are_known_by_their_iso_form() -> None:
     [document] = waiting("Born on 12 March 1943, and again on 1943-03-12, in 1999.")
-    assert working.extract([document.pk]).read == 1
+    assert worker.extract([document.pk]).read == 1
     dates = Node.objects.filter(labels=["date"])
     assert set(dates.values_list("key", flat=True)) == {"ent:date:1943-03-12", "ent:date:1999"}
     assert set(dates.values_list("aliases__form", flat=True)) == {"1943 03 12", "1999"}

@@ -7,18 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.extraction.forms import form
-from graph.extraction.found import Passage, Source
-from graph.extraction.prompt import MOST_CHARACTERS, extraction_messages
-from graph.extraction.replies import (
-    MAX_CHARACTERS,
+from graph.extraction.chat_model import (
     MAX_ENTITIES,
+    MAX_PASSAGE_CHARACTERS,
     MAX_REL,
+    MAX_REPLY_CHARACTERS,
     MAX_TYPE,
     UnreadableReply,
+    extraction_messages,
     read_reply,
     relation_name,
 )
+from graph.extraction.mentions import Source, SourcePassage
+from graph.extraction.normalized_names import normalize_name
 
 TEXT = (
     "Ada Lovelace was born in London. She wrote notes on the **Analytical\nEngine**.\n\n"
@@ -81,7 +82,7 @@ def test_the_answer_is_found_in_what_stands_around_it(reply: str) -> None:
         "[" * 90_000,
         "{" * 90_000,
         '{"entities": ' * 10_000,
-        "x" * (MAX_CHARACTERS + 1),
+        "x" * (MAX_REPLY_CHARACTERS + 1),
     ],
     ids=range(13),
 )
@@ -218,7 +219,7 @@ def test_whatever_it_answers_nothing_is_taken_that_is_not_there(
         assert len(there) == len(found.mentions)
         for mention in found.mentions:
             assert mention.passage == 3
-            assert form(TEXT[mention.start : mention.end]) == mention.form
+            assert normalize_name(TEXT[mention.start : mention.end]) == mention.form
             assert 0 < len(mention.type) <= MAX_TYPE
         for relation in found.relations:
             assert {relation.source, relation.target} <= there
@@ -231,10 +232,10 @@ def test_whatever_it_answers_nothing_is_taken_that_is_not_there(
 def test_no_text_gets_out_of_its_place_in_the_request(
     title: str, text: str, headings: list[str]
 ) -> None:
-    source = Source("key", title, [Passage(text, headings)])
+    source = Source("key", title, [SourcePassage(text, headings)])
     system, said = extraction_messages(source, source.passages[0])
     assert (system.role, said.role) == ("system", "user")
-    assert system == extraction_messages(Source("", "", []), Passage(""))[0]
+    assert system == extraction_messages(Source("", "", []), SourcePassage(""))[0]
     asked = json.loads(said.content)
     assert asked.keys() == {"document", "headings", "passage"}
-    assert asked["passage"] == text[:MOST_CHARACTERS]
+    assert asked["passage"] == text[:MAX_PASSAGE_CHARACTERS]

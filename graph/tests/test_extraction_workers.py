@@ -12,7 +12,7 @@ from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection
 from documents.services import delete_documents, ingest_inline
 from documents.tests.factories import CollectionFactory
-from graph.extraction import working
+from graph.extraction import worker as extraction_worker
 from graph.models import Alias, Edge, Extraction, Mention, Node
 from graph.services.extraction import reextract_collection
 from graph.tests.factories_extraction import CHAT, found, passage_of, use_chat, waiting
@@ -48,8 +48,8 @@ def all_are_read() -> bool:
 
 def read(document_ids: Sequence[int]) -> int:
     try:
-        outcome = working.extract(document_ids)
-        by_model = [working.extract_with_model(pk).read for pk in outcome.for_model]
+        outcome = extraction_worker.extract(document_ids)
+        by_model = [extraction_worker.extract_with_model(pk).read for pk in outcome.for_model]
         return outcome.read + sum(by_model)
     finally:
         connections.close_all()

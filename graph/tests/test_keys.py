@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import InvalidInput
-from graph import limits
-from graph.extraction.forms import form
-from graph.keys import (
+from graph import inputs
+from graph.extraction.normalized_names import normalize_name
+from graph.node_ids import (
     check_id,
     check_rel,
     check_writable,
     entity_value,
-    is_retired_form,
-    natural_order,
-    retired_form,
+    is_retired_id_form,
+    natural_sort_key,
+    retired_id_form,
 )
 
 HOSTILE = [
@@ -79,7 +79,7 @@ def test_only_what_documents_tell_cannot_be_written() -> None:
 
 def test_numbers_in_ids_count_as_numbers() -> None:
     ids = ["chunk:a:10", "chunk:a:2", "chunk:a", "chunk:a:2b", "chunk:a:02", "b", "1"]
-    assert sorted(ids, key=natural_order) == (
+    assert sorted(ids, key=natural_sort_key) == (
         ["1", "b", "chunk:a", "chunk:a:02", "chunk:a:2", "chunk:a:2b", "chunk:a:10"]
     )
 
@@ -87,15 +87,15 @@ def test_numbers_in_ids_count_as_numbers() -> None:
 @given(st.lists(st.text(st.sampled_from("a:1２20٣"), max_size=8), unique=True))
 def test_any_ids_have_an_order(ids: list[str]) -> None:
     backwards = ids[::-1]
-    assert sorted(ids, key=natural_order) == sorted(backwards, key=natural_order)
+    assert sorted(ids, key=natural_sort_key) == sorted(backwards, key=natural_sort_key)
 
 
 @given(st.text(min_size=1, max_size=1024), st.text(max_size=400))
 def test_a_former_id_is_never_taken_for_a_name(node_id: str, name: str) -> None:
-    former = retired_form(node_id.encode("utf-8", "replace").decode())
+    former = retired_id_form(node_id.encode("utf-8", "replace").decode())
     assert len(former) <= 300
-    assert is_retired_form(former)
-    assert not is_retired_form(form(name))
+    assert is_retired_id_form(former)
+    assert not is_retired_id_form(normalize_name(name))
 
 
 def test_the_value_of_an_entity_is_all_behind_its_type() -> None:
@@ -109,12 +109,12 @@ def of_size(size: int, letter: str = "x") -> dict[str, str]:
 
 def test_properties_of_a_megabyte_are_kept_and_a_byte_more_is_refused() -> None:
     most = 1024 * 1024
-    assert len(limits.props_text(of_size(most))) == most
-    assert limits.props_text({"numbers": [1] * 500_000})
+    assert len(inputs.props_text(of_size(most))) == most
+    assert inputs.props_text({"numbers": [1] * 500_000})
     with pytest.raises(InvalidInput, match="at most 1,048,576 bytes, these have 1,048,577"):
-        limits.props_text(of_size(most + 1))
+        inputs.props_text(of_size(most + 1))
     with pytest.raises(InvalidInput, match="bytes"):
-        limits.props_text({"text": "é" * (most // 2)})
+        inputs.props_text({"text": "é" * (most // 2)})
 
 
 def nested(depth: int) -> dict[str, object]:
@@ -141,23 +141,23 @@ def nested(depth: int) -> dict[str, object]:
 )
 def test_properties_that_cannot_be_stored_are_refused(props: dict[str, object], told: str) -> None:
     with pytest.raises(InvalidInput, match=told) as refused:
-        limits.props_text(props)
+        inputs.props_text(props)
     assert refused.value.field == "props"
 
 
 def test_a_text_that_only_looks_like_nul_is_kept() -> None:
-    assert json.loads(limits.props_text({"a": "\\u0000"})) == {"a": "\\u0000"}
+    assert json.loads(inputs.props_text({"a": "\\u0000"})) == {"a": "\\u0000"}
 
 
 @pytest.mark.parametrize("weight", [-1, 1e10, float("nan"), float("inf"), True, "1", None])
 def test_a_weight_is_a_number_within_bounds(weight: float) -> None:
     with pytest.raises(InvalidInput, match="weight is a number from 0 to 1,000,000,000"):
-        limits.check_weight(weight)
-    assert limits.check_weight(0) == 0.0
+        inputs.check_weight(weight)
+    assert inputs.check_weight(0) == 0.0
 
 
 def test_labels_are_few_short_and_each_once() -> None:
-    assert limits.check_labels(["a", "b", "a"]) == ["a", "b"]
+    assert inputs.check_labels(["a", "b", "a"]) == ["a", "b"]
     for labels in (["x"] * 33, ["x" * 101], [""], "person", [3], ["a\0"]):
         with pytest.raises(InvalidInput):
-            limits.check_labels(labels)
+            inputs.check_labels(labels)

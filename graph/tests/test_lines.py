@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from common.errors import InvalidInput
 from graph.inputs import EdgeInput, NodeInput
-from graph.lines import MAX_LINE_BYTES, Lines, item_of
+from graph.services.json_lines import MAX_LINE_BYTES, JsonLines, make_item
 
 TEXTS = st.text(st.characters(codec="utf-8"), min_size=1)
 NODES = st.builds(NodeInput, TEXTS, name=TEXTS, props=st.dictionaries(TEXTS, TEXTS))
@@ -25,7 +25,7 @@ def line_of(item: NodeInput | EdgeInput) -> bytes:
 
 @given(st.lists(NODES | EDGES))
 def test_what_was_written_is_read(items: list[NodeInput | EdgeInput]) -> None:
-    lines = Lines(lambda: map(line_of, items))
+    lines = JsonLines(lambda: map(line_of, items))
     assert list(lines.nodes()) == [item for item in items if isinstance(item, NodeInput)]
     assert list(lines.edges()) == [item for item in items if isinstance(item, EdgeInput)]
 
@@ -37,7 +37,7 @@ def test_blank_lines_are_passed_over_and_spaces_are_no_matter() -> None:
         b" \r\n",
         b'\t{"edge": {"source": "a", "rel": "R", "target": "b"}}',
     ]
-    lines = Lines(lambda: read)
+    lines = JsonLines(lambda: read)
     assert list(lines.nodes()) == [NodeInput("a")]
     assert list(lines.edges()) == [EdgeInput("a", "R", "b")]
 
@@ -65,7 +65,7 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_line_that_cannot_be_is_named(wrong: str) -> None:
     line, told = WRONG[wrong]
-    nodes: Any = Lines(lambda: [GOOD, b"\n", line, GOOD]).nodes()
+    nodes: Any = JsonLines(lambda: [GOOD, b"\n", line, GOOD]).nodes()
     assert next(nodes) == NodeInput("a")
     with pytest.raises(InvalidInput, match=told) as refused:
         next(nodes)
@@ -76,7 +76,7 @@ def test_a_line_that_cannot_be_is_named(wrong: str) -> None:
 
 @pytest.mark.parametrize("field", ["nodes.1.props", "nodes[1]"])
 def test_what_a_service_says_of_an_item_is_said_of_its_line(field: str) -> None:
-    lines = Lines(lambda: [GOOD, b"", GOOD])
+    lines = JsonLines(lambda: [GOOD, b"", GOOD])
     assert len(list(lines.nodes())) == 2
     told = lines.by_line(InvalidInput("nodes[1]: too much.", field=field))
     assert (told.field, str(told)) in [
@@ -88,9 +88,9 @@ def test_what_a_service_says_of_an_item_is_said_of_its_line(field: str) -> None:
 
 
 def test_names_of_items_are_checked() -> None:
-    assert item_of({"id": "a", "labels": None}, NodeInput) == NodeInput("a")
+    assert make_item({"id": "a", "labels": None}, NodeInput) == NodeInput("a")
     for value in ("a", None, ["id"], 7):
         with pytest.raises(InvalidInput, match="JSON object"):
-            item_of(value, NodeInput)
+            make_item(value, NodeInput)
     with pytest.raises(InvalidInput, match="Known are: source, rel, target, weight, props"):
-        item_of({"source": "a", "rel": "R", "target": "b", "origin": "extracted"}, EdgeInput)
+        make_item({"source": "a", "rel": "R", "target": "b", "origin": "extracted"}, EdgeInput)

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from graph.ranking import (
     DAMPING,
-    MOST_DOCUMENTS,
-    OWN,
+    MAX_DOCUMENTS,
+    MAX_SEEDS,
+    OWN_NAME,
     SEED_POWER,
-    SEEDS,
     Neighbourhood,
-    Stop,
+    PathStop,
+    graph_weight,
     rank,
-    weight,
 )
 
 #: In collections of this size a thing that two documents mention is rare.
@@ -32,7 +32,7 @@ def around(
     """Rows of (chunk, node, whether it is the name of the chunk's document); every chunk is a
     document of its own unless `documents` says otherwise, and every node is in as many documents as
     are here unless `often` does."""
-    signed = [(chunk, node, OWN * own) for chunk, node, own in rows]
+    signed = [(chunk, node, OWN_NAME * own) for chunk, node, own in rows]
     of = {chunk: (documents or {}).get(chunk, chunk) for chunk, _, _ in rows}
     mentions = np.array(signed, dtype=np.int64).reshape(-1, 3).T
     readable = np.array([*of.items()], dtype=np.int64).reshape(-1, 2).T
@@ -70,7 +70,7 @@ def test_the_rarer_the_stronger() -> None:
 
 
 def test_a_hub_leads_nowhere_but_to_its_own_document() -> None:
-    often = {X: MOST_DOCUMENTS + 1}
+    often = {X: MAX_DOCUMENTS + 1}
     near = around((A, X, False), (B, X, False), (C, X, True), often=often)
     assert scores(near, seeds={A: 0.9}) == {A: 1.0, C: 1.0}
 
@@ -88,11 +88,11 @@ def test_the_second_best_hit_leads_less_far() -> None:
 
 
 def test_only_the_best_hits_start_paths() -> None:
-    rows = [(chunk, 100 + chunk, False) for chunk in range(SEEDS + 1)]
-    ends = [(50 + chunk, 100 + chunk, True) for chunk in range(SEEDS + 1)]
+    rows = [(chunk, 100 + chunk, False) for chunk in range(MAX_SEEDS + 1)]
+    ends = [(50 + chunk, 100 + chunk, True) for chunk in range(MAX_SEEDS + 1)]
     found = scores(around(*rows, *ends), seeds={chunk: 1 - chunk / 100 for chunk, _, _ in rows})
-    assert 50 + SEEDS - 1 in found
-    assert 50 + SEEDS not in found
+    assert 50 + MAX_SEEDS - 1 in found
+    assert 50 + MAX_SEEDS not in found
 
 
 def test_chunks_of_one_document_do_not_lead_to_each_other() -> None:
@@ -125,7 +125,7 @@ def test_what_the_question_names_already_does_not_connect() -> None:
     near = around((A, X, False), (B, X, False), (A, Y, False), (C, Y, False))
     ranked = rank(near, seeds={A: 0.9}, question={X: 0.5}, total=TOTAL)
     assert ranked.scores[B] < 0.5 < ranked.scores[C]
-    assert ranked.path(B) == (Stop("node", X), Stop("chunk", B))
+    assert ranked.path(B) == (PathStop("node", X), PathStop("chunk", B))
 
 
 def test_paths_go_on_and_get_weaker() -> None:
@@ -133,11 +133,11 @@ def test_paths_go_on_and_get_weaker() -> None:
     ranked = rank(near, seeds={A: 0.9}, question={}, total=TOTAL)
     assert ranked.scores[C] == pytest.approx(DAMPING)
     assert ranked.path(C) == (
-        Stop("chunk", A),
-        Stop("node", X),
-        Stop("chunk", B),
-        Stop("node", Y),
-        Stop("chunk", C),
+        PathStop("chunk", A),
+        PathStop("node", X),
+        PathStop("chunk", B),
+        PathStop("node", Y),
+        PathStop("chunk", C),
     )
 
 
@@ -150,19 +150,19 @@ def test_a_path_begins_with_what_the_question_names_in_the_hit() -> None:
     near = around((A, X, True), (A, Y, False), (B, Y, True))
     ranked = rank(near, seeds={A: 0.9}, question={X: 1.0}, total=TOTAL)
     assert ranked.path(B) == (
-        Stop("node", X),
-        Stop("chunk", A),
-        Stop("node", Y),
-        Stop("chunk", B),
+        PathStop("node", X),
+        PathStop("chunk", A),
+        PathStop("node", Y),
+        PathStop("chunk", B),
     )
-    assert ranked.path(A) == (Stop("node", X), Stop("chunk", A))
+    assert ranked.path(A) == (PathStop("node", X), PathStop("chunk", A))
 
 
 def test_a_path_from_the_question_has_no_hit_in_it() -> None:
     near = around((A, X, False), (B, Y, True))
     ranked = rank(near, seeds={A: 0.9}, question={Y: 1.0}, total=TOTAL)
-    assert ranked.path(B) == (Stop("node", Y), Stop("chunk", B))
-    assert ranked.path(A) == (Stop("chunk", A),)
+    assert ranked.path(B) == (PathStop("node", Y), PathStop("chunk", B))
+    assert ranked.path(A) == (PathStop("chunk", A),)
     assert ranked.path(99) == ()
 
 
@@ -198,7 +198,7 @@ def test_scores_are_shares_and_paths_lead_along_mentions(
     assert all(0 < score <= 1 for score in ranked.scores.values())
     for chunk in ranked.scores:
         stops = ranked.path(chunk)
-        assert stops[-1] == Stop("chunk", chunk)
+        assert stops[-1] == PathStop("chunk", chunk)
         first = stops[0]
         assert first.id in seeds if first.kind == "chunk" else first.id in question
         for one, other in pairwise(stops):
@@ -218,11 +218,11 @@ def test_the_order_of_mentions_makes_no_difference(rows: list[Row], chance: Rand
 def test_the_arm_counts_for_the_lead_of_the_best_hit() -> None:
     clear = [(1, 1.5), (2, 0.9), (3, 0.8), (4, 0.7), (5, 0.6), (6, 0.1)]
     unclear = [(1, 1.0), (2, 0.98), (3, 0.97), (4, 0.96), (5, 0.95), (6, 0.1)]
-    assert weight(clear) == pytest.approx(0.9)
-    assert weight(unclear) == pytest.approx(0.05)
-    assert weight([]) == weight([(1, 0.7)]) == 0
+    assert graph_weight(clear) == pytest.approx(0.9)
+    assert graph_weight(unclear) == pytest.approx(0.05)
+    assert graph_weight([]) == graph_weight([(1, 0.7)]) == 0
 
 
 def test_further_chunks_of_a_document_are_no_rivals_of_the_best() -> None:
     siblings = [(1, 1.5), (1, 1.49), (1, 1.48), (1, 1.47), (1, 1.46), (2, 0.5)]
-    assert weight(siblings) == pytest.approx(1.0)
+    assert graph_weight(siblings) == pytest.approx(1.0)

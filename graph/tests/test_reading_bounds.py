@@ -11,8 +11,8 @@ from accounts.models import Workspace
 from common.errors import InvalidInput, NotFound
 from documents.tests.factories import WorkspaceFactory
 from graph import services
-from graph.keys import retired_form
 from graph.models import Alias, Edge, Node
+from graph.node_ids import retired_id_form
 from graph.scopes import GraphScope
 from graph.tests.factories import make_edge, make_node
 
@@ -171,7 +171,7 @@ def test_a_path_is_found_past_hubs_on_both_sides(workspace: Workspace, scope: Gr
 
 def test_a_merged_node_answers_to_its_former_id(workspace: Workspace, scope: GraphScope) -> None:
     kept = make_node("ent:name:ada lovelace", workspace=workspace)
-    Alias.objects.create(workspace=workspace, node=kept, form=retired_form("ent:name:ada"))
+    Alias.objects.create(workspace=workspace, node=kept, form=retired_id_form("ent:name:ada"))
     found = services.get_node(scope=scope, id="ent:name:ada")
     assert found is not None
     assert found.id == kept.key

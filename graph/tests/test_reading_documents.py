@@ -10,7 +10,8 @@ from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import delete_documents, ingest_inline
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
-from graph.addresses import (
+from graph.models import Mention
+from graph.node_ids import (
     DocumentAddress,
     PassageAddress,
     document_addresses,
@@ -18,7 +19,6 @@ from graph.addresses import (
     passage_address,
     passage_id,
 )
-from graph.models import Mention
 from graph.scopes import GraphScope
 from graph.services import get_node, mentions_of, neighbors, shortest_path, subgraph, traverse
 from graph.tests.factories import make_edge, make_extracted, make_mention, make_node

@@ -12,7 +12,7 @@ from lxml import etree
 from common.errors import NotFound
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from graph.models import Node
-from graph.reading import graphml
+from graph.reading import export
 from graph.reading.results import Link
 from graph.reading.vertices import Vertex
 from graph.scopes import GraphScope
@@ -34,7 +34,12 @@ def test_any_text_comes_through(name: str, label: str, prop: str, weight: float)
         Vertex("node", number, f"{number}{name}", name, (label,), {prop: prop}) for number in (1, 2)
     ]
     link = Link(ends[0].id, label, ends[1].id, weight)
-    content = graphml.HEAD + graphml.nodes_text(ends) + graphml.edges_text([link]) + graphml.TAIL
+    content = (
+        export.GRAPHML_HEAD
+        + export.nodes_text(ends)
+        + export.edges_text([link])
+        + export.GRAPHML_TAIL
+    )
     graph = parsed(content.encode())
     assert len(graph) == 2
     ((source, target, told),) = graph.edges(data=True)
@@ -49,7 +54,7 @@ def test_any_text_comes_through(name: str, label: str, prop: str, weight: float)
 
 def test_characters_that_xml_cannot_hold_are_written_out() -> None:
     vertex = Vertex("node", 1, "a\x01b", "bell \x07, half \ud83d, non \uffff, ok \U0001f600")
-    content = graphml.HEAD + graphml.nodes_text([vertex]) + graphml.TAIL
+    content = export.GRAPHML_HEAD + export.nodes_text([vertex]) + export.GRAPHML_TAIL
     (node,) = parsed(content.encode()).nodes(data=True)
     assert node[0] == "a\\x01b"
     assert node[1]["name"] == "bell \\x07, half \\ud83d, non \\uffff, ok \U0001f600"

@@ -11,10 +11,10 @@ from documents.tests.factories import (
     WorkspaceFactory,
 )
 from graph import services
-from graph.extraction.forms import form
+from graph.extraction.normalized_names import normalize_name
 from graph.reading.search import _parameters
-from graph.reading.statements import piece
-from graph.scopes import GraphScope, sight
+from graph.reading.vertices import load_sql
+from graph.scopes import GraphScope, access_filter
 from graph.tests.factories import make_edge, make_extracted, make_mention, make_node
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +32,12 @@ def scope(workspace: Workspace) -> GraphScope:
 
 def named(workspace: Workspace, *names: str) -> None:
     for name in names:
-        make_node(f"ent:name:{form(name)}", workspace=workspace, name=name, form=form(name))
+        make_node(
+            f"ent:name:{normalize_name(name)}",
+            workspace=workspace,
+            name=name,
+            form=normalize_name(name),
+        )
 
 
 def found(scope: GraphScope, text: str, **options: object) -> list[str]:
@@ -57,7 +62,12 @@ def test_a_misspelt_name_finds_what_is_like_it(workspace: Workspace, scope: Grap
 def test_a_node_is_found_by_its_aliases_and_its_id(workspace: Workspace, scope: GraphScope) -> None:
     make_node("src:crm:4711", workspace=workspace, name="Big Customer", form="the whale")
     assert found(scope, "the wh") == []
-    make_node("src:crm:4712", workspace=workspace, name="Small Customer", form=form("Minnow Ltd"))
+    make_node(
+        "src:crm:4712",
+        workspace=workspace,
+        name="Small Customer",
+        form=normalize_name("Minnow Ltd"),
+    )
     assert found(scope, "minnow") == ["Small Customer"]
     assert found(scope, "src:crm:4711") == ["Big Customer"]
     assert found(scope, "src:crm:") == ["Big Customer", "Small Customer"]
@@ -124,8 +134,8 @@ def test_every_list_is_read_from_an_index(workspace: Workspace, scope: GraphScop
         cursor.execute("SELECT gin_clean_pending_list('node_name_index')")  # as vacuum does
         cursor.execute("ANALYZE graph_node, graph_alias")
         cursor.execute("SET LOCAL enable_seqscan = off")  # whatever the table's size
-        seen = sight(scope)
-        statement = piece("find_nodes").format(node=seen.node("node"), labels="TRUE")
+        seen = access_filter(scope)
+        statement = load_sql("find_nodes").format(node=seen.node("node"), labels="TRUE")
         given = seen.parameters | _parameters("cfcd208", "cfcd208", (), 10)
         cursor.execute(f"EXPLAIN {statement}", given)
         plan = "\n".join(line for (line,) in cursor.fetchall())

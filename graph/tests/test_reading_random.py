@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from documents.tests.factories import WorkspaceFactory
-from graph.keys import natural_order
 from graph.models import Edge, Node
-from graph.reading.arms import Direction
+from graph.node_ids import natural_sort_key
+from graph.reading.steps import Direction
 from graph.scopes import GraphScope
 from graph.services import neighbors, shortest_path, subgraph, traverse
 
@@ -93,7 +93,7 @@ class RandomGraphs(TestCase):
         }
         wanted = {"both": out | into, "out": out, "in": into}[direction]
         wanted = {each for each in wanted if not rels or each[1] in rels}
-        assert found == sorted(wanted, key=lambda each: (natural_order(each[0]), *each[1:]))
+        assert found == sorted(wanted, key=lambda each: (natural_sort_key(each[0]), *each[1:]))
         assert result.total == len(wanted)
         assert not result.truncated
 

@@ -8,6 +8,7 @@ from jsonschema import Draft202012Validator
 
 from accounts.models import Membership, Role
 from common.errors import NotFound
+from common.tools import run_tool
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
@@ -17,7 +18,7 @@ from documents.tests.factories import (
 from graph.models import Edge, Node
 from graph.scopes import GraphScope, graph_scope
 from graph.tests.factories import make_edge, make_extracted, make_mention, make_node
-from graph.tools import TOOLS, call
+from graph.tools import TOOLS
 
 pytestmark = pytest.mark.django_db
 READING = {"graph_find", "graph_neighbors", "graph_path"}
@@ -50,13 +51,13 @@ def scope(alice: Membership) -> GraphScope:
 
 
 def text_of(name: str, scope: Any, **arguments: Any) -> str:
-    answer = call(name, arguments, scope=scope)
+    answer = run_tool(TOOLS, name, arguments, scope=scope)
     assert not answer.is_error, answer.text
     return answer.text
 
 
 def error_of(name: str, scope: Any, **arguments: Any) -> str:
-    answer = call(name, arguments, scope=scope)
+    answer = run_tool(TOOLS, name, arguments, scope=scope)
     assert answer.is_error, answer.text
     return answer.text
 
@@ -75,7 +76,7 @@ def test_the_tools_say_what_they_do_and_take() -> None:
 @pytest.mark.parametrize("field", ["scope", "user", "user_id", "workspace", "workspace_id"])
 def test_no_tool_lets_the_model_choose_whose_eyes(scope: GraphScope, name: str, field: str) -> None:
     needed = dict.fromkeys(TOOLS[name].parameters["required"], "x")
-    answer = call(name, {**needed, field: "bob"}, scope=scope)
+    answer = run_tool(TOOLS, name, {**needed, field: "bob"}, scope=scope)
     assert answer.is_error
     assert field in answer.text
 
@@ -137,7 +138,8 @@ def test_a_name_that_means_another_node_is_told(scope: GraphScope) -> None:
 
 def test_all_is_written_or_nothing(scope: GraphScope) -> None:
     before = Node.objects.count()
-    answer = call(
+    answer = run_tool(
+        TOOLS,
         "graph_upsert",
         {
             "nodes": [{"id": "src:new"}],
@@ -155,7 +157,7 @@ def test_whoever_may_only_read_writes_nothing(scope: GraphScope, alice: Membersh
     editor = MembershipFactory(workspace=alice.workspace, role=Role.EDITOR)
     new = {"nodes": [{"id": "src:new"}]}
 
-    answer = call("graph_upsert", new, scope=scope_of(viewer))
+    answer = run_tool(TOOLS, "graph_upsert", new, scope=scope_of(viewer))
     assert answer.is_error
     assert "editor role" in answer.text
     assert not Node.objects.filter(key="src:new").exists()
@@ -208,7 +210,7 @@ def test_nobody_hears_of_what_he_may_not_see(scope: GraphScope, alice: Membershi
 def test_what_is_wrong_is_told_to_the_model(
     scope: GraphScope, name: str, arguments: Any, told: str
 ) -> None:
-    answer = call(name, arguments, scope=scope)
+    answer = run_tool(TOOLS, name, arguments, scope=scope)
     assert answer.is_error
     assert answer.text.startswith("Error: ")
     assert told in answer.text
@@ -217,7 +219,7 @@ def test_what_is_wrong_is_told_to_the_model(
 
 def test_a_tool_that_does_not_exist_is_the_callers_mistake(scope: GraphScope) -> None:
     with pytest.raises(NotFound, match="graph_find"):
-        call("drop_table", {}, scope=scope)
+        run_tool(TOOLS, "drop_table", {}, scope=scope)
 
 
 def test_stored_text_cannot_forge_an_entry(alice: Membership) -> None:

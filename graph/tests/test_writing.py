@@ -18,7 +18,6 @@ from graph.services import (
     Deletion,
     MissingNode,
     delete_edge,
-    delete_node,
     delete_nodes,
     deletion_preview,
     get_node,
@@ -78,8 +77,8 @@ def test_a_deleted_node_takes_its_edges_and_what_only_they_made(scope: GraphScop
     for target in ("described", "only an end"):
         upsert_edge(scope=scope, source=ADA, rel="KNOWS", target=target, strict=False)
 
-    assert delete_node(scope=scope, id=ADA)
-    assert not delete_node(scope=scope, id=ADA)
+    assert delete_nodes(scope=scope, ids=[ADA]).nodes
+    assert not delete_nodes(scope=scope, ids=[ADA]).nodes
     assert list(Node.objects.values_list("key", flat=True)) == ["described"]
     assert not Edge.objects.exists()
     assert not Alias.objects.exists()
@@ -109,7 +108,7 @@ def test_a_document_bears_edges_labels_and_properties_of_callers(scope: GraphSco
     with pytest.raises(InvalidInput, match="called by its title"):
         upsert_node(scope=scope, id=document, name="Other")
     with pytest.raises(InvalidInput, match="goes with its document"):
-        delete_node(scope=scope, id=document)
+        delete_nodes(scope=scope, ids=[document])
     assert delete_edge(scope=scope, source=document, rel="ABOUT", target=ADA)
     assert get_node(scope=scope, id=ADA) is None
 
@@ -199,7 +198,7 @@ class TestOutsiders:
         self, bob: GraphScope, secret: Node
     ) -> None:
         edge = {"source": secret.key, "rel": "WITH", "target": "ent:name:acme"}
-        assert not delete_node(scope=bob, id=secret.key)
+        assert not delete_nodes(scope=bob, ids=[secret.key]).nodes
         assert not delete_edge(scope=bob, **edge)
         assert deletion_preview(scope=bob, ids=[secret.key]) == Deletion()
         assert deletion_preview(scope=bob, ids=["ent:name:acme"]) == Deletion(nodes=1)

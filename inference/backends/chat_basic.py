@@ -1,19 +1,19 @@
-"""The chat model of a site that has none."""
+"""The chat backend of a site without a chat model."""
 
 from collections.abc import Generator, Mapping, Sequence
 
-from inference.base import BackendUnavailable, ChatMessage
+from inference.interfaces import BackendUnavailable, ChatMessage
 
-NONE = (
+NO_CHAT_MODEL = (
     "this site has no chat model: set CHAT_BACKEND and CHAT_OPTIONS, for instance to a server of"
     " your own."
 )
 
 
 class NoChat:
-    """No chat model, said out loud: whoever asks is told how to get one.
+    """No chat model: every call raises an error that says how to configure one.
 
-    `inference.handler.has_chat` tells beforehand.
+    `inference.model_registry.has_chat` tells beforehand.
     """
 
     model_name = "none"
@@ -30,7 +30,7 @@ class NoChat:
         stop: Sequence[str] = (),
         timeout: float | None = None,
     ) -> ChatMessage:
-        raise BackendUnavailable(NONE)
+        raise BackendUnavailable(NO_CHAT_MODEL)
 
     def stream(
         self,
@@ -44,4 +44,4 @@ class NoChat:
         stop: Sequence[str] = (),
         timeout: float | None = None,
     ) -> Generator[str, None, ChatMessage]:
-        raise BackendUnavailable(NONE)
+        raise BackendUnavailable(NO_CHAT_MODEL)

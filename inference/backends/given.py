@@ -1,16 +1,16 @@
-"""Vectors that callers bring, of a model that this site does not run."""
+"""Backend for vectors that callers supply, of a model that this site does not run."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inference.base import BackendUnavailable, TokenCounter
-from inference.remote.tokens import EstimatedTokens
+from inference.interfaces import BackendUnavailable, TokenCounter
+from inference.tokens import EstimatedTokens
 
 
 class GivenVectors:
-    """Says how long the vectors are and what they are filed under. It embeds nothing."""
+    """Describes the supplied vectors (dimensions, name). It embeds nothing."""
 
     def __init__(self, dimensions: int, name: str = "given", max_tokens: int = 510) -> None:
         self.dimensions = dimensions

@@ -1,4 +1,4 @@
-"""An embedder without a model: hashed words and their letters. For tests, never by default."""
+"""An embedder without a model: hashed words and their n-grams. For tests, never by default."""
 
 import hashlib
 import re
@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from inference.texts import check_texts
+from inference.interfaces import check_texts
 from inference.vectors import check_vectors
 
 # Long runs without a space (base64, Chinese) are cut, which bounds what is cached for one word.
 WORD = re.compile(r"\w{1,32}|[^\w\s]")
 NGRAM = 3
 NGRAM_WEIGHT = 0.4  # a whole word in common outweighs a few letters in common
-ROWS_AT_ONCE = 4096
+BATCH_ROWS = 4096
 
 
 class HashingEmbedder:
     """Signed feature hashing (Weinberger et al. 2009) with square-root term frequency.
 
     The same vector in every process and on every machine; texts that share words are similar.
-    An instruction means nothing to it.
+    Instructions are ignored.
     """
 
     def __init__(self, dimensions: int = 384, max_tokens: int = 256) -> None:
@@ -36,8 +36,8 @@ class HashingEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         check_texts(texts)
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        for start in range(0, len(texts), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
+        for start in range(0, len(texts), BATCH_ROWS):
+            rows = slice(start, start + BATCH_ROWS)
             vectors[rows] = self._embed(texts[rows])
         return check_vectors(vectors, dimensions=self.dimensions)
 
@@ -72,7 +72,11 @@ class HashingEmbedder:
         values = np.array(weights) * np.repeat(frequency_of_word, features_of_word)
         sums = np.bincount(bins, weights=values, minlength=width * len(texts))
         positive, negative = sums.reshape(len(texts), 2, self.dimensions).swapaxes(0, 1)
-        return _normalised((positive - negative).astype(np.float64, copy=False))
+        rows = (positive - negative).astype(np.float64, copy=False)
+        cancelled = ~rows.any(axis=1)
+        rows[cancelled, 0] = 1.0  # features of opposite sign may meet in few dimensions
+        normalised: NDArray[np.float64] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return normalised
 
 
 class WordCounter:
@@ -99,10 +103,3 @@ def _features(word: str, dimensions: int) -> tuple[tuple[int, ...], tuple[float,
 def _slot(feature: str, dimensions: int) -> int:
     digest = hashlib.blake2b(feature.encode(), digest_size=8).digest()
     return int.from_bytes(digest) % (2 * dimensions)
-
-
-def _normalised(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    cancelled = ~rows.any(axis=1)
-    rows[cancelled, 0] = 1.0  # features of opposite sign may meet in few dimensions
-    normalised: NDArray[np.float64] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return normalised

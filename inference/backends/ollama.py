@@ -3,19 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from inference.base import MalformedAnswer
-from inference.local.prompts import Prompts
+from inference.interfaces import MalformedAnswer
+from inference.local.model_folder import Prompts
+from inference.remote import retry
 from inference.remote.client import JsonClient
-from inference.remote.embedding import RemoteEmbedder
-from inference.remote.models import RemoteModel, described, dimensions_field
-from inference.remote.pace import (
-    ATTEMPTS,
-    BATCH_SIZE,
-    BATCH_TOKENS,
-    PARALLEL,
-    QUERY_TIMEOUT,
-    TIMEOUT,
-    Pace,
+from inference.remote.embedder import (
+    RemoteEmbedder,
+    RemoteModel,
+    dimensions_field,
+    model_with_options,
 )
 
 SPECIAL_TOKENS = 2  # at most: one before a text and one after it
@@ -42,7 +38,7 @@ KNOWN = {
 
 
 class OllamaEmbedder(RemoteEmbedder):
-    """`POST /api/embed`. Ollama is told not to truncate: what is too long comes in windows."""
+    """`POST /api/embed`. Ollama is told not to truncate: long texts are sent in windows."""
 
     path = "/api/embed"
 
@@ -60,12 +56,12 @@ class OllamaEmbedder(RemoteEmbedder):
         tokenizer: str | None = None,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
-        batch_size: int = BATCH_SIZE,
-        batch_tokens: int = BATCH_TOKENS,
-        parallel: int = PARALLEL,
-        timeout: float = TIMEOUT,
-        attempts: int = ATTEMPTS,
-        query_timeout: float = QUERY_TIMEOUT,
+        batch_size: int = retry.BATCH_SIZE,
+        batch_tokens: int = retry.BATCH_TOKENS,
+        parallel: int = retry.PARALLEL_REQUESTS,
+        timeout: float = retry.TIMEOUT,
+        attempts: int = retry.ATTEMPTS,
+        query_timeout: float = retry.QUERY_TIMEOUT,
     ) -> None:
         """Dimensions, prompts and window of the models in KNOWN need not be given. For others
         `dimensions` must be, which `ollama show` calls embedding length, and `max_tokens`, special
@@ -77,7 +73,7 @@ class OllamaEmbedder(RemoteEmbedder):
         BackendUnavailable.
         """
         known = KNOWN.get(model.removesuffix(":latest"))
-        described_model = described(
+        described_model = model_with_options(
             model,
             known,
             dimensions=dimensions,
@@ -105,7 +101,9 @@ class OllamaEmbedder(RemoteEmbedder):
             described_model,
             name=name or model,
             tokenizer=tokenizer,
-            pace=Pace(batch_size, batch_tokens, parallel, timeout, attempts, query_timeout),
+            pace=retry.RequestLimits(
+                batch_size, batch_tokens, parallel, timeout, attempts, query_timeout
+            ),
         )
 
     def _payload(self, texts: Sequence[str]) -> dict[str, object]:

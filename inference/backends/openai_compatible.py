@@ -3,20 +3,22 @@
 from collections.abc import Sequence
 from typing import Any
 
-from inference.base import MalformedAnswer
-from inference.remote.address import checked_header, checked_path, versioned
-from inference.remote.client import JsonClient
-from inference.remote.embedding import RemoteEmbedder
-from inference.remote.models import RemoteModel, described, dimensions_field
-from inference.remote.openai import BAD_KEY, OPENAI, openai_key
-from inference.remote.pace import (
-    ATTEMPTS,
-    BATCH_SIZE,
-    BATCH_TOKENS,
-    PARALLEL,
-    QUERY_TIMEOUT,
-    TIMEOUT,
-    Pace,
+from inference.interfaces import MalformedAnswer
+from inference.remote import retry
+from inference.remote.client import (
+    BAD_OPENAI_KEY,
+    OPENAI_URL,
+    JsonClient,
+    checked_header,
+    checked_path,
+    provider_key,
+    with_version,
+)
+from inference.remote.embedder import (
+    RemoteEmbedder,
+    RemoteModel,
+    dimensions_field,
+    model_with_options,
 )
 
 # https://platform.openai.com/docs/guides/embeddings
@@ -38,7 +40,7 @@ class OpenAIEmbedder(RemoteEmbedder):
         self,
         model: str = "text-embedding-3-small",
         *,
-        base_url: str = OPENAI,
+        base_url: str = OPENAI_URL,
         path: str | None = None,
         api_key: str | None = None,
         key_header: str = "Authorization",
@@ -49,12 +51,12 @@ class OpenAIEmbedder(RemoteEmbedder):
         tokenizer: str | None = None,
         query_prompt: str = "",
         document_prompt: str = "",
-        batch_size: int = BATCH_SIZE,
-        batch_tokens: int = BATCH_TOKENS,
-        parallel: int = PARALLEL,
-        timeout: float = TIMEOUT,
-        attempts: int = ATTEMPTS,
-        query_timeout: float = QUERY_TIMEOUT,
+        batch_size: int = retry.BATCH_SIZE,
+        batch_tokens: int = retry.BATCH_TOKENS,
+        parallel: int = retry.PARALLEL_REQUESTS,
+        timeout: float = retry.TIMEOUT,
+        attempts: int = retry.ATTEMPTS,
+        query_timeout: float = retry.QUERY_TIMEOUT,
     ) -> None:
         """`path` goes behind `base_url` as that stands, and may have a query; None is `/embeddings`
         behind a base_url with its version.
@@ -68,7 +70,7 @@ class OpenAIEmbedder(RemoteEmbedder):
         `send_dimensions` decides otherwise. `max_tokens`, special tokens not counted, is what the
         model reads at once: 8191 for OpenAI's, else 510 unless given. `tokenizer` is the path of
         the model's tokenizer.json or its folder; without it tokens are estimated. Prompts go before
-        each text as they are. For the rest see Pace. Raises BackendUnavailable.
+        each text as they are. For the rest see RequestLimits. Raises BackendUnavailable.
         """
         known = KNOWN.get(model)
         self.path = "/embeddings" if path is None else checked_path(path)
@@ -76,12 +78,12 @@ class OpenAIEmbedder(RemoteEmbedder):
         wrong_field = {400: WRONG_FIELD, 422: WRONG_FIELD} if "dimensions" in self._fields else {}
         super().__init__(
             JsonClient(
-                versioned(base_url) if path is None else base_url,
-                api_key=openai_key(api_key, base_url),
+                with_version(base_url) if path is None else base_url,
+                api_key=provider_key("OpenAI", api_key, base_url),
                 key_header=checked_header(key_header),
-                cures={401: BAD_KEY, 403: BAD_KEY, **wrong_field},
+                cures={401: BAD_OPENAI_KEY, 403: BAD_OPENAI_KEY, **wrong_field},
             ),
-            described(
+            model_with_options(
                 model,
                 known,
                 dimensions=dimensions,
@@ -91,7 +93,9 @@ class OpenAIEmbedder(RemoteEmbedder):
             ),
             name=name or model,
             tokenizer=tokenizer,
-            pace=Pace(batch_size, batch_tokens, parallel, timeout, attempts, query_timeout),
+            pace=retry.RequestLimits(
+                batch_size, batch_tokens, parallel, timeout, attempts, query_timeout
+            ),
         )
 
     def _payload(self, texts: Sequence[str]) -> dict[str, object]:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from math import isfinite
 
-from inference.base import InferenceError
+from inference.interfaces import InferenceError
 
 
 class NoReranker:
-    """No reranking, said out loud: every text gets the same score, so the order stays."""
+    """No reranking: every text gets the same score, so the order stays."""
 
     def score(
         self,
@@ -21,7 +21,7 @@ class NoReranker:
 
 
 class ScoreReranker:
-    """Sorts by the score each text came with, spread over 0..1: best of the list 1, worst 0."""
+    """Sorts by the score each text came with, scaled to 0..1: best of the list 1, worst 0."""
 
     def score(
         self,

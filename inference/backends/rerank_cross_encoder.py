@@ -6,47 +6,20 @@ from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer
 
-from inference.base import BackendUnavailable
-from inference.local.checkpoint import read_json
-from inference.local.placement import Placement
+from inference.interfaces import BackendUnavailable
+from inference.local.model_folder import read_json
 from inference.local.reranker import LocalReranker
-from inference.local.tokens import Window, load_tokenizer
+from inference.tokens import Window, load_tokenizer
 
 if TYPE_CHECKING:
-    from inference.local.judge import PairJudge
+    from inference.local.torch_models import CrossEncoder
 
 
 class CrossEncoderReranker(LocalReranker):
     """A sequence classifier with one label, or with two: not relevant and relevant.
 
-    A pair that is too long loses the end of the longer of the two. Instructions mean nothing to
-    it. Nothing is fetched unless `allow_download`.
+    A pair that is too long loses the end of the longer text. Instructions are ignored.
     """
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        name: str | None = None,
-        device: str | None = None,
-        dtype: str | None = None,
-        batch_tokens: int | None = None,
-        threads: int | None = None,
-        max_length: int | None = None,
-        allow_download: bool = False,
-    ) -> None:
-        """`model`: a folder or a hub name. `max_length`, in tokens of the pair, overrides its own.
-
-        `device`, `dtype` and `batch_tokens`, the tokens of one forward pass, are chosen for this
-        machine where None; `threads` is torch's, for the whole process.
-        """
-        super().__init__(
-            model,
-            name=name,
-            placement=Placement(device, dtype, batch_tokens, threads),
-            max_length=max_length,
-            allow_download=allow_download,
-        )
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
@@ -63,7 +36,7 @@ class CrossEncoderReranker(LocalReranker):
 
     @cached_property
     def _has_types(self) -> bool:
-        """False where the folder says that its tokenizer keeps them to itself."""
+        """False where the folder says that the tokenizer does not return token types."""
         config = read_json(self._checkpoint.path / "tokenizer_config.json")
         return "token_type_ids" in config.get("model_input_names", ["token_type_ids"])
 
@@ -76,7 +49,7 @@ class CrossEncoderReranker(LocalReranker):
             columns["token_type_ids"] = [encoding.type_ids for encoding in encodings]
         return columns
 
-    def _load(self) -> "PairJudge":
-        from inference.local.judge import PairJudge  # noqa: PLC0415  (imports torch)
+    def _load(self) -> "CrossEncoder":
+        from inference.local.torch_models import CrossEncoder  # noqa: PLC0415  (imports torch)
 
-        return PairJudge(self._checkpoint, self._placement)
+        return CrossEncoder(self._checkpoint, self._placement)

@@ -1,4 +1,4 @@
-"""Qwen3-Reranker: a language model that says yes or no to each text."""
+"""Qwen3-Reranker: a language model that answers yes or no for each text."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer
 
-from inference.base import BackendUnavailable
-from inference.local.placement import Placement
+from inference.interfaces import BackendUnavailable
 from inference.local.reranker import LocalReranker
-from inference.local.tokens import Window, load_tokenizer
+from inference.tokens import Window, load_tokenizer
 
 if TYPE_CHECKING:
-    from inference.local.judge import YesNoJudge
+    from inference.local.torch_models import YesNoScorer
 
 # To the letter as in the model card, https://huggingface.co/Qwen/Qwen3-Reranker-0.6B: the model
 # was trained on these words and spaces.
@@ -27,9 +26,9 @@ INSTRUCTION = "Given a web search query, retrieve relevant passages that answer 
 
 
 class Qwen3Reranker(LocalReranker):
-    """The probability of yes against no as the next word after query and text.
+    """The probability of yes against no as the next token after query and text.
 
-    The end of a text that is too long is not read. Nothing is fetched unless `allow_download`.
+    A text that is too long is truncated. Nothing is downloaded unless `allow_download`.
     """
 
     def __init__(
@@ -54,7 +53,10 @@ class Qwen3Reranker(LocalReranker):
         super().__init__(
             model,
             name=name,
-            placement=Placement(device, dtype, batch_tokens, threads),
+            device=device,
+            dtype=dtype,
+            batch_tokens=batch_tokens,
+            threads=threads,
             max_length=max_length,
             allow_download=allow_download,
         )
@@ -73,11 +75,11 @@ class Qwen3Reranker(LocalReranker):
         bodies = [BODY.format(instruction=instruction, query=query, text=text) for text in texts]
         return {"input_ids": self._prompt.windows(bodies)}
 
-    def _load(self) -> "YesNoJudge":
-        from inference.local.judge import YesNoJudge  # noqa: PLC0415  (imports torch)
+    def _load(self) -> "YesNoScorer":
+        from inference.local.torch_models import YesNoScorer  # noqa: PLC0415  (imports torch)
 
         prompt = self._prompt
-        return YesNoJudge(
+        return YesNoScorer(
             self._checkpoint, self._placement, no_id=prompt.no_id, yes_id=prompt.yes_id
         )
 

@@ -5,29 +5,32 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inference.base import InferenceError
-from inference.local.folder import ModelFolder, Pooling, read_model_folder
-from inference.local.locate import locate
-from inference.local.once import LoadOnce
-from inference.local.placement import Placement
-from inference.texts import check_texts
+from inference.interfaces import InferenceError, check_texts
+from inference.local.model_folder import (
+    DeviceOptions,
+    LazyModel,
+    ModelFolder,
+    Pooling,
+    locate_model,
+    read_model_folder,
+)
 
 if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     import numpy as np
     from numpy.typing import NDArray
 
-    from inference.local.encoder import Encoder
-    from inference.local.tokens import WindowTokenizer
+    from inference.local.torch_models import Encoder
+    from inference.tokens import WindowTokenizer
 
 
 class TransformersEmbedder:
-    """Runs a model folder in the sentence-transformers layout as that folder says.
+    """Runs a model folder in the sentence-transformers layout as its configuration says.
 
     Nothing is loaded until it is needed: dimensions and token counts read JSON files only, torch
-    and the weights come with the first text. Nothing is fetched unless `allow_download` is set.
+    and the weights come with the first text. Nothing is downloaded unless `allow_download` is set.
 
-    A text longer than the model's window is never cut short. It is embedded in consecutive windows
-    of `max_tokens`, and its vector is the mean of theirs, weighted by tokens and normalised again.
+    A text longer than the model's window is not truncated. It is embedded in consecutive windows of
+    `max_tokens`, and its vector is their mean, weighted by tokens and normalised again.
     """
 
     def __init__(
@@ -58,12 +61,12 @@ class TransformersEmbedder:
         self._dimensions = dimensions
         self._pooling = pooling
         self._allow_download = allow_download
-        self._placement = Placement(device, dtype, batch_tokens, threads)
-        self._loaded = LoadOnce(self._load)
+        self._placement = DeviceOptions(device, dtype, batch_tokens, threads)
+        self._loaded = LazyModel(self._load)
 
     @property
     def is_loaded(self) -> bool:
-        """Whether torch and the weights are in the memory of this process."""
+        """Whether torch and the weights are loaded in this process."""
         return self._loaded.is_loaded
 
     @property
@@ -104,7 +107,7 @@ class TransformersEmbedder:
 
     @cached_property
     def _located(self) -> tuple[Path, str]:
-        return locate(self._source, allow_download=self._allow_download)
+        return locate_model(self._source, allow_download=self._allow_download)
 
     @cached_property
     def _folder(self) -> ModelFolder:
@@ -114,7 +117,7 @@ class TransformersEmbedder:
 
     @cached_property
     def _tokenizer(self) -> "WindowTokenizer":
-        from inference.local.tokens import WindowTokenizer, load_tokenizer  # noqa: PLC0415
+        from inference.tokens import WindowTokenizer, load_tokenizer  # noqa: PLC0415
 
         folder = self._folder
         return WindowTokenizer(
@@ -125,20 +128,20 @@ class TransformersEmbedder:
     def _embed(self, prompt: str, texts: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np  # noqa: PLC0415
 
-        from inference.vectors import averaged, check_vectors, normalised  # noqa: PLC0415
+        from inference.vectors import check_vectors, normalized, weighted_means  # noqa: PLC0415
 
         check_texts(texts)
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
         windows = self._tokenizer.windows([prompt + text for text in texts])
         flat = [window for of_text in windows for window in of_text]
-        vectors = normalised(self._loaded().encode(flat)[:, : self.dimensions])
+        vectors = normalized(self._loaded().encode(flat)[:, : self.dimensions])
         if len(flat) > len(texts):
             weights = [self._tokenizer.content_tokens(window) for window in flat]
-            vectors = averaged(vectors, weights, [len(of_text) for of_text in windows])
+            vectors = weighted_means(vectors, weights, [len(of_text) for of_text in windows])
         return check_vectors(vectors, dimensions=self.dimensions)
 
     def _load(self) -> "Encoder":
-        from inference.local.encoder import Encoder  # noqa: PLC0415  (imports torch)
+        from inference.local.torch_models import Encoder  # noqa: PLC0415  (imports torch)
 
         return Encoder(self._folder, self._placement)

@@ -1,4 +1,4 @@
-"""What rerankers that run a model in this process have in common."""
+"""Base of rerankers that run a model in this process."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -6,40 +6,69 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inference.local.checkpoint import Checkpoint, read_checkpoint
-from inference.local.locate import locate
-from inference.local.log_odds import probabilities
-from inference.local.once import LoadOnce
-from inference.local.placement import Placement
-from inference.local.tokens import Window
-from inference.texts import check_texts
+import numpy as np
+from numpy.typing import NDArray
+
+from inference.interfaces import InvalidScore, check_texts
+from inference.local.model_folder import (
+    Checkpoint,
+    DeviceOptions,
+    LazyModel,
+    locate_model,
+    read_checkpoint,
+)
+from inference.tokens import Window
 
 if TYPE_CHECKING:
-    from inference.local.judge import Judge
+    from inference.local.torch_models import ScoringModel
+
+
+def sigmoid_scores(log_odds: NDArray[np.float32]) -> list[float]:
+    """The logistic function of each. Raises InvalidScore naming the first that is not finite.
+
+    In float64, where two good texts keep their order up to log-odds of 36; in float32 both would
+    round to 1 from 17 on.
+    """
+    if not np.isfinite(log_odds).all():
+        row = int(np.argmin(np.isfinite(log_odds)))
+        raise InvalidScore(
+            f"the score of text {row} is NaN or infinite: set OPTIONS['dtype'] to 'float32'."
+        )
+    # Through logaddexp, which does not overflow for texts that are far from relevant.
+    return [float(score) for score in np.exp(-np.logaddexp(0, -log_odds.astype(np.float64)))]
 
 
 class LocalReranker(ABC):
-    """Reads a folder's JSON files when first asked, and its weights with the first texts."""
+    """Reads a folder's JSON files on first use, and its weights with the first texts."""
 
     def __init__(
         self,
         model: str,
         *,
-        name: str | None,
-        placement: Placement,
-        max_length: int | None,
-        allow_download: bool,
+        name: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        batch_tokens: int | None = None,
+        threads: int | None = None,
+        max_length: int | None = None,
+        allow_download: bool = False,
     ) -> None:
+        """`model`: a folder or a hub name. `max_length`, in tokens of the pair, overrides its own.
+
+        `device`, `dtype` and `batch_tokens`, the tokens of one forward pass, are chosen for this
+        machine where None; `threads` is torch's, for the whole process. Nothing is downloaded
+        unless `allow_download`.
+        """
         self._source = model
         self._name = name
-        self._placement = placement
+        self._placement = DeviceOptions(device, dtype, batch_tokens, threads)
         self._max_length = max_length
         self._allow_download = allow_download
-        self._loaded = LoadOnce(self._load)
+        self._loaded = LazyModel(self._load)
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the weights are in the memory of this process."""
+        """Whether the weights are loaded in this process."""
         return self._loaded.is_loaded
 
     @property
@@ -58,11 +87,11 @@ class LocalReranker(ABC):
         check_texts([query])
         check_texts(texts)
         columns = self._columns(query, texts, instruction)
-        return probabilities(self._loaded().log_odds(columns)) if texts else []
+        return sigmoid_scores(self._loaded().log_odds(columns)) if texts else []
 
     @cached_property
     def _located(self) -> tuple[Path, str]:
-        return locate(self._source, allow_download=self._allow_download)
+        return locate_model(self._source, allow_download=self._allow_download)
 
     @cached_property
     def _checkpoint(self) -> Checkpoint:
@@ -72,7 +101,7 @@ class LocalReranker(ABC):
     def _columns(
         self, query: str, texts: Sequence[str], instruction: str | None
     ) -> Mapping[str, Sequence[Window]]:
-        """What the model reads for each text, by the names of its arguments."""
+        """The model's inputs for each text, by argument name."""
 
     @abstractmethod
-    def _load(self) -> "Judge": ...
+    def _load(self) -> "ScoringModel": ...

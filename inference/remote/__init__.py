@@ -1,1 +1,3 @@
-"""Asking a model server over HTTP, for the remote backends. Knows neither Django nor Celery."""
+"""Requests to model servers over HTTP, for the remote backends. Imports neither Django nor
+Celery.
+"""

@@ -1,1 +1,1 @@
-"""Models for processes that have none: asked for, and answered, over the broker."""
+"""Models served by workers to processes without them, over the broker."""

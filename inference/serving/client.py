@@ -1,4 +1,4 @@
-"""Asking the workers: puts a question on their queue and waits for its answer."""
+"""The client's side: puts a request on a worker's queue and waits for the reply."""
 
 import uuid
 from time import monotonic
@@ -9,38 +9,36 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from inference.base import BackendUnavailable
-from inference.serving import keys
-from inference.serving.keys import Service
-from inference.serving.questions import Question, encode
+from inference.interfaces import BackendUnavailable
+from inference.serving import protocol
 
-#: How to get a worker, for whoever has none.
-START = (
+#: How to start a worker, for error messages.
+START_WORKER = (
     "start `celery -A ragsite worker --queues=embed --pool=solo` on the host that has the model,"
     " with the same REDIS_URL"
 )
 
 # Waiting is done in pieces, between which the worker may turn out to have died.
-_PIECE_SECONDS = 5.0
+_POLL_SECONDS = 5.0
 _SOCKET_SECONDS = 5.0  # more than the broker itself waits for
-_LONGEST_QUEUE = 1000
+_MAX_QUEUE = 1000
 
 
 class NoWorker(BackendUnavailable):
-    """Nobody serves the model, or the broker cannot be asked who does."""
+    """No worker serves the model, or the broker does not answer."""
 
 
-class Client:
-    """May be shared by threads and survives a fork: connections belong to a process and a turn."""
+class WorkerClient:
+    """Thread-safe and fork-safe: connections belong to a process and a call."""
 
     def __init__(self, url: str) -> None:
         """`url` as redis-py reads it. Connects at the first question. Raises BackendUnavailable."""
         try:
             self._redis = Redis.from_url(
                 url,
-                socket_timeout=_PIECE_SECONDS + _SOCKET_SECONDS,
+                socket_timeout=_POLL_SECONDS + _SOCKET_SECONDS,
                 socket_connect_timeout=_SOCKET_SECONDS,
-                # A question that was lost with its connection is not waited for once more.
+                # A request lost with its connection is not waited for again.
                 retry=Retry(NoBackoff(), 0),
             )
         except ValueError as error:
@@ -49,22 +47,24 @@ class Client:
                 " OPTIONS."
             ) from error
 
-    def ask(self, service: Service, question: Question, *, timeout: float) -> bytes:
-        """The reply as it came, for `replies` to decode.
+    def ask(
+        self, service: protocol.ServedModel, question: protocol.WorkerRequest, *, timeout: float
+    ) -> bytes:
+        """The raw reply, to be decoded by `decode_array`.
 
-        Without a worker it fails at once, not after `timeout` seconds: NoWorker. Raises
-        BackendUnavailable for one that does not answer in time.
+        Without a worker it raises NoWorker at once, not after `timeout` seconds. Raises
+        BackendUnavailable for a worker that does not answer in time.
         """
         request_id = uuid.uuid4().hex
         deadline = monotonic() + timeout
         try:
             if not self._send(request_id, service, question, timeout=timeout):
-                raise nobody(service)
+                raise no_worker_error(service)
             reply = self._wait(request_id, service, deadline)
             if reply is None:
-                self._redis.unlink(keys.request(request_id))
+                self._redis.unlink(protocol.request_key(request_id))
         except RedisError as error:
-            raise _broker_down(error) from error
+            raise _broker_error(error) from error
         if reply is None:
             raise BackendUnavailable(
                 f"the worker did not answer for {service.name} within {timeout:g} s: see its log,"
@@ -72,55 +72,64 @@ class Client:
             )
         return reply
 
-    def is_served(self, service: Service) -> bool:
-        """Whether a worker is there that has the model in memory."""
+    def is_served(self, service: protocol.ServedModel) -> bool:
+        """Whether a worker has the model in memory."""
         try:
             return bool(self._redis.exists(service.alive))
         except RedisError:
             return False
 
     def read(self, key: str) -> bytes | None:
-        """What workers left there for everybody. Raises BackendUnavailable."""
+        """A value that workers have published. Raises BackendUnavailable."""
         try:
             return cast("bytes | None", self._redis.get(key))
         except RedisError as error:
-            raise _broker_down(error) from error
+            raise _broker_error(error) from error
 
     def _send(
-        self, request_id: str, service: Service, question: Question, *, timeout: float
+        self,
+        request_id: str,
+        service: protocol.ServedModel,
+        question: protocol.WorkerRequest,
+        *,
+        timeout: float,
     ) -> bool:
-        """Whether anybody is there to read it."""
+        """Returns whether a worker is there to read it."""
         milliseconds = max(1, int(timeout * 1000))
         queue = service.queue(question.KIND)
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.exists(service.alive)
-            # Both end by themselves where nobody reads them.
-            pipe.set(keys.request(request_id), encode(question), px=milliseconds)
+            # Both keys expire if nobody reads them.
+            pipe.set(
+                protocol.request_key(request_id), protocol.encode_request(question), px=milliseconds
+            )
             pipe.rpush(queue, request_id)
-            pipe.ltrim(queue, -_LONGEST_QUEUE, -1)
+            pipe.ltrim(queue, -_MAX_QUEUE, -1)
             pipe.pexpire(queue, milliseconds)
             served = bool(pipe.execute()[0])
         if not served:
-            self._redis.unlink(keys.request(request_id))
+            self._redis.unlink(protocol.request_key(request_id))
         return served
 
-    def _wait(self, request_id: str, service: Service, deadline: float) -> bytes | None:
+    def _wait(
+        self, request_id: str, service: protocol.ServedModel, deadline: float
+    ) -> bytes | None:
         while (left := deadline - monotonic()) > 0:
             popped = self._redis.blpop(
-                [keys.reply(request_id)], timeout=max(0.01, min(left, _PIECE_SECONDS))
+                [protocol.reply_key(request_id)], timeout=max(0.01, min(left, _POLL_SECONDS))
             )
             if popped:
                 return cast("bytes", popped[1])
             if not self._redis.exists(service.alive):
-                raise nobody(service)
+                raise no_worker_error(service)
         return None
 
 
-def nobody(service: Service) -> NoWorker:
-    return NoWorker(f"no worker serves {service.name}: {START}.")
+def no_worker_error(service: protocol.ServedModel) -> NoWorker:
+    return NoWorker(f"no worker serves {service.name}: {START_WORKER}.")
 
 
-def _broker_down(error: RedisError) -> NoWorker:
+def _broker_error(error: RedisError) -> NoWorker:
     return NoWorker(
         f"the broker that carries texts to the model does not answer ({error}): start it, or"
         " correct REDIS_URL."

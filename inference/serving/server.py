@@ -1,27 +1,172 @@
-"""The worker's side: threads that take questions from the broker and answer them."""
+"""The worker's side: threads that take requests from the broker and answer them with local
+models.
+"""
 
 import logging
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from time import monotonic
+from typing import Any
 
+from django.conf import settings
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from inference.base import InferenceError
-from inference.serving import keys, questions
-from inference.serving.offers import Lane, Offer
+from inference.interfaces import (
+    BackendUnavailable,
+    Embedder,
+    InferenceError,
+    MalformedAnswer,
+    Reranker,
+)
+from inference.model_registry import ModelRegistry, embedders, rerankers
+from inference.serving import protocol
 
 logger = logging.getLogger(__name__)
 
-BEAT_SECONDS = 5.0
-# How long a thread waits for a question before it looks whether it is to end.
+
+def answer_queries(embedder: Embedder, questions: Sequence[bytes]) -> list[bytes]:
+    """Queries with the same instruction are embedded together; one that fails does so alone."""
+    answers: dict[int, bytes] = {}
+    queries: dict[int, protocol.QueryRequest] = {}
+    for at, question in enumerate(questions):
+        try:
+            queries[at] = protocol.QueryRequest.decode(question)
+        except MalformedAnswer as error:
+            answers[at] = protocol.encode_failure(error)
+
+    def instruction(at: int) -> str:
+        return queries[at].instruction or ""
+
+    for _, group in groupby(sorted(queries, key=instruction), key=instruction):
+        together = list(group)
+        vectors = _embed_together(embedder, [queries[at] for at in together])
+        answers.update(zip(together, vectors, strict=True))
+    return [answers[at] for at in range(len(questions))]
+
+
+def answer_documents(embedder: Embedder, question: bytes) -> bytes:
+    try:
+        vectors = embedder.embed_documents(protocol.DocumentsRequest.decode(question).texts)
+        return protocol.encode_array(vectors, protocol.VECTOR_DTYPE)
+    except Exception as error:
+        return _error_reply(error)
+
+
+def answer_rerank(reranker: Reranker, question: bytes) -> bytes:
+    try:
+        asked = protocol.RerankRequest.decode(question)
+        scores = reranker.score(
+            asked.query, asked.texts, stored=asked.stored, instruction=asked.instruction
+        )
+        return protocol.encode_array(scores, protocol.SCORE_DTYPE)
+    except Exception as error:
+        return _error_reply(error)
+
+
+def _embed_together(embedder: Embedder, queries: Sequence[protocol.QueryRequest]) -> list[bytes]:
+    texts, instruction = [query.text for query in queries], queries[0].instruction
+    try:
+        together = getattr(embedder, "embed_queries", None)
+        if together is None:
+            vectors = [embedder.embed_query(text, instruction) for text in texts]
+        else:
+            vectors = together(texts, instruction)
+        return [protocol.encode_array(vector, protocol.VECTOR_DTYPE) for vector in vectors]
+    except BackendUnavailable as error:
+        return [protocol.encode_failure(error)] * len(queries)
+    except Exception as error:
+        if len(queries) == 1:
+            return [_error_reply(error)]
+        return [answer for query in queries for answer in _embed_together(embedder, [query])]
+
+
+def _error_reply(error: Exception) -> bytes:
+    """The error as a reply; unexpected ones are logged too."""
+    if isinstance(error, InferenceError):
+        return protocol.encode_failure(error)
+    logger.error("a model failed", exc_info=error)
+    return protocol.encode_failure(
+        BackendUnavailable(
+            f"the worker's model failed with {type(error).__name__}: {error}. Its log says more."
+        )
+    )
+
+
+#: Number of waiting queries that are embedded together.
+QUERY_BATCH_SIZE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLane:
+    """Requests of one kind, answered in batches; they wait for no other kind."""
+
+    answer: Callable[[Sequence[bytes]], list[bytes]]
+    batch_size: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOffer:
+    """A model that a worker serves. `stored_values` stay in the broker even while no
+    worker runs.
+    """
+
+    service: protocol.ServedModel
+    lanes: Mapping[str, RequestLane]
+    stored_values: Mapping[str, bytes]
+
+
+def offer_embedder(
+    alias: str, embedder: Embedder, *, query_batch_size: int = QUERY_BATCH_SIZE
+) -> ModelOffer:
+    """Raises InferenceError for an embedder that does not work."""
+    embedder.embed_query("warm up")
+    described = protocol.EmbedderDescription(
+        model_name=embedder.model_name,
+        dimensions=embedder.dimensions,
+        max_tokens=embedder.max_tokens,
+    )
+    service = protocol.embedder_service(described.model_name, described.dimensions)
+    return ModelOffer(
+        service,
+        lanes={
+            protocol.QueryRequest.KIND: RequestLane(
+                partial(answer_queries, embedder), query_batch_size
+            ),
+            protocol.DocumentsRequest.KIND: _single_lane(partial(answer_documents, embedder)),
+        },
+        stored_values={
+            protocol.description_key(alias): described.encode(),
+            service.tokenizer: protocol.encode_tokenizer(embedder.token_counter().tokenizer),
+        },
+    )
+
+
+def offer_reranker(alias: str, reranker: Reranker) -> ModelOffer:
+    """Raises InferenceError for a reranker that does not work."""
+    reranker.score("warm up", ["warm up"], stored=[1.0])
+    lane = _single_lane(partial(answer_rerank, reranker))
+    return ModelOffer(
+        protocol.reranker_service(alias),
+        lanes={protocol.RerankRequest.KIND: lane},
+        stored_values={},
+    )
+
+
+def _single_lane(answer: Callable[[bytes], bytes]) -> RequestLane:
+    return RequestLane(lambda questions: [answer(question) for question in questions])
+
+
+HEARTBEAT_SECONDS = 5.0
+# Longest wait of a thread for a request before it checks whether it is to stop.
 _POLL_SECONDS = 5.0
 _SOCKET_SECONDS = 5.0
 _KEEP_REPLY_MILLISECONDS = 60_000
@@ -29,15 +174,15 @@ _RETRY_SECONDS = 1.0
 _LONGEST_RETRY_SECONDS = 60.0
 
 
-class Server:
-    """Answers for several models at once, until it is stopped.
+class WorkerServer:
+    """Serves several models until it is stopped.
 
-    Each model is made ready, then announced and kept alive, by a thread of its own; each kind of
-    question it answers has another, so that a query waits for no documents.
+    A thread for each model loads, announces and keeps it alive; each kind of request has another
+    thread, so that a query waits for no documents.
     """
 
-    def __init__(self, url: str, offers: Sequence[Callable[[], Offer]]) -> None:
-        """Each of `offers` is called in a thread until it raises no InferenceError any more."""
+    def __init__(self, url: str, offers: Sequence[Callable[[], ModelOffer]]) -> None:
+        """Each of `offers` is called in a thread until it raises no InferenceError."""
         self._redis = Redis.from_url(
             url,
             socket_timeout=_POLL_SECONDS + _SOCKET_SECONDS,
@@ -45,24 +190,26 @@ class Server:
             retry=Retry(NoBackoff(), 0),
         )
         self._offers = offers
-        self._outage = _Outage()
+        self._outage = _BrokerOutage()
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
         self._member = f"{socket.gethostname()}:{uuid.uuid4().hex}"
 
     def start(self) -> None:
-        """Returns at once; models are loaded meanwhile."""
+        """Returns at once; models are loaded in the background."""
         for offer in self._offers:
             self._run(partial(self._serve, offer))
 
     def stop(self, *, timeout: float = 5.0) -> None:
-        """Take no more questions and say so; wait up to `timeout` seconds for those under way."""
+        """Stop taking requests and announce it; wait up to `timeout` seconds for those in
+        progress.
+        """
         self._stopping.set()
         deadline = monotonic() + timeout
-        wake_up = keys.wake_up(self._member)
+        wake_up = protocol.wake_up_key(self._member)
         with suppress(RedisError):  # then they see by themselves that they are to end
             self._redis.rpush(wake_up, b"", *([b""] * len(self._threads)))
-            self._redis.expire(wake_up, keys.ALIVE_SECONDS)
+            self._redis.expire(wake_up, protocol.ALIVE_SECONDS)
         for thread in list(self._threads):
             thread.join(max(0.0, deadline - monotonic()))
         self._redis.close()
@@ -73,17 +220,29 @@ class Server:
         self._threads.append(thread)
         thread.start()
 
-    def _serve(self, make: Callable[[], Offer]) -> None:
+    def _serve(self, make: Callable[[], ModelOffer]) -> None:
         offer = self._ready(make)
         if offer is None:
             return
         for kind, lane in offer.lanes.items():
             self._run(partial(self._answer, offer.service.queue(kind), lane))
         logger.info("serving %s", offer.service.name)
-        self._keep_alive(offer)
+        anew = True
+        while not self._stopping.is_set():
+            try:
+                self._announce(offer, anew=anew)
+            except RedisError as error:
+                self._outage.begin(error)
+                self._stopping.wait(_RETRY_SECONDS)
+            else:
+                anew = False
+                self._outage.end()
+                self._stopping.wait(HEARTBEAT_SECONDS)
+        with suppress(RedisError):  # then it runs out by itself
+            self._redis.srem(offer.service.alive, self._member)
 
-    def _ready(self, make: Callable[[], Offer]) -> Offer | None:
-        """The offer as soon as its model works; None where the server is stopped before."""
+    def _ready(self, make: Callable[[], ModelOffer]) -> ModelOffer | None:
+        """The offer once its model works; None where the server is stopped before."""
         delay, said = _RETRY_SECONDS, ""
         while not self._stopping.is_set():
             try:
@@ -97,36 +256,30 @@ class Server:
             delay = min(delay * 2, _LONGEST_RETRY_SECONDS)
         return None
 
-    def _keep_alive(self, offer: Offer) -> None:
-        anew = True
-        while not self._stopping.is_set():
-            try:
-                self._announce(offer, anew=anew)
-            except RedisError as error:
-                self._outage.begin(error)
-                self._stopping.wait(_RETRY_SECONDS)
-            else:
-                anew = False
-                self._outage.end()
-                self._stopping.wait(BEAT_SECONDS)
-        with suppress(RedisError):  # then it runs out by itself
-            self._redis.srem(offer.service.alive, self._member)
-
-    def _announce(self, offer: Offer, *, anew: bool) -> None:
-        missing = [key for key in offer.left if anew or not self._redis.exists(key)]
+    def _announce(self, offer: ModelOffer, *, anew: bool) -> None:
+        missing = [key for key in offer.stored_values if anew or not self._redis.exists(key)]
         with self._redis.pipeline() as pipe:
             for key in missing:
-                pipe.set(key, offer.left[key])
+                pipe.set(key, offer.stored_values[key])
             pipe.sadd(offer.service.alive, self._member)
-            pipe.expire(offer.service.alive, keys.ALIVE_SECONDS)
+            pipe.expire(offer.service.alive, protocol.ALIVE_SECONDS)
             pipe.execute()
 
-    def _answer(self, queue: str, lane: Lane) -> None:
+    def _answer(self, queue: str, lane: RequestLane) -> None:
         while not self._stopping.is_set():
             try:
-                ids = self._take(queue, lane.at_once)
+                ids = self._take(queue, lane.batch_size)
                 if ids:
-                    self._reply(*self._questions(ids), lane)
+                    # Requests whose client still waits, limited to the largest size.
+                    names = [request_id.decode(errors="replace") for request_id in ids]
+                    with self._redis.pipeline(transaction=False) as pipe:
+                        for name in names:
+                            pipe.getrange(protocol.request_key(name), 0, protocol.MAX_REQUEST_BYTES)
+                        pipe.unlink(*map(protocol.request_key, names))
+                        asked = list(zip(names, pipe.execute()[:-1], strict=True))
+                    waiting = [(name, question) for name, question in asked if question]
+                    questions = [name for name, _ in waiting], [question for _, question in waiting]
+                    self._reply(*questions, lane)
             except RedisError as error:
                 self._outage.begin(error)
                 self._stopping.wait(_RETRY_SECONDS)
@@ -134,37 +287,28 @@ class Server:
                 self._outage.end()
 
     def _take(self, queue: str, at_once: int) -> list[bytes]:
-        """Ids of questions that wait, after a while of none an empty list."""
-        popped = self._redis.blpop([queue, keys.wake_up(self._member)], timeout=_POLL_SECONDS)
+        """Ids of waiting requests; after a timeout an empty list."""
+        popped = self._redis.blpop(
+            [queue, protocol.wake_up_key(self._member)], timeout=_POLL_SECONDS
+        )
         if not popped or popped[0] != queue.encode():
             return []
         more = self._redis.lpop(queue, at_once - 1) if at_once > 1 else None
         return [popped[1], *(more or [])]
 
-    def _questions(self, ids: Sequence[bytes]) -> tuple[list[str], list[bytes]]:
-        """Those that somebody still waits for, at most as long as may be sent."""
-        names = [request_id.decode(errors="replace") for request_id in ids]
-        with self._redis.pipeline(transaction=False) as pipe:
-            for name in names:
-                pipe.getrange(keys.request(name), 0, questions.MAX_BYTES)
-            pipe.unlink(*map(keys.request, names))
-            asked = list(zip(names, pipe.execute()[:-1], strict=True))
-        waiting = [(name, question) for name, question in asked if question]
-        return [name for name, _ in waiting], [question for _, question in waiting]
-
-    def _reply(self, names: Sequence[str], questions: Sequence[bytes], lane: Lane) -> None:
+    def _reply(self, names: Sequence[str], questions: Sequence[bytes], lane: RequestLane) -> None:
         if not questions:
             return
         replies = lane.answer(questions)
         with self._redis.pipeline(transaction=False) as pipe:
             for name, reply in zip(names, replies, strict=True):
-                pipe.rpush(keys.reply(name), reply)
-                pipe.pexpire(keys.reply(name), _KEEP_REPLY_MILLISECONDS)
+                pipe.rpush(protocol.reply_key(name), reply)
+                pipe.pexpire(protocol.reply_key(name), _KEEP_REPLY_MILLISECONDS)
             pipe.execute()
 
 
-class _Outage:
-    """Says once that the broker is gone, and once that it is back, whichever thread sees it."""
+class _BrokerOutage:
+    """Logs once that the broker is down and once that it is back, for all threads."""
 
     def __init__(self) -> None:
         self._lasting = False
@@ -178,3 +322,28 @@ class _Outage:
         if self._lasting:
             logger.warning("the broker answers again")
         self._lasting = False
+
+
+#: Backends that ask a worker, or do nothing.
+_NOT_OFFERED = ("inference.backends.worker.", "inference.backends.rerank_basic.NoReranker")
+
+
+def site_server() -> WorkerServer:
+    """An unstarted server of every configured model that does not itself ask a worker."""
+    embedder_offers = [
+        lambda alias=alias: offer_embedder(alias, embedders.own(alias))
+        for alias in _served_aliases(embedders)
+    ]
+    reranker_offers = [
+        lambda alias=alias: offer_reranker(alias, rerankers.own(alias))
+        for alias in _served_aliases(rerankers)
+    ]
+    return WorkerServer(settings.REDIS_URL, [*embedder_offers, *reranker_offers])
+
+
+def _served_aliases(models: ModelRegistry[Any]) -> list[str]:
+    return [
+        alias
+        for alias in models
+        if not settings.INFERENCE[models.kind][alias]["BACKEND"].startswith(_NOT_OFFERED)
+    ]

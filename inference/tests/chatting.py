@@ -7,7 +7,7 @@ from typing import Any
 from inference.backends.chat_anthropic import AnthropicChat
 from inference.backends.chat_ollama import OllamaChat
 from inference.backends.chat_openai import OpenAIChat
-from inference.base import ChatMessage, ChatModel
+from inference.interfaces import ChatMessage, ChatModel
 from inference.tests.stub_answers import (
     anthropic_events,
     anthropic_reply,

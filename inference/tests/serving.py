@@ -8,9 +8,8 @@ from typing import Any
 from redis import Redis
 
 from inference.backends.hashing import HashingEmbedder
-from inference.base import InvalidVector
-from inference.serving.offers import Offer
-from inference.serving.server import Server
+from inference.interfaces import InvalidVector
+from inference.serving.server import ModelOffer, WorkerServer
 from ragsite.testing import wait_until
 
 
@@ -73,9 +72,9 @@ class WordShare:
 
 
 @contextmanager
-def serving(url: str, *offers: Callable[[], Offer]):
+def serving(url: str, *offers: Callable[[], ModelOffer]):
     """A server that answers by now, stopped at the end."""
-    server = Server(url, offers)
+    server = WorkerServer(url, offers)
     server.start()
     try:
         wait_until(lambda: is_serving(url, server, len(offers)), what="the server answers")
@@ -84,7 +83,7 @@ def serving(url: str, *offers: Callable[[], Offer]):
         server.stop()
 
 
-def is_serving(url: str, server: Server, services: int) -> bool:
+def is_serving(url: str, server: WorkerServer, services: int) -> bool:
     with Redis.from_url(url) as broker:
         alive = list(broker.scan_iter("ragsite:inference:*:alive:*"))
         return sum(server._member.encode() in broker.smembers(key) for key in alive) == services

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.base import InferenceError
-from inference.local.batching import run_in_batches
+from inference.interfaces import InferenceError
+from inference.local.torch_models import run_in_batches
 
 LENGTHS = st.lists(st.integers(1, 300), max_size=40)
 

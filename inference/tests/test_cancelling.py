@@ -8,15 +8,13 @@ from math import inf
 
 import pytest
 
-from inference.base import BackendUnavailable, InferenceError
-from inference.cancelling import Cancelled, cancellation, check, pause
-from inference.remote.client import JsonClient
-from inference.remote.patience import Patience
-from inference.remote.pieces import at_once
-from inference.remote.streams import StreamClient
+from inference.cancellation import Cancelled, cancellation, check_cancelled, pause
+from inference.interfaces import BackendUnavailable, InferenceError
+from inference.remote.client import JsonClient, StreamClient
+from inference.remote.retry import RetryPolicy, run_parallel
 from inference.tests.stub_server import Reply, Silence, Stream, event, self_signed, stub_server
 
-PATIENCE = Patience(attempts=3, timeout=30, first_wait=0.01, longest_wait=30)
+PATIENCE = RetryPolicy(attempts=3, timeout=30, first_wait=0.01, longest_wait=30)
 LARGE = {"text": "x" * 32 * 1024 * 1024}  # more than the system's buffers hold
 
 
@@ -108,7 +106,7 @@ class Slowly:
 
 
 def test_a_server_slower_than_the_looks_at_the_event_still_answers(stub, monkeypatch):
-    monkeypatch.setattr("inference.cancelling.SLICE", 0.001)
+    monkeypatch.setattr("inference.cancellation.POLL_SECONDS", 0.001)
     stub.first(Slowly())
     with asked(post(stub)) as (future, _):
         assert future.result(10) == 1234
@@ -116,7 +114,7 @@ def test_a_server_slower_than_the_looks_at_the_event_still_answers(stub, monkeyp
 
 def test_a_deadline_holds_within_a_cancellation(stub):
     stub.always(lambda _: Silence())
-    hasty = Patience(attempts=1, timeout=0.3, first_wait=0.01, longest_wait=1)
+    hasty = RetryPolicy(attempts=1, timeout=0.3, first_wait=0.01, longest_wait=1)
     client = JsonClient(stub.url)
     with (
         cancellation(threading.Event()),
@@ -196,7 +194,7 @@ def test_what_is_asked_in_several_threads_for_one_ends_with_it(stub):
     def ask(_batch, _cancelled):
         return client.post("/x", {}, patience=PATIENCE)
 
-    with asked(lambda: at_once(ask, [1, 2], parallel=2)) as (future, cancelled):
+    with asked(lambda: run_parallel(ask, [1, 2], parallel=2)) as (future, cancelled):
         assert all(silence.heard.wait(5) for silence in silences)
         cancel(future, cancelled)
     assert all(silence.gone.wait(5) for silence in silences)
@@ -208,19 +206,19 @@ def test_each_event_of_nested_blocks_counts_and_only_within_them():
         with cancellation(inner):
             inner.set()
             with pytest.raises(Cancelled):
-                check()
-        check()
+                check_cancelled()
+        check_cancelled()
         outer.set()
         with pytest.raises(Cancelled), cancellation(threading.Event()):
-            check()
-    check()
+            check_cancelled()
+    check_cancelled()
 
 
 def test_another_thread_is_not_touched():
     cancelled = threading.Event()
     cancelled.set()
     with cancellation(cancelled), ThreadPoolExecutor(1) as thread:
-        assert thread.submit(check).result() is None
+        assert thread.submit(check_cancelled).result() is None
 
 
 def test_a_pause_ends_early_when_it_is_told_to():

@@ -3,7 +3,7 @@
 import pytest
 
 from inference.backends.chat_anthropic import AnthropicChat
-from inference.base import BackendUnavailable, ChatMessage, ToolCall
+from inference.interfaces import BackendUnavailable, ChatMessage, ToolCall
 from inference.tests.chatting import ASKED, KEY, completed, read, streamed
 from inference.tests.stub_answers import anthropic_events, anthropic_reply
 from inference.tests.stub_server import Reply, Stream, event, stub_server

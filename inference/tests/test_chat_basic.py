@@ -3,8 +3,8 @@
 import pytest
 from django.test import override_settings
 
-from inference.base import BackendUnavailable, ChatMessage, InferenceError
-from inference.handler import chats, has_chat
+from inference.interfaces import BackendUnavailable, ChatMessage, InferenceError
+from inference.model_registry import chats, has_chat
 
 NONE = {"BACKEND": "inference.backends.chat_basic.NoChat"}
 SOME = {

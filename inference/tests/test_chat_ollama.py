@@ -3,7 +3,7 @@
 import pytest
 
 from inference.backends.chat_ollama import OllamaChat
-from inference.base import BackendUnavailable, ChatMessage, MalformedAnswer
+from inference.interfaces import BackendUnavailable, ChatMessage, MalformedAnswer
 from inference.tests.chatting import ASKED, completed, read, streamed
 from inference.tests.stub_answers import ollama_line, ollama_stream
 from inference.tests.stub_server import Endless, Reply, Stream, stub_server

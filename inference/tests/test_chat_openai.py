@@ -4,14 +4,8 @@ import pytest
 from django.test import override_settings
 
 from inference.backends.chat_openai import OpenAIChat
-from inference.base import (
-    BackendUnavailable,
-    ChatMessage,
-    MalformedAnswer,
-    ToolCall,
-    Usage,
-)
-from inference.handler import chats
+from inference.interfaces import BackendUnavailable, ChatMessage, MalformedAnswer, ToolCall, Usage
+from inference.model_registry import chats
 from inference.tests.chatting import read
 from inference.tests.stub_server import (
     Reply,

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from inference.base import (
+from inference.cancellation import Cancelled, cancellation
+from inference.interfaces import (
     BackendUnavailable,
     ChatMessage,
     EmptyAnswer,
@@ -14,7 +15,6 @@ from inference.base import (
     MalformedAnswer,
     Usage,
 )
-from inference.cancelling import Cancelled, cancellation
 from inference.tests.chatting import ASKED, KEY, PROTOCOLS, completed, read, streamed
 from inference.tests.stub_server import (
     CutOff,

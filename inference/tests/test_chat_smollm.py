@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from inference.backends.chat_openai import OpenAIChat
-from inference.base import ChatMessage
-from inference.cancelling import Cancelled, cancellation
+from inference.cancellation import Cancelled, cancellation
+from inference.interfaces import ChatMessage
 from inference.tests.chatting import read
 from inference.tests.smollm import MODEL, installed, smollm
 

@@ -89,7 +89,7 @@ def test_a_missing_default_is_e002():
     ]
 
 
-@pytest.mark.parametrize("path", ["no_such_package.X", "inference.base.NoSuchName", "nodots"])
+@pytest.mark.parametrize("path", ["no_such_package.X", "inference.interfaces.NoSuchName", "nodots"])
 def test_a_backend_that_cannot_be_imported_is_e003(path):
     [(number, message)] = found(with_embedder({"BACKEND": path}))
     assert number == "inference.E003"
@@ -105,7 +105,7 @@ def test_options_the_backend_does_not_take_are_e004():
 def test_checking_and_counting_tokens_import_neither_torch_nor_transformers():
     program = """
 import sys
-import inference.handler, inference.checks, inference.query_cache
+import inference.model_registry, inference.checks, inference.query_cache
 from inference.backends import chat_openai, hashing, rerank_basic, transformers_local
 embedder = transformers_local.TransformersEmbedder()
 assert (embedder.dimensions, embedder.max_tokens) == (384, 254)
@@ -119,7 +119,7 @@ def test_backends_import_neither_django_nor_celery():
     program = """
 import sys
 from inference.backends import chat_basic, chat_openai, hashing, rerank_basic, transformers_local
-from inference.local import encoder
+from inference.local import torch_models
 print(sorted({"django", "celery"} & sys.modules.keys()))
 """
     assert run(program) == "[]"

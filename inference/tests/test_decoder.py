@@ -8,7 +8,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from inference.backends.transformers_local import TransformersEmbedder
-from inference.base import BackendUnavailable
+from inference.interfaces import BackendUnavailable
 from inference.tests.checkpoints import QUERY_PROMPT, qwen3_embedding
 
 pytestmark = pytest.mark.model

@@ -8,8 +8,8 @@ from torch.utils._pytree import tree_leaves
 from inference.backends.rerank_cross_encoder import CrossEncoderReranker
 from inference.backends.rerank_qwen3 import Qwen3Reranker
 from inference.backends.transformers_local import TransformersEmbedder
-from inference.base import InferenceError
-from inference.local.devices import (
+from inference.interfaces import InferenceError
+from inference.local.torch_models import (
     batch_rows,
     default_batch_tokens,
     is_out_of_memory,

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from inference.base import BackendUnavailable
-from inference.local.folder import read_model_folder
-from inference.local.locate import locate
-from inference.local.prompts import Prompts
+from inference.interfaces import BackendUnavailable
+from inference.local.model_folder import Prompts, locate_model, read_model_folder
 
 MODEL = {"hidden_size": 32, "max_position_embeddings": 512, "pad_token_id": 1}
 
@@ -33,7 +31,7 @@ def folder(at: Path, **files):
 
 
 def test_the_bundled_folder_is_read():
-    path, name = locate(None)
+    path, name = locate_model(None)
     model = read_model_folder(path)
     assert name == "all-MiniLM-L6-v2"
     assert (model.hidden_size, model.max_length, model.pooling) == (384, 256, "mean")
@@ -108,11 +106,11 @@ def test_what_cannot_be_run_rightly_is_refused(tmp_path, files, options, fault):
 
 
 def test_a_folder_is_called_by_its_name(tmp_path):
-    assert locate(str(tmp_path)) == (tmp_path, tmp_path.name)
+    assert locate_model(str(tmp_path)) == (tmp_path, tmp_path.name)
 
 
 @pytest.mark.parametrize("name", ["nobody/has-this-model", "/no/such/folder"])
 @pytest.mark.usefixtures("socket_disabled")
 def test_a_model_that_is_not_here_is_refused_without_the_network(name):
     with pytest.raises(BackendUnavailable, match="neither a folder here nor in the Hugging Face"):
-        locate(name)
+        locate_model(name)

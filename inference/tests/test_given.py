@@ -3,7 +3,7 @@
 import pytest
 
 from inference.backends.given import GivenVectors
-from inference.base import BackendUnavailable
+from inference.interfaces import BackendUnavailable
 
 
 def test_it_says_how_long_vectors_are_and_embeds_nothing() -> None:

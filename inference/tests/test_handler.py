@@ -7,8 +7,8 @@ import pytest
 from django.test.utils import override_settings
 
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable, InferenceError
-from inference.handler import InferenceHandler, embedders, rerankers
+from inference.interfaces import BackendUnavailable, InferenceError
+from inference.model_registry import ModelRegistry, embedders, rerankers
 
 HASHING = "inference.backends.hashing.HashingEmbedder"
 COUNTED = "inference.tests.test_handler.Counted"
@@ -57,7 +57,7 @@ def test_an_instance_is_made_once_and_again_after_the_settings_change():
 @pytest.mark.usefixtures("eager_switching")
 def test_threads_that_ask_at_once_share_one_instance():
     Counted.made.clear()
-    handler = InferenceHandler("embedder")
+    handler = ModelRegistry("embedder")
     together = threading.Barrier(8)
     got = []
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.backends.hashing import HashingEmbedder
-from inference.base import EmptyText, InferenceError
+from inference.interfaces import EmptyText, InferenceError
 
 TEXT = st.text(min_size=1).filter(lambda text: not text.isspace())
 

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from inference.backends.ollama import KNOWN, OllamaEmbedder
-from inference.base import BackendUnavailable, DimensionMismatch, InvalidVector, MalformedAnswer
+from inference.interfaces import (
+    BackendUnavailable,
+    DimensionMismatch,
+    InvalidVector,
+    MalformedAnswer,
+)
 from inference.tests.stub_server import DIMENSIONS, Reply, ollama_reply, stub_server, vector
 
 

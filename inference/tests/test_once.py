@@ -2,13 +2,13 @@
 
 import pytest
 
-from inference.base import BackendUnavailable
-from inference.local.once import LoadOnce
+from inference.interfaces import BackendUnavailable
+from inference.local.model_folder import LazyModel
 
 
 def test_what_was_loaded_is_kept():
     loads = []
-    model = LoadOnce(lambda: loads.append("load") or object())
+    model = LazyModel(lambda: loads.append("load") or object())
     assert model() is model()
     assert loads == ["load"]
 
@@ -22,7 +22,7 @@ def test_a_load_that_failed_is_tried_again():
             raise outcome
         return outcome
 
-    model = LoadOnce(load)
+    model = LazyModel(load)
     with pytest.raises(BackendUnavailable, match="no such folder"):
         model()
     assert model() == "model"
@@ -33,4 +33,4 @@ def test_a_missing_library_is_named_with_its_cure():
         import torch_of_another_name  # noqa: F401
 
     with pytest.raises(BackendUnavailable, match=r"torch_of_another_name.*pip install torch"):
-        LoadOnce(load)()
+        LazyModel(load)()

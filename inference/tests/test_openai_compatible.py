@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference.backends.openai_compatible import OpenAIEmbedder
-from inference.base import (
+from inference.interfaces import (
     BackendUnavailable,
     DimensionMismatch,
     EmptyText,
@@ -18,8 +18,8 @@ from inference.base import (
     InvalidVector,
     MalformedAnswer,
 )
-from inference.handler import embedders
-from inference.local.locate import locate
+from inference.local.model_folder import locate_model
+from inference.model_registry import embedders
 from inference.tests.stub_server import (
     DIMENSIONS,
     Reply,
@@ -246,7 +246,7 @@ def weighted_mean(windows, count):
 
 @pytest.mark.parametrize("tokenizer", [None, "the model's own"])
 def test_a_long_text_is_embedded_in_windows_and_nothing_of_it_is_lost(stub, tokenizer):
-    path = str(locate(None)[0]) if tokenizer else None
+    path = str(locate_model(None)[0]) if tokenizer else None
     long = " ".join(f"word{number}" for number in range(40))
     windowed = embedder(stub, max_tokens=30, tokenizer=path, document_prompt="p: ")
     short, averaged = windowed.embed_documents(["short", long])

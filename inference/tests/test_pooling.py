@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from inference.local.pooling import pool
+from inference.local.torch_models import pool
 
 REAL = torch.tensor([[1.0, 2.0], [3.0, 4.0], [8.0, 0.0]])
 PADDING = torch.full((2, 2), math.nan)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.local.prompts import Prompts, read_prompts
+from inference.local.model_folder import Prompts, read_prompts
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from django.core.cache import caches
 from django.test.utils import override_settings
 
 from inference.backends.hashing import HashingEmbedder
-from inference.base import EmptyText
+from inference.interfaces import EmptyText
 from inference.query_cache import embed_query_cached
 
 BACKEND = "inference.tests.test_query_cache.Listening"

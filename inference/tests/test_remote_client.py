@@ -10,11 +10,9 @@ from email.utils import format_datetime
 
 import pytest
 
-from inference.base import BackendUnavailable, MalformedAnswer
-from inference.remote.address import versioned
-from inference.remote.client import JsonClient
-from inference.remote.errors import ServerRefused, retry_after, server_text
-from inference.remote.patience import Patience
+from inference.interfaces import BackendUnavailable, MalformedAnswer
+from inference.remote.client import JsonClient, with_version
+from inference.remote.retry import RetryPolicy, ServerRefused, retry_after, server_text
 from inference.tests.stub_server import (
     CutOff,
     Dripping,
@@ -26,7 +24,7 @@ from inference.tests.stub_server import (
 )
 
 KEY = "sk-never-to-be-seen-0123456789"
-PATIENCE = Patience(attempts=3, timeout=5, first_wait=0.01, longest_wait=1)
+PATIENCE = RetryPolicy(attempts=3, timeout=5, first_wait=0.01, longest_wait=1)
 GOOD = Reply({"good": True})
 
 
@@ -74,7 +72,7 @@ def test_a_passing_status_is_tried_again(stub, status):
 @pytest.mark.parametrize("fault", [CutOff(), Reply(b"", headers={"Content-Length": "5"})])
 def test_a_cut_connection_is_tried_again(stub, fault):
     stub.first(fault, GOOD)
-    assert post(stub, patience=Patience(3, 0.2, 0.01, 1)) == {"good": True}
+    assert post(stub, patience=RetryPolicy(3, 0.2, 0.01, 1)) == {"good": True}
     assert len(stub.requests) == 2
 
 
@@ -161,13 +159,13 @@ def test_a_request_ends_at_its_deadline_whatever_the_server_does(stub, fault):
     stub.first(fault)
     began = time.monotonic()
     with pytest.raises(BackendUnavailable, match=r"did not answer within 0\.\d s"):
-        post(stub, patience=Patience(1, 0.15, 0.01, 1))
+        post(stub, patience=RetryPolicy(1, 0.15, 0.01, 1))
     assert 0.14 < time.monotonic() - began < 0.4
 
 
 def test_one_slow_answer_leaves_time_for_another_try(stub):
     stub.first(Silence(), GOOD)
-    assert post(stub, patience=Patience(2, 0.1, 0.01, 1)) == {"good": True}
+    assert post(stub, patience=RetryPolicy(2, 0.1, 0.01, 1)) == {"good": True}
 
 
 def test_a_server_that_is_not_there_is_said_to_be_so():
@@ -186,7 +184,7 @@ def test_deadlines_hold_over_tls_too(tmp_path, monkeypatch):
         client = JsonClient(stub.url)
         assert client.post("/x", {}, patience=PATIENCE) == {"good": True}
         with pytest.raises(BackendUnavailable, match="did not answer within"):
-            client.post("/x", {}, patience=Patience(1, 0.1, 0.01, 1))
+            client.post("/x", {}, patience=RetryPolicy(1, 0.1, 0.01, 1))
 
 
 def test_what_is_no_json_is_malformed_and_not_asked_for_again(stub):
@@ -240,7 +238,7 @@ def test_the_key_is_in_no_message_representation_traceback_or_log(stub, reply, c
     stub.first(reply)
     client = JsonClient(stub.url.replace("//", "//user:pass-word@"), api_key=KEY)
     with pytest.raises((BackendUnavailable, MalformedAnswer)) as failed:
-        client.post("/x", {}, patience=Patience(1, 0.1, 0.01, 1))
+        client.post("/x", {}, patience=RetryPolicy(1, 0.1, 0.01, 1))
     told = "".join(traceback.format_exception(failed.value)) + repr(failed.value) + repr(client)
     told += caplog.text
     assert KEY not in told
@@ -263,10 +261,10 @@ def test_an_address_that_cannot_be_one_is_refused(url):
 
 
 def test_a_version_is_put_behind_an_address_that_has_none():
-    assert versioned("http://h:1") == versioned("http://h:1/") == "http://h:1/v1"
-    assert versioned("http://h/v1/") == "http://h/v1"
-    assert versioned("https://g/v1beta/openai/") == "https://g/v1beta/openai"
-    assert versioned("https://vllm.example.org/serve") == "https://vllm.example.org/serve/v1"
+    assert with_version("http://h:1") == with_version("http://h:1/") == "http://h:1/v1"
+    assert with_version("http://h/v1/") == "http://h/v1"
+    assert with_version("https://g/v1beta/openai/") == "https://g/v1beta/openai"
+    assert with_version("https://vllm.example.org/serve") == "https://vllm.example.org/serve/v1"
 
 
 def test_the_servers_text_is_one_short_line():

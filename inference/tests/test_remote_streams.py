@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from inference.base import BackendUnavailable, MalformedAnswer
-from inference.remote.errors import ServerRefused
-from inference.remote.patience import Patience
-from inference.remote.streams import StreamClient
+from inference.interfaces import BackendUnavailable, MalformedAnswer
+from inference.remote.client import StreamClient
+from inference.remote.retry import RetryPolicy, ServerRefused
 from inference.tests.stub_server import (
     Reply,
     Silence,
@@ -21,8 +20,8 @@ from inference.tests.stub_server import (
 )
 
 KEY = "sk-never-to-be-seen-0123456789"
-PATIENCE = Patience(attempts=3, timeout=5, first_wait=0.01, longest_wait=1)
-HASTY = Patience(attempts=1, timeout=0.15, first_wait=0.01, longest_wait=1)
+PATIENCE = RetryPolicy(attempts=3, timeout=5, first_wait=0.01, longest_wait=1)
+HASTY = RetryPolicy(attempts=1, timeout=0.15, first_wait=0.01, longest_wait=1)
 
 
 @pytest.fixture

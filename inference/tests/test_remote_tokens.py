@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.base import BackendUnavailable
-from inference.local.locate import locate
-from inference.remote.pieces import halve
-from inference.remote.tokens import token_counter
+from inference.interfaces import BackendUnavailable
+from inference.local.model_folder import locate_model
+from inference.remote.retry import halve
+from inference.tokens import token_counter
 
 TEXT = st.text(min_size=1).filter(lambda text: not text.isspace())
 ESTIMATE = token_counter(None, max_tokens=100)
-EXACT = token_counter(str(locate(None)[0]), max_tokens=100)
+EXACT = token_counter(str(locate_model(None)[0]), max_tokens=100)
 
 
 @given(TEXT)
@@ -55,7 +55,7 @@ def test_the_estimate_has_no_tokenizer_and_the_exact_one_does():
 
 
 def test_a_tokenizer_is_named_by_its_folder_or_its_file(tmp_path):
-    folder = locate(None)[0]
+    folder = locate_model(None)[0]
     by_file = token_counter(str(folder / "tokenizer.json"), max_tokens=9)
     assert by_file.count("aripiprazole") == EXACT.count("aripiprazole")
     with pytest.raises(BackendUnavailable, match=r"tokenizer\.json cannot be read"):

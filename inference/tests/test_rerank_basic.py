@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.backends.rerank_basic import NoReranker, ScoreReranker
-from inference.base import InferenceError
+from inference.interfaces import InferenceError
 
 SCORES = st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20)
 

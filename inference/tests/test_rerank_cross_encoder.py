@@ -9,8 +9,8 @@ from sentence_transformers import CrossEncoder
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertModel
 
 from inference.backends.rerank_cross_encoder import CrossEncoderReranker
-from inference.base import BackendUnavailable
-from inference.local.checkpoint import read_checkpoint
+from inference.interfaces import BackendUnavailable
+from inference.local.model_folder import read_checkpoint
 from inference.tests.checkpoints import cross_encoder
 
 pytestmark = pytest.mark.model

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference.backends.rerank_http import HttpReranker
-from inference.base import BackendUnavailable, InvalidScore, MalformedAnswer
+from inference.interfaces import BackendUnavailable, InvalidScore, MalformedAnswer
 from inference.tests.stub_server import Reply, Silence, stub_server
 
 TEXTS = ["first", "second", "third"]

@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from inference.backends.rerank_qwen3 import Qwen3Reranker
-from inference.base import BackendUnavailable, EmptyText, InvalidScore
+from inference.interfaces import BackendUnavailable, EmptyText, InvalidScore
 from inference.tests.checkpoints import qwen3_embedding, qwen3_reranker, save_qwen3_tokenizer
 
 pytestmark = pytest.mark.model

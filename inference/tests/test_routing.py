@@ -4,13 +4,13 @@ import pytest
 from django.test import override_settings
 
 from common.errors import RagsiteError
-from inference import routing
+from inference import chat_models as inference_chat_models
 from inference.backends.chat_anthropic import AnthropicChat
 from inference.backends.chat_ollama import OllamaChat
 from inference.backends.chat_openai import OpenAIChat
-from inference.base import BackendUnavailable, ChatMessage, InferenceError
+from inference.chat_models import PROVIDERS, ModelName, UnknownModel, chat_model, chat_models
 from inference.checks import check_chat_names
-from inference.routing import MAKERS, ModelName, UnknownModel, chat_model, chat_models
+from inference.interfaces import BackendUnavailable, ChatMessage, InferenceError
 from inference.tests.stub_server import chat_reply, stub_server
 
 NONE = {"BACKEND": "inference.backends.chat_basic.NoChat"}
@@ -33,9 +33,9 @@ def keys(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-2")
     with override_settings(OPENAI_URL="", ANTHROPIC_URL=""):
-        routing._routed.cache_clear()
+        inference_chat_models._build_routed.cache_clear()
         yield
-    routing._routed.cache_clear()
+    inference_chat_models._build_routed.cache_clear()
 
 
 @pytest.fixture
@@ -149,7 +149,10 @@ def test_made_up_names_do_not_fill_the_memory():
     with configured():
         for number in range(200):
             chat_model(f"gpt-{number}")
-        assert routing._routed.cache_info().currsize == routing.KEPT
+        assert (
+            inference_chat_models._build_routed.cache_info().currsize
+            == inference_chat_models.CACHED_MODELS
+        )
 
 
 def test_the_names_of_a_site_without_a_chat_model(no_keys):
@@ -228,4 +231,4 @@ def test_what_is_no_address_is_e007(address):
 
 def test_a_model_whose_maker_is_not_configured_is_w001(no_keys):
     ids = [number for number, _ in found(CHAT_MODELS=["gpt-5", "claude-*", "ollama/x"])]
-    assert ids == ["inference.W001"] * len(MAKERS)
+    assert ids == ["inference.W001"] * len(PROVIDERS)

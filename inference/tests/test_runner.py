@@ -4,9 +4,8 @@ import threading
 
 import torch
 
-from inference.local.devices import turns
-from inference.local.placement import Placement
-from inference.local.runner import Runner
+from inference.local.model_folder import DeviceOptions
+from inference.local.torch_models import BatchRunner, device_lock
 
 WINDOWS = [[1, 2, 3], [4], [5, 6]]
 
@@ -24,12 +23,12 @@ def run_in_threads(count, work):
 
 
 def test_results_come_in_the_order_of_the_texts_and_padding_is_masked():
-    runner = Runner(Placement(device="cpu", batch_tokens=4), pad_id=9, exact=True)
+    runner = BatchRunner(DeviceOptions(device="cpu", batch_tokens=4), pad_id=9, exact=True)
     assert runner.run({"input_ids": WINDOWS}, sums, width=1)[:, 0].tolist() == [6, 4, 11]
 
 
 def test_passes_on_the_cpu_run_side_by_side():
-    runner = Runner(Placement(device="cpu"), pad_id=0, exact=True)
+    runner = BatchRunner(DeviceOptions(device="cpu"), pad_id=0, exact=True)
     meeting = threading.Barrier(2, timeout=5)
     met = []
 
@@ -43,7 +42,7 @@ def test_passes_on_the_cpu_run_side_by_side():
 
 
 def test_passes_on_an_accelerator_take_turns_whatever_the_model():
-    runners = [Runner(Placement(device="cpu"), pad_id=0, exact=True) for _ in range(2)]
+    runners = [BatchRunner(DeviceOptions(device="cpu"), pad_id=0, exact=True) for _ in range(2)]
     for runner in runners:
         runner.device = "meta"  # no accelerator here; torch treats this device as one
     inside = 0
@@ -65,5 +64,5 @@ def test_passes_on_an_accelerator_take_turns_whatever_the_model():
 
     run_in_threads(4, work)
     assert most == 1
-    assert turns("meta") is turns("meta")
-    assert turns("mps") is not turns("cuda")
+    assert device_lock("meta") is device_lock("meta")
+    assert device_lock("mps") is not device_lock("cuda")

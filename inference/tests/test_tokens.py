@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference.base import BackendUnavailable, EmptyText
-from inference.local.locate import locate
-from inference.local.tokens import WindowTokenizer, load_tokenizer
+from inference.interfaces import BackendUnavailable, EmptyText
+from inference.local.model_folder import locate_model
+from inference.tokens import WindowTokenizer, load_tokenizer
 
 CLS, SEP = 101, 102
-MINILM = load_tokenizer(locate(None)[0], lowercase=False)
+MINILM = load_tokenizer(locate_model(None)[0], lowercase=False)
 WORDS = st.lists(
     st.sampled_from(["heart", "of", "aripiprazole", "3", "Über"]), min_size=1, max_size=60
 )
@@ -45,7 +45,7 @@ def test_a_window_without_room_for_text_is_refused():
 
 
 def test_lowercasing_happens_before_the_tokenizers_own_rules():
-    tokenizer = load_tokenizer(locate(None)[0], lowercase=True)
+    tokenizer = load_tokenizer(locate_model(None)[0], lowercase=True)
     assert tokenizer.encode("HEART").ids == MINILM.encode("heart").ids
 
 

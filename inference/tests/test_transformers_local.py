@@ -8,8 +8,8 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from inference.backends.transformers_local import TransformersEmbedder
-from inference.base import BackendUnavailable, EmptyText, InferenceError
-from inference.local.locate import locate
+from inference.interfaces import BackendUnavailable, EmptyText, InferenceError
+from inference.local.model_folder import locate_model
 
 pytestmark = pytest.mark.model
 
@@ -37,7 +37,7 @@ def exact():
 
 
 def test_vectors_agree_with_sentence_transformers_in_float32(minilm, exact):
-    reference = SentenceTransformer(str(locate(None)[0]), device="cpu", local_files_only=True)
+    reference = SentenceTransformer(str(locate_model(None)[0]), device="cpu", local_files_only=True)
     expected = reference.encode(TEXTS, normalize_embeddings=True)
     vectors = minilm.embed_documents(TEXTS)
     assert vectors.shape == (len(TEXTS), 384)
@@ -139,7 +139,7 @@ def test_no_network_is_needed():
 
 def test_a_folder_without_weights_fails_with_its_name(tmp_path):
     shutil.copytree(
-        locate(None)[0], tmp_path / "half", ignore=shutil.ignore_patterns("*.safetensors")
+        locate_model(None)[0], tmp_path / "half", ignore=shutil.ignore_patterns("*.safetensors")
     )
     embedder = TransformersEmbedder(str(tmp_path / "half"))
     assert embedder.dimensions == 384

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from inference.base import DimensionMismatch, InvalidVector
+from inference.interfaces import DimensionMismatch, InvalidVector
 from inference.vectors import check_vectors
 
 FINITE = st.floats(-1e6, 1e6, width=32).filter(lambda number: abs(number) > 1e-6)

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.base import (
+from inference.backends.chat_anthropic import (
+    parse_message,
+    parse_stream,
+    request_messages,
+    request_tool_choice,
+    request_tools,
+    system_text,
+)
+from inference.interfaces import (
     AnswerRefused,
     BackendUnavailable,
     ChatMessage,
@@ -16,8 +24,6 @@ from inference.base import (
     ToolCall,
     Usage,
 )
-from inference.remote.conversation_anthropic import sent, sent_choice, sent_system, sent_tools
-from inference.remote.wire_anthropic import streamed_message, whole_message
 from inference.tests.chatting import read
 from inference.tests.stub_answers import anthropic_events, anthropic_reply
 
@@ -35,7 +41,7 @@ def assistant(*texts):
 
 
 def streamed(*events):
-    return read(streamed_message(json.dumps(event) for event in events))
+    return read(parse_stream(json.dumps(event) for event in events))
 
 
 def begun(index, **block):
@@ -57,8 +63,8 @@ def test_what_the_system_says_stands_apart():
         ChatMessage("system", " "),
         ChatMessage("system", "Be kind."),
     ]
-    assert sent_system(messages) == "Be brief.\n\nBe kind."
-    assert sent(messages) == [user("Hi")]
+    assert system_text(messages) == "Be brief.\n\nBe kind."
+    assert request_messages(messages) == [user("Hi")]
 
 
 def test_messages_of_one_side_in_a_row_become_one():
@@ -70,29 +76,29 @@ def test_messages_of_one_side_in_a_row_become_one():
         ChatMessage("assistant", "d"),
         ChatMessage("user", "e"),
     ]
-    assert sent(messages) == [user("a", "b"), assistant("c", "d"), user("e")]
+    assert request_messages(messages) == [user("a", "b"), assistant("c", "d"), user("e")]
 
 
 def test_blank_messages_are_left_out_and_their_neighbours_come_together():
     messages = [ChatMessage("user", "a"), ChatMessage("assistant", " "), ChatMessage("user", "b")]
-    assert sent(messages) == [user("a", "b")]
+    assert request_messages(messages) == [user("a", "b")]
 
 
 def test_a_conversation_that_begins_with_an_answer_gets_a_beginning():
-    first, second = sent([ChatMessage("assistant", "Paris.")])
+    first, second = request_messages([ChatMessage("assistant", "Paris.")])
     assert first["role"] == "user"
     assert second == assistant("Paris.")
 
 
 def test_an_answer_that_is_to_be_continued_ends_in_no_blank():
     messages = [ChatMessage("user", "a"), ChatMessage("assistant", "So: \n")]
-    assert sent(messages)[1] == assistant("So:")
+    assert request_messages(messages)[1] == assistant("So:")
 
 
 @pytest.mark.parametrize("messages", [[ChatMessage("system", "s")], [ChatMessage("user", " ")]])
 def test_a_conversation_in_which_nothing_is_said_is_refused(messages):
     with pytest.raises(InferenceError, match="the user says nothing"):
-        sent(messages)
+        request_messages(messages)
 
 
 def test_results_of_tools_are_the_users_and_stand_first():
@@ -103,7 +109,7 @@ def test_results_of_tools_are_the_users_and_stand_first():
         ChatMessage("tool", "42", tool_call_id="c1"),
         ChatMessage("tool", "", tool_call_id="c:2"),
     ]
-    _, asked, answered = sent(messages)
+    _, asked, answered = request_messages(messages)
     assert asked["content"][1:] == [USED, {**USED, "id": "c_2", "name": "g", "input": {}}]
     assert answered["content"] == [
         {"type": "tool_result", "tool_use_id": "c1", "content": "42"},
@@ -115,7 +121,7 @@ def test_results_of_tools_are_the_users_and_stand_first():
 @pytest.mark.parametrize("broken", ['{"a": ', "[1]", "7", "[" * 100_000])
 def test_broken_arguments_are_sent_back_as_what_they_were(broken):
     call = ChatMessage("assistant", "", tool_calls=(ToolCall("c", "f", broken),))
-    _, turn = sent([call])
+    _, turn = request_messages([call])
     assert turn["content"][0]["input"] == {"arguments": broken}
 
 
@@ -131,7 +137,7 @@ MESSAGES = st.builds(
 def test_whatever_is_said_user_and_assistant_speak_by_turns_and_no_text_is_lost(messages):
     if all(message.role == "system" or not message.content.strip() for message in messages):
         messages = [*messages, ChatMessage("user", "?")]
-    turns = sent(messages)
+    turns = request_messages(messages)
     roles = [turn["role"] for turn in turns]
     assert roles == [("user", "assistant")[at % 2] for at in range(len(roles))]
     texts = [block.get("text", "") for turn in turns for block in turn["content"]]
@@ -143,7 +149,7 @@ def test_whatever_is_said_user_and_assistant_speak_by_turns_and_no_text_is_lost(
 def test_tools_are_described_by_their_schema():
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     tools = [{"name": "f", "description": "does f", "parameters": schema}, {"name": "g"}]
-    assert sent_tools(tools) == [
+    assert request_tools(tools) == [
         {"name": "f", "description": "does f", "input_schema": schema},
         {"name": "g", "description": "", "input_schema": {"type": "object"}},
     ]
@@ -159,26 +165,26 @@ def test_tools_are_described_by_their_schema():
     ],
 )
 def test_a_choice_among_tools_is_called_otherwise_there(choice, there):
-    assert sent_choice(choice) == there
+    assert request_tool_choice(choice) == there
 
 
 def test_an_answer_becomes_a_message():
     thought = {"type": "thinking", "thinking": "Hm", "signature": "x"}
-    answer = whole_message(anthropic_reply(thought, "Pa", "ris.").body)
+    answer = parse_message(anthropic_reply(thought, "Pa", "ris.").body)
     assert answer == ChatMessage("assistant", "Paris.", usage=Usage(7, 3))
     assert answer.finish_reason == "stop"
 
 
 def test_an_answer_may_call_tools():
     server = {"type": "server_tool_use", "id": "s", "name": "web", "input": {}}
-    answer = whole_message(anthropic_reply("I look.", server, USED, stop_reason="tool_use").body)
+    answer = parse_message(anthropic_reply("I look.", server, USED, stop_reason="tool_use").body)
     assert answer.tool_calls == (CALL,)
     assert answer.finish_reason == "tool_calls"
 
 
 @pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded"])
 def test_an_answer_cut_short_says_so(reason):
-    assert whole_message(anthropic_reply("Once", stop_reason=reason).body).truncated
+    assert parse_message(anthropic_reply("Once", stop_reason=reason).body).truncated
     assert streamed(*unframed("Once", stop_reason=reason))[1].truncated
 
 
@@ -188,7 +194,7 @@ def unframed(*pieces, **how):
 
 def test_a_refusal_is_no_answer():
     with pytest.raises(AnswerRefused, match="declines"):
-        whole_message(anthropic_reply("So first", stop_reason="refusal").body)
+        parse_message(anthropic_reply("So first", stop_reason="refusal").body)
     with pytest.raises(AnswerRefused, match="declines"):
         streamed(*unframed("So first", stop_reason="refusal"))
 
@@ -196,19 +202,19 @@ def test_a_refusal_is_no_answer():
 def test_a_model_that_only_thought_is_empty_and_says_what_to_do():
     thought = {"type": "thinking", "thinking": "Hm"}
     with pytest.raises(EmptyAnswer, match="raise max_tokens"):
-        whole_message(anthropic_reply(thought, stop_reason="max_tokens").body)
+        parse_message(anthropic_reply(thought, stop_reason="max_tokens").body)
 
 
 def test_what_came_from_a_cache_was_read_too():
     counts = {"input_tokens": 1, "cache_read_input_tokens": 20, "output_tokens": 2}
     counts |= {"cache_creation_input_tokens": 300, "cache_creation": {"x": 1}}
     body = {**anthropic_reply("Yes.").body, "usage": counts}
-    assert whole_message(body).usage == Usage(321, 2)
+    assert parse_message(body).usage == Usage(321, 2)
 
 
 @pytest.mark.parametrize("usage", [None, {}, [], {"input_tokens": "1", "output_tokens": 2}])
 def test_an_answer_is_none_the_worse_for_a_server_that_does_not_count(usage):
-    assert whole_message({**anthropic_reply("Yes.").body, "usage": usage}).usage is None
+    assert parse_message({**anthropic_reply("Yes.").body, "usage": usage}).usage is None
 
 
 @given(st.lists(st.text(min_size=1)).filter(lambda pieces: "".join(pieces).strip()))
@@ -270,7 +276,7 @@ def test_an_error_midway_is_told_in_the_servers_words():
     with pytest.raises(BackendUnavailable, match="breaks off: Overloaded"):
         streamed(*unframed("Yes")[:-2], error)
     with pytest.raises(BackendUnavailable, match="breaks off: Overloaded"):
-        whole_message(error)
+        parse_message(error)
 
 
 @pytest.mark.parametrize("event", [None, 7, {}, {"choices": []}, {"type": 7}])
@@ -297,11 +303,11 @@ def test_fields_of_the_wrong_kind_are_malformed(event):
 @pytest.mark.parametrize("content", [None, "text", [7], {"type": "text"}])
 def test_an_answer_without_blocks_is_malformed(content):
     with pytest.raises(MalformedAnswer, match="no list `content`"):
-        whole_message({"content": content})
+        parse_message({"content": content})
 
 
 def test_a_call_without_a_name_is_malformed():
     with pytest.raises(MalformedAnswer, match="no functions with a name"):
-        whole_message(anthropic_reply({"type": "tool_use", "id": "c"}).body)
+        parse_message(anthropic_reply({"type": "tool_use", "id": "c"}).body)
     with pytest.raises(MalformedAnswer, match="no functions with a name"):
         streamed(begun(0, type="tool_use", id="c"), ended("tool_use"))

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.base import (
+from inference.backends.chat_ollama import parse_message, parse_stream, request_messages
+from inference.interfaces import (
     BackendUnavailable,
     ChatMessage,
     EmptyAnswer,
@@ -14,7 +15,6 @@ from inference.base import (
     ToolCall,
     Usage,
 )
-from inference.remote.wire_ollama import sent, streamed_message, whole_message
 from inference.tests.chatting import read
 from inference.tests.stub_answers import ollama_line
 
@@ -22,7 +22,7 @@ CALLED = {"function": {"name": "f", "arguments": {"a": 1}}}
 
 
 def streamed(*lines):
-    return read(streamed_message(json.dumps(line) for line in lines))
+    return read(parse_stream(json.dumps(line) for line in lines))
 
 
 def test_calls_are_sent_back_as_objects_and_their_results_with_the_tools_name():
@@ -33,7 +33,7 @@ def test_calls_are_sent_back_as_objects_and_their_results_with_the_tools_name():
         ChatMessage("tool", "42", tool_call_id="c1"),
         ChatMessage("tool", "?", tool_call_id="another"),
     ]
-    assert sent(messages) == [
+    assert request_messages(messages) == [
         {"role": "user", "content": "half ?"},
         {"role": "assistant", "content": "", "tool_calls": [CALLED]},
         {"role": "tool", "content": "42", "tool_name": "f"},
@@ -42,17 +42,17 @@ def test_calls_are_sent_back_as_objects_and_their_results_with_the_tools_name():
 
 
 def test_an_answer_becomes_a_message():
-    answer = whole_message(ollama_line("Paris.", done="stop", thinking="Hm"))
+    answer = parse_message(ollama_line("Paris.", done="stop", thinking="Hm"))
     assert answer == ChatMessage("assistant", "Paris.", usage=Usage(7, 3))
 
 
 def test_an_answer_cut_short_says_so():
-    assert whole_message(ollama_line("Once", done="length")).truncated
+    assert parse_message(ollama_line("Once", done="length")).truncated
     assert streamed(ollama_line("Once"), ollama_line(done="length"))[1].truncated
 
 
 def test_calls_get_ids_of_their_own():
-    whole = whole_message(ollama_line(done="stop", tool_calls=[CALLED, CALLED]))
+    whole = parse_message(ollama_line(done="stop", tool_calls=[CALLED, CALLED]))
     _, stream = streamed(
         ollama_line(tool_calls=[CALLED]), ollama_line(tool_calls=[CALLED]), ollama_line(done="stop")
     )
@@ -68,7 +68,7 @@ def test_calls_get_ids_of_their_own():
 )
 def test_arguments_are_kept_as_they_were_written(written, kept):
     call = {"id": "own", "function": {"name": "f", "arguments": written}}
-    whole = whole_message(ollama_line(done="stop", tool_calls=[call]))
+    whole = parse_message(ollama_line(done="stop", tool_calls=[call]))
     assert whole.tool_calls == (ToolCall("own", "f", kept),)
 
 
@@ -81,9 +81,9 @@ def test_calls_that_name_no_function_are_malformed(calls):
 def test_what_was_cached_as_a_whole_is_not_counted():
     line = ollama_line("Yes.", done="stop")
     del line["prompt_eval_count"]
-    assert whole_message(line).usage == Usage(0, 3)
+    assert parse_message(line).usage == Usage(0, 3)
     del line["eval_count"]
-    assert whole_message(line).usage is None
+    assert parse_message(line).usage is None
 
 
 @given(st.lists(st.text(min_size=1)).filter(lambda pieces: "".join(pieces).strip()))
@@ -109,7 +109,7 @@ def test_an_error_midway_is_told_in_the_servers_words():
     with pytest.raises(BackendUnavailable, match="breaks off: out of memory"):
         streamed(ollama_line("Yes"), {"error": "out of memory"})
     with pytest.raises(BackendUnavailable, match="breaks off: out of memory"):
-        whole_message({"error": "out of memory"})
+        parse_message({"error": "out of memory"})
 
 
 @pytest.mark.parametrize("line", [None, 7, {}, {"message": "x"}, {"choices": []}])

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.base import (
+from inference.backends.chat_openai import (
+    END_EVENT,
+    parse_message,
+    parse_stream,
+    request_message,
+    request_tool_choice,
+)
+from inference.interfaces import (
     AnswerRefused,
     BackendUnavailable,
     ChatMessage,
@@ -15,7 +22,6 @@ from inference.base import (
     ToolCall,
     Usage,
 )
-from inference.remote.wire_openai import END, sent, sent_choice, streamed_message, whole_message
 from inference.tests.stub_server import chat_reply, delta
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
@@ -24,7 +30,7 @@ STOP = json.dumps(delta(finish="stop"))
 
 def streamed(*events):
     """The pieces and the whole message."""
-    pieces, stream = [], streamed_message(events)
+    pieces, stream = [], parse_stream(events)
     while True:
         try:
             pieces.append(next(stream))
@@ -33,26 +39,30 @@ def streamed(*events):
 
 
 def pieces_of(*texts, finish="stop"):
-    return [*(json.dumps(delta(text)) for text in texts), json.dumps(delta(finish=finish)), END]
+    return [
+        *(json.dumps(delta(text)) for text in texts),
+        json.dumps(delta(finish=finish)),
+        END_EVENT,
+    ]
 
 
 def test_an_answer_becomes_a_message():
-    answer = whole_message(chat_reply("Paris.", reasoning_content="Hm, France …").body)
+    answer = parse_message(chat_reply("Paris.", reasoning_content="Hm, France …").body)
     assert answer == ChatMessage("assistant", "Paris.", usage=Usage(7, 3))
 
 
 @pytest.mark.parametrize("usage", [None, {}, [], {"prompt_tokens": "7", "completion_tokens": 1}])
 def test_an_answer_is_none_the_worse_for_a_server_that_does_not_count(usage):
-    assert whole_message({**chat_reply("Yes.").body, "usage": usage}).usage is None
+    assert parse_message({**chat_reply("Yes.").body, "usage": usage}).usage is None
 
 
 def test_an_answer_cut_short_says_so():
-    assert whole_message(chat_reply("Once upon", finish="length").body).truncated
-    assert not whole_message(chat_reply("The end.").body).truncated
+    assert parse_message(chat_reply("Once upon", finish="length").body).truncated
+    assert not parse_message(chat_reply("The end.").body).truncated
 
 
 def test_tool_calls_come_with_their_arguments_unread():
-    answer = whole_message(chat_reply(None, finish="tool_calls", tool_calls=[CALL]).body)
+    answer = parse_message(chat_reply(None, finish="tool_calls", tool_calls=[CALL]).body)
     assert answer.tool_calls == (ToolCall("c1", "f", '{"a": 1}'),)
     assert answer.content == ""
 
@@ -64,36 +74,36 @@ def test_tool_calls_come_with_their_arguments_unread():
 )
 def test_tool_calls_that_name_no_function_are_malformed(calls):
     with pytest.raises(MalformedAnswer, match="no functions with a name"):
-        whole_message(chat_reply("x", tool_calls=calls).body)
+        parse_message(chat_reply("x", tool_calls=calls).body)
 
 
 def test_tool_calls_whose_arguments_are_no_text_are_malformed():
     call = {"function": {"name": "f", "arguments": {"a": 1}}}
     with pytest.raises(MalformedAnswer, match="'arguments' is no text"):
-        whole_message(chat_reply("x", tool_calls=[call]).body)
+        parse_message(chat_reply("x", tool_calls=[call]).body)
 
 
 @pytest.mark.parametrize("answer", [None, [], "x", {}, {"choices": None}, {"choices": ["x"]}])
 def test_an_answer_without_choices_is_malformed(answer):
     with pytest.raises(MalformedAnswer, match="no list `choices`"):
-        whole_message(answer)
+        parse_message(answer)
 
 
 def test_an_answer_with_empty_choices_is_malformed():
     with pytest.raises(MalformedAnswer, match="`choices` is empty"):
-        whole_message({"choices": []})
+        parse_message({"choices": []})
 
 
 @pytest.mark.parametrize("message", [None, "hello", []])
 def test_a_choice_without_a_message_is_malformed(message):
     with pytest.raises(MalformedAnswer, match="no 'message'"):
-        whole_message({"choices": [{"message": message}]})
+        parse_message({"choices": [{"message": message}]})
 
 
 @pytest.mark.parametrize("content", [7, ["parts"], {"text": "x"}, True])
 def test_content_that_is_no_text_is_malformed(content):
     with pytest.raises(MalformedAnswer, match="'content' is no text"):
-        whole_message(chat_reply(content).body)
+        parse_message(chat_reply(content).body)
     with pytest.raises(MalformedAnswer, match="'content' is no text"):
         streamed(json.dumps(delta(content)))
 
@@ -101,7 +111,7 @@ def test_content_that_is_no_text_is_malformed(content):
 @pytest.mark.parametrize("content", [None, "", " \n"])
 def test_an_answer_without_a_word_is_empty_and_says_what_to_do(content):
     with pytest.raises(EmptyAnswer, match="other words"):
-        whole_message(chat_reply(content).body)
+        parse_message(chat_reply(content).body)
     with pytest.raises(EmptyAnswer, match="other words"):
         streamed(*pieces_of(content))
 
@@ -109,21 +119,21 @@ def test_an_answer_without_a_word_is_empty_and_says_what_to_do(content):
 def test_a_model_that_only_thought_is_empty_and_says_what_to_do():
     thought = {"reasoning_content": "Let me think"}
     with pytest.raises(EmptyAnswer, match="raise max_tokens"):
-        whole_message(chat_reply(None, finish="length", **thought).body)
+        parse_message(chat_reply(None, finish="length", **thought).body)
     with pytest.raises(EmptyAnswer, match="raise max_tokens"):
-        streamed(json.dumps(delta(**thought)), json.dumps(delta(finish="length")), END)
+        streamed(json.dumps(delta(**thought)), json.dumps(delta(finish="length")), END_EVENT)
 
 
 def test_a_refusal_is_told_in_the_models_words():
     with pytest.raises(AnswerRefused, match="I cannot"):
-        whole_message(chat_reply(None, refusal="I cannot help.").body)
+        parse_message(chat_reply(None, refusal="I cannot help.").body)
     with pytest.raises(AnswerRefused, match="I cannot help"):
         streamed(json.dumps(delta(refusal="I cannot")), json.dumps(delta(refusal=" help")), STOP)
 
 
 def test_what_a_filter_stopped_is_no_answer():
     with pytest.raises(AnswerRefused, match="a filter"):
-        whole_message(chat_reply("So first you", finish="content_filter").body)
+        parse_message(chat_reply("So first you", finish="content_filter").body)
     with pytest.raises(AnswerRefused, match="a filter"):
         streamed(*pieces_of("So first you", finish="content_filter"))
 
@@ -146,12 +156,12 @@ def test_events_without_text_are_passed_over():
         counted,
         delta(),
     ]
-    pieces, whole = streamed(*map(json.dumps, events), END)
+    pieces, whole = streamed(*map(json.dumps, events), END_EVENT)
     assert pieces == ["Yes."]
     assert whole == ChatMessage("assistant", "Yes.", truncated=True, usage=Usage(7, 3))
 
 
-@pytest.mark.parametrize("last", [END, STOP])
+@pytest.mark.parametrize("last", [END_EVENT, STOP])
 def test_a_stream_ends_with_its_mark_or_with_a_reason(last):
     assert streamed(json.dumps(delta("Yes.")), last)[1].content == "Yes."
 
@@ -166,7 +176,7 @@ def test_a_stream_without_its_end_is_no_answer():
 @pytest.mark.parametrize("error", [{"message": "out of memory"}, "out of memory"])
 def test_an_error_that_comes_as_a_success_is_told_in_the_servers_words(error):
     with pytest.raises(BackendUnavailable, match="out of memory"):
-        whole_message({"error": error})
+        parse_message({"error": error})
     with pytest.raises(BackendUnavailable, match="out of memory"):
         streamed(json.dumps(delta("Yes")), json.dumps({"error": error}))
 
@@ -202,7 +212,7 @@ def test_pieces_of_calls_are_put_together_by_their_number():
         piece(0, arguments='": 1}'),
         piece(1, arguments="2}"),
         CALLED,
-        END,
+        END_EVENT,
     )
     assert text == ["Let me see."]
     assert whole.tool_calls == (ToolCall("c1", "f", '{"a": 1}'), ToolCall("c2", "g", '{"b": 2}'))
@@ -229,7 +239,7 @@ def test_a_server_that_numbers_nothing_is_understood():
 def test_each_call_gets_an_id_of_its_own(ids):
     calls = [{"id": given, "function": {"name": "f", "arguments": "{}"}} for given in ids]
     streams = [piece(at, id=given, name="f") for at, given in enumerate(ids)]
-    whole = whole_message(chat_reply(None, tool_calls=calls).body)
+    whole = parse_message(chat_reply(None, tool_calls=calls).body)
     for message in (whole, streamed(*streams, CALLED)[1]):
         own = [call.id for call in message.tool_calls]
         assert len(set(own)) == 2
@@ -269,16 +279,19 @@ def test_calls_come_out_whole_however_their_pieces_are_mixed(texts, random):
 
 @pytest.mark.parametrize("choice", ["auto", "none", "required"])
 def test_a_choice_among_tools_is_sent_as_it_is(choice):
-    assert sent_choice(choice) == choice
+    assert request_tool_choice(choice) == choice
 
 
 def test_a_tool_that_must_be_called_is_named():
-    assert sent_choice("f") == {"type": "function", "function": {"name": "f"}}
+    assert request_tool_choice("f") == {"type": "function", "function": {"name": "f"}}
 
 
 def test_a_conversation_with_tools_is_sent_back_as_it_came():
     asked = ChatMessage("assistant", "", tool_calls=(ToolCall("c1", "f", '{"a": 1}'),))
     answered = ChatMessage("tool", "42", tool_call_id="c1")
-    assert sent(asked) == {"role": "assistant", "content": "", "tool_calls": [CALL]}
-    assert sent(answered) == {"role": "tool", "content": "42", "tool_call_id": "c1"}
-    assert sent(ChatMessage("user", "half \ud800")) == {"role": "user", "content": "half ?"}
+    assert request_message(asked) == {"role": "assistant", "content": "", "tool_calls": [CALL]}
+    assert request_message(answered) == {"role": "tool", "content": "42", "tool_call_id": "c1"}
+    assert request_message(ChatMessage("user", "half \ud800")) == {
+        "role": "user",
+        "content": "half ?",
+    }

@@ -19,16 +19,15 @@ from inference.backends.worker import (
     WorkerEmbedder,
     WorkerReranker,
 )
-from inference.handler import embedders
-from inference.local.tokens import load_tokenizer
-from inference.remote.tokens import CountedTokens, EstimatedTokens
-from inference.serving import keys
-from inference.serving.offers import offer_embedder, offer_reranker
+from inference.model_registry import embedders
+from inference.serving import protocol
+from inference.serving.server import offer_embedder, offer_reranker
 from inference.shared import SharedEmbedder, SharedReranker
 from inference.tests.serving import Watched, WordShare, serving
+from inference.tokens import CountedTokens, EstimatedTokens, load_tokenizer
 from ragsite.testing import wait_until
 
-HASHING = keys.embedder_service("hashing-384", 384)
+HASHING = protocol.embedder_service("hashing-384", 384)
 
 
 @pytest.fixture

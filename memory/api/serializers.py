@@ -1,25 +1,303 @@
-"""What the API says of a user's memory."""
+"""Serializers of the memory API: query parameters, request bodies, answers."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
-from drf_spectacular.utils import extend_schema_serializer
+from django.http import QueryDict
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
-from memory.models import Context, Fact, Pruning
-from memory.retrieval.finding import MODES
+from accounts.api import WorkspaceParameters
+from common.serializers import PageParameters, StrictSerializer, TextField
+from memory.models import Context, ExtractionItem, Fact, Pruning
+from memory.retrieval import MODES
+from memory.scopes import MAX_USER_ID_CHARACTERS
+from memory.services.search import MAX_CONTEXT, MAX_FACTS, MAX_QUERY_CHARACTERS, MAX_RESULTS
+from memory.store import MAX_TEXT_BYTES
 
-NOBODY = "Whose memory it was; null for nobody, of whom nothing is kept."
+
+class UserIdField(TextField):
+    """The user whose memory it is. Blank means an unknown user, of whom nothing is kept."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            required=False,
+            allow_blank=True,
+            max_length=MAX_USER_ID_CHARACTERS,
+            validators=[check_utf8],
+            help_text="A user of your program's own making, whose memory is meant: for editors."
+            " Compared to the letter. Default: your own memory. Of nobody, which is `unknown` or"
+            " empty, nothing is kept or found; answers then say null.",
+        )
+
+
+def check_utf8(text: str) -> None:
+    """Raise ValidationError for broken UTF-8, which would split one user into two."""
+    if "\ufffd" in text:
+        raise serializers.ValidationError("This is not UTF-8. Percent-encode it as UTF-8.")
+
+
+_PARTS_SCHEMA = {"type": "array", "items": {"type": "object", "additionalProperties": {}}}
+MESSAGE_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "role": {"type": "string", "description": "`user`, `assistant`, `system` or another."},
+        "content": {
+            "nullable": True,
+            "oneOf": [{"type": "string"}, _PARTS_SCHEMA],
+            "description": "A text, or a list of parts of which `text` parts are read.",
+        },
+    },
+    "required": ["role"],
+    "additionalProperties": {},
+}
+
+
+@extend_schema_field(MESSAGE_SCHEMA)
+class MessageField(serializers.Field[Any, Any, Any, Any]):
+    """A message in the form of OpenAI's API; other fields are returned unchanged."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict) or not isinstance(data.get("role"), str):
+            raise serializers.ValidationError(
+                "A message is an object with a “role” and a “content”."
+            )
+        content = data.get("content")
+        if not (
+            content is None
+            or isinstance(content, str)
+            or (isinstance(content, list) and all(isinstance(part, dict) for part in content))
+        ):
+            raise serializers.ValidationError("A content is a text, or a list of parts.")
+        return data
+
+    def to_representation(self, value: Mapping[str, Any]) -> Any:
+        return value
+
+
+@extend_schema_field(
+    {
+        **MESSAGE_SCHEMA,
+        "properties": {
+            **MESSAGE_SCHEMA["properties"],  # type: ignore[dict-item]
+            "at": {"type": "string", "format": "date-time", "description": "When it was said."},
+        },
+    }
+)
+class DatedMessageField(MessageField):
+    """A message with an optional time, `at`."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        message = super().to_internal_value(data)
+        if message.get("at") is None:
+            return message
+        return {**message, "at": serializers.DateTimeField().run_validation(message["at"])}
+
+
+#: A key of 200 letters, each of which takes nine characters in an address and twelve in base 64.
+MAX_FACT_CURSOR = 4000
+#: More than any model reads.
+MAX_INJECTED_TOKENS = 100_000
+#: Beyond the JSON value limit, so that errors are not repeated ten thousand times.
+MAX_MESSAGES = 10_000
+
+
+class MemoryParameters(WorkspaceParameters):
+    """The user whose memory a request works on: always in the query string, never in a body."""
+
+    user_id = UserIdField()
+
+    @classmethod
+    def from_query(cls, query: QueryDict) -> Self:
+        """An empty user id counts as given, or an unknown user's memory would be kept as the
+        caller's own; two are an error.
+        """
+        asked = super().from_query(query)
+        if given := query.getlist("user_id"):
+            asked.initial_data["user_id"] = given[0] if len(given) == 1 else given
+        return asked
+
+
+def _as_of() -> serializers.DateTimeField:
+    return serializers.DateTimeField(
+        required=False, help_text="What was held true then. Default: what is now."
+    )
+
+
+class ContextFilter(PageParameters, MemoryParameters):
+    """Query parameters that select contexts."""
+
+    conversation = serializers.CharField(
+        required=False, max_length=255, trim_whitespace=False, help_text="Your name for it."
+    )
+
+
+class FactFilter(PageParameters, MemoryParameters):
+    """Query parameters that select facts."""
+
+    cursor = serializers.CharField(
+        required=False,
+        max_length=MAX_FACT_CURSOR,
+        help_text="Where the page begins: taken from `next` or `previous` of another page.",
+    )
+    as_of = _as_of()
+
+
+class FactReading(MemoryParameters):
+    """Query parameters of one fact: the time of interest."""
+
+    as_of = _as_of()
+
+
+class HistoryFilter(PageParameters, MemoryParameters):
+    """Query parameters of a fact's history."""
+
+
+class Erasure(MemoryParameters):
+    """Confirmation that everything is to be erased."""
+
+    confirm = serializers.CharField(
+        required=False,
+        trim_whitespace=False,
+        help_text="The user id again; of your own memory it is the one that `usage/` tells.",
+    )
+
+
+class ConversationFilter(PageParameters, MemoryParameters):
+    """Query parameters that select conversations by state."""
+
+    state = serializers.ChoiceField(
+        choices=ExtractionItem.State.choices, required=False, help_text="How far it is."
+    )
+
+
+def _threshold() -> serializers.FloatField:
+    return serializers.FloatField(
+        required=False,
+        min_value=0,
+        max_value=1,
+        help_text="Least relevance, which means the same for every question. Default: the site's.",
+    )
+
+
+@extend_schema_serializer(component_name="MemorySearch")
+class SearchInput(StrictSerializer):
+    """A search in a user's memory."""
+
+    query = TextField(max_length=MAX_QUERY_CHARACTERS, help_text="Words or a question.")
+    max_results = serializers.IntegerField(
+        min_value=1, max_value=MAX_RESULTS, default=5, help_text="Hits, at most."
+    )
+    threshold = _threshold()
+    recency = serializers.FloatField(
+        required=False,
+        min_value=0,
+        max_value=1,
+        help_text="How much it counts for the order how fresh a context is: 0 nothing, 1 fully."
+        " Default: the site's.",
+    )
+    mode = serializers.ChoiceField(
+        choices=MODES,
+        default="hybrid",
+        help_text="`lexical` finds by words, `vector` by meaning, `hybrid` by both.",
+    )
+
+
+class SearchParameters(SearchInput, MemoryParameters):
+    """The query string of a search."""
+
+
+def _text(meaning: str, **options: bool) -> TextField:
+    return TextField(help_text=f"{meaning} At most {MAX_TEXT_BYTES:,} bytes.", **options)
+
+
+@extend_schema_serializer(component_name="MemoryTurn")
+class TurnInput(StrictSerializer):
+    """A turn of a conversation: message, answer, time."""
+
+    user_message = _text("What the user said.", allow_blank=True)
+    assistant_response = _text("What was answered.", required=False, allow_blank=True)
+    conversation = TextField(
+        required=False, allow_blank=True, max_length=255, help_text="Your name for where."
+    )
+    at = serializers.DateTimeField(required=False, help_text="When it was said. Default: now.")
+
+
+@extend_schema_serializer(component_name="MemoryQuestion")
+class QuestionInput(StrictSerializer):
+    """The exact text of a user message."""
+
+    question = _text("What the user said, to the letter.")
+
+
+@extend_schema_serializer(component_name="MemoryFactValue")
+class FactInput(StrictSerializer):
+    """The value of a fact, and since when it holds."""
+
+    value = _text("In words.")
+    at = serializers.DateTimeField(
+        required=False,
+        help_text="Since when. Default, and at the latest: now. Before what is known now it goes"
+        " into the history.",
+    )
+
+
+@extend_schema_serializer(component_name="MemoryInjection")
+class InjectionInput(StrictSerializer):
+    """Messages for a chat model, and limits of what is added."""
+
+    messages = serializers.ListField(
+        child=MessageField(),
+        min_length=1,
+        max_length=MAX_MESSAGES,
+        help_text="The conversation; its last question counts.",
+    )
+    max_context = serializers.IntegerField(
+        default=3,
+        min_value=0,
+        max_value=MAX_CONTEXT,
+        help_text="Contexts, at most: the best, as far as they reach the threshold.",
+    )
+    max_facts = serializers.IntegerField(
+        default=10, min_value=0, max_value=MAX_FACTS, help_text="Facts, at most."
+    )
+    threshold = _threshold()
+    max_tokens = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MAX_INJECTED_TOKENS,
+        help_text="Of all that is added, roughly counted. Default: the site's.",
+    )
+
+
+@extend_schema_serializer(component_name="MemoryConversationInput")
+class ConversationInput(StrictSerializer):
+    """All messages of a conversation from its beginning."""
+
+    conversation = TextField(max_length=255, help_text="Your name for it: the same each time.")
+    messages = serializers.ListField(
+        child=DatedMessageField(),
+        min_length=1,
+        max_length=MAX_MESSAGES,
+        help_text="All of them: those of the user are read.",
+    )
+    at = serializers.DateTimeField(
+        required=False, help_text="When new messages without a time were said. Default: now."
+    )
+
+
+USER_ID_HELP = "Whose memory it was; null for nobody, of whom nothing is kept."
 
 
 class AnswerSerializer(serializers.Serializer[Any]):
-    """An answer that says whose memory it is about."""
+    """An answer with the id of the user whose memory it is."""
 
-    user_id = serializers.CharField(allow_null=True, help_text=NOBODY)
+    user_id = serializers.CharField(allow_null=True, help_text=USER_ID_HELP)
 
 
 @extend_schema_serializer(component_name="MemoryContext")
 class ContextSerializer(serializers.ModelSerializer[Context]):
-    """What a user said, and what was answered."""
+    """A turn: what the user said, and the answer."""
 
     embedded = serializers.SerializerMethodField(
         help_text="Whether it is found by its meaning too, or by its words only as yet."
@@ -48,14 +326,14 @@ class ContextSerializer(serializers.ModelSerializer[Context]):
 
 @extend_schema_serializer(component_name="MemoryContextAnswer")
 class ContextAnswerSerializer(AnswerSerializer):
-    """A context of a user."""
+    """A context, with the user id."""
 
     context = ContextSerializer()  # type: ignore[assignment]  # DRF's metaclass takes it out
 
 
 @extend_schema_serializer(component_name="MemoryScores")
 class ScoresSerializer(serializers.Serializer[Any]):
-    """How a context came to its place: all from 0 to 1, and higher is better."""
+    """Scores of a context: all from 0 to 1, higher is better."""
 
     score = serializers.FloatField(
         help_text="Orders the hits: how strong it is beside the strongest, × `recency`."
@@ -73,7 +351,7 @@ class ScoresSerializer(serializers.Serializer[Any]):
 
 @extend_schema_serializer(component_name="MemoryHit")
 class HitSerializer(serializers.Serializer[Any]):
-    """A context that has to do with the question."""
+    """A relevant context with its scores."""
 
     context = ContextSerializer()  # type: ignore[assignment]  # DRF's metaclass takes it out
     scores = ScoresSerializer(source="ranked")
@@ -81,7 +359,7 @@ class HitSerializer(serializers.Serializer[Any]):
 
 @extend_schema_serializer(component_name="MemorySearchAnswer")
 class SearchAnswerSerializer(AnswerSerializer):
-    """Contexts that have to do with the question, the best first."""
+    """Relevant contexts, the best first."""
 
     query = serializers.CharField()
     mode = serializers.ChoiceField(choices=MODES)
@@ -99,7 +377,7 @@ class SearchAnswerSerializer(AnswerSerializer):
 
 @extend_schema_serializer(component_name="MemoryArchived")
 class ArchivedSerializer(AnswerSerializer):
-    """What became of a turn."""
+    """The archived context, and whether it is new."""
 
     context = ContextSerializer(  # type: ignore[assignment]
         allow_null=True, help_text="Null where nothing was kept."
@@ -109,14 +387,14 @@ class ArchivedSerializer(AnswerSerializer):
 
 @extend_schema_serializer(component_name="MemoryRemoved")
 class RemovedSerializer(AnswerSerializer):
-    """How much was forgotten."""
+    """Number of deleted rows, with the user id."""
 
     removed = serializers.IntegerField()
 
 
 @extend_schema_serializer(component_name="MemoryFact")
 class FactSerializer(serializers.ModelSerializer[Fact]):
-    """What is, or was, true of a user."""
+    """A fact that holds, or held."""
 
     is_current = serializers.SerializerMethodField(help_text="Whether it still holds.")
 
@@ -145,14 +423,14 @@ class FactSerializer(serializers.ModelSerializer[Fact]):
 
 @extend_schema_serializer(component_name="MemoryFactAnswer")
 class FactAnswerSerializer(AnswerSerializer):
-    """A fact of a user."""
+    """A fact, with the user id."""
 
     fact = FactSerializer()
 
 
 @extend_schema_serializer(component_name="MemoryFactChange")
 class FactChangeSerializer(AnswerSerializer):
-    """What became of a fact."""
+    """The fact after a change, and the one it superseded."""
 
     fact = FactSerializer(allow_null=True, help_text="Null where nothing was kept.")
     changed = serializers.BooleanField(help_text="False where it was known already.")
@@ -161,14 +439,14 @@ class FactChangeSerializer(AnswerSerializer):
 
 @extend_schema_serializer(component_name="MemoryFactCleared")
 class ClearedSerializer(AnswerSerializer):
-    """Whether a fact ended."""
+    """Whether a current fact was ended."""
 
     cleared = serializers.BooleanField(help_text="False where there was none.")
 
 
 @extend_schema_serializer(component_name="MemoryErased")
 class ErasedSerializer(AnswerSerializer):
-    """How many rows of each kind were removed."""
+    """Number of deleted rows of each kind."""
 
     contexts = serializers.IntegerField()
     facts = serializers.IntegerField(help_text="Their history included.")
@@ -178,7 +456,7 @@ class ErasedSerializer(AnswerSerializer):
 
 @extend_schema_serializer(component_name="MemoryPruning")
 class PruningSerializer(serializers.ModelSerializer[Pruning]):
-    """Contexts that were removed, the oldest ones, because a quota was used up."""
+    """The oldest contexts, deleted because a quota was exceeded."""
 
     class Meta:
         model = Pruning
@@ -188,7 +466,7 @@ class PruningSerializer(serializers.ModelSerializer[Pruning]):
 
 @extend_schema_serializer(component_name="MemoryUsage")
 class UsageSerializer(AnswerSerializer):
-    """How much is kept, and of how much that may be; a limit of null is none."""
+    """How much is kept, and the limits; null is no limit."""
 
     rows = serializers.IntegerField(help_text="Contexts.")
     bytes = serializers.IntegerField(help_text="Of their texts.")
@@ -201,3 +479,84 @@ class UsageSerializer(AnswerSerializer):
         allow_null=True, help_text="Beyond it facts are refused: none is ever removed."
     )
     prunings = PruningSerializer(many=True, help_text="What was removed, the latest ten.")
+
+
+@extend_schema_serializer(component_name="MemoryInjectedFact")
+class InjectedFactSerializer(serializers.Serializer[Any]):
+    """A fact that was put before the chat model."""
+
+    key = serializers.CharField()
+    value = serializers.CharField()
+
+
+@extend_schema_serializer(component_name="MemoryInjectedTurn")
+class InjectedTurnSerializer(serializers.Serializer[Any]):
+    """A context that was put before the chat model, shortened where it is long."""
+
+    said_on = serializers.DateField(help_text="The day, in the site's time zone.")
+    user_message = serializers.CharField()
+    assistant_response = serializers.CharField()
+
+
+@extend_schema_serializer(component_name="MemoryInjected")
+class InjectionSerializer(AnswerSerializer):
+    """Messages for a chat model, and what was added to them, the most relevant first."""
+
+    messages = serializers.ListField(child=MessageField())
+    facts = InjectedFactSerializer(many=True)
+    context = InjectedTurnSerializer(many=True)  # type: ignore[assignment]
+    tokens = serializers.IntegerField(help_text="Of all that was added, roughly.")
+    degraded = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What should have worked and did not: `vector` when the embedder is down.",
+    )
+
+
+@extend_schema_serializer(component_name="MemoryConversation")
+class ConversationSerializer(serializers.ModelSerializer[ExtractionItem]):
+    """A conversation and the progress of its extraction."""
+
+    conversation = serializers.CharField(source="key", help_text="Your name for it.")
+    waiting = serializers.IntegerField(help_text="Messages of the user that wait to be read.")
+
+    class Meta:
+        model = ExtractionItem
+        fields = [
+            "id",
+            "conversation",
+            "state",
+            "seen",
+            "waiting",
+            "attempts",
+            "error",
+            "due_at",
+            "last_message_at",
+            "extracted_at",
+            "extractor",
+            "facts",
+            "contexts",
+        ]
+        read_only_fields = fields
+        extra_kwargs = {
+            "attempts": {"help_text": "To read what waits."},
+            "error": {"help_text": "Why the last attempt failed, or empty."},
+            "due_at": {"help_text": "When it is read next; null where nothing is due."},
+            "extracted_at": {"help_text": "When it was read last."},
+        }
+
+
+@extend_schema_serializer(component_name="MemoryConversationAnswer")
+class ConversationAnswerSerializer(AnswerSerializer):
+    """A conversation, with the user id."""
+
+    conversation = ConversationSerializer()
+
+
+@extend_schema_serializer(component_name="MemoryRecorded")
+class RecordedSerializer(AnswerSerializer):
+    """How many messages were new, and the state of the conversation."""
+
+    conversation = ConversationSerializer(
+        allow_null=True, help_text="Null where the user said nothing, or nothing is kept."
+    )
+    new = serializers.IntegerField(help_text="How many were not known before.")

@@ -1,1 +1,1 @@
-"""Facts out of what a user says: rules, a chat model's prompt and reply, and the queue to them."""
+"""Extraction of facts from what users say: by rules or a chat model, through a queue."""

@@ -1,10 +1,10 @@
-"""The queue of conversations: what is due, who has it until when, and how it comes back.
+"""Queue of conversations to extract facts from: enqueue, claim, retry.
 
-The row is the truth: whoever works holds a token on it until a time, attempts are counted when it
-is taken, and what is found is stored under the token.
+The row is the source of truth: a worker holds a token with a lease, attempts are counted when the
+row is claimed, and results are stored under the token.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,60 +14,124 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Func, IntegerField, Q, QuerySet, Sum
 from django.db.models.functions import Now
+from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from common.clock import database_now, is_over
-from common.heartbeat import heartbeat
-from memory.extraction.found import Said
-from memory.extraction.outages import delay
+from common import leases
+from common.errors import InvalidInput, RagsiteError
+from common.leases import database_now, heartbeat, lease_expired
+from memory import store
+from memory.extraction.chat_model import MAX_MESSAGE_CHARACTERS
+from memory.extraction.messages import MAX_DIGESTS, UserMessage, overlap
+from memory.injection import remove_blocks, text_of_content
 from memory.models import ExtractionItem
 from memory.scopes import UserScope
 
+_BREAKER = leases.CircuitBreaker("memory.extraction")
+
+
+def is_model_paused() -> bool:
+    """Whether the model was unreachable a moment ago."""
+    return _BREAKER.is_paused()
+
+
+def record_outage() -> None:
+    """Pause all extractions, longer with each failure."""
+    _BREAKER.record_failure(first=settings.MEMORY_EXTRACTION_RETRY_SECONDS)
+
+
+def record_answer() -> None:
+    """End the pause: the model has answered."""
+    _BREAKER.record_success()
+
+
+def retry_delay(failures: int, *, longest: float) -> float:
+    """Seconds before the next try after this many failures, doubled each time up to `longest`."""
+    return leases.backoff_seconds(
+        failures, first=settings.MEMORY_EXTRACTION_RETRY_SECONDS, longest=longest
+    )
+
+
+#: Characters stored of a message: one more than are read, to show that it is longer.
+MAX_STORED_CHARACTERS = MAX_MESSAGE_CHARACTERS + 1
+
+
+def user_messages(
+    messages: Sequence[Mapping[str, Any]], *, at: datetime | None
+) -> list[UserMessage]:
+    """The user's messages with text, in order, without injected memory.
+
+    Their time is the message's own `at`, else `at`, else now; never in the future. Raises
+    InvalidInput for malformed messages.
+    """
+    now = timezone.now()
+    said: list[UserMessage] = []
+    for message in messages:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise InvalidInput(
+                'A message is an object with a "role" and a "content".', field="messages"
+            )
+        if message["role"] != "user":
+            continue
+        # The rest is not read, so it need not be searched for blocks either.
+        text = text_of_content(message.get("content"))[: 4 * MAX_STORED_CHARACTERS]
+        text = remove_blocks(text)[:MAX_STORED_CHARACTERS].strip()
+        text = store.storable_text(text, field="messages")
+        if not text:
+            continue
+        moment = message.get("at")
+        if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
+            raise InvalidInput("A message's “at” is a time with its zone.", field="messages")
+        said.append(UserMessage(text, min(moment or at or now, now)))
+    return said
+
+
 State = ExtractionItem.State
-LONGEST_WAIT = 3600.0
+MAX_RETRY_SECONDS = 3600.0
 #: Conversations that one sweep sends to the workers.
-SWEEP = 1_000
+SWEEP_ROWS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A conversation that a worker has, with the messages that it is to read."""
+    """A conversation claimed by a worker, with the messages to read."""
 
     item_id: int
     token: UUID
     scope: UserScope
     conversation: str
-    messages: tuple[Said, ...]
+    messages: tuple[UserMessage, ...]
     waiting: int
 
 
 def next_due(waiting: int, *, now: datetime) -> datetime | None:
-    """When so many messages are to be read: at once if there are many, some time after the last
-    one if there are enough, not yet if there are fewer."""
-    if waiting >= most_turns():
+    """When this many waiting messages are to be read: at once if there are many, after an idle time
+    if there are enough, None if there are fewer.
+    """
+    if waiting >= max_messages():
         return now
     if waiting and waiting >= settings.MEMORY_EXTRACTION_MIN_TURNS:
         return now + timedelta(seconds=settings.MEMORY_EXTRACTION_IDLE_SECONDS)
     return None
 
 
-def most_turns() -> int:
-    """Messages that are read together."""
+def max_messages() -> int:
+    """Maximum number of messages read together."""
     return max(1, int(settings.MEMORY_EXTRACTION_MAX_TURNS))
 
 
 @transaction.atomic
 def claim(item_id: int) -> Claim | None:
-    """Take a conversation that is due and that nobody has.
+    """Claim a conversation that is due and unclaimed.
 
-    After each failure fewer of its messages are taken, until it is one: an answer may have been
-    too long, or one message to blame. One whose worker died again and again is given up.
+    After each failure fewer messages are taken, down to one, in case the answer was too long or one
+    message is at fault. A conversation whose worker died repeatedly is marked dead.
     """
     now = database_now()
     free = Q(state=State.WAITING, due_at__lte=now) | (
-        Q(state=State.RUNNING) & is_over("leased_until", lease=_lease())
+        Q(state=State.RUNNING) & lease_expired("leased_until", lease=_lease())
     )
     rows = ExtractionItem.objects.select_for_update(skip_locked=True).filter(free, pk=item_id)
     item = rows.first()
@@ -75,9 +139,9 @@ def claim(item_id: int) -> Claim | None:
         return None
     if item.attempts >= settings.MEMORY_EXTRACTION_MAX_ATTEMPTS:
         died = item.error or "The worker died each time, see its log."
-        _bury(ExtractionItem.objects.filter(pk=item.pk), item.attempts, died)
+        _mark_dead(ExtractionItem.objects.filter(pk=item.pk), item.attempts, died)
         return None
-    batch = item.messages[: max(1, most_turns() >> item.attempts)]
+    batch = item.messages[: max(1, max_messages() >> item.attempts)]
     token = uuid4()
     ExtractionItem.objects.filter(pk=item.pk).update(
         state=State.RUNNING, token=token, leased_until=_lease_end(), attempts=F("attempts") + 1
@@ -87,27 +151,31 @@ def claim(item_id: int) -> Claim | None:
         token,
         UserScope(item.workspace_id, item.user_id),
         item.key,
-        tuple(_said(message, now) for message in batch),
+        tuple(
+            UserMessage(message["content"], parse_datetime(message["at"]) or now)
+            for message in batch
+        ),
         len(item.messages),
     )
 
 
-def kept(claim: Claim) -> AbstractContextManager[None]:
-    """Renew the lease while the block works: a model may take longer than one."""
+def renew_lease(claim: Claim) -> AbstractContextManager[None]:
+    """Renew the lease while the block runs, since a model may take longer."""
     return heartbeat(
-        lambda: held(claim).update(leased_until=_lease_end()),
+        lambda: claimed_row(claim).update(leased_until=_lease_end()),
         seconds=settings.INGESTION_LEASE_SECONDS / 3,
     )
 
 
-def held(claim: Claim) -> QuerySet[ExtractionItem]:
-    """The conversation, if this claim still holds it."""
+def claimed_row(claim: Claim) -> QuerySet[ExtractionItem]:
+    """The claimed row, empty if the claim was lost."""
     return ExtractionItem.objects.filter(pk=claim.item_id, token=claim.token)
 
 
 class Failure(Enum):
-    """Why a conversation was not read: because of itself, because there was no model to ask, which
-    is no fault of it and borne much longer, or because of what no other try changes."""
+    """Kind of failure: the conversation's own; an outage of the model, which is tolerated much
+    longer; or one that no retry can change.
+    """
 
     OWN = "own"
     OUTAGE = "outage"
@@ -115,21 +183,27 @@ class Failure(Enum):
 
 
 @transaction.atomic
-def put_back(claim: Claim, error: str, *, failure: Failure) -> datetime | None:
-    """Have it tried again later, at growing intervals; when. None where it is given up, or was
-    taken away."""
-    item = held(claim).select_for_update().first()
+def retry_later(claim: Claim, error: str, *, failure: Failure) -> datetime | None:
+    """Schedule a retry with growing delay; returns when. None where the item is dead or the claim
+    was lost.
+    """
+    item = claimed_row(claim).select_for_update().first()
     if item is None:
         return None
     is_outage = failure is Failure.OUTAGE
     outages = item.outages + 1 if is_outage else 0
     attempts = item.attempts - 1 if is_outage else item.attempts
     failures = outages or attempts
-    if failure is Failure.FINAL or failures >= _most(failure):
-        _bury(held(claim), failures, error)
+    max_failures = (
+        settings.MEMORY_EXTRACTION_MAX_OUTAGES
+        if is_outage
+        else settings.MEMORY_EXTRACTION_MAX_ATTEMPTS
+    )
+    if failure is Failure.FINAL or failures >= max_failures:
+        _mark_dead(claimed_row(claim), failures, error)
         return None
-    due = database_now() + timedelta(seconds=delay(failures, longest=LONGEST_WAIT))
-    held(claim).update(
+    due = database_now() + timedelta(seconds=retry_delay(failures, longest=MAX_RETRY_SECONDS))
+    claimed_row(claim).update(
         state=State.WAITING,
         attempts=attempts,
         outages=outages,
@@ -141,17 +215,8 @@ def put_back(claim: Claim, error: str, *, failure: Failure) -> datetime | None:
     return due
 
 
-def _most(failure: Failure) -> int:
-    most: int = (
-        settings.MEMORY_EXTRACTION_MAX_OUTAGES
-        if failure is Failure.OUTAGE
-        else settings.MEMORY_EXTRACTION_MAX_ATTEMPTS
-    )
-    return most
-
-
-def _bury(rows: QuerySet[ExtractionItem], failures: int, error: str) -> None:
-    """The messages stay, so that it can be tried again by hand."""
+def _mark_dead(rows: QuerySet[ExtractionItem], failures: int, error: str) -> None:
+    """The messages are kept, so that it can be retried by hand."""
     attempts = "one attempt" if failures == 1 else f"{failures} attempts"
     rows.update(
         state=State.DEAD,
@@ -163,8 +228,8 @@ def _bury(rows: QuerySet[ExtractionItem], failures: int, error: str) -> None:
 
 
 @transaction.atomic
-def revive(item_ids: Sequence[int]) -> list[int]:
-    """Put conversations that were given up back into the queue; which ones were."""
+def requeue(item_ids: Sequence[int]) -> list[int]:
+    """Put dead conversations back into the queue; returns their ids."""
     dead = ExtractionItem.objects.select_for_update().filter(pk__in=item_ids, state=State.DEAD)
     ids = list(dead.order_by("pk").values_list("pk", flat=True))
     ExtractionItem.objects.filter(pk__in=ids).update(
@@ -174,10 +239,12 @@ def revive(item_ids: Sequence[int]) -> list[int]:
 
 
 @transaction.atomic
-def sweep() -> list[int]:
-    """The conversations that are due, those of dead workers too; not again within a lease."""
+def due_items() -> list[int]:
+    """Ids of due conversations, including those of dead workers; each at most once within
+    a lease.
+    """
     lost = ExtractionItem.objects.select_for_update(skip_locked=True).filter(
-        is_over("leased_until", lease=_lease()), state=State.RUNNING
+        lease_expired("leased_until", lease=_lease()), state=State.RUNNING
     )
     ExtractionItem.objects.filter(pk__in=list(lost.values_list("pk", flat=True))).update(
         state=State.WAITING, token=None, leased_until=None, due_at=Now()
@@ -185,9 +252,9 @@ def sweep() -> list[int]:
     due = (
         ExtractionItem.objects.select_for_update(skip_locked=True)
         .filter(state=State.WAITING, due_at__lte=Now())
-        .filter(Q(leased_until=None) | is_over("leased_until", lease=_lease()))
+        .filter(Q(leased_until=None) | lease_expired("leased_until", lease=_lease()))
     )
-    ids = list(due.order_by("due_at", "pk").values_list("pk", flat=True)[:SWEEP])
+    ids = list(due.order_by("due_at", "pk").values_list("pk", flat=True)[:SWEEP_ROWS])
     ExtractionItem.objects.filter(pk__in=ids).update(leased_until=_lease_end())
     return ids
 
@@ -200,5 +267,85 @@ def _lease_end() -> Any:
     return Now() + _lease()
 
 
-def _said(message: dict[str, str], now: datetime) -> Said:
-    return Said(message["content"], parse_datetime(message["at"]) or now)
+DIGEST_CHARACTERS = 16
+
+
+class QueueFull(RagsiteError):
+    """Too many messages wait in this workspace."""
+
+    code = "extraction_queue_full"
+    status = 429
+    retry_after = 60
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueueResult:
+    """How many messages were new, how many wait now, and whether they are due."""
+
+    item_id: int
+    new: int
+    waiting: int
+    is_due: bool
+
+
+class _ArrayLength(Func):
+    function = "jsonb_array_length"
+    output_field = IntegerField()
+
+
+@transaction.atomic
+def enqueue_messages(
+    scope: UserScope, conversation: str, messages: Sequence[UserMessage]
+) -> EnqueueResult:
+    """Append the new messages to those that wait. Raises QueueFull."""
+    names: dict[str, Any] = {
+        "workspace_id": scope.workspace_id,
+        "user_id": scope.user_id,
+        "key": store.checked_name(conversation, field="conversation"),
+    }
+    item, _ = ExtractionItem.objects.select_for_update().get_or_create(**names)
+    digests = [store.content_digest(said.text)[:DIGEST_CHARACTERS] for said in messages]
+    known = list(item.taken)
+    shared = overlap(known, digests)
+    new = messages[shared.start :]
+    if new or shared.is_edit(known):
+        _check_room(item, len(new))
+        read = len(item.taken) - len(item.messages)
+        still = max(0, shared.kept - read)
+        if still < len(item.messages):
+            # The user has changed some that wait: drop them, and release the worker's claim.
+            item.messages = item.messages[:still]
+            item.token = item.leased_until = None
+            item.attempts = item.outages = 0
+            item.error = ""
+            item.state = State.IDLE
+        taken = known[: shared.kept] + digests[shared.start :]
+        now = database_now()
+        item.messages += [{"content": said.text, "at": said.at.isoformat()} for said in new]
+        item.seen += len(new)
+        # never fewer than wait, because their number tells what was read
+        item.taken = list(taken)[-max(MAX_DIGESTS, len(item.messages)) :]
+        item.last_message_at = now
+        if item.state == State.IDLE or (item.state == State.WAITING and not item.error):
+            item.state = State.WAITING if item.messages else State.IDLE
+            item.due_at = next_due(len(item.messages), now=now)
+        item.save()
+    is_due = item.state == State.WAITING and (
+        item.due_at is not None and item.due_at <= database_now()
+    )
+    return EnqueueResult(item.pk, len(new), len(item.messages), is_due)
+
+
+def _check_room(item: ExtractionItem, new: int) -> None:
+    """Dead items count for their own conversation only, so that they block no other."""
+    waiting = ExtractionItem.objects.filter(
+        workspace_id=item.workspace_id, state__in=(State.WAITING, State.RUNNING)
+    )
+    others = waiting.exclude(pk=item.pk).aggregate(all=Sum(_ArrayLength(F("messages"))))["all"] or 0
+    limit: int = settings.MEMORY_EXTRACTION_QUEUE_LIMIT
+    if others + len(item.messages) + new > limit:
+        raise QueueFull(
+            f"{others + len(item.messages):,} messages wait to be read in this workspace, and"
+            f" {limit:,} are allowed. Send the conversation again later: nothing of it is lost"
+            " until then. The admin shows which conversations hold the queue up."
+        )

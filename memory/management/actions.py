@@ -1,29 +1,50 @@
-"""What `manage.py memory` does with one user's memory, action by action."""
+"""Actions of `manage.py memory`: one user's memory, and maintenance of all memories."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
+from django.template.defaultfilters import filesizeformat
+
+from common.console import CommandOutput, make_table, terminal_safe
 from common.errors import InvalidInput
-from common.showing import Shown, table_of, visible
-from common.wording import counted
-from documents.management.naming import workspace_named
-from documents.management.writing import written
+from common.text import pluralized
+from documents.management.cli import get_workspace_by_slug, write_output
 from memory import services
-from memory.keys import fact_key
-from memory.management.rows import context_of, fact_of, pruning_of, size_in_words
-from memory.models import Fact
-from memory.scopes import UserScope, user_of_commands, user_scope
-
-Options = Mapping[str, Any]
+from memory.embedding import embed_waiting
+from memory.fact_keys import fact_key
+from memory.models import Context, ExtractionItem, Fact, Pruning
+from memory.scopes import UserScope, default_command_user, user_scope
 
 
-def scope_from(options: Options) -> UserScope:
-    """The user who is named. Raises NotFound, and InvalidInput for nobody."""
-    workspace = workspace_named(options["workspace"])
+def fact_data(row: Fact) -> dict[str, Any]:
+    names = ("key", "value", "valid_from", "valid_to", "origin", "source_id")
+    return {name.removesuffix("_id"): getattr(row, name) for name in names}
+
+
+def item_data(row: ExtractionItem) -> dict[str, Any]:
+    names = ("id", "user_id", "key", "state", "attempts", "error", "due_at", "last_message_at")
+    return {"workspace": row.workspace.slug, **{name: getattr(row, name) for name in names}}
+
+
+def pruning_data(row: Pruning) -> dict[str, Any]:
+    names = ("user_id", "reason", "rows", "bytes", "until")
+    return {"at": row.created_at, **{name: getattr(row, name) for name in names}}
+
+
+def format_bytes(size: int) -> str:
+    return filesizeformat(size).replace("\xa0", " ")
+
+
+CommandOptions = Mapping[str, Any]
+
+
+def scope_from(options: CommandOptions) -> UserScope:
+    """The scope of the named user. Raises NotFound and InvalidInput."""
+    workspace = get_workspace_by_slug(options["workspace"])
     user_id = options["user"]
     if user_id is None:
-        user_id = user_of_commands(workspace)
+        user_id = default_command_user(workspace)
     scope = user_scope(workspace=workspace, user_id=user_id)
     if scope is None:
         raise InvalidInput(
@@ -36,8 +57,8 @@ def scope_from(options: Options) -> UserScope:
 # --- contexts and facts --------------------------------------------------------------------------
 
 
-def search(options: Options) -> Shown:
-    """What has to do with a question."""
+def search_contexts(options: CommandOptions) -> CommandOutput:
+    """Search a user's contexts; prints scores with each hit."""
     result = services.search_memory(
         scope=scope_from(options),
         query=options["query"],
@@ -46,12 +67,16 @@ def search(options: Options) -> Shown:
         recency=options["recency"],
         mode=options["mode"],
     )
-    hits = [{**asdict(hit.ranked), **context_of(hit.context)} for hit in result.hits]
+    names = ("user_message", "assistant_response", "conversation", "created_at", "origin")
+    hits = [
+        {**asdict(hit.ranked), **{name: getattr(hit.context, name) for name in names}}
+        for hit in result.hits
+    ]
     columns = ("score", "relevance", "created_at", "user_message", "assistant_response")
     rows = [[str(hit["id"]), *(hit[name] for name in columns)] for hit in hits]
     told = [f"{len(hits)} found, {result.below} below the threshold, of {result.searched:,}"]
     told += [f"out of order: {name}" for name in result.degraded]
-    return Shown(
+    return CommandOutput(
         {
             "query": options["query"],
             "hits": hits,
@@ -61,55 +86,57 @@ def search(options: Options) -> Shown:
             "milliseconds": result.milliseconds,
         },
         (f"{' · '.join(told)} · {result.milliseconds:.0f} ms",),
-        table_of(("id", "score", "relevance", "said", "user", "assistant"), rows) if rows else None,
+        make_table(("id", "score", "relevance", "said", "user", "assistant"), rows)
+        if rows
+        else None,
     )
 
 
-def facts(options: Options) -> Shown:
-    """Everything held true, now or then."""
+def list_facts(options: CommandOptions) -> CommandOutput:
+    """Facts that hold now, or held at a time."""
     rows = services.get_all_facts(scope=scope_from(options), as_of=options["as_of"])
-    return _facts(rows, _counted(len(rows), "fact"))
+    return _fact_table(rows, _number_of(len(rows), "fact"))
 
 
-def set_fact(options: Options) -> Shown:
-    """A value from now, or from then, on."""
+def set_fact(options: CommandOptions) -> CommandOutput:
+    """Set a fact, from now or from a given time."""
     change = services.set_fact(
         scope=scope_from(options), key=options["key"], value=options["value"], at=options["at"]
     )
     assert change is not None  # of somebody
-    before = fact_of(change.superseded) if change.superseded else None
+    before = fact_data(change.superseded) if change.superseded else None
     done = f"{change.fact.key} is set" if change.changed else f"{change.fact.key} was known already"
     if change.superseded:
-        done += f"; before: {visible(change.superseded.value)}"
-    data = {"changed": change.changed, "fact": fact_of(change.fact), "superseded": before}
-    return Shown(data, (done,))
+        done += f"; before: {terminal_safe(change.superseded.value)}"
+    data = {"changed": change.changed, "fact": fact_data(change.fact), "superseded": before}
+    return CommandOutput(data, (done,))
 
 
-def history(options: Options) -> Shown:
-    """All values of a key."""
+def list_history(options: CommandOptions) -> CommandOutput:
+    """All values that a key ever had."""
     rows = services.history(scope=scope_from(options), key=options["key"])
-    return _facts(rows, _counted(len(rows), "value") if rows else _not_found(options))
+    return _fact_table(rows, _number_of(len(rows), "value") if rows else _not_found(options))
 
 
-def forget(options: Options) -> Shown:
-    """A fact with its history, all that was answered to a question, or contexts by number."""
+def forget_rows(options: CommandOptions) -> CommandOutput:
+    """Delete a fact with its history, all contexts of a question, or contexts by id."""
     scope = scope_from(options)
     if options["key"] is not None:
         removed = services.forget_fact(scope=scope, key=options["key"])
-        told = _removed(removed, "value") if removed else _not_found(options)
-        return Shown({"facts": removed, "contexts": 0}, (told,))
+        told = _removed_message(removed, "value") if removed else _not_found(options)
+        return CommandOutput({"facts": removed, "contexts": 0}, (told,))
     if options["question"] is not None:
         removed = services.clear_memory(scope=scope, question=options["question"])
     else:
         removed = services.forget_contexts(scope=scope, ids=options["context"])
-    return Shown({"facts": 0, "contexts": removed}, (_removed(removed, "context"),))
+    return CommandOutput({"facts": 0, "contexts": removed}, (_removed_message(removed, "context"),))
 
 
 # --- a whole memory ------------------------------------------------------------------------------
 
 
-def export(options: Options) -> Shown:
-    """All of it as JSON Lines, to a file or standard output."""
+def export_user(options: CommandOptions) -> CommandOutput:
+    """Everything as JSON Lines, to a file or standard output."""
     scope = scope_from(options)
 
     def write(file: BinaryIO) -> int:
@@ -119,60 +146,130 @@ def export(options: Options) -> Shown:
             lines += 1
         return lines - 1  # the header is no row
 
-    rows = written(options["output"], write)
-    return Shown({"rows": rows}, (counted(rows, "row"),))
+    rows = write_output(options["output"], write)
+    return CommandOutput({"rows": rows}, (pluralized(rows, "row"),))
 
 
-def erase(options: Options) -> Shown:
-    """All of it, where --yes is said; else what would go."""
+def erase_user(options: CommandOptions) -> CommandOutput:
+    """Erase everything with --yes; else say what would be erased."""
     scope = scope_from(options)
     if not options["yes"]:
         used = services.usage(scope=scope)
         raise InvalidInput(
-            f"Nothing is erased. {counted(used.rows, 'context')} and"
-            f" {counted(used.facts, 'fact')} would be, with"
+            f"Nothing is erased. {pluralized(used.rows, 'context')} and"
+            f" {pluralized(used.facts, 'fact')} would be, with"
             " what waits to be read: say --yes."
         )
     erased = services.erase_memory(scope=scope)
     told = ", ".join(f"{number:,} {kind}" for kind, number in asdict(erased).items())
-    return Shown(asdict(erased), (f"erased: {told}",))
+    return CommandOutput(asdict(erased), (f"erased: {told}",))
 
 
-def usage(options: Options) -> Shown:
-    """What it takes up, of what it may."""
+def show_usage(options: CommandOptions) -> CommandOutput:
+    """Usage of the quotas, and the latest prunings."""
     used = services.usage(scope=scope_from(options))
-    prunings = [pruning_of(row) for row in used.prunings]
+    prunings = [pruning_data(row) for row in used.prunings]
     lines = (
-        f"contexts  {_of(used.rows, used.max_rows, str)}",
-        f"bytes     {_of(used.bytes, used.max_bytes, size_in_words)}",
-        f"facts     {_of(used.facts, used.max_facts, str)}",
+        f"contexts  {_used_of(used.rows, used.max_rows, str)}",
+        f"bytes     {_used_of(used.bytes, used.max_bytes, format_bytes)}",
+        f"facts     {_used_of(used.facts, used.max_facts, str)}",
         *(
-            f"pruned    {row['at']:%Y-%m-%d %H:%M}: {counted(row['rows'], 'context')},"
-            f" {size_in_words(row['bytes'])}, for {row['reason']}"
+            f"pruned    {row['at']:%Y-%m-%d %H:%M}: {pluralized(row['rows'], 'context')},"
+            f" {format_bytes(row['bytes'])}, for {row['reason']}"
             for row in prunings
         ),
     )
     names = ("rows", "bytes", "facts", "max_rows", "max_bytes", "max_facts")
-    return Shown({**{name: getattr(used, name) for name in names}, "prunings": prunings}, lines)
+    return CommandOutput(
+        {**{name: getattr(used, name) for name in names}, "prunings": prunings}, lines
+    )
 
 
-def _facts(rows: list[Fact], told: str) -> Shown:
+def _fact_table(rows: list[Fact], summary: str) -> CommandOutput:
     cells = [(row.key, row.value, row.valid_from, row.valid_to, row.origin) for row in rows]
     heads = ("key", "value", "from", "to", "origin")
-    return Shown([fact_of(row) for row in rows], (told,), table_of(heads, cells) if cells else None)
+    return CommandOutput(
+        [fact_data(row) for row in rows], (summary,), make_table(heads, cells) if cells else None
+    )
 
 
-def _not_found(options: Options) -> str:
+def _not_found(options: CommandOptions) -> str:
     return f"Fact not found: {fact_key(options['key'])}"
 
 
-def _of(used: int, most: int | None, shown: Callable[[int], str]) -> str:
-    return f"{shown(used)} of {shown(most)}" if most is not None else f"{shown(used)}, no limit"
+def _used_of(used: int, limit: int | None, format_value: Callable[[int], str]) -> str:
+    return (
+        f"{format_value(used)} of {format_value(limit)}"
+        if limit is not None
+        else f"{format_value(used)}, no limit"
+    )
 
 
-def _counted(number: int, what: str) -> str:
+def _number_of(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def _removed(number: int, what: str) -> str:
-    return f"{_counted(number, what)} {'is' if number == 1 else 'are'} removed"
+def _removed_message(number: int, what: str) -> str:
+    return f"{_number_of(number, what)} {'is' if number == 1 else 'are'} removed"
+
+
+EXIT_PARTLY = 1
+State = ExtractionItem.State
+
+
+def prune_all(options: CommandOptions) -> CommandOutput:
+    """Prune what exceeds the quotas, of all users."""
+    done = services.prune_to_quotas()
+    rows = [
+        (str(row.workspace_id), row.user_id, row.rows, format_bytes(row.bytes), row.reason)
+        for row in done
+    ]
+    heads = ("workspace", "user", "contexts", "bytes", "quota")
+    return CommandOutput(
+        [pruning_data(row) for row in done],
+        (
+            f"Removed {pluralized(sum(row.rows for row in done), 'context')}"
+            f" of {pluralized(len(done), 'user')}.",
+        ),
+        make_table(heads, rows) if rows else None,
+    )
+
+
+def embed_all(options: CommandOptions) -> CommandOutput:
+    """Embed rows without a vector, of all users."""
+    done = embed_waiting()
+    left = sum(model.objects.unembedded().count() for model in (Context, Fact))
+    told = (f"{done:,} embedded", *([f"{left:,} were refused by the model"] if left else []))
+    return CommandOutput(
+        {"embedded": done, "refused": left}, (", ".join(told),), code=EXIT_PARTLY if left else 0
+    )
+
+
+def list_extractions(options: CommandOptions) -> CommandOutput:
+    """List the extraction queue, dead items first; or retry items."""
+    rows = ExtractionItem.objects.select_related("workspace").defer("messages", "taken")
+    if options["workspace"] is not None:
+        rows = rows.filter(workspace=get_workspace_by_slug(options["workspace"]))
+    if options["user"] is not None:
+        rows = rows.filter(user_id=options["user"])
+    if options["state"] is not None:
+        rows = rows.filter(state=options["state"])
+    else:
+        rows = rows.exclude(state=State.IDLE)
+    if options["retry"] is not None:
+        dead = rows.filter(state=State.DEAD)
+        wanted = dead.filter(pk__in=options["retry"]) if options["retry"] else dead
+        ids = list(wanted.values_list("pk", flat=True))
+        retried = services.retry_extractions(item_ids=ids)
+        return CommandOutput({"retried": retried}, (f"{retried:,} are in the queue again",))
+    shown = list(rows.order_by("state", "due_at", "pk")[: max(options["n"], 0)])
+    cells = [
+        (str(row.pk), row.state, row.workspace.slug, row.user_id, row.key, row.attempts, row.error)
+        for row in shown
+    ]
+    heads = ("id", "state", "workspace", "user", "conversation", "attempts", "error")
+    return CommandOutput(
+        [item_data(row) for row in shown],
+        (f"{len(shown):,} of {rows.count():,}",),
+        make_table(heads, cells) if cells else None,
+    )

@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 import common.fields
 import common.search_vector
-import memory.remembered
+import memory.models
 
 
 class Migration(migrations.Migration):
@@ -57,9 +57,9 @@ class Migration(migrations.Migration):
                     models.GeneratedField(
                         db_persist=True,
                         expression=django.db.models.expressions.CombinedExpression(
-                            memory.remembered.OctetLength(models.F("user_message")),
+                            memory.models.OctetLength(models.F("user_message")),
                             "+",
-                            memory.remembered.OctetLength(models.F("assistant_response")),
+                            memory.models.OctetLength(models.F("assistant_response")),
                         ),
                         output_field=models.PositiveIntegerField(),
                     ),
@@ -239,9 +239,9 @@ class Migration(migrations.Migration):
                     models.GeneratedField(
                         db_persist=True,
                         expression=django.db.models.expressions.CombinedExpression(
-                            memory.remembered.OctetLength(models.F("key")),
+                            memory.models.OctetLength(models.F("key")),
                             "+",
-                            memory.remembered.OctetLength(models.F("value")),
+                            memory.models.OctetLength(models.F("value")),
                         ),
                         output_field=models.PositiveIntegerField(),
                     ),

@@ -1,47 +1,41 @@
-"""What can be done with a user's memory. Every function works on one scope, and on no other."""
+"""Services of memory. Every function works on one scope only."""
 
-from memory.extraction.recording import QueueFull, Recorded
-from memory.services.contexts import (
+from memory.quotas import prune_to_quotas
+from memory.services.memories import (
     archive_turn,
-    clear_memory,
-    forget_contexts,
-    store_memory,
-)
-from memory.services.extraction import record_messages, retry_extractions
-from memory.services.facts import (
     clear_fact,
+    clear_memory,
+    erase_memory,
+    export_memory,
+    forget_contexts,
     forget_fact,
     get_all_facts,
     get_fact,
     has_fact,
     history,
+    record_messages,
+    retry_extractions,
     set_fact,
+    store_memory,
+    usage,
 )
-from memory.services.injecting import Injection, inject, strip_injected
-from memory.services.portability import Erased, erase_memory, export_memory
-from memory.services.quotas import Usage, prune, usage
-from memory.services.searching import (
-    FactHit,
+from memory.services.search import (
+    InjectionResult,
     MemoryHit,
     MemoryResult,
+    inject,
     rank_facts,
     search_memory,
+    strip_injected,
 )
-from memory.storing.contexts import Archived
-from memory.storing.facts import FactChange, TooManyFacts
+from memory.store import FactChange, TooManyFacts
 
 __all__ = [
-    "Archived",
-    "Erased",
     "FactChange",
-    "FactHit",
-    "Injection",
+    "InjectionResult",
     "MemoryHit",
     "MemoryResult",
-    "QueueFull",
-    "Recorded",
     "TooManyFacts",
-    "Usage",
     "archive_turn",
     "clear_fact",
     "clear_memory",
@@ -54,7 +48,7 @@ __all__ = [
     "has_fact",
     "history",
     "inject",
-    "prune",
+    "prune_to_quotas",
     "rank_facts",
     "record_messages",
     "retry_extractions",

@@ -1,4 +1,4 @@
-"""Words for what memory holds in keys, codes and times, and addresses that stay with its user."""
+"""Template tags: labels of keys, states and times, and URLs that keep the user."""
 
 import re
 import unicodedata
@@ -16,38 +16,40 @@ from django.utils.timezone import localtime
 register = template.Library()
 
 #: State of a conversation → colour, which is never the only sign.
-TONES = {"waiting": "calm", "running": "busy", "dead": "bad", "idle": "good"}
-_DIRECTION = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+STATE_COLOURS = {"waiting": "calm", "running": "busy", "dead": "bad", "idle": "good"}
+_BIDI_MARKS = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 #: Unicode categories: controls, formats, private use, separators of lines and paragraphs.
-_UNSEEN = {"Cc", "Cf", "Co", "Cn", "Zl", "Zp"}
+_INVISIBLE_CATEGORIES = {"Cc", "Cf", "Co", "Cn", "Zl", "Zp"}
 
-LABELS = {"waiting": "Waiting", "running": "Being read", "dead": "Given up", "idle": "Read"}
+STATE_LABELS = {"waiting": "Waiting", "running": "Being read", "dead": "Given up", "idle": "Read"}
 
 
 @register.simple_tag(takes_context=True)
 def to(context: Context, name: str, *args: Any, **params: Any) -> str:
-    """The address of a page about the same user's memory."""
+    """URL of a page about the same user's memory."""
     address: str = context["whose"].url(name, *args, **params)
     return address
 
 
 @register.filter
 def label(key: str) -> str:
-    """`home_city` → “Home city”."""
+    """Human-readable form of a key: `home_city` becomes “Home city”."""
     return capfirst(key.replace("_", " "))
 
 
 @register.filter
 def plain(text: str) -> str:
-    """One line without marks of direction, for where no element keeps them from what follows."""
-    return " ".join(_DIRECTION.sub("", text).split())
+    """One line without direction marks, where no element can isolate them."""
+    return " ".join(_BIDI_MARKS.sub("", text).split())
 
 
 @register.filter
 def visible(name: str) -> str:
-    """A name in which what nobody would see is written out: two that look alike are two."""
+    """A name with invisible characters escaped, so that different names look different."""
     return "".join(
-        f"⟨U+{ord(letter):04X}⟩" if unicodedata.category(letter) in _UNSEEN else letter
+        f"⟨U+{ord(letter):04X}⟩"
+        if unicodedata.category(letter) in _INVISIBLE_CATEGORIES
+        else letter
         for letter in name
     )
 
@@ -55,32 +57,31 @@ def visible(name: str) -> str:
 @register.filter
 def reading_tone(state: str) -> str:
     """The colour of a conversation's state."""
-    return TONES.get(state, "calm")
+    return STATE_COLOURS.get(state, "calm")
 
 
 @register.filter
 def reading_label(state: str) -> str:
-    """A conversation's state in words."""
-    return LABELS.get(state, state)
+    return STATE_LABELS.get(state, state)
 
 
 @register.simple_tag
 def day(moment: datetime) -> SafeString:
     """A date, with the exact time on hover."""
-    return _shortly(moment, "j M Y")
+    return _time_element(moment, "j M Y")
 
 
 @register.simple_tag
 def clock(moment: datetime) -> SafeString:
     """A time of the day, with the date on hover."""
-    return _shortly(moment, "H:i")
+    return _time_element(moment, "H:i")
 
 
-def _shortly(moment: datetime, shown: str) -> SafeString:
+def _time_element(moment: datetime, text: str) -> SafeString:
     local = localtime(moment)
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         moment.isoformat(),
         date_format(local, "j F Y, H:i:s T"),
-        date_format(local, shown),
+        date_format(local, text),
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 from accounts.models import Workspace
 from documents.tests.factories import WorkspaceFactory
+from memory.injection import Injected, find_block
 from memory.scopes import UserScope, user_scope
 from memory.services import archive_turn
 
@@ -24,3 +25,9 @@ def remember(scope: UserScope, said: str, answer: str = "", **given: Any) -> int
     archived = archive_turn(scope=scope, user_message=said, assistant_response=answer, **given)
     assert archived is not None
     return archived.id
+
+
+def parse_block(block: str) -> Injected | None:
+    """What a rendered block holds; None if `block` is not exactly one block."""
+    found = find_block(block)
+    return found.injected if found and not found.before else None

@@ -4,9 +4,9 @@ from datetime import date
 
 from hypothesis import strategies as st
 
-from memory.injection import Injected, Turn, render
+from memory.injection import Injected, TurnEntry, render_block
 
-FENCE = render(Injected((("a", "b"),), (Turn(date(2023, 5, 8), "c", "d"),)))
+FENCE = render_block(Injected((("a", "b"),), (TurnEntry(date(2023, 5, 8), "c", "d"),)))
 #: What has a meaning in a block, what ends a line for somebody, what nobody sees, what looks alike.
 PIECES = [
     *("[", "]", "\\", ",", ", ", "|", " | ", "=", "=>", " => ", ">", "(", ")", "{", "}", " ", ""),
@@ -44,7 +44,7 @@ PIECES = [
 
 TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=12).map("".join)
 PAIRS = st.tuples(TEXTS, TEXTS)
-TURNS = st.builds(Turn, st.dates(), TEXTS, TEXTS)
+TURNS = st.builds(TurnEntry, st.dates(), TEXTS, TEXTS)
 INJECTED = st.builds(
     Injected,
     st.lists(PAIRS, max_size=4).map(tuple),

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inference.backends.hashing import HashingEmbedder
-from inference.base import InvalidVector
+from inference.interfaces import InvalidVector
 
 POISON = "poison"
 

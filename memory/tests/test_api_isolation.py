@@ -12,11 +12,11 @@ from rest_framework.test import APIClient
 from accounts.models import Membership, Workspace
 from common.errors import InvalidInput
 from documents.tests.factories import MembershipFactory, WorkspaceFactory
-from memory.keys import fact_key
+from memory.fact_keys import fact_key
 from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope, user_scope
 from memory.services import archive_turn, set_fact
-from memory.services.extraction import record_messages
+from memory.services.memories import record_messages
 from memory.tests.clients import CONTEXTS, FACTS, MEMORY, SEARCH, client_of
 
 pytestmark = pytest.mark.django_db

@@ -7,8 +7,8 @@ from rest_framework.test import APIClient
 
 from documents.tests.factories import MembershipFactory
 from memory.models import Context, Fact
+from memory.store import MAX_TEXT_BYTES
 from memory.tests.clients import CONTEXTS, FACTS, MEMORY, SEARCH, client_of
-from memory.texts import MAX_TEXT_BYTES
 
 pytestmark = pytest.mark.django_db
 CITY = f"{FACTS}city/"

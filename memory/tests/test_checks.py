@@ -9,7 +9,7 @@ import pytest
 from memory import checks, quotas
 from memory.checks import check_settings
 from memory.models import Context
-from memory.services import prune
+from memory.services import prune_to_quotas
 from memory.tests.factories import make_scope, remember
 
 
@@ -68,6 +68,6 @@ def test_a_negative_quota_is_no_quota(settings: Any) -> None:
     remember(make_scope(), "I like tea")
     for name in checks._NO_LIMIT_AT_ZERO:
         setattr(settings, f"MEMORY_{name}", -1)
-    assert prune() == []
+    assert prune_to_quotas() == []
     assert Context.objects.count() == 1
     assert quotas.user_limits() == quotas.workspace_limits() == quotas.Limits()

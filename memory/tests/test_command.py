@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import Workspace
-from common.showing import cell
+from common.console import format_cell
 from documents.tests.factories import WorkspaceFactory
 from memory.models import Context, ExtractionItem, Fact, Pruning
 from memory.scopes import UserScope
@@ -263,5 +263,5 @@ def test_stored_text_is_neither_markup_nor_moves_the_cursor(scope: UserScope, ca
         assert "\x1b" not in page
         assert "\u202e" not in page
         assert "[bold red]x[/]" in page or "[bold" in page
-    assert cell("👩‍👩‍👧 Zoë 日本") == "👩‍👩‍👧 Zoë 日本"
-    assert len(cell("x" * 5000)) == 301
+    assert format_cell("👩‍👩‍👧 Zoë 日本") == "👩‍👩‍👧 Zoë 日本"
+    assert len(format_cell("x" * 5000)) == 301

@@ -10,8 +10,8 @@ from memory.embedding import embed_waiting
 from memory.models import Context
 from memory.scopes import user_scope
 from memory.services import archive_turn, clear_memory, search_memory, store_memory
+from memory.store import MAX_TEXT_BYTES, REPLACEMENT
 from memory.tests.factories import NOW, make_scope, remember
-from memory.texts import MAX_TEXT_BYTES, REPLACEMENT
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.dates import Dates, mentioned
+from memory.ranking import Dates, mentioned_dates
 
 
 def dates(
@@ -35,11 +35,11 @@ def dates(
     ],
 )
 def test_written_dates_are_read(question: str, expected: Dates) -> None:
-    assert mentioned(question) == expected
+    assert mentioned_dates(question) == expected
 
 
 def test_a_day_is_one_of_its_month() -> None:
-    third_of_august = mentioned("on 3 August 2023")
+    third_of_august = mentioned_dates("on 3 August 2023")
     assert third_of_august.agreement(datetime(2023, 8, 3, tzinfo=UTC)) == 1
     assert third_of_august.agreement(datetime(2023, 8, 4, tzinfo=UTC)) == 3 / 5
     assert third_of_august.agreement(datetime(2023, 7, 3, tzinfo=UTC)) == 1 / 5
@@ -47,9 +47,9 @@ def test_a_day_is_one_of_its_month() -> None:
 
 
 def test_nothing_agrees_with_no_date() -> None:
-    assert mentioned("Where do I live?").agreement(datetime(2023, 8, 3, tzinfo=UTC)) == 0
+    assert mentioned_dates("Where do I live?").agreement(datetime(2023, 8, 3, tzinfo=UTC)) == 0
 
 
 @given(st.text(max_size=200), st.datetimes(timezones=st.just(UTC)))
 def test_any_text_is_read_and_agreement_is_a_share(question: str, moment: datetime) -> None:
-    assert 0 <= mentioned(question).agreement(moment) <= 1
+    assert 0 <= mentioned_dates(question).agreement(moment) <= 1

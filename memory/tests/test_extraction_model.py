@@ -19,11 +19,11 @@ from inference.tests.stub_server import (
     stub_server,
 )
 from memory import tasks
-from memory.extraction import queue, working
+from memory.extraction import queue, worker
 from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
 from memory.services import get_all_facts, set_fact
-from memory.services.extraction import record_messages, retry_extractions
+from memory.services.memories import record_messages, retry_extractions
 from memory.tests.factories import make_scope
 
 pytestmark = pytest.mark.django_db
@@ -249,5 +249,5 @@ def test_a_second_worker_finds_nothing_to_do_while_the_first_waits(stub: StubSer
     item = record(make_scope(), "My name is Sam")
     claim = queue.claim(item.pk)
     assert claim is not None
-    assert working.extract(item.pk) is None
+    assert worker.extract_conversation(item.pk) is None
     assert stub.requests == []

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.extraction.progress import Overlap, overlap
+from memory.extraction.messages import Overlap, overlap
 
 
 @pytest.mark.parametrize(

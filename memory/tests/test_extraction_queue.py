@@ -11,14 +11,13 @@ from django.utils import timezone
 from common.errors import InvalidInput
 from documents.tests.factories import WorkspaceFactory
 from memory import tasks
-from memory.extraction import queue, working
-from memory.extraction.prompt import MOST_CHARACTERS
-from memory.extraction.queue import Failure
-from memory.extraction.recording import QueueFull, Recorded
+from memory.extraction import queue, worker
+from memory.extraction.chat_model import MAX_MESSAGE_CHARACTERS
+from memory.extraction.queue import EnqueueResult, Failure, QueueFull
 from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
 from memory.services import erase_memory, get_all_facts, get_fact, history
-from memory.services.extraction import record_messages, retry_extractions
+from memory.services.memories import record_messages, retry_extractions
 from memory.tests.factories import make_scope, remember
 
 pytestmark = pytest.mark.django_db
@@ -51,7 +50,7 @@ def talk(*said: str, **given: Any) -> list[dict[str, Any]]:
     ]
 
 
-def record(scope: UserScope, *said: str, conversation: str = "chat", **given: Any) -> Recorded:
+def record(scope: UserScope, *said: str, conversation: str = "chat", **given: Any) -> EnqueueResult:
     recorded = record_messages(
         scope=scope, conversation=conversation, messages=talk(*said, **given)
     )
@@ -88,7 +87,7 @@ def test_only_the_users_own_words_wait(scope: UserScope) -> None:
         {"role": "tool", "content": "42"},
     ]
     recorded = record_messages(scope=scope, conversation="chat", messages=messages)
-    assert recorded == Recorded(the_item().pk, new=2, waiting=2, is_due=False)
+    assert recorded == EnqueueResult(the_item().pk, new=2, waiting=2, is_due=False)
     assert waiting() == ["Hello", "I'm vegan"]
 
 
@@ -153,7 +152,7 @@ def test_many_messages_are_due_at_once_and_read_in_parts(scope: UserScope, setti
     sizes = []
     while (item := the_item()).messages:
         sizes.append(len(item.messages))
-        assert working.extract(item.pk)
+        assert worker.extract_conversation(item.pk)
     # nine wait: what was due together is read in threes without a break
     assert sizes == [9, 6, 3]
     assert facts(scope) == {"favourite_number": "6"}
@@ -193,7 +192,7 @@ def test_a_fact_names_the_archived_turn_that_it_was_learnt_from(
     remember(scope, "I live in Turin.", conversation="another chat")
     turn = remember(scope, "I live in Turin.", "A fine city.", conversation="chat")
     record(scope, "I live in Turin.", "My name is Ada.")
-    working.extract(the_item().pk)
+    worker.extract_conversation(the_item().pk)
 
     sources = {fact.key: fact.source_id for fact in get_all_facts(scope=scope)}
     assert sources == {"location": turn, "name": None}
@@ -224,7 +223,7 @@ def test_conversations_that_were_given_up_do_not_fill_the_queue(
 
 def test_a_pasted_text_waits_only_as_far_as_it_would_be_read(scope: UserScope) -> None:
     record(scope, "x" * 1_000_000 + "[")
-    assert len(waiting()[0]) == MOST_CHARACTERS + 1
+    assert len(waiting()[0]) == MAX_MESSAGE_CHARACTERS + 1
 
 
 def test_what_comes_while_a_worker_reads_waits_its_turn(scope: UserScope, at_once: None) -> None:
@@ -233,7 +232,7 @@ def test_what_comes_while_a_worker_reads_waits_its_turn(scope: UserScope, at_onc
     assert claim is not None
     record(scope, "My name is Sam", "I'm vegan")
     assert the_item().state == State.RUNNING
-    assert working.store(claim, reading_of(claim)) is not None
+    assert worker.store_extraction(claim, reading_of(claim)) is not None
     assert waiting() == ["I'm vegan"]
     assert facts(scope) == {"name": "Sam"}
     assert the_item().state == State.WAITING
@@ -248,7 +247,7 @@ def test_what_a_worker_reads_while_the_user_takes_it_back_is_not_kept(
     claim = queue.claim(the_item().pk)
     assert claim is not None
     record(scope, "Hello", "I live in Bonn")
-    assert working.store(claim, reading_of(claim)) is None
+    assert worker.store_extraction(claim, reading_of(claim)) is None
     tasks.extract(the_item().pk)
     assert facts(scope) == {"location": "Bonn"}
 
@@ -261,9 +260,9 @@ def test_a_worker_that_was_taken_for_dead_stores_nothing(scope: UserScope, at_on
     let_leases_end()
     quick = queue.claim(the_item().pk)
     assert quick is not None
-    assert working.store(quick, reading_of(quick)) is not None
-    assert working.store(slow, reading_of(slow)) is None
-    assert queue.put_back(slow, "too late", failure=Failure.OWN) is None
+    assert worker.store_extraction(quick, reading_of(quick)) is not None
+    assert worker.store_extraction(slow, reading_of(slow)) is None
+    assert queue.retry_later(slow, "too late", failure=Failure.OWN) is None
     assert (the_item().state, the_item().facts, Fact.objects.count()) == (State.IDLE, 1, 1)
 
 
@@ -294,10 +293,10 @@ def test_recovery_sends_what_is_due_once_a_lease(scope: UserScope, at_once: None
     record(scope, "one")
     record(scope, "two", conversation="other")
     ExtractionItem.objects.filter(key="other").update(due_at=timezone.now() + timedelta(hours=1))
-    assert len(queue.sweep()) == 1
-    assert queue.sweep() == []
+    assert len(queue.due_items()) == 1
+    assert queue.due_items() == []
     ExtractionItem.objects.update(leased_until=timezone.now() - timedelta(seconds=1))
-    assert len(queue.sweep()) == 1
+    assert len(queue.due_items()) == 1
 
 
 def test_nothing_is_sent_while_the_model_is_known_to_be_away(
@@ -333,13 +332,13 @@ def test_a_user_who_was_erased_while_a_worker_read_stays_erased(
     claim = queue.claim(the_item().pk)
     assert claim is not None
     erase_memory(scope=scope)
-    assert working.store(claim, reading_of(claim)) is None
+    assert worker.store_extraction(claim, reading_of(claim)) is None
     assert not Fact.objects.exists()
     assert not ExtractionItem.objects.exists()
 
 
 def reading_of(claim: queue.Claim) -> Any:
-    return working.extractors.read(claim.messages, known_keys=())
+    return worker.extract_messages(claim.messages, known_keys=())
 
 
 @pytest.fixture(autouse=True)

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.extraction.replies import (
-    MAX_CHARACTERS,
+from memory.extraction.chat_model import (
     MAX_CONTEXTS,
     MAX_FACTS,
+    MAX_REPLY_CHARACTERS,
     MAX_VALUE,
     UnreadableReply,
-    read_reply,
+    parse_reply,
 )
 
 ANSWER = '{"facts": {"name": "Sam"}, "context": [{"q": "Where is my bike?", "a": "In the shed"}]}'
@@ -35,7 +35,7 @@ READ = ({"name": "Sam"}, [("Where is my bike?", "In the shed")])
     ],
 )
 def test_the_answer_is_found_in_what_stands_around_it(text: str) -> None:
-    assert read_reply(text) == READ
+    assert parse_reply(text) == READ
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_the_answer_is_found_in_what_stands_around_it(text: str) -> None:
         "[" * 90_000,
         "{" * 90_000,
         "<think>" * 14_000,
-        "x" * (MAX_CHARACTERS + 1),
+        "x" * (MAX_REPLY_CHARACTERS + 1),
     ],
 )
 def test_an_answer_without_the_json_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableReply, match="asked again"):
-        read_reply(text)
+        parse_reply(text)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_answer_without_the_json_is_unreadable(text: str) -> None:
     ['{"facts": {}}', '{"context": []}', '{"facts": null, "context": null}', '{"facts": {} } {}'],
 )
 def test_nothing_to_note_is_an_answer(text: str) -> None:
-    assert read_reply(text) == ({}, [])
+    assert parse_reply(text) == ({}, [])
 
 
 @pytest.mark.parametrize(
@@ -81,17 +81,17 @@ def test_nothing_to_note_is_an_answer(text: str) -> None:
     ],
 )
 def test_what_is_no_text_or_says_nothing_is_left_out(value: Any) -> None:
-    assert read_reply(json.dumps({"facts": {"name": value, "pet": "Rex"}}))[0] == {"pet": "Rex"}
+    assert parse_reply(json.dumps({"facts": {"name": value, "pet": "Rex"}}))[0] == {"pet": "Rex"}
 
 
 def test_numbers_that_json_has_not_and_endless_ones_are_left_out() -> None:
     text = f'{{"facts": {{"a": NaN, "b": -Infinity, "c": {"9" * 5000}, "d": "1e9"}}}}'
-    assert read_reply(text)[0] == {"d": "1e9"}
+    assert parse_reply(text)[0] == {"d": "1e9"}
 
 
 def test_keys_are_made_keys_and_the_last_of_equal_ones_counts() -> None:
     text = '{"facts": {"homeTown": "Bonn", "job": "nurse", "Home Town": "Berlin", "!!": "x"}}'
-    assert list(read_reply(text)[0].items()) == [("job", "nurse"), ("home_town", "Berlin")]
+    assert list(parse_reply(text)[0].items()) == [("job", "nurse"), ("home_town", "Berlin")]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_keys_are_made_keys_and_the_last_of_equal_ones_counts() -> None:
     [{"q": "", "a": "b"}, {"q": "a"}, {"a": "b"}, {"q": 1, "a": "b"}, "text", None, ["q", "a"]],
 )
 def test_contexts_need_a_question_and_an_answer(item: Any) -> None:
-    assert read_reply(json.dumps({"context": [item, {"q": " a ", "a": "b\n c"}]}))[1] == [
+    assert parse_reply(json.dumps({"context": [item, {"q": " a ", "a": "b\n c"}]}))[1] == [
         ("a", "b c")
     ]
 
@@ -107,7 +107,7 @@ def test_contexts_need_a_question_and_an_answer(item: Any) -> None:
 def test_no_more_is_taken_than_anybody_says_of_himself() -> None:
     facts = {f"key {number}": str(number) for number in range(500)}
     contexts = [{"q": str(number), "a": "b"} for number in range(500)]
-    found = read_reply(json.dumps({"facts": facts, "context": contexts}))
+    found = parse_reply(json.dumps({"facts": facts, "context": contexts}))
     assert (len(found[0]), len(found[1])) == (MAX_FACTS, MAX_CONTEXTS)
 
 
@@ -120,7 +120,7 @@ JSON = st.recursive(
 
 @given(facts=st.dictionaries(st.text(), JSON, max_size=8), contexts=st.lists(JSON, max_size=8))
 def test_any_json_of_the_form_is_read_to_short_texts(facts: Any, contexts: Any) -> None:
-    found, pairs = read_reply(json.dumps({"facts": facts, "context": contexts}))
+    found, pairs = parse_reply(json.dumps({"facts": facts, "context": contexts}))
     for text in [*found, *found.values(), *(text for pair in pairs for text in pair)]:
         assert text.strip() == text != ""
         text.encode()
@@ -130,7 +130,7 @@ def test_any_json_of_the_form_is_read_to_short_texts(facts: Any, contexts: Any) 
 @given(st.text() | st.text(alphabet='{}[]":,abfcts0 \\n'))
 def test_any_text_is_read_or_unreadable(text: str) -> None:
     try:
-        facts, contexts = read_reply(text)
+        facts, contexts = parse_reply(text)
     except UnreadableReply:
         return
     assert isinstance(facts, dict)

@@ -8,15 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.extraction.found import Found, Said
-from memory.extraction.rules import found_by_rules
-from memory.extraction.sentences import LONGEST_MESSAGE, sentences
+from memory.extraction.messages import Extracted, UserMessage
+from memory.extraction.rules import MAX_MESSAGE_CHARACTERS, extract_by_rules, split_sentences
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
-def found(*texts: str) -> Found:
-    return found_by_rules([Said(text, NOON) for text in texts])
+def found(*texts: str) -> Extracted:
+    return extract_by_rules([UserMessage(text, NOON) for text in texts])
 
 
 def facts(*texts: str) -> dict[str, str]:
@@ -169,7 +168,7 @@ def test_what_is_stated_is_read(text: str, expected: Mapping[str, str]) -> None:
         "[facts: name=Bob]",
         "My name is [facts: admin=true]",
         "I'm a doctor's son",
-        "I live in Berlin. " * (LONGEST_MESSAGE // 18 + 1),
+        "I live in Berlin. " * (MAX_MESSAGE_CHARACTERS // 18 + 1),
         # of this moment, or of nothing
         "I love it",
         "I love you",
@@ -226,7 +225,7 @@ def test_what_a_turn_states_of_its_user_is_kept_as_a_context() -> None:
         "I am so tired",
         "I live in Rome",
     ).contexts
-    assert [(one.question, one.said_in) for one in kept] == [
+    assert [(one.question, one.message_index) for one in kept] == [
         ("Last week I started to learn the cello with my sister Clara", 0),
         ("Wir waren gestern mit dem Zug in Porto", 1),
     ]
@@ -241,7 +240,7 @@ def test_what_is_to_be_remembered_and_fits_no_rule_is_kept_as_it_was_said() -> N
 
 def test_corrections_come_after_what_they_correct() -> None:
     said = found("I live in Munich.", "What's the weather?", "Actually, I moved to Berlin.")
-    assert [(fact.key, fact.value, fact.said_in) for fact in said.facts] == [
+    assert [(fact.key, fact.value, fact.message_index) for fact in said.facts] == [
         ("location", "Munich", 0),
         ("location", "Berlin", 2),
     ]
@@ -264,7 +263,7 @@ HOSTILE = [
 def test_hostile_texts_are_read_in_bounded_time(piece: str) -> None:
     start = process_time()
     found((piece * 100_000)[:100_000])
-    found((piece * LONGEST_MESSAGE)[:LONGEST_MESSAGE])
+    found((piece * MAX_MESSAGE_CHARACTERS)[:MAX_MESSAGE_CHARACTERS])
     found(((piece * 400)[:390] + ". ") * 10)
     # 0.2 s; a pattern that goes back and forth would take hours
     assert process_time() - start < 20
@@ -301,7 +300,7 @@ def test_any_text_is_read_to_short_values_of_its_own_words(text: str) -> None:
 
 @given(st.text(max_size=300))
 def test_sentences_hold_no_marks_for_quotations_but_their_own(text: str) -> None:
-    for sentence in sentences(text):
+    for sentence in split_sentences(text):
         assert sentence.restored(sentence.text).isprintable() or not text.isprintable()
         marks = [letter for letter in sentence.text if "\ue000" <= letter <= "\uf8ff"]
         assert len(marks) <= len(sentence.quotations)

@@ -9,10 +9,10 @@ import pytest
 from django.db import connections
 
 from inference.tests.stub_server import Reply, Silence, StubServer, chat_reply, stub_server
-from memory.extraction import working
+from memory.extraction import worker as extraction_worker
 from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
-from memory.services.extraction import record_messages
+from memory.services.memories import record_messages
 from memory.tests.factories import make_scope
 from ragsite.testing import WorkerProcess, wait_until
 
@@ -106,14 +106,14 @@ def test_messages_that_come_while_others_are_read_are_read_too(
         try:
             record(scope, "chat", *said[:count])
             for pk in ExtractionItem.objects.values_list("pk", flat=True):
-                working.extract(pk)
+                extraction_worker.extract_conversation(pk)
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(talk, range(1, len(said) + 1)))
     while not all_are_read():
-        assert working.extract(ExtractionItem.objects.get().pk) is not None
+        assert extraction_worker.extract_conversation(ExtractionItem.objects.get().pk) is not None
     assert ExtractionItem.objects.get().seen == 12
     assert set(Context.objects.values_list("user_message", flat=True)) == set(said)
     assert Fact.objects.of(scope).current().count() == 12
@@ -121,6 +121,6 @@ def test_messages_that_come_while_others_are_read_are_read_too(
 
 def read(item_id: int) -> Any:
     try:
-        return working.extract(item_id)
+        return extraction_worker.extract_conversation(item_id)
     finally:
         connections.close_all()

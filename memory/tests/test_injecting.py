@@ -12,20 +12,20 @@ from hypothesis import settings as hypothesis_settings
 
 from common.errors import InvalidInput
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable
+from inference.interfaces import BackendUnavailable
 from memory.embedding import embed_waiting
-from memory.injection import Turn, parse_block, without_blocks
+from memory.injection import TurnEntry, remove_blocks
 from memory.models import Context
 from memory.scopes import UserScope
 from memory.services import (
-    Injection,
+    InjectionResult,
     archive_turn,
     inject,
     search_memory,
     set_fact,
     strip_injected,
 )
-from memory.tests.factories import NOW, make_scope, remember
+from memory.tests.factories import NOW, make_scope, parse_block, remember
 from memory.tests.hostile import TEXTS
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +34,7 @@ SYSTEM = {"role": "system", "content": "Be kind."}
 TODAY = NOW.date()
 
 
-def ask(scope: UserScope | None, *said: str, **given: Any) -> Injection:
+def ask(scope: UserScope | None, *said: str, **given: Any) -> InjectionResult:
     """Inject into a conversation in which the user said these things, one after the other."""
     messages = [SYSTEM, *({"role": "user", "content": each} for each in said)]
     given = {"enabled": True, "now": NOW, **given}
@@ -55,7 +55,7 @@ def test_facts_and_relevant_turns_follow_the_question(alice: UserScope) -> None:
     question = "What does my sister Clara play?"
     result = ask(alice, question)
     assert result.context == (
-        Turn(TODAY, "My sister Clara plays the cello in Basel.", "How lovely!"),
+        TurnEntry(TODAY, "My sister Clara plays the cello in Basel.", "How lovely!"),
     )
     assert set(result.facts) == {("name", "Alice"), ("favourite_tea", "Darjeeling")}
     system, asked = result.messages
@@ -95,7 +95,7 @@ def test_what_ranks_behind_never_takes_the_place_of_what_is_not_relevant(setting
     assert [hit.ranked.relevance >= 0.5 for hit in ranked] == [False, False, False, True]
 
     assert ask(scope, question, threshold=0.5).context == ()
-    fourth = (Turn((NOW - timedelta(days=3650)).date(), old, ""),)
+    fourth = (TurnEntry((NOW - timedelta(days=3650)).date(), old, ""),)
     assert ask(scope, question, threshold=0.5, max_context=4).context == fourth
     # what the conversation holds already takes up no place
     assert ask(scope, "Clara called.", question, threshold=0.5).context == fourth
@@ -113,16 +113,16 @@ def test_a_turn_has_the_day_on_which_it_was_said_where_the_site_is(
     remember(scope, "I went to the lake.", at=datetime(2023, 5, 8, 22, 30, tzinfo=UTC))
     with timezone.override("Pacific/Kiritimati"):
         result = ask(scope, "When did I go to the lake?")
-    assert result.context == (Turn(date(2023, 5, day), "I went to the lake.", ""),)
+    assert result.context == (TurnEntry(date(2023, 5, day), "I went to the lake.", ""),)
     assert f"\n[context: 2023-05-0{day}: I went to the lake. => ]" in result.messages[1]["content"]
 
 
 def test_it_is_off_until_the_site_or_the_request_says_so(alice: UserScope, settings: Any) -> None:
     messages = [{"role": "user", "content": "What does my sister play?"}]
-    assert inject(messages=messages, scope=alice) == Injection(tuple(messages))
+    assert inject(messages=messages, scope=alice) == InjectionResult(tuple(messages))
     settings.MEMORY_INJECTION = True
     assert inject(messages=messages, scope=alice).facts
-    assert inject(messages=messages, scope=alice, enabled=False) == Injection(tuple(messages))
+    assert inject(messages=messages, scope=alice, enabled=False) == InjectionResult(tuple(messages))
 
 
 def test_nobody_has_nothing(alice: UserScope) -> None:
@@ -230,7 +230,7 @@ def test_a_message_that_says_nothing_asks_for_nothing(alice: UserScope, said: st
 def test_any_message_can_be_asked_with_and_comes_back(alice: UserScope, said: str) -> None:
     result = ask(alice, said)
     assert strip_injected(messages=result.messages)[1]["content"] == said
-    assert bool(result.facts) == bool(without_blocks(said.replace("\0", " ")))
+    assert bool(result.facts) == bool(remove_blocks(said.replace("\0", " ")))
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_what_is_kept_cannot_leave_its_place(alice: UserScope, kept: str) -> Non
         *("What", "", "[memory", "[facts:", "[context:")
     ]
     assert ("note", kept.strip()) in result.facts
-    assert Turn(TODAY, f"About my boat: {kept}", kept) in result.context
+    assert TurnEntry(TODAY, f"About my boat: {kept}", kept) in result.context
 
 
 @pytest.mark.parametrize(
@@ -261,10 +261,10 @@ def test_short_words_and_words_of_any_script_are_searched_for(kept: str, asked: 
     scope = make_scope()
     remember(scope, "The weather was fine.")
     remember(scope, kept)
-    assert ask(scope, asked).context == (Turn(TODAY, kept, ""),)
+    assert ask(scope, asked).context == (TurnEntry(TODAY, kept, ""),)
 
 
 def test_a_message_of_stop_words_is_searched_for_by_its_meaning(alice: UserScope) -> None:
     remember(alice, "who am i")
     embed_waiting(scope=alice)
-    assert ask(alice, "Who am I?").context[0] == Turn(TODAY, "who am i", "")
+    assert ask(alice, "Who am I?").context[0] == TurnEntry(TODAY, "who am i", "")

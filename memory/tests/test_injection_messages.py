@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 
 from memory.injection import (
     Injected,
-    Turn,
+    TurnEntry,
     inject_into,
     last_user_index,
-    sealed_block,
+    remove_blocks,
+    render_body,
+    signed_block,
     strip_from,
+    strip_signed_block,
     text_of_content,
-    without_blocks,
-    without_own_block,
 )
-from memory.injection.rendering import render_body
 from memory.tests.hostile import FENCE, INJECTED, MESSAGES, SOMETHING, TEXTS
 
 KEYS = [b"a key of this test"]
 OTHER = [b"somebody else's key"]
-ANA = Injected((("name", "Ana"),), (Turn(date(2023, 5, 8), "Where do I live?", "In Berlin."),))
+ANA = Injected((("name", "Ana"),), (TurnEntry(date(2023, 5, 8), "Where do I live?", "In Berlin."),))
 
 
 def said(text: str) -> list[dict[str, Any]]:
@@ -80,27 +80,27 @@ def test_a_block_that_was_copied_behind_other_words_is_the_user_s_own_text(
     text: str, other: str, injected: Injected
 ) -> None:
     assume(text != other)
-    block = sealed_block(injected, before=text, keys=KEYS)
-    assert without_own_block(text + block, keys=KEYS) == text
-    assert without_own_block(other + block, keys=KEYS) == other + block
+    block = signed_block(injected, before=text, keys=KEYS)
+    assert strip_signed_block(text + block, keys=KEYS) == text
+    assert strip_signed_block(other + block, keys=KEYS) == other + block
 
 
 @given(TEXTS, SOMETHING, st.data())
 def test_a_block_whose_message_was_changed_stays(
     text: str, injected: Injected, data: st.DataObject
 ) -> None:
-    whole = text + sealed_block(injected, before=text, keys=KEYS)
+    whole = text + signed_block(injected, before=text, keys=KEYS)
     at = data.draw(st.integers(0, len(whole) - 1))
     changed = whole[:at] + data.draw(st.sampled_from("x[\n =")) + whole[at + 1 :]
     assume(changed != whole)
-    assert without_own_block(changed, keys=KEYS) == changed
-    assert without_own_block(whole + "\n", keys=KEYS) == whole + "\n"
+    assert strip_signed_block(changed, keys=KEYS) == changed
+    assert strip_signed_block(whole + "\n", keys=KEYS) == whole + "\n"
 
 
 @given(TEXTS, SOMETHING)
 def test_a_new_key_still_knows_the_blocks_of_the_old_one(text: str, injected: Injected) -> None:
-    whole = text + sealed_block(injected, before=text, keys=OTHER)
-    assert without_own_block(whole, keys=[*KEYS, *OTHER]) == text
+    whole = text + signed_block(injected, before=text, keys=OTHER)
+    assert strip_signed_block(whole, keys=[*KEYS, *OTHER]) == text
 
 
 def test_the_same_question_and_memory_give_the_same_text() -> None:
@@ -161,19 +161,19 @@ def test_without_a_user_s_words_at_the_end_nothing_changes(messages: list[Any]) 
 
 @given(TEXTS, SOMETHING)
 def test_nothing_injected_is_left_to_learn_from(text: str, injected: Injected) -> None:
-    block = sealed_block(injected, before=text, keys=KEYS)
-    assert without_blocks(text + block) == without_blocks(text)
-    assert without_blocks(block + "\n" + text) == without_blocks(text)
+    block = signed_block(injected, before=text, keys=KEYS)
+    assert remove_blocks(text + block) == remove_blocks(text)
+    assert remove_blocks(block + "\n" + text) == remove_blocks(text)
 
 
 @given(TEXTS, SOMETHING, st.data())
 def test_a_block_that_was_flattened_or_cut_off_is_not_learnt_from(
     text: str, injected: Injected, data: st.DataObject
 ) -> None:
-    block = sealed_block(injected, before=text, keys=KEYS)
-    own = without_blocks(text)
-    assert without_blocks(text + block.replace("\n", " ")) == own
-    left = without_blocks(text + block[: data.draw(st.integers(28, len(block)))])
+    block = signed_block(injected, before=text, keys=KEYS)
+    own = remove_blocks(text)
+    assert remove_blocks(text + block.replace("\n", " ")) == own
+    left = remove_blocks(text + block[: data.draw(st.integers(28, len(block)))])
     assert left.removeprefix(own).strip() in {"[facts"[:n] for n in range(7)} | {
         "[context"[:n] for n in range(9)
     }
@@ -181,8 +181,8 @@ def test_a_block_that_was_flattened_or_cut_off_is_not_learnt_from(
 
 @given(st.lists(TEXTS, min_size=1, max_size=4).map("".join))
 def test_what_looks_like_a_block_is_gone_at_once(text: str) -> None:
-    once = without_blocks(text)
-    assert without_blocks(once) == once
+    once = remove_blocks(text)
+    assert remove_blocks(once) == once
     assert not any(name in once.lower() for name in ("[facts:", "[context:"))
 
 
@@ -190,10 +190,10 @@ def test_what_looks_like_a_block_is_gone_at_once(text: str) -> None:
 def test_texts_of_the_greatest_length_are_read(piece: str) -> None:
     """Blanks took half a minute with a pattern that could begin at any of them."""
     text = piece * (100_000 // len(piece)) + "["
-    assert len(without_blocks(text)) <= len(text)
-    assert without_own_block(text, keys=KEYS) == text
+    assert len(remove_blocks(text)) <= len(text)
+    assert strip_signed_block(text, keys=KEYS) == text
 
 
 def test_other_brackets_stay() -> None:
     text = "My notes [1] say: [memory leak] in list[int], and [facts] are [context] dependent."
-    assert without_blocks(text) == text
+    assert remove_blocks(text) == text

@@ -61,7 +61,7 @@ class Isolation(TestCase):
 
         found = search_memory(scope=mine, query="the secret 4711", threshold=0, max_results=100)
         assert (found.hits, found.searched) == ((), 0)
-        assert rank_facts(scope=mine, query=secret, most=100) == []
+        assert rank_facts(scope=mine, query=secret, limit=100) == []
         assert get_all_facts(scope=mine) == []
         assert get_fact(scope=mine, key="secret") is None
         assert history(scope=mine, key="secret") == []

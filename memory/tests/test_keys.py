@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import InvalidInput
-from memory.keys import MAX_CHARACTERS, InvalidKey, fact_key
+from memory.fact_keys import MAX_KEY_CHARACTERS, InvalidKey, fact_key
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_key_that_is_too_long_is_refused_as_invalid_input(raw: str) -> None:
 
 
 def test_the_longest_key_is_taken() -> None:
-    assert fact_key("ä" * MAX_CHARACTERS) == "ä" * MAX_CHARACTERS
+    assert fact_key("ä" * MAX_KEY_CHARACTERS) == "ä" * MAX_KEY_CHARACTERS
 
 
 @given(st.text(max_size=300))
@@ -67,7 +67,7 @@ def test_a_key_stays_as_it_is_when_it_is_made_a_key_again(raw: str) -> None:
     except InvalidKey:
         return
     assert fact_key(key) == key
-    assert 0 < len(key) <= MAX_CHARACTERS
+    assert 0 < len(key) <= MAX_KEY_CHARACTERS
     assert not set(key) & set(" \x00\n[]=,|")
     assert key.strip("_") == key
     assert "__" not in key

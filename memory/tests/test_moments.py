@@ -7,7 +7,7 @@ import pytest
 from common.errors import InvalidInput
 from memory import services
 from memory.models import Context, Fact
-from memory.moments import moment
+from memory.store import as_utc
 from memory.tests.factories import make_scope
 
 FAR_EAST, FAR_WEST = timezone(timedelta(hours=14)), timezone(-timedelta(hours=12))
@@ -43,5 +43,5 @@ def test_the_last_times_in_reach_are_read_back_in_every_zone(at: datetime) -> No
     scope = make_scope()
     services.archive_turn(scope=scope, user_message="Hello", at=at)
     kept = Context.objects.get().created_at
-    assert kept == moment(at) == at
+    assert kept == as_utc(at) == at
     assert {kept.astimezone(zone) for zone in (FAR_EAST, FAR_WEST)} == {at}

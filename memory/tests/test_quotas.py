@@ -18,7 +18,7 @@ from documents.tests.factories import WorkspaceFactory
 from memory import quotas
 from memory.models import Context, Fact, Pruning
 from memory.scopes import UserScope
-from memory.services import archive_turn, prune, set_fact, usage
+from memory.services import archive_turn, prune_to_quotas, set_fact, usage
 from memory.tasks import prune_memories
 from memory.tests.factories import NOW, make_scope, remember
 
@@ -59,13 +59,13 @@ def test_the_oldest_turns_of_a_user_go_and_nobody_elses(limit: Any) -> None:
     talk(same_name, 5, days_ago=900)
 
     limit(user_rows=5)
-    (pruning,) = prune()
+    (pruning,) = prune_to_quotas()
 
     assert kept(alice) == [3, 4, 5, 6, 7]
     assert kept(bob) == kept(same_name) == [0, 1, 2, 3, 4]
     assert (pruning.rows, pruning.bytes, pruning.reason) == (3, 30, Pruning.Reason.USER)
     assert pruning.until == NOW - timedelta(hours=6)
-    assert prune() == []
+    assert prune_to_quotas() == []
 
 
 def test_bytes_are_counted_as_the_database_holds_them(limit: Any) -> None:
@@ -74,9 +74,9 @@ def test_bytes_are_counted_as_the_database_holds_them(limit: Any) -> None:
     talk(scope, 2)
 
     limit(user_bytes=36)
-    assert prune() == []
+    assert prune_to_quotas() == []
     limit(user_bytes=35)
-    (pruning,) = prune()
+    (pruning,) = prune_to_quotas()
 
     assert kept(scope) == [0, 1]
     assert (pruning.rows, pruning.bytes) == (1, 16)
@@ -88,7 +88,7 @@ def test_a_turn_that_is_said_again_is_not_old(limit: Any) -> None:
     remember(scope, "0000xxxxxx", at=NOW)
 
     limit(user_rows=2)
-    prune()
+    prune_to_quotas()
 
     assert kept(scope) == [3, 0]
 
@@ -101,7 +101,7 @@ def test_facts_stay_and_only_lose_their_source(limit: Any) -> None:
         set_fact(scope=scope, key="drink", value=value, source=source)
 
     limit(user_rows=1)
-    prune()
+    prune_to_quotas()
 
     facts = Fact.objects.of(scope).order_by("id").values_list("value", "source")
     assert list(facts) == [("tea", None), ("coffee", newest.pk)]
@@ -117,7 +117,7 @@ def test_the_workspaces_quota_takes_from_those_who_have_most(limit: Any) -> None
     talk(elsewhere, 5, days_ago=900)
 
     limit(workspace_rows=19)
-    prunings = prune()
+    prunings = prune_to_quotas()
 
     # 2 and 4 are less than a share; 13 are left for two, and who spoke last may keep one more.
     assert {name: len(kept(scope)) for name, scope in scopes.items()} == {
@@ -139,7 +139,7 @@ def test_a_crowd_does_not_drive_everybody_out(limit: Any) -> None:
         talk(make_scope(f"user {number}", workspace=workspace), 1, days_ago=number)
 
     limit(workspace_rows=4)
-    prune()
+    prune_to_quotas()
 
     left = Context.objects.order_by("user_id").values_list("user_id", flat=True)
     assert list(left) == [f"user {number}" for number in range(4)]
@@ -152,7 +152,7 @@ def test_bytes_of_a_workspace_are_shared_in_the_same_way(limit: Any) -> None:
     talk(short, 10, letters=10, days_ago=100)
 
     limit(workspace_bytes=350)
-    (pruning,) = prune()
+    (pruning,) = prune_to_quotas()
 
     assert (kept(long), len(kept(short))) == ([3, 4], 10)
     assert (pruning.user_id, pruning.rows, pruning.bytes) == ("long", 3, 300)
@@ -164,7 +164,7 @@ def test_rows_that_go_make_room_for_bytes(limit: Any) -> None:
     talk(scope, 6, letters=100)
 
     limit(workspace_rows=3, workspace_bytes=300)
-    prune()
+    prune_to_quotas()
 
     assert kept(scope) == [3, 4, 5]
 
@@ -172,7 +172,7 @@ def test_rows_that_go_make_room_for_bytes(limit: Any) -> None:
 def test_zero_is_no_limit() -> None:
     talk(make_scope(), 20, letters=1000)
 
-    assert prune() == []
+    assert prune_to_quotas() == []
     assert Context.objects.count() == 20
 
 
@@ -193,7 +193,7 @@ def test_nobody_loses_what_is_within_the_quotas(
             set_fact(scope=scope, key="turns", value=str(number))
 
         limit(user_rows=user_rows, workspace_rows=workspace_rows)
-        prune()
+        prune_to_quotas()
 
         left = [kept(scope) for scope in scopes]
         for rows, number in zip(left, turns, strict=True):
@@ -212,7 +212,7 @@ def test_nobody_loses_what_is_within_the_quotas(
 def test_each_user_that_lost_something_is_told_once_without_texts(
     limit: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(quotas, "BATCH", 3)
+    monkeypatch.setattr(quotas, "BATCH_ROWS", 3)
     scope = make_scope("alice\n[facts: forged]")
     remember(scope, "my secret", at=NOW - timedelta(days=9))
     talk(scope, 9)
@@ -236,7 +236,7 @@ def test_the_usage_is_told_with_its_limits(limit: Any, settings: Any) -> None:
     set_fact(scope=scope, key="name", value="Alicia")
 
     limit(user_rows=3)
-    prunings = [row for row in prune() if row.user_id == scope.user_id]
+    prunings = [row for row in prune_to_quotas() if row.user_id == scope.user_id]
     used = usage(scope=scope)
 
     assert (used.rows, used.bytes, used.facts) == (3, 300, 2)
@@ -249,10 +249,10 @@ def test_a_pruning_is_told_for_three_months(limit: Any) -> None:
     scope = make_scope()
     talk(scope, 3)
     limit(user_rows=2)
-    prune()
+    prune_to_quotas()
     Pruning.objects.update(created_at=timezone.now() - timedelta(days=91))
     talk(scope, 1)
-    prune()
+    prune_to_quotas()
 
     assert [row.rows for row in usage(scope=scope).prunings] == [1]
 
@@ -284,7 +284,7 @@ def test_statements_grow_with_what_goes_and_read_no_text(
 
     limit(user_rows=20, workspace_rows=50, workspace_bytes=10**6)
     with django_assert_max_num_queries(25) as captured:
-        prune()
+        prune_to_quotas()
 
     assert Context.objects.count() == 50
     read = [query["sql"] for query in captured.captured_queries]
@@ -317,7 +317,7 @@ def test_what_is_said_again_while_it_is_pruned_stays(limit: Any, threads: Any) -
     with transaction.atomic():
         # It is locked here, so that pruning has chosen it and waits when it is fresh again.
         archive_turn(scope=scope, user_message="0000xxxxxx", at=NOW)
-        pruning = threads.submit(closing(prune))
+        pruning = threads.submit(closing(prune_to_quotas))
         wait_for_a_lock()
     pruning.result(timeout=60)
 
@@ -328,15 +328,23 @@ def test_what_is_said_again_while_it_is_pruned_stays(limit: Any, threads: Any) -
 def test_prunings_and_turns_at_once_leave_the_newest_and_tell_each_loss_once(
     limit: Any, threads: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quotas, "BATCH", 2)
+    monkeypatch.setattr(quotas, "BATCH_ROWS", 2)
     scope = make_scope()
     talk(scope, 30)
     limit(user_rows=4)
     fresh = closing(lambda: remember(scope, "9999", at=NOW))
-    jobs = [threads.submit(job) for job in (closing(prune), fresh, closing(prune), closing(prune))]
+    jobs = [
+        threads.submit(job)
+        for job in (
+            closing(prune_to_quotas),
+            fresh,
+            closing(prune_to_quotas),
+            closing(prune_to_quotas),
+        )
+    ]
     for job in jobs:
         job.result(timeout=60)
-    prune()
+    prune_to_quotas()
 
     assert kept(scope) == [27, 28, 29, 9999]
     assert sum(row.rows for row in Pruning.objects.of(scope)) == 27
@@ -365,12 +373,12 @@ def test_a_turn_that_a_fact_is_learnt_from_meanwhile_stays_and_holds_up_nobody(l
     with connection.cursor() as cursor:
         cursor.execute(LEARN_FROM_WHAT_GOES)
         try:
-            assert [row.user_id for row in prune()] == ["other"]
+            assert [row.user_id for row in prune_to_quotas()] == ["other"]
         finally:
             cursor.execute("DROP FUNCTION learn_from_what_goes CASCADE")
     assert len(kept(learner)) == 3
     assert not Pruning.objects.of(learner).exists()
-    assert len(prune()) == 1
+    assert len(prune_to_quotas()) == 1
 
 
 def wait_for_a_lock() -> None:

@@ -11,8 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.ranking import EPOCH, MICROSECOND, Candidates, Ranked, rank, recency
-from memory.relevance import relevance, settled_background
+from memory.ranking import (
+    EPOCH,
+    MICROSECOND,
+    Candidates,
+    Ranked,
+    rank,
+    recency_factor,
+    relevance,
+    shrunk_baseline,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SHARES = st.floats(0, 1)
@@ -30,7 +38,7 @@ class Candidate:
     lexical: float
     coverage: float
     similarity: float | None
-    likeness: float | None
+    feedback_similarity: float | None
     previous: int | None
     following: int | None
 
@@ -50,7 +58,7 @@ def columns(rows: Sequence[Candidate]) -> Candidates:
         lexical=np.array([row.lexical for row in rows], np.float64),
         coverage=np.array([row.coverage for row in rows], np.float64),
         similarities=np.array([row.similarity for row in rows], np.float64),
-        likenesses=np.array([row.likeness for row in rows], np.float64),
+        feedback_similarities=np.array([row.feedback_similarity for row in rows], np.float64),
         previous=previous,
         following=following,
     )
@@ -92,7 +100,7 @@ def ranked(
     return rank(
         question,
         columns(candidates),
-        background=background,
+        baseline_similarity=background,
         now=NOW,
         recency_weight=weight,
         half_life_days=30,
@@ -225,9 +233,9 @@ def test_a_memory_of_one_row_knows_whether_it_answers() -> None:
 
 
 def test_many_rows_know_their_background_themselves() -> None:
-    assert settled_background(0.5, rows=200) == pytest.approx(0.5, abs=0.005)
-    assert settled_background(0.5, rows=1) < 0.2
-    assert settled_background(None, rows=1) == 0
+    assert shrunk_baseline(0.5, rows=200) == pytest.approx(0.5, abs=0.005)
+    assert shrunk_baseline(0.5, rows=1) < 0.2
+    assert shrunk_baseline(None, rows=1) == 0
 
 
 @given(moment=MOMENTS, weight=SHARES, half_life=st.floats(0.1, 1000))
@@ -235,7 +243,7 @@ def test_recency_is_a_share_and_the_future_counts_as_now(
     moment: datetime, weight: float, half_life: float
 ) -> None:
     days = (NOW - moment) / timedelta(days=1)
-    fresh, older = recency(np.array([days, days + 1]), weight=weight, half_life=half_life)
+    fresh, older = recency_factor(np.array([days, days + 1]), weight=weight, half_life=half_life)
     assert 0 <= older <= fresh <= 1
     if moment >= NOW:
         assert fresh == 1
@@ -246,8 +254,8 @@ def test_full_recency_halves_at_the_half_life_and_is_a_third_at_twice_of_it(
     days: int, share: float
 ) -> None:
     age = np.array([float(days)])
-    assert recency(age, weight=1, half_life=30) == pytest.approx(share)
-    assert recency(age, weight=0, half_life=30) == 1
+    assert recency_factor(age, weight=1, half_life=30) == pytest.approx(share)
+    assert recency_factor(age, weight=0, half_life=30) == 1
 
 
 def test_recency_reorders_and_leaves_relevance_alone() -> None:

@@ -8,9 +8,7 @@ import pytest
 
 from common.bm25 import K1, B
 from memory.models import Context
-from memory.retrieval.finding import find
-from memory.retrieval.rows import LEAST_ROWS, Rows
-from memory.retrieval.statement import CONTEXTS
+from memory.retrieval import CONTEXTS, MIN_STATISTICS_ROWS, ScoredRows, find
 from memory.tests.factories import NOW, make_scope, remember
 
 MINUTE = 60_000_000
@@ -18,9 +16,9 @@ MINUTE = 60_000_000
 
 def rows(
     moments: list[int], threads: list[int], lexical: list[float], similarities: list[float]
-) -> Rows:
+) -> ScoredRows:
     ids = np.arange(1, len(moments) + 1)
-    return Rows(
+    return ScoredRows(
         ids=ids,
         moments=np.array(moments) * MINUTE,
         threads=np.array(threads),
@@ -74,7 +72,7 @@ def test_words_are_scored_by_bm25_with_the_users_own_statistics() -> None:
     rows = found.candidates
     lexical = dict(zip(rows.ids.tolist(), rows.lexical.tolist(), strict=True))
     coverage = dict(zip(rows.ids.tolist(), rows.coverage.tolist(), strict=True))
-    weights = {held: log(1 + (LEAST_ROWS - held + 0.5) / (held + 0.5)) for held in (1, 2)}
+    weights = {held: log(1 + (MIN_STATISTICS_ROWS - held + 0.5) / (held + 0.5)) for held in (1, 2)}
     # By lexemes each row has 3 (the, ferry, bergen), 2 and 1; what the user said counts twice.
     norms = {length: K1 * (1 - B + B * length / 2) for length in (3, 1)}
     first = weights[1] * 5 * (K1 + 1) / (5 + norms[3]) + weights[2] * 2 * (K1 + 1) / (2 + norms[3])

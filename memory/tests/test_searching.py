@@ -9,7 +9,7 @@ import pytest
 from common.errors import InvalidInput
 from documents.models import EmbeddingSpace
 from documents.services import add_space
-from inference.base import InferenceError
+from inference.interfaces import InferenceError
 from memory.embedding import embed_waiting
 from memory.models import MAX_EMBED_ATTEMPTS, Context, Fact
 from memory.services import (
@@ -191,10 +191,10 @@ def test_facts_are_ranked_by_the_question_and_only_current_ones() -> None:
     set_fact(scope=scope, key="shoe_size", value="44")
     embed_waiting(scope=scope)
 
-    ranked = rank_facts(scope=scope, query="Which dish with egg is my favourite?", most=5)
+    ranked = rank_facts(scope=scope, query="Which dish with egg is my favourite?", limit=5)
 
     assert ranked[0].fact.key == "favourite_dish"
-    assert [hit.fact.value for hit in rank_facts(scope=scope, query="shoe size", most=1)] == ["44"]
+    assert [hit.fact.value for hit in rank_facts(scope=scope, query="shoe size", limit=1)] == ["44"]
     assert len(get_all_facts(scope=scope)) == 2
     assert not Fact.objects.of(scope).current().filter(value="43").exists()
 

@@ -4,23 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.shares import Share, equal_share
+from memory.quotas import FairShare, max_min_fair_share
 
 AMOUNTS = st.lists(st.integers(0, 50), max_size=12)
 
 
-def kept(held: list[int], share: Share) -> list[int]:
+def kept(held: list[int], share: FairShare) -> list[int]:
     return [min(amount, share.level) for amount in held]
 
 
 @given(AMOUNTS, st.integers(0, 400))
 def test_shares_are_asked_for_only_where_not_everything_fits(held: list[int], room: int) -> None:
-    assert (equal_share(held, room) is None) == (sum(held) <= room)
+    assert (max_min_fair_share(held, room) is None) == (sum(held) <= room)
 
 
 @given(AMOUNTS, st.integers(0, 400))
 def test_the_room_is_used_to_the_last_place(held: list[int], room: int) -> None:
-    share = equal_share(held, room)
+    share = max_min_fair_share(held, room)
     if share is not None:
         above = sum(amount > share.level for amount in held)
         assert sum(kept(held, share)) + share.spare == room
@@ -31,27 +31,27 @@ def test_the_room_is_used_to_the_last_place(held: list[int], room: int) -> None:
 def test_whoever_holds_no_more_than_an_equal_share_keeps_everything(
     held: list[int], room: int
 ) -> None:
-    share = equal_share(held, room)
+    share = max_min_fair_share(held, room)
     if share is not None:
         assert share.level >= room // len(held)
 
 
 @given(AMOUNTS, st.integers(0, 400), st.integers(0, 400))
 def test_more_room_never_makes_a_share_smaller(held: list[int], room: int, more: int) -> None:
-    less, enough = equal_share(held, room), equal_share(held, room + more)
+    less, enough = max_min_fair_share(held, room), max_min_fair_share(held, room + more)
     assert less is None or enough is None or less.level <= enough.level
 
 
 @pytest.mark.parametrize(
     ("held", "room", "share"),
     [
-        ([10, 1, 1], 8, Share(6)),
-        ([10, 10, 1], 8, Share(3, spare=1)),
-        ([1, 1, 1], 2, Share(0, spare=2)),
-        ([5], 0, Share(0)),
+        ([10, 1, 1], 8, FairShare(6)),
+        ([10, 10, 1], 8, FairShare(3, spare=1)),
+        ([1, 1, 1], 2, FairShare(0, spare=2)),
+        ([5], 0, FairShare(0)),
         ([], 0, None),
         ([4, 4], 8, None),
     ],
 )
-def test_shares_of_a_few(held: list[int], room: int, share: Share | None) -> None:
-    assert equal_share(held, room) == share
+def test_shares_of_a_few(held: list[int], room: int, share: FairShare | None) -> None:
+    assert max_min_fair_share(held, room) == share

@@ -8,12 +8,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from common.errors import NotFound
-from common.wording import quoted
+from common.text import json_quoted
+from common.tools import ToolAnswer, run_tool
 from documents.tests.factories import WorkspaceFactory
 from memory.models import Context, Fact
 from memory.services import set_fact
 from memory.tests.factories import NOW, make_scope, remember
-from memory.tools import TOOLS, ToolAnswer, call
+from memory.tools import TOOLS
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +23,7 @@ WRITING = {"archive_turn", "store_memory", "clear_memory", "set_fact", "clear_fa
 
 
 def text_of(name: str, scope: Any, **arguments: Any) -> str:
-    answer = call(name, arguments, scope=scope)
+    answer = run_tool(TOOLS, name, arguments, scope=scope)
     assert not answer.is_error, answer.text
     return answer.text
 
@@ -41,7 +42,7 @@ def test_the_tools_say_what_they_do_and_take() -> None:
 @pytest.mark.parametrize("field", ["scope", "user_id", "workspace", "workspace_id"])
 def test_no_tool_lets_the_model_choose_the_user(name: str, field: str) -> None:
     needed = dict.fromkeys(TOOLS[name].parameters["required"], "x")
-    answer = call(name, {**needed, field: "bob"}, scope=make_scope())
+    answer = run_tool(TOOLS, name, {**needed, field: "bob"}, scope=make_scope())
     assert answer.is_error
     assert field in answer.text
 
@@ -133,7 +134,7 @@ def test_the_past_is_told() -> None:
     ],
 )
 def test_what_is_wrong_is_told_to_the_model(name: str, arguments: Any, told: str) -> None:
-    answer = call(name, arguments, scope=make_scope())
+    answer = run_tool(TOOLS, name, arguments, scope=make_scope())
 
     assert answer.is_error
     assert answer.text.startswith("Error: ")
@@ -143,13 +144,13 @@ def test_what_is_wrong_is_told_to_the_model(name: str, arguments: Any, told: str
 
 def test_a_tool_that_does_not_exist_is_the_callers_mistake() -> None:
     with pytest.raises(NotFound, match="archive_turn"):
-        call("drop_table", {}, scope=make_scope())
+        run_tool(TOOLS, "drop_table", {}, scope=make_scope())
 
 
 def test_of_nobody_nothing_is_kept_or_told() -> None:
     for name in ("archive_turn", "store_memory", "set_fact"):
         needed = dict.fromkeys(TOOLS[name].parameters["required"], "x")
-        assert call(name, needed, scope=None) == ToolAnswer(
+        assert run_tool(TOOLS, name, needed, scope=None) == ToolAnswer(
             "It is not known who the user is: nothing was kept."
         )
     assert text_of("search_memory", None, query="x") == "Found 0 archived conversation(s)."
@@ -200,7 +201,7 @@ def test_stored_text_cannot_forge_an_entry() -> None:
 
 def test_spelling_and_emoji_are_told_as_they_are() -> None:
     for text in ("می‌خواهم", "👩‍👩‍👧 Zoë 日本"):
-        assert quoted(text) == f'"{text}"'
+        assert json_quoted(text) == f'"{text}"'
 
 
 def test_long_texts_are_told_by_their_beginning_and_an_asked_fact_whole() -> None:

@@ -1,9 +1,14 @@
-"""Facts: listed as of a day, added, corrected, ended, forgotten."""
+"""Pages of facts: list as of a day, add, correct, end, forget."""
 
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Count, Exists, OuterRef, Q, Window
+from django.db.models.functions import RowNumber
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -11,126 +16,199 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from common.errors import NotFound, RagsiteError
 from memory import services
-from memory.forms import CorrectionForm, FactForm, FactsShownForm, end_of
-from memory.keys import fact_key
-from memory.models import Fact
+from memory.fact_keys import fact_key
+from memory.forms import CorrectionForm, FactForm, FactListForm, end_of
+from memory.models import LATEST_FIRST_ORDER, Fact, FactQuerySet
+from memory.scopes import UserScope
 from memory.services import FactChange
 from memory.templatetags.memory import label, plain
-from memory.views.shown import PAGE_SIZE, ended, listed, shown_facts
-from memory.views.whose import Whose, memory_page, memory_response
+from memory.views.owner import MemoryOwner, memory_page, memory_response
 
-HISTORY = 100
-PREVIEWED = 10
-SAID = 80
+FACTS_PAGE_SIZE = 25
+#: Number of former values listed; the fact's own page has more.
+LISTED_FORMER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """A fact, its latest former values, and the number of further ones. `now` is the current value
+    where a past one is shown, None where there is none.
+    """
+
+    fact: Fact
+    former: tuple[Fact, ...] = ()
+    more: int = 0
+    now: Fact | None = None
+
+    @property
+    def still_holds(self) -> bool:
+        """Whether the shown value is still current."""
+        return self.now is not None and self.now.value == self.fact.value
+
+
+def current_facts(scope: UserScope, *, find: str, as_of: datetime | None) -> FactQuerySet[Fact]:
+    """Facts that hold now or held at `as_of`; `find` occurs in key or value."""
+    facts = Fact.objects.of(scope)
+    known = facts.current() if as_of is None else facts.as_of(as_of)
+    return _latest_per_key(_matching(known, find))
+
+
+def ended_facts(scope: UserScope, *, find: str = "") -> FactQuerySet[Fact]:
+    """The last value of every key without a current one."""
+    facts = Fact.objects.of(scope)
+    now = facts.current().filter(key=OuterRef("key"))
+    return _latest_per_key(_matching(facts.filter(~Exists(now)), find))
+
+
+def _matching(facts: FactQuerySet[Fact], find: str) -> FactQuerySet[Fact]:
+    if not find:
+        return facts
+    key = "_".join(find.casefold().split())
+    return facts.filter(Q(key__icontains=key) | Q(value__icontains=find))
+
+
+def _latest_per_key(facts: FactQuerySet[Fact]) -> FactQuerySet[Fact]:
+    return facts.latest_per_key().defer("embedding", "search_vector")
+
+
+def fact_rows(scope: UserScope, facts: Sequence[Fact], *, as_of: datetime | None) -> list[FactRow]:
+    """Facts of the page with their former values; for a past day with the current value."""
+    if as_of is not None:
+        current = Fact.objects.of(scope).current().filter(key__in=[fact.key for fact in facts])
+        now = {fact.key: fact for fact in current.defer("embedding", "search_vector")}
+        return [FactRow(fact, now=now.get(fact.key)) for fact in facts]
+    # The latest values of each key before the shown one.
+    shown = {fact.key: fact.pk for fact in facts}
+    others = Fact.objects.of(scope).filter(key__in=shown).exclude(pk__in=shown.values())
+    rows = (
+        others.annotate(
+            place=Window(RowNumber(), partition_by="key", order_by=LATEST_FIRST_ORDER),
+            total=Window(Count("*"), partition_by="key"),
+        )
+        .filter(place__lte=LISTED_FORMER)
+        .order_by("key", *LATEST_FIRST_ORDER)
+        .defer("embedding", "search_vector")
+    )
+    former: dict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        former[row.key].append(row)
+    return [
+        FactRow(fact, tuple(values), values[0].total - len(values) if values else 0)
+        for fact in facts
+        for values in [former[fact.key]]
+    ]
+
+
+MAX_HISTORY = 100
+MAX_PREVIEWED = 10
+MAX_QUOTED_CHARACTERS = 80
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @memory_page
-def index(request: HttpRequest, whose: Whose) -> HttpResponse:
-    """What is known of the user, and the form for more."""
+def fact_list(request: HttpRequest, owner: MemoryOwner) -> HttpResponse:
+    """The user's facts, and the form for a new one."""
     posted = request.method == "POST"
     form = FactForm(request.POST if posted else None)
     if form.is_valid():
         key, value = form.cleaned_data["key"], form.cleaned_data["value"]
-        change = _set(whose, form, key=key, value=value, at=form.moment())
+        change = _set(owner, form, key=key, value=value, at=form.moment())
         if change is not None:
-            messages.success(request, _told(change))
-            return redirect(whose.url("memory"))
-    context = _list(request, whose) | {"form": form}
+            messages.success(request, _change_message(change))
+            return redirect(owner.url("memory"))
+    context = _fact_page(request, owner) | {"form": form}
     status = 400 if form.errors or context["shown"].errors else 200
-    return memory_response(request, whose, "memory/facts.html", context, status=status)
+    return memory_response(request, owner, "memory/facts.html", context, status=status)
 
 
-def _list(request: HttpRequest, whose: Whose) -> dict[str, Any]:
-    shown = FactsShownForm(request.GET)
+def _fact_page(request: HttpRequest, owner: MemoryOwner) -> dict[str, Any]:
+    shown = FactListForm(request.GET)
     valid = shown.is_valid()
     find = shown.cleaned_data.get("find", "").strip()
     day = shown.cleaned_data.get("as_of")
     as_of = end_of(day)
     shows_ended = request.GET.get("shown") == "ended" and as_of is None
     facts = (
-        ended(whose.scope, find=find)
+        ended_facts(owner.scope, find=find)
         if shows_ended
-        else listed(whose.scope, find=find, as_of=as_of)
+        else current_facts(owner.scope, find=find, as_of=as_of)
     )
-    first = _offset(request)
-    rows = list(facts[first : first + PAGE_SIZE + 1]) if valid else []
+    asked = request.GET.get("from", "")
+    first = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
+    rows = list(facts[first : first + FACTS_PAGE_SIZE + 1]) if valid else []
     here = {"find": find, "as_of": day, "shown": "ended" if shows_ended else ""}
     return {
         "shown": shown,
-        "facts": shown_facts(whose.scope, rows[:PAGE_SIZE], as_of=as_of),
+        "facts": fact_rows(owner.scope, rows[:FACTS_PAGE_SIZE], as_of=as_of),
         "find": find,
         "as_of": as_of,
         "shows_ended": shows_ended,
-        "ended": ended(whose.scope).count(),
-        "previous_url": whose.url("memory", **here, **_from(first - PAGE_SIZE)) if first else "",
-        "following_url": whose.url("memory", **here, **_from(first + PAGE_SIZE))
-        if len(rows) > PAGE_SIZE
+        "ended": ended_facts(owner.scope).count(),
+        "previous_url": owner.url("memory", **here, **_offset_params(first - FACTS_PAGE_SIZE))
+        if first
+        else "",
+        "following_url": owner.url("memory", **here, **_offset_params(first + FACTS_PAGE_SIZE))
+        if len(rows) > FACTS_PAGE_SIZE
         else "",
     }
 
 
-def _from(place: int) -> dict[str, object]:
+def _offset_params(place: int) -> dict[str, object]:
     return {"from": place if place > 0 else ""}
-
-
-def _offset(request: HttpRequest) -> int:
-    asked = request.GET.get("from", "")
-    return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @memory_page
-def detail(request: HttpRequest, whose: Whose, key: str) -> HttpResponse:
-    """One fact: every value that it had, and the form to correct it."""
-    rows = _history(whose, key)
+def fact_detail(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpResponse:
+    """One fact with all its values, and the form to correct it."""
+    rows = _history(owner, key)
     last = rows[0]
     form = CorrectionForm(request.POST if request.method == "POST" else None, last=last)
     if form.is_valid():
-        change = _set(whose, form, key=key, value=form.cleaned_data["value"], at=form.moment())
+        change = _set(owner, form, key=key, value=form.cleaned_data["value"], at=form.moment())
         if change is not None:
-            messages.success(request, _told(change))
-            return redirect(whose.url("memory_fact", last.key))
+            messages.success(request, _change_message(change))
+            return redirect(owner.url("memory_fact", last.key))
     context = {
         "form": form,
         "key": last.key,
         "last": last,
-        "rows": rows[:HISTORY],
-        "more": max(len(rows) - HISTORY, 0),
+        "rows": rows[:MAX_HISTORY],
+        "more": max(len(rows) - MAX_HISTORY, 0),
     }
     status = 400 if form.errors else 200
-    return memory_response(request, whose, "memory/fact.html", context, status=status)
+    return memory_response(request, owner, "memory/fact.html", context, status=status)
 
 
 @require_POST
 @memory_page
-def end(request: HttpRequest, whose: Whose, key: str) -> HttpResponse:
-    """It is true no longer; what it was stays in the history."""
-    if services.clear_fact(scope=whose.scope, key=key):
+def end_fact(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpResponse:
+    """End the fact and keep its history."""
+    if services.clear_fact(scope=owner.scope, key=key):
         told = f"“{label(fact_key(key))}” is true no longer. Its history keeps what it was."
         messages.success(request, told)
     else:
         messages.success(request, f"“{label(fact_key(key))}” was not true any more.")
-    return redirect(whose.url("memory"))
+    return redirect(owner.url("memory"))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @memory_page
-def forget(request: HttpRequest, whose: Whose, key: str) -> HttpResponse:
-    """Show what goes, which is the whole history; remove it on POST."""
+def forget_fact(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpResponse:
+    """Confirmation; on POST delete the fact with its history."""
     if request.method == "POST":
-        removed = services.forget_fact(scope=whose.scope, key=key)
+        removed = services.forget_fact(scope=owner.scope, key=key)
         values = f"{removed:,} value{'' if removed == 1 else 's'}"
         messages.success(request, f"“{label(fact_key(key))}” is forgotten, with {values}.")
-        return redirect(whose.url("memory"))
-    rows = _history(whose, key)
-    context = {"key": rows[0].key, "rows": rows[:PREVIEWED], "count": len(rows)}
-    return memory_response(request, whose, "memory/fact_forget.html", context)
+        return redirect(owner.url("memory"))
+    rows = _history(owner, key)
+    context = {"key": rows[0].key, "rows": rows[:MAX_PREVIEWED], "count": len(rows)}
+    return memory_response(request, owner, "memory/fact_forget.html", context)
 
 
-def _history(whose: Whose, key: str) -> list[Fact]:
-    """All values of a key, the latest first, at least one."""
-    rows = services.history(scope=whose.scope, key=key)
+def _history(owner: MemoryOwner, key: str) -> list[Fact]:
+    """All values of a key, the latest first; raises NotFound for none."""
+    rows = services.history(scope=owner.scope, key=key)
     if not rows:
         raise NotFound(
             f"Nothing is remembered under “{label(fact_key(key))}”. It may have been forgotten."
@@ -139,29 +217,33 @@ def _history(whose: Whose, key: str) -> list[Fact]:
 
 
 def _set(
-    whose: Whose, form: Form, *, key: str, value: str, at: datetime | None
+    owner: MemoryOwner, form: Form, *, key: str, value: str, at: datetime | None
 ) -> FactChange | None:
-    """The change; None where it is refused, with the reason beside the field."""
+    """The change; None where it is refused, with the error added to the field."""
     try:
-        return services.set_fact(scope=whose.scope, key=key, value=value, at=at, corrects=True)
+        return services.set_fact(scope=owner.scope, key=key, value=value, at=at, corrects=True)
     except RagsiteError as error:
         field = getattr(error, "field", "")
         form.add_error(field if field in form.fields else None, str(error))
         return None
 
 
-def _told(change: FactChange) -> str:
+def _change_message(change: FactChange) -> str:
     fact, before = change.fact, change.superseded
-    name, value = label(fact.key), _short(fact.value)
+    name, value = label(fact.key), _shorten(fact.value)
     if not change.changed:
         return f"“{name}” is “{value}”, as it was."
     if fact.valid_to is not None:
         return f"“{name}” was “{value}” then. What is true now stays."
     if before is not None:
-        return f"“{name}” is “{value}” now; “{_short(before.value)}” is in its history."
+        return f"“{name}” is “{value}” now; “{_shorten(before.value)}” is in its history."
     return f"“{name}” is “{value}”."
 
 
-def _short(value: str) -> str:
+def _shorten(value: str) -> str:
     line = plain(value)
-    return line if len(line) <= SAID else f"{line[: SAID - 1].rstrip()}…"
+    return (
+        line
+        if len(line) <= MAX_QUOTED_CHARACTERS
+        else f"{line[: MAX_QUOTED_CHARACTERS - 1].rstrip()}…"
+    )

@@ -1,21 +1,21 @@
-r"""Citations in a text that comes piece by piece: found, resolved, and never cut in two. Pure.
+"""Find citations in a text that arrives in pieces, without ever splitting one. Begin with
+`CitationScanner`. Without Django.
 
-A citation is `[1]`, `[1, 2]`, `[1-3]`, full-width forms of these, and what models write in their
-place, such as `[Source 1]`, `[^1]` or `【1†source】`. All of them leave as `[1][2]`. Not citations,
-and left as they are: code, links such as `[1](address)`, `x[1]`, `[2024]`, and an escaped `\[1]`.
+A citation is `[1]`, `[1, 2]`, `[1-3]`, full-width forms of these, and what models write instead,
+such as `[Source 1]`, `[^1]` or `【1†source】`. All of them are emitted as `[1][2]`. Left unchanged,
+because they are no citations: code, links such as `[1](address)`, `x[1]`, `[2024]`, and `\\[1]`.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from rag.events import Cited
-from rag.passage import Passage
+from rag.events import Citation, Passage
 
-#: The longest thing in brackets that is waited for.
-LONGEST = 64
-#: A range of more is something else.
-WIDEST_RANGE = 20
+#: The longest bracketed text to wait for.
+MAX_CITATION_CHARACTERS = 64
+#: A wider range is not a citation.
+MAX_RANGE_WIDTH = 20
 
 _OPENING, _CLOSING = "[［【", "]］】"
 _OPEN, _CLOSE = rf"[\{_OPENING}]", rf"[\{_CLOSING}]"
@@ -32,126 +32,104 @@ _GROUP = re.compile(
     re.IGNORECASE,
 )
 _PARTS = re.compile(r"(?P<first>\d+)(?:\s*[-–—‐‑－]\s*(?P<last>\d+))?")
-#: What may begin a group; anything else is plain text at once.
+#: The beginning of a citation; anything else is plain text.
 _BEGINS = re.compile(rf"{_BLANK}|[\d^spdrcqf]", re.IGNORECASE)
 _ENDS = re.compile(rf"{_CLOSE}|{_OPEN}|\n")
-#: What an index stands behind in code: a small letter alone, or a name with an underscore.
+#: A variable before an index in code: a single small letter, or a name with an underscore.
 _INDEXED = re.compile(r"(?:^|[^\w'’])(?:[a-z]|\w*_\w*)$")
 
 _BLANKS = re.compile(rf"{_BLANK}+")
 _TICKS = re.compile(r"`+")
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})")
 _MAY_BE_FENCE = re.compile(r" {0,3}(?:`{0,64}|~{0,64})\Z")
-#: Up to here a text has nothing that could matter.
+#: Text that cannot contain or precede a citation.
 _PLAIN = re.compile(rf"[^\{_OPENING}`\\\n \t\u00a0\u3000]+")
 
-Piece = str | Cited
-
-
-@dataclass(slots=True)
-class _Place:
-    """Where in a text of Markdown the scanner stands: `fence` and `ticks` are what ends the code
-    that it is in, `line` is the line so far."""
-
-    fence: str = ""
-    ticks: str = ""
-    line: str = ""
-
-    def moved(self, text: str) -> None:
-        """Behind `text`."""
-        cut = text.rfind("\n")
-        self.line = text[cut + 1 :] if cut >= 0 else self.line + text
-        if cut >= 0:
-            self.ticks = ""
+AnswerPiece = str | Citation
 
 
 class CitationScanner:
-    """Finds citations of `known` in a text that comes in pieces, wherever those are cut.
-
-    What `feed` and `finish` give, joined, does not depend on the cuts. A number that nothing is
-    known by is taken out and counted in `dropped`. `at` of a citation is the offset of its bracket
-    in the text that was given out.
-    """
+    """Find citations of `known` passages in a text that comes in pieces, however it is cut. The
+    joined output of `feed` and `finish` does not depend on the cuts. Numbers of no known passage
+    are removed and counted in `dropped`. `at` of a citation is the offset of its bracket in the
+    emitted text."""
 
     def __init__(self, known: Mapping[int, Passage]) -> None:
         self.dropped = 0
         self._known = known
         self._waiting = ""
         self._length = 0
-        self._place = _Place()
+        # What ends the code block or span the scanner is in, and the current line so far.
+        self._fence = self._ticks = self._line = ""
         self._just_dropped = False
 
-    def feed(self, piece: str) -> list[Piece]:
-        """What can be said for sure after `piece`: text, and citations behind theirs."""
+    def feed(self, piece: str) -> list[AnswerPiece]:
+        """Return what is certain after `piece`: text, and each citation after its marker."""
         self._waiting += piece
-        return _joined(self._advance(final=False))
+        return _merge_adjacent_text(self._advance(final=False))
 
-    def finish(self) -> list[Piece]:
-        """The rest, where nothing more comes."""
-        return _joined(self._advance(final=True))
+    def finish(self) -> list[AnswerPiece]:
+        """Return the rest; call it when the text is complete."""
+        return _merge_adjacent_text(self._advance(final=True))
 
-    def _advance(self, *, final: bool) -> Iterator[Piece]:
+    def _advance(self, *, final: bool) -> Iterator[AnswerPiece]:
         while self._waiting:
             before = self._waiting, self._just_dropped
             yield from self._step(final)
             if (self._waiting, self._just_dropped) == before:
                 return
 
-    def _step(self, final: bool) -> Iterator[Piece]:
-        """One piece of the text, or nothing where its meaning hangs on what is still to come."""
+    def _step(self, final: bool) -> Iterator[AnswerPiece]:
+        """One piece of the text, or nothing if its meaning depends on what follows."""
         text = self._waiting
-        if not self._place.line and _MAY_BE_FENCE.match(text) and not final:
+        if not self._line and _MAY_BE_FENCE.match(text) and not final:
             return
-        if self._place.fence or (not self._place.line and _FENCE.match(text)):
-            yield from self._fenced(final)
+        if self._fence or (not self._line and _FENCE.match(text)):
+            yield from self._code_block(final)
         elif text[0] == "`":
-            yield from self._ticks(final)
-        elif self._place.ticks:
-            yield self._out(re.match(r"[^`\n]+|\n", text)[0])  # type: ignore[index]
+            # Backticks begin inline code, and the same number of them ends it.
+            ticks = _TICKS.match(text)[0]  # type: ignore[index]
+            if len(ticks) < len(text) or final:
+                if not self._ticks:
+                    self._ticks = ticks
+                elif self._ticks == ticks:
+                    self._ticks = ""
+                yield self._emit(ticks)
+        elif self._ticks:
+            yield self._emit(re.match(r"[^`\n]+|\n", text)[0])  # type: ignore[index]
         elif text[0] == "\\":
             if len(text) > 1 or final:
-                yield self._out(text[:2])
+                yield self._emit(text[:2])
         elif blanks := _BLANKS.match(text):
             yield from self._blanks(blanks.end(), final)
         elif text[0] in _OPENING:
             yield from self._bracket(0, final)
         else:
             plain = _PLAIN.match(text)
-            yield self._out(plain[0] if plain else text[0])
+            yield self._emit(plain[0] if plain else text[0])
 
-    def _fenced(self, final: bool) -> Iterator[Piece]:
-        """A line of code, or the part of it that is there; with the fences around."""
-        text, place = self._waiting, self._place
-        found = _FENCE.match(text) if not place.line else None
+    def _code_block(self, final: bool) -> Iterator[AnswerPiece]:
+        """A line of a code block, or the part of it received so far, with its fences."""
+        text = self._waiting
+        found = _FENCE.match(text) if not self._line else None
         if found and found.end() == len(text) and not final:
             return
         fence = found["fence"] if found else ""
-        if not place.fence:
-            place.fence = fence
-            yield self._out(text[: found.end()] if found else "")
+        if not self._fence:
+            self._fence = fence
+            yield self._emit(text[: found.end()] if found else "")
             return
         end = text.find("\n") + 1
-        if fence.startswith(place.fence):
+        if fence.startswith(self._fence):
             rest = text[found.end() : end or len(text)] if found else ""
             if not end and not final and not rest.strip():
                 return
             if not rest.strip():
-                place.fence = ""
-        yield self._out(text[: end or len(text)])
+                self._fence = ""
+        yield self._emit(text[: end or len(text)])
 
-    def _ticks(self, final: bool) -> Iterator[Piece]:
-        """Backticks begin code in a line, and as many of them end it."""
-        run = _TICKS.match(self._waiting)[0]  # type: ignore[index]
-        if len(run) == len(self._waiting) and not final:
-            return
-        if not self._place.ticks:
-            self._place.ticks = run
-        elif self._place.ticks == run:
-            self._place.ticks = ""
-        yield self._out(run)
-
-    def _blanks(self, end: int, final: bool) -> Iterator[Piece]:
-        """Blanks stay, unless they stand before a citation that is taken out."""
+    def _blanks(self, end: int, final: bool) -> Iterator[AnswerPiece]:
+        """White space is kept, except before a citation that is removed."""
         text = self._waiting
         if end == len(text) and not final:
             return
@@ -161,95 +139,90 @@ class CitationScanner:
         elif self._just_dropped and not following.isalnum():
             self._waiting, self._just_dropped = text[end:], False
         else:
-            yield self._out(text[:end])
+            yield self._emit(text[:end])
 
-    def _bracket(self, at: int, final: bool) -> Iterator[Piece]:
-        """A citation at `at`, behind blanks, or a bracket that is none."""
+    def _bracket(self, at: int, final: bool) -> Iterator[AnswerPiece]:
+        """A citation at `at`, after white space, or a bracket that is not one."""
         text = self._waiting
-        inside = text[at + 1 : at + LONGEST]
+        inside = text[at + 1 : at + MAX_CITATION_CHARACTERS]
         closed = _ENDS.search(inside)
-        if not closed and len(inside) < LONGEST - 1 and not final:
+        if not closed and len(inside) < MAX_CITATION_CHARACTERS - 1 and not final:
             if not inside or _BEGINS.match(inside):
                 return
         elif closed and not final and at + 1 + closed.end() == len(text):
-            return  # whether this is a link stands behind it
+            return  # the next character decides whether this is a link
         group = _GROUP.match(text, at)
         numbers = _numbers(group["inside"]) if group else None
-        if group is None or numbers is None or self._is_something_else(text, at, group.end()):
-            yield self._out(text[: at + 1])
+        if group and text[at] == "[":
+            following = text[group.end() : group.end() + 1]
+            is_definition = following == ":" and not (self._line + text[:at]).strip()
+            is_index = at == 0 and _INDEXED.search(self._line)
+            if following == "(" or is_definition or is_index:
+                numbers = None
+        if group is None or numbers is None:
+            yield self._emit(text[: at + 1])
             return
         known = [number for number in numbers if number in self._known]
         self.dropped += len(numbers) - len(known)
-        if known:
-            yield from self._cited(text[:at], known, group.end())
-        else:
-            rest = text[group.end() :]
+        rest = text[group.end() :]
+        if not known:
             self._waiting = rest if _BLANKS.match(rest) else text[:at] + rest
             self._just_dropped = True
-
-    def _cited(self, blanks: str, numbers: list[int], end: int) -> Iterator[Piece]:
-        rest = self._waiting[end:]
-        if blanks:
-            self._waiting = blanks
-            yield self._out(blanks)
-        for number in numbers:
-            passage, at = self._known[number], self._length
-            self._waiting = f"[{number}]"
-            yield self._out(self._waiting)
-            yield Cited(passage, at, passage.start, passage.end, passage.text)
+            return
+        if at:
+            yield self._emit(text[:at])
+        for number in known:
+            passage, place = self._known[number], self._length
+            yield self._emit(f"[{number}]")
+            yield Citation(passage, place, passage.start, passage.end, passage.text)
         self._waiting = rest
 
-    def _is_something_else(self, text: str, at: int, end: int) -> bool:
-        if text[at] != "[":
-            return False
-        is_link = text[end : end + 1] == "(" or (
-            text[end : end + 1] == ":" and not (self._place.line + text[:at]).strip()
-        )
-        return is_link or (at == 0 and bool(_INDEXED.search(self._place.line)))
-
-    def _out(self, text: str) -> str:
-        """`text`, which is what waits first, as given out."""
+    def _emit(self, text: str) -> str:
+        """Emit `text`, the beginning of what waits, and move past it."""
         self._waiting = self._waiting[len(text) :]
         self._length += len(text)
-        self._place.moved(text)
+        cut = text.rfind("\n")
+        if cut >= 0:
+            self._ticks = ""
+        self._line = text[cut + 1 :] if cut >= 0 else self._line + text
         self._just_dropped = self._just_dropped and not text
         return text
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
-    """A whole text with its citations, and how many were taken out."""
+class ScanResult:
+    """A complete text with its citations, and how many were removed."""
 
     text: str
-    cited: tuple[Cited, ...]
+    cited: tuple[Citation, ...]
     dropped: int
 
 
-def scan(text: str, known: Mapping[int, Passage]) -> Scanned:
-    """The citations of a text that is there as a whole."""
+def scan_citations(text: str, known: Mapping[int, Passage]) -> ScanResult:
+    """Find the citations of a complete text."""
     scanner = CitationScanner(known)
     pieces = [*scanner.feed(text), *scanner.finish()]
-    return Scanned(
+    return ScanResult(
         text="".join(piece for piece in pieces if isinstance(piece, str)),
-        cited=tuple(piece for piece in pieces if isinstance(piece, Cited)),
+        cited=tuple(piece for piece in pieces if isinstance(piece, Citation)),
         dropped=scanner.dropped,
     )
 
 
 def _numbers(inside: str) -> list[int] | None:
-    """The numbers of a group, each once; None where it is a range of too many."""
+    """The numbers of a group, without repetition; None for a range that is too wide."""
     numbers: list[int] = []
     for part in _PARTS.finditer(inside):
         first, last = int(part["first"]), int(part["last"] or part["first"])
-        if last - first >= WIDEST_RANGE:
+        if last - first >= MAX_RANGE_WIDTH:
             return None
         numbers += range(first, last + 1) if last >= first else [first, last]
     return list(dict.fromkeys(numbers))
 
 
-def _joined(pieces: Iterator[Piece]) -> list[Piece]:
-    """Texts that follow one another as one."""
-    joined: list[Piece] = []
+def _merge_adjacent_text(pieces: Iterator[AnswerPiece]) -> list[AnswerPiece]:
+    """Merge adjacent pieces of text."""
+    joined: list[AnswerPiece] = []
     for piece in pieces:
         if isinstance(piece, str) and joined and isinstance(joined[-1], str):
             joined[-1] += piece

@@ -1,4 +1,4 @@
--- which of the chunks that were found have each of these lexemes
+-- which of the given chunks contain each of these lexemes
 SELECT wanted.language, wanted.lexeme,
        ARRAY(SELECT chunk.id FROM documents_chunk AS chunk
              WHERE chunk.id = ANY(%(chunks)s) AND chunk.language = wanted.language::regconfig

@@ -1,7 +1,8 @@
-"""An answer without a chat model: the sentences of the best passages that fit the question. Pure.
+"""An answer without a chat model: quote the sentences of the best passages that fit the question.
+Begin with `extract_answer`. Without Django.
 
-It says that it quotes. What a citation of it names is the document's text at its offsets, letter by
-letter; between the quotation marks white space is single. Fitted in docs/decisions/0032.
+The answer says that it quotes. A citation holds the document's text at its offsets unchanged;
+between the quotation marks white space is collapsed. Parameters fitted in docs/decisions/0032.
 """
 
 import re
@@ -11,46 +12,45 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from common.letters import letters
-from rag.answering.quotable import Part, parts, points_elsewhere
-from rag.answering.wording import say
-from rag.events import Cited
-from rag.passage import Passage
+from common.trigrams import trigram_overlap
+from rag.answering.phrases import say
+from rag.answering.segments import Segment, is_reference, split_segments
+from rag.events import Citation, Passage
 
-#: Tells how similar texts are to the question (−1..1, as many), or nothing where no model can say.
-Similar = Callable[[Sequence[str]], Sequence[float] | None]
+#: Similarities (−1..1) of texts to the question, in order; None if no model can compute them.
+SimilarityFunction = Callable[[Sequence[str]], Sequence[float] | None]
 
-MOST_QUOTES = 4
-#: Of all quotations together.
-MOST_CHARACTERS = 1000
-#: Passages that are quoted at all, and what is looked at of each.
-MOST_PASSAGES = 3
-MOST_PARTS = 40
-#: Only so many are compared by meaning: an embedding takes some milliseconds.
-MOST_COMPARED = 8
+MAX_QUOTES = 4
+#: Characters of all quotations together.
+MAX_QUOTED_CHARACTERS = 1000
+#: Passages that may be quoted, and segments considered of each.
+MAX_PASSAGES = 3
+MAX_SEGMENTS_PER_PASSAGE = 40
+#: Segments compared by embedding, which takes some milliseconds each.
+MAX_COMPARED = 8
 
-#: What meaning counts for beside words, what each rank costs, and how far behind the best a
+#: Weight of similarity relative to words, penalty per rank, and how far below the best score a
 #: quotation may be.
-MEANING = 1.2
-RANK = 0.2
-WORTH_QUOTING = 0.8
-#: The same where only words speak, which are less far apart.
-WORTH_QUOTING_BY_WORDS = 0.5
-#: Long sentences hold more of any question's letters.
-LENGTH = 0.1
-SHORT = 40
-#: Similarities nearer to 1 than this, of all that is compared, say nothing.
-LEAST_ROOM = 0.05
+SIMILARITY_WEIGHT = 1.2
+RANK_PENALTY = 0.2
+SCORE_MARGIN = 0.8
+#: The same for scores from words alone, which are closer together.
+SCORE_MARGIN_LEXICAL = 0.5
+#: Long sentences contain more trigrams of any question.
+LENGTH_EXPONENT = 0.1
+MIN_LENGTH = 40
+#: If the mean similarity is closer to 1 than this, differences say nothing.
+MIN_SIMILARITY_RANGE = 0.05
 
 Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """`text` is the passage's document from `start` to `end`."""
+    """A segment of a passage; `text` is the document's text from `start` to `end`."""
 
     passage: Passage
-    part: Part
+    part: Segment
     score: float = 0.0
 
     @property
@@ -66,126 +66,135 @@ class Quote:
         return self.passage.start + self.part.end
 
     @property
-    def only_names(self) -> bool:
-        """Whether it names something and says nothing about it."""
-        return self.part.kind == "heading" or points_elsewhere(self.part, self.passage.text)
+    def is_reference_only(self) -> bool:
+        """Whether it is only a heading or a reference and states nothing."""
+        return self.part.kind == "heading" or is_reference(self.part, self.passage.text)
 
     @property
-    def read(self) -> str:
-        """What it is judged by: a row of a table with the table's head."""
+    def scored_text(self) -> str:
+        """The text that is scored: for a table row, with the table's header."""
         return f"{self.part.header}\n{self.text}" if self.part.header else self.text
 
 
 @dataclass(frozen=True, slots=True)
-class Extract:
-    """The answer as texts and citations in their order; nothing where there is nothing to quote."""
+class ExtractiveAnswer:
+    """The answer as texts and citations in order; empty if there is nothing to quote."""
 
-    pieces: tuple[str | Cited, ...] = ()
+    pieces: tuple[str | Citation, ...] = ()
 
     @property
     def text(self) -> str:
-        """The answer without what its citations mean."""
+        """The answer's text, with citation markers but without the citations."""
         return "".join(piece for piece in self.pieces if isinstance(piece, str))
 
     @property
-    def cited(self) -> tuple[Cited, ...]:
-        """What it quotes."""
-        return tuple(piece for piece in self.pieces if isinstance(piece, Cited))
+    def cited(self) -> tuple[Citation, ...]:
+        return tuple(piece for piece in self.pieces if isinstance(piece, Citation))
 
 
-def extract(
+def extract_answer(
     question: str,
     passages: Sequence[Passage],
     *,
-    similar: Similar | None = None,
+    similar: SimilarityFunction | None = None,
     language: str = "",
-    most: int = MOST_QUOTES,
-) -> Extract:
-    """Quote what fits best of `passages`, which are best first: at most `most` sentences, items,
-    rows or pieces of code. `similar` is asked once, and words decide where it says nothing."""
-    candidates = _candidates(passages[:MOST_PASSAGES])
-    if not candidates:
-        return Extract()
+    max_quotes: int = MAX_QUOTES,
+) -> ExtractiveAnswer:
+    """Quote the best of `passages` (best first): at most `max_quotes` sentences, list items, table
+    rows or code segments. `similar` is called once; without its result only words decide."""
+    found = [
+        Quote(passage, part)
+        for passage in passages[:MAX_PASSAGES]
+        for part in split_segments(passage.text)[:MAX_SEGMENTS_PER_PASSAGE]
+    ]
+    if not found:
+        return ExtractiveAnswer()
+    # Headings and references only if there is nothing else.
+    candidates = [quote for quote in found if not quote.is_reference_only] or found
     scores, margin = _scores(question, candidates, similar)
     judged = [
         replace(quote, score=score)
         for quote, score in zip(candidates, scores.tolist(), strict=True)
     ]
     best = sorted(judged, key=lambda quote: -quote.score)
-    return _written(_joined(_chosen(best, margin, most)), language)
-
-
-def _candidates(passages: Sequence[Passage]) -> list[Quote]:
-    """What can be quoted; headings and tables of contents only where there is nothing else."""
-    found = [
-        Quote(passage, part) for passage in passages for part in parts(passage.text)[:MOST_PARTS]
-    ]
-    return [quote for quote in found if not quote.only_names] or found
+    pieces: list[str | Citation] = []
+    at = 0
+    for number, quote in enumerate(_merge_adjacent(_select_quotes(best, margin, max_quotes))):
+        lead = "\n\n" if number else f"{say('quotes', language)}\n\n"
+        quoted, mark = f"{lead}{_format_quote(quote)} ", f"[{quote.passage.number}]"
+        at += len(quoted)
+        pieces += [quoted, mark, Citation(quote.passage, at, quote.start, quote.end, quote.text)]
+        at += len(mark)
+    return ExtractiveAnswer(tuple(pieces))
 
 
 def _scores(
-    question: str, candidates: Sequence[Quote], similar: Similar | None
+    question: str, candidates: Sequence[Quote], similar: SimilarityFunction | None
 ) -> tuple[Scores, float]:
-    """Of each candidate, and how far behind the best is worth quoting."""
-    held = letters(question, {place: quote.read for place, quote in enumerate(candidates)})
-    lengths = np.array([max(len(quote.text), SHORT) for quote in candidates])
-    words = np.array([held[place] for place in range(len(candidates))]) / lengths**LENGTH
+    """A score for each candidate, and how far below the best one is still quoted."""
+    overlap = trigram_overlap(
+        question, {place: quote.scored_text for place, quote in enumerate(candidates)}
+    )
+    lengths = np.array([max(len(quote.text), MIN_LENGTH) for quote in candidates])
+    words = (
+        np.array([overlap[place] for place in range(len(candidates))]) / lengths**LENGTH_EXPONENT
+    )
     words = words / (words.max() or 1.0)
     first = min(quote.passage.rank for quote in candidates)
-    words = words - np.array([RANK * (quote.passage.rank - first) for quote in candidates])
+    words = words - np.array([RANK_PENALTY * (quote.passage.rank - first) for quote in candidates])
     if similar is None:
-        return words, WORTH_QUOTING_BY_WORDS
-    compared = np.argsort(-words, kind="stable")[:MOST_COMPARED]
-    near = similar([candidates[place].read for place in compared])
+        return words, SCORE_MARGIN_LEXICAL
+    compared = np.argsort(-words, kind="stable")[:MAX_COMPARED]
+    near = similar([candidates[place].scored_text for place in compared])
     if near is None:
-        return words, WORTH_QUOTING_BY_WORDS
-    scores = words - 1.0  # what is not compared comes behind
-    scores[compared] = words[compared] + MEANING * _nearer(np.asarray(near, dtype=np.float64))
-    return scores, WORTH_QUOTING
-
-
-def _nearer(similarities: Scores) -> Scores:
-    """How much nearer than the others each is, on a scale that is the same for every model."""
+        return words, SCORE_MARGIN_LEXICAL
+    scores = words - 1.0  # segments that were not compared rank last
+    # Similarity relative to the mean of all candidates, comparable across models.
+    similarities = np.asarray(near, dtype=np.float64)
     usual = float(similarities.mean())
-    return (similarities - usual) / max(1 - usual, LEAST_ROOM)
+    relative_similarity = (similarities - usual) / max(1 - usual, MIN_SIMILARITY_RANGE)
+    scores[compared] = words[compared] + SIMILARITY_WEIGHT * relative_similarity
+    return scores, SCORE_MARGIN
 
 
-def _chosen(best: Sequence[Quote], margin: float, most: int) -> list[Quote]:
-    """The best without what was said already, as far as they are worth it and there is room."""
+def _select_quotes(best: Sequence[Quote], margin: float, most: int) -> list[Quote]:
+    """The best quotes without duplicates, within the score margin and the character budget."""
     chosen: list[Quote] = []
-    room = MOST_CHARACTERS
+    room = MAX_QUOTED_CHARACTERS
     for quote in best:
         if len(chosen) == most or quote.score < best[0].score - margin:
             break
-        if any(_same(quote, other) for other in chosen) or (chosen and len(quote.text) > room):
+        if any(_is_duplicate(quote, other) for other in chosen) or (
+            chosen and len(quote.text) > room
+        ):
             continue
         chosen.append(quote)
         room -= len(quote.text)
     return chosen
 
 
-def _same(one: Quote, other: Quote) -> bool:
-    """Overlapping chunks hold the same sentence, and so do copies of a document."""
+def _is_duplicate(one: Quote, other: Quote) -> bool:
+    """Whether both are the same sentence: overlapping chunks and copies of documents repeat it."""
     if one.passage.document_id == other.passage.document_id:
         return one.start < other.end and other.start < one.end
     return _single_spaced(one.text).casefold() == _single_spaced(other.text).casefold()
 
 
-def _joined(chosen: Sequence[Quote]) -> list[Quote]:
-    """Sentences that follow one another in a passage as one, at the place of the better one."""
+def _merge_adjacent(chosen: Sequence[Quote]) -> list[Quote]:
+    """Merge adjacent sentences of a passage, at the rank of the better one."""
     joined: list[Quote] = []
     for quote in chosen:
-        beside = next((other for other in joined if _follow(quote, other)), None)
-        if beside is None:
+        neighbour = next((other for other in joined if _are_adjacent(quote, other)), None)
+        if neighbour is None:
             joined.append(quote)
             continue
-        first, last = sorted((quote.part, beside.part), key=lambda part: part.start)
+        first, last = sorted((quote.part, neighbour.part), key=lambda part: part.start)
         both = replace(first, end=last.end, cut=last.cut)
-        joined[joined.index(beside)] = replace(beside, part=both)
+        joined[joined.index(neighbour)] = replace(neighbour, part=both)
     return joined
 
 
-def _follow(one: Quote, other: Quote) -> bool:
+def _are_adjacent(one: Quote, other: Quote) -> bool:
     if one.passage.number != other.passage.number:
         return False
     if {one.part.kind, other.part.kind} != {"sentence"}:
@@ -194,20 +203,8 @@ def _follow(one: Quote, other: Quote) -> bool:
     return not one.passage.text[first.end : last.start].strip()
 
 
-def _written(quotes: Sequence[Quote], language: str) -> Extract:
-    pieces: list[str | Cited] = []
-    at = 0
-    for number, quote in enumerate(quotes):
-        lead = "\n\n" if number else f"{say('quotes', language)}\n\n"
-        shown, mark = f"{lead}{_shown(quote)} ", f"[{quote.passage.number}]"
-        at += len(shown)
-        pieces += [shown, mark, Cited(quote.passage, at, quote.start, quote.end, quote.text)]
-        at += len(mark)
-    return Extract(tuple(pieces))
-
-
-def _shown(quote: Quote) -> str:
-    """A quotation as Markdown: a table's row below its head, code as code."""
+def _format_quote(quote: Quote) -> str:
+    """A quotation as Markdown: a table row below its header, code as a code block."""
     if quote.part.kind == "row":
         return f"{quote.part.header}\n{quote.text}\n\n" if quote.part.header else quote.text
     if quote.part.kind == "code":

@@ -1,25 +1,55 @@
-"""The messages with which a chat model is asked to answer from passages. Pure.
+"""The prompt for answering from passages, cut to a token budget. Begin with `build_prompt`.
 
-Passages are data: each stands between two lines with a marker drawn anew for every prompt, which no
-stored text can know, and the marker is taken out of texts that hold it all the same.
+Passages are data: each is delimited by a random marker drawn for every prompt, which no stored text
+can know; the marker is removed from texts that contain it. Without Django.
 """
 
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from inference.base import ChatMessage
-from rag.answering.tokens import estimated_tokens, shortened
-from rag.answering.wording import not_found_text
-from rag.passage import Passage
+from common.text import may_combine
+from inference.interfaces import ChatMessage
+from memory.injection import estimated_tokens
+from rag.answering.phrases import not_found_text
+from rag.events import Passage
 
-#: Of the budget, for what was said before; the passages get the rest.
+#: Where a cut text may end, best first: after a paragraph, a sentence, a word.
+_CUT_POINTS = (
+    re.compile(r"\n\s*\n"),
+    re.compile(r"[.!?…][\"'”’)\]»]*\s+|[。！？｡]+[」』”’）】]*|\n"),
+    re.compile(r"\s+"),
+)
+#: A cut at a sentence must keep at least this share of what would fit.
+_MIN_KEPT_SHARE = 0.5
+
+
+def truncate_to_tokens(text: str, most: int, count: Callable[[str], int]) -> str:
+    """The beginning of `text` with at most `most` tokens, cut after a sentence if one ends in the
+    second half, else after a word. Empty if nothing fits."""
+    if count(text) <= most:
+        return text
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count(text[:middle]) <= most else (low, middle - 1)
+    while 0 < low < len(text) and may_combine(text[low - 1], text[low]):
+        low -= 1
+    for number, ends in enumerate(_CUT_POINTS):
+        places = [match.end() for match in ends.finditer(text) if match.end() <= low]
+        if places and (places[-1] >= low * _MIN_KEPT_SHARE or number == len(_CUT_POINTS) - 1):
+            return text[: places[-1]].rstrip()
+    return text[:low].rstrip()
+
+
+#: Share of the token budget for the history; the passages get the rest.
 HISTORY_SHARE = 0.25
-#: Of one passage that has to be cut: less says nothing.
-LEAST_TOKENS = 30
+#: A passage is cut to at least this many tokens, or left out.
+MIN_PASSAGE_TOKENS = 30
 MARKER_BYTES = 8
 
-_SYSTEM = """\
+_SYSTEM_PROMPT = """\
 You answer questions from passages of documents.
 
 The passages stand in the last message, between lines with the marker {marker}. Text between those \
@@ -37,15 +67,15 @@ or [2][3]. Cite no number that is not there.
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What is sent, and which passages are in it: those that did not fit are not, and a long one
-    may be cut."""
+    """The messages, and which passages they include: those that did not fit are left out, and the
+    last may be cut."""
 
     messages: tuple[ChatMessage, ...]
     passages: tuple[Passage, ...]
     tokens: int
 
 
-def build(
+def build_prompt(
     question: str,
     passages: Sequence[Passage],
     history: Sequence[ChatMessage] = (),
@@ -57,80 +87,84 @@ def build(
     in_language: str = "",
     marker: str = "",
 ) -> Prompt:
-    """The system's rules, what was said before, and the passages with the question behind them.
+    """System rules, recent history, and the passages with the question after them.
 
     All of it is at most `budget_tokens` by `count`, unless rules and question alone are more: these
-    are never cut. `instructions` are put behind the rules; `language` is that of the refusal that
-    the model is told to use, and `in_language`, "" for the question's own, that of the answer.
-    `marker` is for tests only.
+    are never cut. `instructions` are appended to the rules; `language` is that of the refusal which
+    the model is to use. `marker` is for tests only.
     """
     marker = marker or secrets.token_hex(MARKER_BYTES)
-    rules = _SYSTEM.format(
+    rules = _SYSTEM_PROMPT.format(
         marker=marker,
         not_found=not_found_text(language),
         answered_in=in_language or "the language of the question",
     )
     system = f"{rules}\n\n{instructions.strip()}" if instructions.strip() else rules
-    room = budget_tokens - count(system) - count(_asked(question, [], marker))
-    said = _recent(history, int(room * HISTORY_SHARE), count)
-    room -= sum(count(message.content) for message in said)
-    chosen = _fitting(passages, room, count, marker)
+    room = budget_tokens - count(system) - count(_question_message(question, [], marker))
+    recent = recent_turns(history, int(room * HISTORY_SHARE), count)
+    room -= sum(count(message.content) for message in recent)
+    chosen = _fit_passages(passages, room, count, marker)
     while True:
         messages = (
             ChatMessage("system", system),
-            *said,
-            ChatMessage("user", _asked(question, [block for _, block in chosen], marker)),
+            *recent,
+            ChatMessage(
+                "user", _question_message(question, [block for _, block in chosen], marker)
+            ),
         )
         tokens = sum(count(message.content) for message in messages)
         if tokens <= budget_tokens or not chosen:
             return Prompt(messages, tuple(passage for passage, _ in chosen), tokens)
-        chosen.pop()  # texts side by side may be more tokens than each by itself
+        chosen.pop()  # joined texts may have more tokens than their sum
 
 
-def fenced(passage: Passage, marker: str, *, text: str | None = None) -> str:
-    """A passage between its marker's lines, under its number and headings."""
-    said = passage.text if text is None else text
+def delimit_passage(passage: Passage, marker: str, *, text: str | None = None) -> str:
+    """A passage between marker lines, with its number and headings."""
+    body = passage.text if text is None else text
     heading = " ".join(passage.heading.replace(marker, "").split())
     head = f"[{passage.number}] {heading}".rstrip()
-    return f"<<<{marker}\n{head}\n{said.replace(marker, '')}\n{marker}>>>"
+    return f"<<<{marker}\n{head}\n{body.replace(marker, '')}\n{marker}>>>"
 
 
-def _asked(question: str, blocks: Sequence[str], marker: str) -> str:
-    """The last message."""
-    told = "\n\n".join(blocks) or f"<<<{marker}\n(nothing was found)\n{marker}>>>"
-    return f"Passages:\n\n{told}\n\nQuestion: {question.replace(marker, '').strip()}"
+def _question_message(question: str, blocks: Sequence[str], marker: str) -> str:
+    joined_blocks = "\n\n".join(blocks) or f"<<<{marker}\n(nothing was found)\n{marker}>>>"
+    return f"Passages:\n\n{joined_blocks}\n\nQuestion: {question.replace(marker, '').strip()}"
 
 
-def _recent(
+def recent_turns(
     history: Sequence[ChatMessage], budget: int, count: Callable[[str], int]
 ) -> list[ChatMessage]:
-    """The last turns that fit, oldest first, beginning with one of the user."""
-    kept: list[ChatMessage] = []
+    """The last turns that fit, oldest first, beginning with a user message."""
+    turns: list[ChatMessage] = []
     for message in reversed(history):
         if message.role not in ("user", "assistant") or not message.content.strip():
             continue
         budget -= count(message.content)
         if budget < 0:
             break
-        kept.append(ChatMessage(message.role, message.content))
-    while kept and kept[-1].role != "user":
-        kept.pop()
-    return kept[::-1]
+        turns.append(ChatMessage(message.role, message.content))
+    while turns and turns[-1].role != "user":
+        turns.pop()
+    return turns[::-1]
 
 
-def _fitting(
+def _fit_passages(
     passages: Sequence[Passage], room: int, count: Callable[[str], int], marker: str
 ) -> list[tuple[Passage, str]]:
-    """The best passages that fit, in their order. The first that does not is cut at a sentence."""
+    """The best passages that fit, in order. The first that does not fit is cut at a sentence."""
     chosen: list[tuple[Passage, str]] = []
     for passage in passages:
-        block = fenced(passage, marker)
+        block = delimit_passage(passage, marker)
         needed = count(block) + 2
         if needed > room:
-            head = count(fenced(passage, marker, text="")) + 2
-            text = shortened(passage.text, room - head, count) if room - head > LEAST_TOKENS else ""
+            head = count(delimit_passage(passage, marker, text="")) + 2
+            text = (
+                truncate_to_tokens(passage.text, room - head, count)
+                if room - head > MIN_PASSAGE_TOKENS
+                else ""
+            )
             if text:
-                chosen.append((passage, fenced(passage, marker, text=text)))
+                chosen.append((passage, delimit_passage(passage, marker, text=text)))
             break
         chosen.append((passage, block))
         room -= needed

@@ -1,27 +1,327 @@
-"""A question in, an answer out: as events while it is made, or whole."""
+"""`POST /api/v1/chat/`: a question in, an answer out, as events while it is made or as one
+object."""
+
+from collections.abc import Sequence
+from typing import Any
 
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.api import WorkspaceView
-from common.api import ErrorSerializer
-from common.negotiation import ErrorsAsJson
-from rag.api import chat_examples as examples
-from rag.api.chat_inputs import ChatInput, is_kept, question_of
-from rag.api.chat_serializers import AnswerSerializer, whole
-from rag.asking import context_of
-from rag.services.chatting import chat
-from rag.streaming import answered
+from common.api import ErrorSerializer, StreamNegotiation
+from common.serializers import StrictSerializer, TextField
+from rag.answer_stream import answer_response
+from rag.api import examples
+from rag.context import context_of_view
+from rag.events import Citation, Done, Event, Metadata, Retrieval, answer_text
+from rag.pipelines.definition import MAX_PROMPT_CHARACTERS
+from rag.services.answers import MAX_QUESTION_CHARACTERS, GenerationOptions
+from rag.services.chat import SEARCH_OPTIONS, Question, chat
+from rag.services.conversations import parse_history
+from search.api.inputs import FilterField, FusionWeightsInput
+from search.results import MODES
+
+MAX_TURNS = 200
+MAX_TURN_CHARACTERS = 100_000
+#: More than any model generates at once.
+MAX_ANSWER_TOKENS = 200_000
+#: Options of an answer from passages; the nodes of a pipeline set them themselves.
+PASSAGE_ANSWER_FIELDS = ("mode", "temperature", "top_p", "max_tokens", "memory", "whole")
+
+
+@extend_schema_serializer(component_name="ChatTurn")
+class ChatTurnInput(StrictSerializer):
+    """An earlier message of the conversation."""
+
+    role = serializers.ChoiceField(choices=["user", "assistant"])
+    content = TextField(max_length=MAX_TURN_CHARACTERS)
+
+
+@extend_schema_serializer(component_name="Chat")
+class ChatInput(FusionWeightsInput):
+    """A question, where to search for its answer, and what answers it."""
+
+    message = TextField(max_length=MAX_QUESTION_CHARACTERS, help_text="The question.")
+    collections = serializers.ListField(
+        child=serializers.SlugField(max_length=63),
+        required=False,
+        max_length=100,
+        help_text="Slugs of collections. Default: those of the conversation, or all that you may"
+        " see.",
+    )
+    filter = FilterField(
+        required=False, help_text="What passages must be like, in the language of searches."
+    )
+    conversation = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=2**63 - 1,
+        help_text="The conversation that the question continues. Default: a new one, whose id"
+        " `metadata` tells. Null: nothing is kept.",
+    )
+    replaces = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=2**63 - 1,
+        help_text="The last answer of the conversation, whose place this one takes.",
+    )
+    history = serializers.ListField(
+        child=ChatTurnInput(),
+        required=False,
+        max_length=MAX_TURNS,
+        help_text="What was said before, oldest first, where your program keeps it itself; nothing"
+        " is kept then. The last 20 are read.",
+    )
+    pipeline = serializers.SlugField(
+        required=False,
+        allow_null=True,
+        max_length=63,
+        help_text="The pipeline or template that answers. Default: none.",
+    )
+    pipeline_id = serializers.SlugField(
+        required=False, allow_null=True, max_length=63, help_text="The same as `pipeline`."
+    )
+    model = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="A chat model of `GET /models/`; `extractive` quotes sentences. Default: the"
+        " site's. For a pipeline, of nodes that name none.",
+    )
+    memory = serializers.BooleanField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Put what is remembered of you before the model, and remember the question."
+        " Default: the site's setting.",
+    )
+    whole = serializers.BooleanField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Put all of the collections before the chat model, in place of the passages that"
+        " are found: for few documents. Default: where they have no more tokens than the site's"
+        " setting.",
+    )
+    mode = serializers.ChoiceField(
+        choices=MODES, default="hybrid", help_text="How passages are found, as in searches."
+    )
+    rerank = serializers.BooleanField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Whether a model reads the best passages again. Default: where one is set up.",
+    )
+    system_prompt = TextField(
+        required=False,
+        max_length=MAX_PROMPT_CHARACTERS,
+        help_text="What you demand of the answer, behind the site's own rules.",
+    )
+    language = TextField(
+        required=False,
+        max_length=40,
+        help_text="What the answer is written in, such as `German` or `de`. Default: as the"
+        " question.",
+    )
+    temperature = serializers.FloatField(
+        required=False,
+        allow_null=True,
+        min_value=0,
+        max_value=2,
+        help_text="How freely the model chooses its words.",
+    )
+    top_p = serializers.FloatField(
+        required=False,
+        allow_null=True,
+        min_value=0,
+        max_value=1,
+        help_text="From how much of the likely words it chooses.",
+    )
+    max_tokens = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=MAX_ANSWER_TOKENS,
+        help_text="Tokens of the answer, at most.",
+    )
+    stream = serializers.BooleanField(
+        default=True, help_text="Events as they come; false: one JSON object at the end."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Reject fields that contradict each other."""
+        slugs = {attrs.get(name) for name in ("pipeline", "pipeline_id")} - {None}
+        if len(slugs) > 1:
+            raise serializers.ValidationError(
+                {"pipeline_id": "This names another pipeline than “pipeline”. Send one of both."}
+            )
+        attrs["pipeline"] = next(iter(slugs), "")
+        if "history" in attrs and attrs.get("conversation") is not None:
+            raise serializers.ValidationError(
+                {"history": "A conversation has a history of its own. Send one of both."}
+            )
+        if "replaces" in attrs and attrs.get("conversation") is None:
+            raise serializers.ValidationError(
+                {"replaces": "Name the conversation that the answer stands in."}
+            )
+        if attrs["pipeline"]:
+            given = [
+                name for name in PASSAGE_ANSWER_FIELDS if self.initial_data.get(name) is not None
+            ]
+            if given:
+                detail = (
+                    "The nodes of a pipeline say this for themselves. Leave it out, or change them."
+                )
+                raise serializers.ValidationError(dict.fromkeys(given, detail))
+        return attrs
+
+
+def build_question(data: dict[str, Any]) -> Question:
+    """The question in a validated request."""
+    return Question(
+        message=data["message"],
+        history=parse_history(data.get("history", ())),
+        pipeline=data["pipeline"],
+        model=data.get("model", ""),
+        memory=data["memory"],
+        whole=data["whole"],
+        mode=data["mode"],
+        search_options={name: data[name] for name in SEARCH_OPTIONS if name in data},
+        options=GenerationOptions(
+            temperature=data.get("temperature"),
+            top_p=data.get("top_p"),
+            max_tokens=data.get("max_tokens"),
+            instructions=data.get("system_prompt", ""),
+            language=data.get("language", ""),
+        ),
+    )
+
+
+class PassageLocationSerializer(serializers.Serializer[Any]):
+    """The location of a passage in its document."""
+
+    number = serializers.IntegerField(help_text="By which the answer cites it: `[1]`.")
+    chunk = serializers.IntegerField()
+    document = serializers.IntegerField()
+    document_key = serializers.CharField()
+    version = serializers.IntegerField()
+    collection = serializers.CharField(help_text="Its slug.")
+    title = serializers.CharField()
+    heading_path = serializers.ListField(child=serializers.CharField())
+    page = serializers.IntegerField(allow_null=True)
+    start = serializers.IntegerField(help_text="Offset in the document's text.")
+    end = serializers.IntegerField()
+    url = serializers.CharField(help_text="Page of the document with the passage marked.")
+
+
+@extend_schema_serializer(component_name="ChatPassage")
+class PassageSerializer(PassageLocationSerializer):
+    """A passage that was found, with the scores of a search."""
+
+    text = serializers.CharField()
+    similarity = serializers.FloatField(allow_null=True)
+    lexical = serializers.FloatField(allow_null=True)
+    fused = serializers.FloatField(allow_null=True)
+    rerank = serializers.FloatField(allow_null=True)
+
+
+@extend_schema_serializer(component_name="ChatCitation")
+class CitationSerializer(PassageLocationSerializer):
+    """A passage that the answer cites: `start` and `end` are those of `quote`."""
+
+    quote = serializers.CharField(help_text="Text of the document at these offsets.")
+    at = serializers.IntegerField(help_text="Offset in the answer of the `[number]`.")
+
+
+@extend_schema_serializer(component_name="ChatUnsupported")
+class UnsupportedSerializer(serializers.Serializer[Any]):
+    """A sentence of the answer that no source supports."""
+
+    start = serializers.IntegerField(help_text="Offset in the answer.")
+    end = serializers.IntegerField()
+    text = serializers.CharField()
+
+
+@extend_schema_serializer(component_name="ChatVerdict")
+class VerdictSerializer(serializers.Serializer[Any]):
+    """Result of checking the answer."""
+
+    refused = serializers.BooleanField(help_text="The answer is that the sources have none.")
+    unsupported = UnsupportedSerializer(many=True)
+    dropped_citations = serializers.IntegerField(
+        help_text="Citations of passages that there are not, taken out of the text."
+    )
+
+
+@extend_schema_serializer(component_name="ChatUsage")
+class UsageSerializer(serializers.Serializer[Any]):
+    """Token counts of the model's server; 0 if it does not count."""
+
+    input_tokens = serializers.IntegerField()
+    output_tokens = serializers.IntegerField()
+
+
+@extend_schema_serializer(component_name="ChatAnswer")
+class AnswerSerializer(serializers.Serializer[Any]):
+    """An answer with its sources."""
+
+    answer = serializers.CharField()
+    citations = CitationSerializer(many=True)
+    passages = PassageSerializer(many=True)
+    verdict = VerdictSerializer()
+    model = serializers.CharField(help_text="`extractive` where sentences were quoted.")
+    generator = serializers.ChoiceField(choices=["extractive", "model", "pipeline"])
+    pipeline = serializers.CharField(allow_null=True)
+    queries = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What was searched for: the question, or what it was put into.",
+    )
+    degraded = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What of the search should have worked and did not.",
+    )
+    memory = serializers.DictField(
+        allow_null=True, help_text="What was remembered; null where nothing was asked for."
+    )
+    finish_reason = serializers.ChoiceField(choices=["stop", "length", "refused", "tool_calls"])
+    usage = UsageSerializer()
+    elapsed_ms = serializers.FloatField()
+    first_token_ms = serializers.FloatField(allow_null=True)
+    conversation = serializers.IntegerField(allow_null=True, help_text="Null: it is not kept.")
+    message = serializers.IntegerField(allow_null=True, help_text="The answer's id in it.")
+    trace = serializers.IntegerField(allow_null=True, help_text="Of a pipeline's run.")
+
+
+def answer_object(events: Sequence[Event]) -> dict[str, Any]:
+    """The events of a complete answer as one object."""
+    (begun,) = (event.data() for event in events if isinstance(event, Metadata))
+    (ended,) = (event.data() for event in events if isinstance(event, Done))
+    searches = [event for event in events if isinstance(event, Retrieval)]
+    passages = {each["number"]: each for search in searches for each in search.data()["passages"]}
+    return {
+        "answer": answer_text(events),
+        "citations": [event.data() for event in events if isinstance(event, Citation)],
+        "passages": [passages[number] for number in sorted(passages)],
+        "queries": [search.query for search in searches],
+        "degraded": sorted({name for search in searches for name in search.degraded}),
+        "usage": {name: ended[name] for name in ("input_tokens", "output_tokens")},
+        **{name: begun[name] for name in ("model", "generator", "pipeline", "memory")},
+        **{name: begun[name] for name in ("conversation", "message")},
+        **{name: ended[name] for name in ("verdict", "finish_reason", "trace")},
+        **{name: ended[name] for name in ("elapsed_ms", "first_token_ms")},
+    }
 
 
 @extend_schema(tags=["chat"])
 class ChatView(WorkspaceView):
-    """Answers."""
+    """`POST /api/v1/chat/`: answers one question, streamed or whole."""
 
     required_scope = "chat"
     asks_model = True
-    content_negotiation_class = ErrorsAsJson
+    content_negotiation_class = StreamNegotiation
 
     @extend_schema(
         operation_id="chat",
@@ -40,26 +340,31 @@ class ChatView(WorkspaceView):
             502: ErrorSerializer,
             503: ErrorSerializer,
         },
-        examples=[examples.QUESTION, examples.FOLLOW_UP, examples.EVENTS, examples.ANSWER],
+        examples=[
+            examples.CHAT_QUESTION,
+            examples.CHAT_FOLLOW_UP,
+            examples.CHAT_EVENTS,
+            examples.CHAT_ANSWER,
+        ],
     )
     def post(self, request: Request) -> HttpResponseBase:
         body = ChatInput(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = body.validated_data
-        context = context_of(
-            self, collections=asked.get("collections", ()), filter=asked.get("filter")
+        data = body.validated_data
+        context = context_of_view(
+            self, collections=data.get("collections", ()), filter=data.get("filter")
         )
         events = chat(
-            question_of(asked),
+            build_question(data),
             context=context,
-            conversation=asked.get("conversation"),
-            replaces=asked.get("replaces"),
-            keep=is_kept(asked),
+            conversation=data.get("conversation"),
+            replaces=data.get("replaces"),
+            keep="history" not in data and data.get("conversation", 0) is not None,
         )
-        return answered(
+        return answer_response(
             events,
             request=request,
             cancelled=context.cancelled,
-            streams=asked["stream"],
-            whole=lambda told: AnswerSerializer(whole(told)).data,
+            streams=data["stream"],
+            make_body=lambda all_events: AnswerSerializer(answer_object(all_events)).data,
         )

@@ -1,4 +1,4 @@
-"""Conversations of the user who asks: nobody else's are there."""
+"""Conversations over HTTP: a user's own, and nobody else's."""
 
 from typing import Any
 
@@ -9,25 +9,26 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceParameters, WorkspaceViewSet
-from common.pagination import CursorPagination, is_moment
-from common.serializers import PageParameters, StrictSerializer
-from rag.asking import context_of
+from common.serializers import CursorPagination, PageParameters, StrictSerializer, is_datetime
+from rag.context import context_of_view
 from rag.models import Conversation, Message
 from rag.services import conversations
 
-_RENAME = OpenApiExample("Rename", {"title": "The move to Harbour Street"}, request_only=True)
+RENAME_EXAMPLE = OpenApiExample(
+    "Rename", {"title": "The move to Harbour Street"}, request_only=True
+)
 
 
 class ConversationPagination(CursorPagination):
-    """Where something was said last comes first."""
+    """The most recently updated conversation comes first."""
 
     ordering = ("-updated_at", "-id")
     offset_cutoff = 1_000_000
-    is_position = staticmethod(is_moment)
+    is_position = staticmethod(is_datetime)
 
 
 class MessagePagination(CursorPagination):
-    """In the order in which they were said."""
+    """In the order they were written."""
 
     ordering = "id"
 
@@ -45,7 +46,7 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
 
 @extend_schema_serializer(component_name="ConversationMessage")
 class MessageSerializer(serializers.Serializer[Any]):
-    """A question, or an answer with what it rests on, in the shapes of the events of a chat."""
+    """A question, or an answer with its sources, in the format of the events of a chat."""
 
     id = serializers.IntegerField(source="message.pk")
     role = serializers.ChoiceField(choices=Message.Role.choices, source="message.role")
@@ -76,25 +77,25 @@ class MessageSerializer(serializers.Serializer[Any]):
     )
 
 
-class Page(PageParameters, WorkspaceParameters):
-    """Which of them."""
+class ConversationPageParameters(PageParameters, WorkspaceParameters):
+    """Which page, of which workspace's conversations."""
 
 
 class ConversationInput(StrictSerializer):
-    """What may be changed."""
+    """The fields that can be changed."""
 
     title = serializers.CharField(max_length=200)
 
 
 @extend_schema(tags=["chat"])
 class ConversationViewSet(WorkspaceViewSet):
-    """What was asked and answered. `POST /api/v1/chat/` begins and continues them."""
+    """Conversations. `POST /api/v1/chat/` begins and continues them."""
 
     serializer_class = ConversationSerializer
     pagination_class = ConversationPagination
     lookup_value_converter = "int"
     required_scope = "chat"
-    action_parameters = {"list": Page, "messages": Page}
+    action_parameters = {"list": ConversationPageParameters, "messages": ConversationPageParameters}
 
     def get_queryset(self) -> QuerySet[Conversation]:
         return self.in_workspace(Conversation.objects.visible_to(self.request.user))
@@ -115,10 +116,12 @@ class ConversationViewSet(WorkspaceViewSet):
     @action(detail=True, serializer_class=MessageSerializer, pagination_class=MessagePagination)
     def messages(self, *args: Any, **kwargs: Any) -> Response:
         rows = self.paginate_queryset(self.get_object().messages.all())
-        shown = conversations.shown_messages(rows=rows or [], context=context_of(self))
-        return self.get_paginated_response(MessageSerializer(shown, many=True).data)
+        visible = conversations.visible_messages(rows=rows or [], context=context_of_view(self))
+        return self.get_paginated_response(MessageSerializer(visible, many=True).data)
 
-    @extend_schema(summary="Rename a conversation", request=ConversationInput, examples=[_RENAME])
+    @extend_schema(
+        summary="Rename a conversation", request=ConversationInput, examples=[RENAME_EXAMPLE]
+    )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(ConversationInput, partial=True)
         conversation = self.get_object()

@@ -1,4 +1,4 @@
-"""The models that may be asked for."""
+"""The chat models, embedders and rerankers that a request may name."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceView
 from documents.models import EmbeddingSpace
-from inference.routing import chat_models
-from rag.api import chat_examples as examples
+from inference.chat_models import chat_models
+from rag.api import examples
 
-_NONE = "inference.backends.rerank_basic.NoReranker"
+_NO_RERANKER = "inference.backends.rerank_basic.NoReranker"
 
 
 @extend_schema_serializer(component_name="ChatModelName")
 class ChatModelSerializer(serializers.Serializer[Any]):
-    """A chat model."""
+    """A chat model that answers questions."""
 
     name = serializers.CharField(help_text="What `model` of a question may say.")
     owner = serializers.CharField(help_text="Its maker, or `ragsite`.")
@@ -38,7 +38,7 @@ class EmbedderSerializer(serializers.Serializer[Any]):
 
 @extend_schema_serializer(component_name="RerankerName")
 class RerankerSerializer(serializers.Serializer[Any]):
-    """A reranker."""
+    """A reranker configured on this site."""
 
     name = serializers.CharField(help_text="Its alias in the settings.")
     is_default = serializers.BooleanField()
@@ -46,7 +46,7 @@ class RerankerSerializer(serializers.Serializer[Any]):
 
 @extend_schema_serializer(component_name="Models")
 class ModelsSerializer(serializers.Serializer[Any]):
-    """By what they do."""
+    """All models, by what they do."""
 
     chat = ChatModelSerializer(many=True)
     embedders = EmbedderSerializer(many=True)
@@ -55,7 +55,7 @@ class ModelsSerializer(serializers.Serializer[Any]):
 
 @extend_schema(tags=["models"])
 class ModelsView(WorkspaceView):
-    """The registry."""
+    """`GET /api/v1/models/`: models of the site by what they do."""
 
     required_scope = "read"
 
@@ -73,7 +73,7 @@ class ModelsView(WorkspaceView):
             "rerankers": [
                 {"name": alias, "is_default": alias == "default"}
                 for alias, entry in rerankers.items()
-                if entry["BACKEND"] != _NONE
+                if entry["BACKEND"] != _NO_RERANKER
             ],
         }
         return Response(ModelsSerializer(listed).data)

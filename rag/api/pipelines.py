@@ -1,40 +1,226 @@
-"""Pipelines over HTTP: kept, checked, run."""
+"""Pipelines over HTTP: list, create, validate, read, replace, delete, run."""
 
 from collections import defaultdict
 from typing import Any
 
 from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import extend_schema
-from rest_framework import exceptions
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_serializer as named
+from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
-from accounts.api import WorkspaceView, once
-from accounts.api.conditional import etag
-from common.api import ErrorSerializer
-from common.negotiation import ErrorsAsJson
-from rag.api import pipeline_examples as examples
-from rag.api.chat_serializers import AnswerSerializer, whole
-from rag.api.pipeline_inputs import RunInput
-from rag.api.pipeline_serializers import (
-    CheckedSerializer,
-    DefinitionSerializer,
-    PipelineSerializer,
-    PipelinesSerializer,
+from accounts.api import WorkspaceParameters, WorkspaceView, idempotent
+from accounts.api.base import etag
+from common.api import ErrorSerializer, StreamNegotiation
+from common.serializers import PageParameters, StrictSerializer, TextField
+from rag.answer_stream import answer_response
+from rag.api import examples
+from rag.api.chat import MAX_TURNS, AnswerSerializer, ChatTurnInput, answer_object
+from rag.context import context_of_view
+from rag.models import Pipeline, Trace
+from rag.pipelines.definition import (
+    DEFAULT_MAX_TOKENS,
+    DEFAULT_TEMPERATURE,
+    EDGE_TYPES,
+    MAX_ID_CHARACTERS,
+    MAX_PROMPT_CHARACTERS,
+    MAX_QUESTION_CHARACTERS,
+    MAX_ROUNDS,
+    MAX_TIMEOUT,
+    NODE_TYPES,
+    PipelineError,
 )
-from rag.asking import context_of
-from rag.models import Pipeline
-from rag.pipelines.faults import PipelineError
 from rag.services import pipelines as services
-from rag.services.history import as_history
-from rag.services.pipelines import Kept
-from rag.streaming import answered
+from rag.services.conversations import parse_history
+from rag.services.pipelines import PipelineRecord
+from rag.services.traces import MAX_DAYS
+from search.api.inputs import FilterField
+
+
+@extend_schema_serializer(component_name="PipelineRun")
+class PipelineRunInput(StrictSerializer):
+    """A question to a pipeline."""
+
+    question = TextField(max_length=MAX_QUESTION_CHARACTERS)
+    collections = serializers.ListField(
+        child=serializers.SlugField(max_length=63),
+        required=False,
+        max_length=100,
+        help_text="Slugs of collections that its tools see. Default: all that you may see.",
+    )
+    filter = FilterField(
+        required=False, help_text="What passages must be like, in the language of searches."
+    )
+    history = serializers.ListField(
+        child=ChatTurnInput(),
+        required=False,
+        max_length=MAX_TURNS,
+        help_text="What was said before, oldest first.",
+    )
+    model = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="A chat model of `GET /models/`, for nodes that name none. Default: the site's.",
+    )
+    system_prompt = TextField(
+        required=False,
+        max_length=MAX_PROMPT_CHARACTERS,
+        help_text="What you demand of the answer, behind the prompts of the nodes that write it.",
+    )
+    language = TextField(
+        required=False,
+        max_length=40,
+        help_text="What the answer is written in, such as `German`, `de`, or of code `Python`.",
+    )
+    stream = serializers.BooleanField(
+        default=True, help_text="Events as they come; false: one JSON object at the end."
+    )
+
+
+class TraceParameters(PageParameters, WorkspaceParameters):
+    """Which runs to list, and which page."""
+
+    pipeline = TextField(required=False, max_length=MAX_ID_CHARACTERS, help_text="Id of one.")
+    state = serializers.ChoiceField(
+        choices=Trace.State.values, required=False, help_text="Only runs in this state."
+    )
+
+
+class TraceStatisticsParameters(WorkspaceParameters):
+    """Which pipeline, and how many days."""
+
+    pipeline = TextField(
+        required=False, max_length=MAX_ID_CHARACTERS, help_text="Id of one. Default: all."
+    )
+    days = serializers.IntegerField(
+        default=7, min_value=1, max_value=MAX_DAYS, help_text="The last so many."
+    )
+
+
+@named(component_name="PipelineModel")
+class ModelOptionsSerializer(serializers.Serializer[Any]):
+    """Which chat model a node uses, and with what options."""
+
+    name = serializers.CharField(
+        required=False, help_text="As `GET /models/` tells. Default: the run's, or the site's."
+    )
+    temperature = serializers.FloatField(
+        required=False, min_value=0, max_value=2, help_text=f"Default {DEFAULT_TEMPERATURE}."
+    )
+    max_tokens = serializers.IntegerField(
+        required=False, min_value=1, help_text=f"Default {DEFAULT_MAX_TOKENS:,}."
+    )
+    top_p = serializers.FloatField(required=False, min_value=0.001, max_value=1)
+
+
+@named(component_name="PipelineWorker")
+class WorkerSerializer(serializers.Serializer[Any]):
+    """A worker that a coordinator may assign steps to."""
+
+    name = serializers.CharField()
+    prompt = serializers.CharField(required=False)
+    tools = serializers.ListField(child=serializers.CharField(), required=False)
+
+
+@named(component_name="PipelineNode")
+class NodeSerializer(serializers.Serializer[Any]):
+    """A node. Which fields a type takes, and what they mean: docs/reference/pipelines.md."""
+
+    id = serializers.CharField(help_text="By which edges name it.")
+    type = serializers.ChoiceField(choices=sorted(NODE_TYPES))
+    prompt = serializers.CharField(required=False, help_text="What the model is told to do.")
+    model = ModelOptionsSerializer(required=False)
+    tools = serializers.ListField(child=serializers.CharField(), required=False)
+    max_iter = serializers.IntegerField(required=False, help_text="Turns or rounds, at most.")
+    timeout = serializers.FloatField(
+        required=False, min_value=1, max_value=MAX_TIMEOUT, help_text="Seconds."
+    )
+    condition = serializers.CharField(required=False, help_text="Of a gate.")
+    separator = serializers.CharField(required=False, help_text="Of an aggregator.")
+    threshold = serializers.FloatField(required=False, help_text="Of an evaluator.")
+    on_exhausted = serializers.ChoiceField(
+        choices=["best", "fail"], required=False, help_text="Of an evaluator."
+    )
+    max_tasks = serializers.IntegerField(
+        required=False, help_text="Of an orchestrator or coordinator."
+    )
+    workers = WorkerSerializer(many=True, required=False, help_text="Of a coordinator.")
+    collection = serializers.CharField(required=False, help_text="Of an sql node.")
+    dialect = serializers.CharField(required=False, help_text="Of an sql node.")
+
+
+@named(component_name="PipelineEdge")
+class EdgeSerializer(serializers.Serializer[Any]):
+    """An edge from a node to the next."""
+
+    to = serializers.CharField()
+    type = serializers.ChoiceField(choices=EDGE_TYPES, required=False)
+    condition = serializers.CharField(
+        required=False, help_text='When it is taken, such as `output contains "yes"`.'
+    )
+    name = serializers.CharField(required=False, help_text="What a router calls it.")
+    max_iter = serializers.IntegerField(
+        required=False, min_value=1, max_value=MAX_ROUNDS, help_text="Rounds of a loop, at most."
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        """Adds `from`, which is a keyword in Python."""
+        return {"from": serializers.CharField(), **super().get_fields()}
+
+
+@named(component_name="PipelineDefinition")
+class DefinitionSerializer(serializers.Serializer[Any]):
+    """A pipeline: nodes, and edges between them."""
+
+    id = serializers.CharField(help_text="Small letters, digits and hyphens.")
+    name = serializers.CharField(required=False, help_text="Default: its id.")
+    description = serializers.CharField(required=False)
+    nodes = NodeSerializer(many=True)
+    edges = EdgeSerializer(many=True, required=False)
+    entry_node = serializers.CharField(help_text="Where it begins.")
+    timeout = serializers.FloatField(required=False, help_text="Of a run, in seconds.")
+
+
+@named(component_name="PipelineListed")
+class PipelineSummarySerializer(serializers.Serializer[PipelineRecord]):
+    """A pipeline without its definition."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    is_template = serializers.BooleanField(help_text="Whether it comes with the site.")
+    version = serializers.IntegerField(allow_null=True, help_text="Counts changes.")
+    updated_at = serializers.DateTimeField(allow_null=True)
+
+
+@named(component_name="Pipeline")
+class PipelineSerializer(PipelineSummarySerializer):
+    """A pipeline with its definition."""
+
+    definition = extend_schema_field(DefinitionSerializer)(serializers.JSONField)()
+
+
+@named(component_name="PipelineList")
+class PipelineListSerializer(serializers.Serializer[Any]):
+    """The workspace's own by id, then templates."""
+
+    results = PipelineSummarySerializer(many=True)
+
+
+@named(component_name="PipelineCheck")
+class PipelineCheckSerializer(serializers.Serializer[Any]):
+    """A valid definition in its canonical form."""
+
+    definition = extend_schema_field(DefinitionSerializer)(serializers.JSONField)()
 
 
 class PipelineView(WorkspaceView):
-    """Whatever is wrong with a definition is told at once, each fault with its place."""
+    """Base of the pipeline endpoints: every fault of a definition is reported at once, with its
+    path."""
 
     def handle_exception(self, exc: Exception) -> Response:
         if isinstance(exc, PipelineError):
@@ -44,44 +230,45 @@ class PipelineView(WorkspaceView):
             exc = exceptions.ValidationError(dict(faults), code=exc.code)
         return super().handle_exception(exc)
 
-    def told(self, pipeline: Kept, *, status: int = 200) -> Response:
-        """A pipeline."""
-        shown = PipelineSerializer(pipeline).data
-        return Response(shown, status=status, headers={"ETag": etag(shown)})
+    def pipeline_response(self, pipeline: PipelineRecord, *, status: int = 200) -> Response:
+        """The response with a pipeline and its ETag."""
+        serialized = PipelineSerializer(pipeline).data
+        return Response(serialized, status=status, headers={"ETag": etag(serialized)})
 
 
 @extend_schema(tags=["pipelines"])
 class PipelinesView(PipelineView):
-    """All of them."""
+    """`/api/v1/pipelines/`: lists pipelines and creates them."""
 
     @extend_schema(
         operation_id="pipelines_list",
         summary="List pipelines: the workspace's own, then templates",
         description="A pipeline of the workspace stands before the template of the same id.",
-        responses=PipelinesSerializer,
-        examples=[examples.LIST],
+        responses=PipelineListSerializer,
+        examples=[examples.PIPELINE_LIST],
     )
     def get(self, request: Request) -> Response:
-        listed = services.list_pipelines(context=context_of(self))
-        return Response(PipelinesSerializer({"results": listed}).data)
+        listed = services.list_pipelines(context=context_of_view(self))
+        return Response(PipelineListSerializer({"results": listed}).data)
 
     @extend_schema(
         operation_id="pipelines_create",
         summary="Keep a new pipeline",
-        description="Needs the editor role. Every fault is told with its place, `nodes.2.tools.0`.",
+        description="Needs the editor role. Every fault is reported with its path,"
+        " `nodes.2.tools.0`.",
         request=DefinitionSerializer,
         responses={201: PipelineSerializer, 409: ErrorSerializer},
-        examples=[examples.DEFINITION, examples.MADE],
+        examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE_CREATED],
     )
-    @once
+    @idempotent
     def post(self, request: Request) -> Response:
-        made = services.create_pipeline(context=context_of(self), definition=_body(request))
-        return self.told(made, status=201)
+        made = services.create_pipeline(context=context_of_view(self), definition=request.data)
+        return self.pipeline_response(made, status=201)
 
 
 @extend_schema(tags=["pipelines"])
 class PipelineCheckView(PipelineView):
-    """A definition that is not kept."""
+    """Validate a definition without storing it."""
 
     required_scope = "read"
 
@@ -89,19 +276,19 @@ class PipelineCheckView(PipelineView):
         operation_id="pipelines_check",
         summary="Check a definition, and keep nothing",
         request=DefinitionSerializer,
-        responses={200: CheckedSerializer},
-        examples=[examples.DEFINITION, examples.CHECKED],
+        responses={200: PipelineCheckSerializer},
+        examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE_CHECKED],
     )
     def post(self, request: Request) -> Response:
-        checked = services.validate_pipeline(definition=_body(request))
+        checked = services.validate_pipeline(definition=request.data)
         return Response({"definition": checked.to_json()})
 
 
 @extend_schema(tags=["pipelines"])
 class PipelineDetailView(PipelineView):
-    """One of them."""
+    """`/api/v1/pipelines/{id}/`: reads, replaces and deletes one pipeline."""
 
-    is_thing = True
+    is_detail = True
 
     def locked_rows(self) -> QuerySet[Pipeline]:
         return Pipeline.objects.filter(workspace=self.workspace, slug=self.kwargs["id"])
@@ -113,7 +300,7 @@ class PipelineDetailView(PipelineView):
         examples=[examples.PIPELINE],
     )
     def get(self, request: Request, id: str) -> Response:
-        return self.told(services.get_pipeline(context=context_of(self), id=id))
+        return self.pipeline_response(services.get_pipeline(context=context_of_view(self), id=id))
 
     @extend_schema(
         operation_id="pipelines_replace",
@@ -121,13 +308,13 @@ class PipelineDetailView(PipelineView):
         description="Needs the editor role. The version goes up by one, unless nothing changed.",
         request=DefinitionSerializer,
         responses={200: PipelineSerializer, 409: ErrorSerializer},
-        examples=[examples.DEFINITION, examples.PIPELINE],
+        examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE],
     )
     def put(self, request: Request, id: str) -> Response:
         changed = services.update_pipeline(
-            context=context_of(self), id=id, definition=_body(request)
+            context=context_of_view(self), id=id, definition=request.data
         )
-        return self.told(changed)
+        return self.pipeline_response(changed)
 
     @extend_schema(
         operation_id="pipelines_delete",
@@ -136,17 +323,17 @@ class PipelineDetailView(PipelineView):
         responses={204: None, 409: ErrorSerializer},
     )
     def delete(self, request: Request, id: str) -> Response:
-        services.delete_pipeline(context=context_of(self), id=id)
+        services.delete_pipeline(context=context_of_view(self), id=id)
         return Response(status=204)
 
 
 @extend_schema(tags=["pipelines"])
 class PipelineRunView(PipelineView):
-    """A run."""
+    """`/api/v1/pipelines/{id}/run/`: answers a question by a pipeline."""
 
     required_scope = "chat"
     asks_model = True
-    content_negotiation_class = ErrorsAsJson
+    content_negotiation_class = StreamNegotiation
 
     @extend_schema(
         operation_id="pipelines_run",
@@ -154,7 +341,7 @@ class PipelineRunView(PipelineView):
         description="Server-sent events as of `POST /chat/`, with `node` where a step begins or"
         " ends; `metadata` names the `trace`, by which the run can be cancelled. Nothing is kept in"
         " a conversation. 409 `no_chat_model` where a step needs a chat model and there is none.",
-        request=RunInput,
+        request=PipelineRunInput,
         responses={
             (200, "text/event-stream"): str,
             (200, "application/json"): AnswerSerializer,
@@ -162,33 +349,28 @@ class PipelineRunView(PipelineView):
             502: ErrorSerializer,
             503: ErrorSerializer,
         },
-        examples=[examples.QUESTION],
+        examples=[examples.PIPELINE_QUESTION],
     )
     def post(self, request: Request, id: str) -> HttpResponseBase:
-        body = RunInput(data=request.data)
+        body = PipelineRunInput(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = body.validated_data
-        context = context_of(
-            self, collections=asked.get("collections", ()), filter=asked.get("filter")
+        data = body.validated_data
+        context = context_of_view(
+            self, collections=data.get("collections", ()), filter=data.get("filter")
         )
         events = services.run_pipeline(
             id,
-            asked["question"],
+            data["question"],
             context=context,
-            history=as_history(asked.get("history", ())),
-            model=asked.get("model", ""),
-            system_prompt=asked.get("system_prompt", ""),
-            language=asked.get("language", ""),
+            history=parse_history(data.get("history", ())),
+            model=data.get("model", ""),
+            system_prompt=data.get("system_prompt", ""),
+            language=data.get("language", ""),
         )
-        return answered(
+        return answer_response(
             events,
             request=request,
             cancelled=context.cancelled,
-            streams=asked["stream"],
-            whole=lambda told: AnswerSerializer(whole(told)).data,
+            streams=data["stream"],
+            make_body=lambda all_events: AnswerSerializer(answer_object(all_events)).data,
         )
-
-
-def _body(request: Request) -> Any:
-    """The definition that a request brings: its parser has seen that it is a bounded object."""
-    return request.data

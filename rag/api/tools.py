@@ -1,4 +1,4 @@
-"""Tools over HTTP: what a chat model of one's own can be told of, and calls them by."""
+"""Tools over HTTP: descriptions for a chat model of one's own, and calling them."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ from common.errors import NotFound
 from common.serializers import StrictSerializer
 from common.tools import Tool
 from rag import tools
-from rag.asking import context_of
+from rag.context import context_of_view
 
-CALL = OpenApiExample(
+CALL_EXAMPLE = OpenApiExample(
     "A search",
     value={"arguments": {"query": "Who may carry leave over?", "top_k": 3}},
     request_only=True,
 )
-FOUND = OpenApiExample(
+RESULT_EXAMPLE = OpenApiExample(
     "What the model is told",
     value={
         "text": "Found 1 relevant documents:\n\n--- Document 1 (score: 0.731) ---\n"
@@ -30,7 +30,7 @@ FOUND = OpenApiExample(
     },
     response_only=True,
 )
-WRONG = OpenApiExample(
+ERROR_EXAMPLE = OpenApiExample(
     "Wrong arguments",
     value={
         "text": "Error: top_k: 'three' is not of type 'integer'. How many passages at most.",
@@ -42,15 +42,15 @@ WRONG = OpenApiExample(
 
 @extend_schema_field({"type": "object", "additionalProperties": {}})
 class ArgumentsField(serializers.Field[Any, Any, Any, Any]):
-    """Whatever a model sent: a tool has errors of its own, which the model can read."""
+    """Any JSON: tools report errors in arguments themselves, for the model to read."""
 
     def to_internal_value(self, data: Any) -> Any:
         return data
 
 
 @named(component_name="ToolCall")
-class CallInput(StrictSerializer):
-    """What a model sent."""
+class ToolCallInput(StrictSerializer):
+    """The arguments a model sent."""
 
     arguments = ArgumentsField(
         required=False,
@@ -61,7 +61,7 @@ class CallInput(StrictSerializer):
 
 @named(component_name="Tool")
 class ToolSerializer(serializers.Serializer[Tool]):
-    """What a model is told of a tool."""
+    """A tool as a model receives it."""
 
     name = serializers.CharField()
     description = serializers.CharField()
@@ -76,22 +76,22 @@ class ToolSerializer(serializers.Serializer[Tool]):
     )
 
     def to_representation(self, instance: Tool) -> dict[str, Any]:
-        shown: dict[str, Any] = super().to_representation(instance)
-        shown["scope"] = tools.scope_of(instance)
-        shown["allowed"] = instance.name in self.context["allowed"]
-        return shown
+        data: dict[str, Any] = super().to_representation(instance)
+        data["scope"] = tools.required_scope(instance)
+        data["allowed"] = instance.name in self.context["allowed"]
+        return data
 
 
 @named(component_name="Tools")
 class ToolsSerializer(serializers.Serializer[Any]):
-    """In the order in which a model is shown them."""
+    """In the order in which a model receives them."""
 
     tools = ToolSerializer(many=True)
 
 
 @named(component_name="ToolAnswer")
-class AnswerSerializer(serializers.Serializer[tools.ToolAnswer]):
-    """What the model is told."""
+class ToolAnswerSerializer(serializers.Serializer[tools.ToolAnswer]):
+    """The tool's answer for the model."""
 
     text = serializers.CharField()
     is_error = serializers.BooleanField(
@@ -101,7 +101,7 @@ class AnswerSerializer(serializers.Serializer[tools.ToolAnswer]):
 
 @extend_schema(tags=["tools"])
 class ToolsView(WorkspaceView):
-    """The registry."""
+    """`GET /api/v1/tools/`: the tools, and which the caller may use."""
 
     required_scope = "read"
 
@@ -111,7 +111,7 @@ class ToolsView(WorkspaceView):
         responses=ToolsSerializer,
     )
     def get(self, request: Request) -> Response:
-        allowed = {tool.name for tool in tools.tools_for(context_of(self))}
+        allowed = {tool.name for tool in tools.tools_for(context_of_view(self))}
         listed = ToolsSerializer(
             {"tools": list(tools.TOOLS.values())}, context={"allowed": allowed}
         )
@@ -120,29 +120,28 @@ class ToolsView(WorkspaceView):
 
 @extend_schema(tags=["tools"])
 class ToolCallView(WorkspaceView):
-    """One tool."""
+    """`POST /api/v1/tools/{name}/`: runs one tool."""
 
     @property
     def required_scope(self) -> str:  # type: ignore[override]  # known with the address
-        """The tool's own."""
         tool = tools.TOOLS.get(self.kwargs["name"]) if hasattr(self, "kwargs") else None
-        return tools.scope_of(tool) if tool else "read"
+        return tools.required_scope(tool) if tool else "read"
 
     @extend_schema(
         operation_id="tools_call",
         summary="Call a tool as a chat model would",
         description="What is wrong with the arguments is an answer, too, for the model to read:"
         " `is_error` says so. A tool that writes needs the editor role.",
-        request=CallInput,
-        responses={200: AnswerSerializer},
-        examples=[CALL, FOUND, WRONG],
+        request=ToolCallInput,
+        responses={200: ToolAnswerSerializer},
+        examples=[CALL_EXAMPLE, RESULT_EXAMPLE, ERROR_EXAMPLE],
     )
     def post(self, request: Request, name: str) -> Response:
         if name not in tools.TOOLS:
             raise NotFound(f"There is no tool “{name}”. There are: {', '.join(tools.TOOLS)}.")
-        body = CallInput(data=request.data)
+        body = ToolCallInput(data=request.data)
         body.is_valid(raise_exception=True)
         arguments = body.validated_data.get("arguments")
         given = {} if arguments is None else arguments
-        answer = tools.call(name, given, context=context_of(self))
-        return Response(AnswerSerializer(answer).data)
+        answer = tools.call(name, given, context=context_of_view(self))
+        return Response(ToolAnswerSerializer(answer).data)

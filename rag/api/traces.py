@@ -1,4 +1,4 @@
-"""Traces over HTTP: what one's own runs did."""
+"""Traces over HTTP: a user's own pipeline runs, step by step."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,24 +13,23 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet
 from common.api import ErrorSerializer
-from common.pagination import CursorPagination, is_moment
-from rag.api import pipeline_examples as examples
-from rag.api.pipeline_inputs import StatisticsParameters, TraceParameters
-from rag.api.pipeline_serializers import DefinitionSerializer
-from rag.asking import context_of
+from common.serializers import CursorPagination, is_datetime
+from rag.api import examples
+from rag.api.pipelines import DefinitionSerializer, TraceParameters, TraceStatisticsParameters
+from rag.context import context_of_view
 from rag.models import Span, Trace
 from rag.services import traces as services
-from rag.services.trace_statistics import trace_statistics
+from rag.services.traces import trace_statistics
 
-WITHHELD = "It holds text of a document that you may not read any more, and is empty here."
+WITHHELD_HELP = "It holds text of a document that you may not read any more, and is empty here."
 
 
 class TracePagination(CursorPagination):
-    """The last one first."""
+    """The most recently started run comes first."""
 
     ordering = ("-started_at", "-id")
     offset_cutoff = 1_000_000
-    is_position = staticmethod(is_moment)
+    is_position = staticmethod(is_datetime)
 
 
 @named(component_name="TraceListed")
@@ -38,7 +37,7 @@ class TraceSerializer(serializers.ModelSerializer[Trace]):
     """A run without its steps."""
 
     elapsed_ms = serializers.SerializerMethodField(help_text="Null while it runs.")
-    is_withheld = serializers.SerializerMethodField(help_text=WITHHELD)
+    is_withheld = serializers.SerializerMethodField(help_text=WITHHELD_HELP)
     texts = ("question", "answer", "error")
 
     class Meta:
@@ -68,10 +67,10 @@ class TraceSerializer(serializers.ModelSerializer[Trace]):
         return row.pk in self.context.get("withheld", ())
 
     def to_representation(self, instance: Trace) -> dict[str, Any]:
-        shown: dict[str, Any] = super().to_representation(instance)
-        if shown["is_withheld"]:
-            shown |= {name: "" for name in self.texts if name in shown}
-        return shown
+        serialized: dict[str, Any] = super().to_representation(instance)
+        if serialized["is_withheld"]:
+            serialized |= {name: "" for name in self.texts if name in serialized}
+        return serialized
 
 
 @named(component_name="TraceSpan")
@@ -109,10 +108,10 @@ class SpanSerializer(serializers.ModelSerializer[Span]):
         return _milliseconds(row)
 
     def to_representation(self, instance: Span) -> dict[str, Any]:
-        shown: dict[str, Any] = super().to_representation(instance)
+        serialized: dict[str, Any] = super().to_representation(instance)
         if instance.trace_id in self.context.get("withheld", ()):
-            shown |= dict.fromkeys(self.texts, "")
-        return shown
+            serialized |= dict.fromkeys(self.texts, "")
+        return serialized
 
 
 @named(component_name="Trace")
@@ -128,8 +127,8 @@ class TraceDetailSerializer(TraceSerializer):
 
 
 @named(component_name="TraceFigures")
-class FiguresSerializer(serializers.Serializer[Any]):
-    """How often, how long, how many tokens."""
+class RunStatisticsSerializer(serializers.Serializer[Any]):
+    """Number of runs, their durations and tokens."""
 
     name = serializers.CharField()
     runs = serializers.IntegerField(help_text="Of a step: how often its turn came.")
@@ -142,29 +141,29 @@ class FiguresSerializer(serializers.Serializer[Any]):
 
 
 @named(component_name="TracePipelineFigures")
-class PipelineFiguresSerializer(FiguresSerializer):
-    """Those of a pipeline and of its steps."""
+class PipelineStatisticsSerializer(RunStatisticsSerializer):
+    """Statistics of a pipeline and of its steps."""
 
-    nodes = FiguresSerializer(many=True)
+    nodes = RunStatisticsSerializer(many=True)
 
 
 @named(component_name="TraceStatistics")
-class StatisticsSerializer(serializers.Serializer[Any]):
-    """By pipeline."""
+class TraceStatisticsSerializer(serializers.Serializer[Any]):
+    """Statistics of runs by pipeline."""
 
     days = serializers.IntegerField()
-    results = PipelineFiguresSerializer(many=True)
+    results = PipelineStatisticsSerializer(many=True)
 
 
 @extend_schema(tags=["pipelines"])
 class TraceViewSet(WorkspaceViewSet):
-    """What your runs of pipelines did. Nobody else sees them."""
+    """Your runs of pipelines. Other users cannot see them."""
 
     serializer_class = TraceSerializer
     pagination_class = TracePagination
     lookup_value_converter = "int"
     required_scope = "chat"
-    action_parameters = {"list": TraceParameters, "statistics": StatisticsParameters}
+    action_parameters = {"list": TraceParameters, "statistics": TraceStatisticsParameters}
 
     def get_queryset(self) -> QuerySet[Trace]:
         return self.in_workspace(Trace.objects.visible_to(self.request.user))
@@ -173,11 +172,11 @@ class TraceViewSet(WorkspaceViewSet):
         operation_id="traces_list", summary="List your runs of pipelines, the last one first"
     )
     def list(self, *args: Any, **kwargs: Any) -> Response:
-        asked = {name: self.parameters.get(name) for name in ("pipeline", "state")}
-        rows = self.get_queryset().filter(**{name: each for name, each in asked.items() if each})
+        filters = {name: self.parameters.get(name) for name in ("pipeline", "state")}
+        rows = self.get_queryset().filter(**{name: each for name, each in filters.items() if each})
         page = self.paginate_queryset(rows.defer("definition", "answer")) or []
-        shown = TraceSerializer(page, many=True, context=self._withheld(page))
-        return self.get_paginated_response(shown.data)
+        serialized = TraceSerializer(page, many=True, context=self._withheld(page))
+        return self.get_paginated_response(serialized.data)
 
     @extend_schema(
         operation_id="traces_read",
@@ -191,7 +190,7 @@ class TraceViewSet(WorkspaceViewSet):
 
     @extend_schema(operation_id="traces_delete", summary="Delete a run that has ended")
     def destroy(self, *args: Any, **kwargs: Any) -> Response:
-        services.delete_trace(context=context_of(self), id=self.get_object().pk)
+        services.delete_trace(context=context_of_view(self), id=self.get_object().pk)
         return Response(status=204)
 
     @extend_schema(
@@ -203,28 +202,28 @@ class TraceViewSet(WorkspaceViewSet):
     )
     @action(detail=True, methods=["post"])
     def cancel(self, *args: Any, **kwargs: Any) -> Response:
-        row = services.cancel_run(context=context_of(self), id=self.get_object().pk)
+        row = services.cancel_run(context=context_of_view(self), id=self.get_object().pk)
         return Response(TraceSerializer(row, context=self._withheld([row])).data, status=202)
 
     @extend_schema(
         operation_id="traces_statistics",
         summary="How long your runs and their steps take",
-        responses=StatisticsSerializer,
-        examples=[examples.STATISTICS],
+        responses=TraceStatisticsSerializer,
+        examples=[examples.TRACE_STATISTICS],
     )
     @action(detail=False, pagination_class=None)
     def statistics(self, *args: Any, **kwargs: Any) -> Response:
         days = self.parameters["days"]
         found = trace_statistics(
-            context=context_of(self), days=days, pipeline=self.parameters.get("pipeline", "")
+            context=context_of_view(self), days=days, pipeline=self.parameters.get("pipeline", "")
         )
         results = [
             {**asdict(each.total), "nodes": [asdict(node) for node in each.nodes]} for each in found
         ]
-        return Response(StatisticsSerializer({"days": days, "results": results}).data)
+        return Response(TraceStatisticsSerializer({"days": days, "results": results}).data)
 
     def _withheld(self, rows: Sequence[Trace]) -> dict[str, Any]:
-        return {"withheld": services.withheld(rows, context=context_of(self))}
+        return {"withheld": services.withheld_traces(rows, context=context_of_view(self))}
 
 
 def _milliseconds(row: Any) -> float:

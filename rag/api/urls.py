@@ -6,12 +6,7 @@ from rest_framework.routers import SimpleRouter
 from rag.api.chat import ChatView
 from rag.api.conversations import ConversationViewSet
 from rag.api.model_names import ModelsView
-from rag.api.pipelines import (
-    PipelineCheckView,
-    PipelineDetailView,
-    PipelineRunView,
-    PipelinesView,
-)
+from rag.api.pipelines import PipelineCheckView, PipelineDetailView, PipelineRunView, PipelinesView
 from rag.api.tools import ToolCallView, ToolsView
 from rag.api.traces import TraceViewSet
 

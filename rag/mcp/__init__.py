@@ -1,3 +1,3 @@
-"""The site for clients of the Model Context Protocol: its tools, and its documents as resources,
-over HTTP (`views`) and over standard input and output (`stdio`). An API key needs the scope `read`
-for either."""
+"""The Model Context Protocol: the site's tools, and its documents as resources, over HTTP (`views`)
+and over stdio (`server.serve`). Both need an API key with the scope `read`.
+"""

@@ -1,4 +1,4 @@
-"""`/mcp`: one request of the protocol in, its answer out, by an API key."""
+"""`/mcp`: the HTTP endpoint of the Model Context Protocol, one request at a time, by API key."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,11 +13,11 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceView
 from accounts.authentication import BasicAuthentication, KeyAuthentication
-from common.clients import GONE, Client
-from common.connections import give_back
+from common.api import StreamNegotiation
 from common.errors import Forbidden, RagsiteError
-from common.negotiation import ErrorsAsJson
-from rag.asking import context_of
+from common.sql import release_connection
+from common.sse import CLIENT_CLOSED_REQUEST, ClientConnection
+from rag.context import context_of_view
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 #: Of JSON-RPC.
@@ -25,36 +25,46 @@ INVALID_REQUEST, INTERNAL_ERROR = -32600, -32603
 
 
 class TooLarge(RagsiteError):
-    """More than is read into memory."""
+    """The request body exceeds the size limit."""
 
     code = "too_large"
     status = 413
 
 
 class BatchRefused(RagsiteError):
-    """Several messages in one body, which were part of the protocol for three months of 2025."""
+    """Several messages in one body, which the protocol allowed for three months of 2025."""
 
     code = "batch"
 
 
 @extend_schema(exclude=True)
 class McpView(WorkspaceView):
-    """The protocol's endpoint. It keeps nothing between requests and sends nothing of its own, so
-    there is no stream to GET and no session to DELETE: both are 405. Which tools a key may use
-    follows from its other scopes."""
+    """The protocol's endpoint. It is stateless and sends nothing of its own, so there is no stream
+    to GET and no session to DELETE: both are 405. Which tools a key may use follows from its other
+    scopes."""
 
     authentication_classes = [KeyAuthentication, BasicAuthentication]
     required_scope = "read"
-    content_negotiation_class = ErrorsAsJson
+    content_negotiation_class = StreamNegotiation
     http_method_names = ["post"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        _check_origin(request.headers.get("Origin"))
+        # Refuse requests from pages of other sites, also by DNS rebinding.
+        origin = request.headers.get("Origin")
+        if origin is not None and origin not in settings.CSRF_TRUSTED_ORIGINS:
+            try:
+                host = urlsplit(origin).hostname or ""
+            except ValueError:
+                host = ""
+            if not validate_host(f"[{host}]" if ":" in host else host, settings.ALLOWED_HOSTS):
+                raise Forbidden(
+                    f"Pages of {origin} may not ask here. Name the site in CSRF_TRUSTED_ORIGINS if"
+                    " they are meant to."
+                )
         super().initial(request, *args, **kwargs)
 
     def handle_exception(self, exc: Exception) -> Response:
-        """The API's one error shape, with the protocol's beside it, by which clients tell people
-        what is wrong."""
+        """The API's error format plus JSON-RPC's, which clients show to people."""
         response: Response = super().handle_exception(exc)
         data = response.data
         code = INTERNAL_ERROR if response.status_code >= 500 else INVALID_REQUEST
@@ -63,15 +73,22 @@ class McpView(WorkspaceView):
         return response
 
     def post(self, request: Request) -> HttpResponse:
-        """Answer one message."""
-        from rag.mcp.bridge import ClientGone, bridge  # noqa: PLC0415 (it takes a second to load)
+        """Answer one JSON-RPC message of the protocol."""
+        from rag.mcp.asgi_bridge import ClientGone, bridge  # noqa: PLC0415
 
-        said = request.content_type or ""
-        if said.partition(";")[0].strip().lower() != "application/json":
-            raise UnsupportedMediaType(said)  # the SDK says so in a shape of its own
-        context = context_of(self)
-        body = _body(request)
-        give_back()  # nothing is asked here while another thread works
+        content_type = request.content_type or ""
+        if content_type.partition(";")[0].strip().lower() != "application/json":
+            raise UnsupportedMediaType(content_type)  # the SDK's own error has another format
+        context = context_of_view(self)
+        http_request: HttpRequest = request._request
+        body = http_request.read(MAX_BODY_BYTES + 1)
+        if len(body) > MAX_BODY_BYTES:
+            raise TooLarge(f"A request may have {MAX_BODY_BYTES:,} bytes. Send less at once.")
+        if body.lstrip()[:1] == b"[":
+            raise BatchRefused(
+                "Messages are answered one by one. Send each in a request of its own."
+            )
+        release_connection()  # this thread does not need it while it waits
         try:
             answer = bridge.exchange(
                 body,
@@ -79,36 +96,9 @@ class McpView(WorkspaceView):
                 headers=request.headers,
                 context=context,
                 seconds=settings.RAG_MCP_SECONDS,
-                is_gone=Client(request.META).is_gone,
+                is_gone=ClientConnection(request.META).is_gone,
             )
         except ClientGone:
-            return HttpResponse(status=GONE)
+            return HttpResponse(status=CLIENT_CLOSED_REQUEST)
         answer.headers.pop("content-length", None)
         return HttpResponse(answer.body, status=answer.status, headers=answer.headers)
-
-
-def _check_origin(origin: str | None) -> None:
-    """A page of another site must not ask, not even through a name that it made mean this host."""
-    if origin is None or origin in settings.CSRF_TRUSTED_ORIGINS:
-        return
-    try:
-        host = urlsplit(origin).hostname or ""
-    except ValueError:
-        host = ""
-    if ":" in host:
-        host = f"[{host}]"
-    if not validate_host(host, settings.ALLOWED_HOSTS):
-        raise Forbidden(
-            f"Pages of {origin} may not ask here. Name the site in CSRF_TRUSTED_ORIGINS if they are"
-            " meant to."
-        )
-
-
-def _body(request: Request) -> bytes:
-    asked: HttpRequest = request._request
-    body = asked.read(MAX_BODY_BYTES + 1)
-    if len(body) > MAX_BODY_BYTES:
-        raise TooLarge(f"A request may have {MAX_BODY_BYTES:,} bytes. Send less at once.")
-    if body.lstrip()[:1] == b"[":
-        raise BatchRefused("Messages are answered one by one. Send each in a request of its own.")
-    return body

@@ -1,1 +1,1 @@
-"""Endpoints that programs written for OpenAI's API, Cohere's or Jina's find at the root."""
+"""Endpoints compatible with OpenAI's API, and with the rerank APIs of Cohere and Jina."""

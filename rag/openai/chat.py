@@ -1,7 +1,15 @@
-"""`POST /v1/chat/completions`: from a model as it is, or out of documents."""
+"""`POST /v1/chat/completions`: answered by a chat model directly, or from documents.
+Begin with `CompletionsView`.
+"""
 
-from collections.abc import Iterator
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from time import perf_counter, time
 from typing import Any
+from uuid import uuid4
 
 from django.conf import settings
 from django.http.response import HttpResponseBase
@@ -9,24 +17,265 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from common.errors import InvalidInput, RagsiteError
-from inference.base import ChatMessage, ChatModel
-from rag.asking import context_of
-from rag.context import RagContext
-from rag.events import Event
-from rag.openai.base import OpenAIView
-from rag.openai.catalogue import PIPELINE, chat_named, pipeline_named
-from rag.openai.chat_inputs import ASK_DOCUMENTS, CompletionInput, options_of
-from rag.openai.chat_serializers import CompletionSerializer
-from rag.openai.completions import Completion, when_it_speaks
-from rag.openai.direct import Direct
-from rag.openai.turns import conversation_of, read_choice, read_messages, read_tools
-from rag.services.chatting import SEARCH_OPTIONS, Question, chat
-from rag.streaming import answered
+from common.sql import release_connection
+from inference.interfaces import ChatMessage, ChatModel, ToolCall
+from rag.answer_stream import answer_response
+from rag.context import RagContext, context_of_view
+from rag.events import Citation, Done, Event, Failed, InjectedMemory, Metadata, Token, answer_text
+from rag.openai.chat_schema import (
+    CHAT_EXAMPLE,
+    CompletionInput,
+    CompletionSerializer,
+    ToolSchema,
+    document_question,
+    generation_options,
+    read_messages,
+    read_tool_choice,
+    read_tools,
+)
+from rag.openai.models import PIPELINE_PREFIX, get_chat_model, get_pipeline_id
+from rag.openai.protocol import OpenAIView, error_data
+from rag.services.answers import (
+    GenerationOptions,
+    guarded_events,
+    inject_memory,
+    remember_turn,
+)
+from rag.services.chat import SEARCH_OPTIONS, Question, chat
+
+END = b"data: [DONE]\n\n"
+_FINISH = {"refused": "stop"}
+
+
+class Completion:
+    """Converts one answer to OpenAI's format, streamed or as one object. Sources are in the
+    message's field `citations`, which OpenAI's clients pass on like any unknown field; `ragsite`
+    says how the answer was made."""
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        tool_calls: Callable[[], Sequence[ToolCall]] = tuple,
+        with_usage: bool = False,
+    ) -> None:
+        """`tool_calls` is called when the answer is complete."""
+        self._id = f"chatcmpl-{uuid4().hex}"
+        self._created = int(time())
+        self._model = model
+        self._tool_calls = tool_calls
+        self._with_usage = with_usage
+        self._citations: list[dict[str, Any]] = []
+        self._beginning: Metadata | None = None
+
+    def encode(self, event: Event) -> bytes:
+        """An event as a chunk of the stream; empty for events that OpenAI does not have."""
+        if isinstance(event, Metadata):
+            self._begin(event)
+            return self._chunk({"role": "assistant", "content": ""})
+        if isinstance(event, Token):
+            return self._chunk({"content": event.text})
+        if isinstance(event, Citation):
+            self._citations.append(event.data())
+        if isinstance(event, Done):
+            chunks = [
+                self._chunk({"tool_calls": [{"index": at, **_tool_call_data(call)}]})
+                for at, call in enumerate(self._tool_calls())
+            ]
+            fields = self._ragsite_fields(event)
+            chunks.append(self._chunk(self._sources(), finish=_finish(event), ragsite=fields))
+            if self._with_usage:
+                usage = {"choices": [], "usage": _usage(event)}
+                chunks.append(_sse_line({**self._head("chat.completion.chunk"), **usage}))
+            return b"".join([*chunks, END])
+        if isinstance(event, Failed):
+            return _sse_line(error_data(event.detail, event.code, event.status))
+        return b""
+
+    def to_object(self, events: Sequence[Event]) -> dict[str, Any]:
+        """The completion object for all events of an answer."""
+        for event in events:
+            if isinstance(event, Metadata):
+                self._begin(event)
+            if isinstance(event, Citation):
+                self._citations.append(event.data())
+        done = events[-1]
+        assert isinstance(done, Done)
+        calls = [_tool_call_data(each) for each in self._tool_calls()]
+        message = {
+            "role": "assistant",
+            "content": answer_text(events) or (None if calls else ""),
+            "refusal": None,
+            **({"tool_calls": calls} if calls else {}),
+            **self._sources(),
+        }
+        choice = {
+            "index": 0,
+            "message": message,
+            "logprobs": None,
+            "finish_reason": _finish(done),
+        }
+        return {
+            **self._head("chat.completion"),
+            "choices": [choice],
+            "usage": _usage(done),
+            "ragsite": self._ragsite_fields(done),
+        }
+
+    def _begin(self, event: Metadata) -> None:
+        self._beginning = event
+        if not event.pipeline:  # a pipeline keeps the name in the request
+            self._model = event.model or self._model
+
+    def _chunk(self, delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        usage = {"usage": None} if self._with_usage else {}
+        head = self._head("chat.completion.chunk")
+        return _sse_line({**head, "choices": [choice], **usage, **more})
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {
+            "id": self._id,
+            "object": kind,
+            "created": self._created,
+            "model": self._model,
+            "system_fingerprint": None,
+        }
+
+    def _sources(self) -> dict[str, Any]:
+        """An answer from documents has `citations`, even if empty."""
+        from_documents = self._beginning and self._beginning.question
+        return {"citations": self._citations} if from_documents else {}
+
+    def _ragsite_fields(self, done: Done) -> dict[str, Any]:
+        beginning = self._beginning
+        remembered = beginning.memory if beginning else None
+        return {
+            "generator": beginning.generator if beginning else "model",
+            "pipeline": beginning.pipeline if beginning else None,
+            "memory": remembered.data() if remembered else None,
+            "verdict": done.verdict.data(),
+            "trace": done.trace,
+        }
+
+
+def hold_until_first_token(events: Iterator[Event]) -> Iterator[Event]:
+    """Delay all events until the first token, so that an earlier failure is an error response and
+    not a broken stream."""
+    with closing(events):  # type: ignore[type-var]  # they are generators
+        delayed: list[Event] = []
+        for event in events:
+            if isinstance(event, Failed):
+                yield event
+                return
+            delayed.append(event)
+            if isinstance(event, Token | Done):
+                break
+        yield from delayed
+        yield from events
+
+
+def _finish(done: Done) -> str:
+    return _FINISH.get(done.finish_reason, done.finish_reason)
+
+
+def _usage(done: Done) -> dict[str, int]:
+    return {
+        "prompt_tokens": done.input_tokens,
+        "completion_tokens": done.output_tokens,
+        "total_tokens": done.input_tokens + done.output_tokens,
+    }
+
+
+def _tool_call_data(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _sse_line(data: Mapping[str, Any]) -> bytes:
+    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class DirectChat:
+    """A conversation sent to a chat model as it is, without documents. `tool_calls` is set when its
+    answer is complete."""
+
+    model: ChatModel
+    messages: Sequence[ChatMessage]
+    context: RagContext
+    options: GenerationOptions
+    tools: Sequence[ToolSchema] = ()
+    tool_choice: str | None = None
+    memory: bool = False
+    tool_calls: tuple[ToolCall, ...] = field(default=(), init=False)
+
+    def events(self) -> Iterator[Event]:
+        """The answer's events, the last Done. None is emitted before the model has begun, so that a
+        failing model is an error response and not an answer."""
+        began = perf_counter()
+        self.context.require("chat")
+        messages: Sequence[ChatMessage] = self.messages
+        remembered: InjectedMemory | None = None
+        if self.memory:
+            given = [{"role": each.role, "content": each.content} for each in messages]
+            contents, remembered = inject_memory(given, context=self.context)
+            messages = [
+                replace(each, content=content)
+                for each, content in zip(messages, contents, strict=True)
+            ]
+        release_connection()
+        first_ms: float | None = None
+        text_parts: list[str] = []
+        beginning = Metadata("", self.model.model_name, "model", memory=remembered)
+        stream = self.model.stream(
+            messages,
+            tools=self.tools,
+            tool_choice=self.tool_choice,
+            max_tokens=self.options.max_tokens,
+            temperature=self.options.temperature,
+            top_p=self.options.top_p,
+            stop=self.options.stop,
+            timeout=settings.RAG_ANSWER_SECONDS,
+        )
+        with closing(stream) as pieces:
+            while True:
+                self.context.check()
+                try:
+                    piece = next(pieces)
+                except StopIteration as end:
+                    message: ChatMessage = end.value
+                    break
+                if first_ms is None:
+                    first_ms = _milliseconds_since(began)
+                    yield beginning
+                text_parts.append(piece)
+                yield Token(piece)
+        if first_ms is None:
+            yield beginning
+        self.tool_calls = message.tool_calls
+        last = self.messages[-1]
+        if self.memory and last.role == "user" and not self.tool_calls:
+            remember_turn(last.content, "".join(text_parts), context=self.context)
+        yield Done(
+            elapsed_ms=_milliseconds_since(began),
+            first_token_ms=first_ms,
+            input_tokens=message.usage.input_tokens if message.usage else 0,
+            output_tokens=message.usage.output_tokens if message.usage else 0,
+            finish_reason=message.finish_reason,
+        )
+
+
+def _milliseconds_since(began: float) -> float:
+    return round((perf_counter() - began) * 1000, 1)
 
 
 @extend_schema(tags=["openai"])
 class CompletionsView(OpenAIView):
-    """Answers."""
+    """`POST /v1/chat/completions`, answered by a model or from documents."""
 
     asks_model = True
 
@@ -41,37 +290,33 @@ class CompletionsView(OpenAIView):
         ),
         request=CompletionInput,
         responses={200: CompletionSerializer},
-        examples=[ASK_DOCUMENTS],
+        examples=[CHAT_EXAMPLE],
     )
     def post(self, request: Request) -> HttpResponseBase:
-        asked = self.body(CompletionInput)
-        context = _context(self, asked)
-        events, completion = _answer(asked, context)
-        return answered(
+        body = self.body(CompletionInput)
+        extras = body.get("ragsite") or {}
+        collections = [*(body.get("collections") or ()), *(extras.get("collections") or ())]
+        context = context_of_view(
+            self,
+            collections=tuple(dict.fromkeys(collections)),
+            filter=extras.get("filter"),
+            memory_user=body.get("user") or None,
+        )
+        events, completion = _answer(body, context)
+        return answer_response(
             events,
             request=request,
             cancelled=context.cancelled,
-            streams=asked["stream"],
-            whole=completion.whole,
-            encode=completion.encoded,
+            streams=body["stream"],
+            make_body=completion.to_object,
+            encode=completion.encode,
         )
 
 
-def _context(view: OpenAIView, asked: dict[str, Any]) -> RagContext:
-    extras = asked.get("ragsite") or {}
-    collections = [*(asked.get("collections") or ()), *(extras.get("collections") or ())]
-    return context_of(
-        view,
-        collections=tuple(dict.fromkeys(collections)),
-        filter=extras.get("filter"),
-        memory_user=asked.get("user") or None,
-    )
-
-
-def _memory(asked: dict[str, Any], context: RagContext) -> bool | None:
-    """What the request says of memory; None leaves it to the site. OpenAI's clients send any
+def _memory(body: dict[str, Any], context: RagContext) -> bool | None:
+    """Whether the request wants memory; None means the site's setting. OpenAI's clients send any
     `user` as a label: one whose memory the caller may not use gets none, unless it is asked for."""
-    wanted: bool | None = (asked.get("ragsite") or {}).get("memory")
+    wanted: bool | None = (body.get("ragsite") or {}).get("memory")
     if wanted is None and context.memory_user is not None:
         try:
             _ = context.memory_scope
@@ -80,76 +325,70 @@ def _memory(asked: dict[str, Any], context: RagContext) -> bool | None:
     return wanted
 
 
-def _answer(asked: dict[str, Any], context: RagContext) -> tuple[Iterator[Event], Completion]:
-    """The events of the answer, and what puts them into OpenAI's shape. Raises RagsiteError."""
-    extras = asked.get("ragsite") or {}
-    name = asked["model"]
+def _answer(body: dict[str, Any], context: RagContext) -> tuple[Iterator[Event], Completion]:
+    """The events of the answer, and their conversion to OpenAI's format. Raises RagsiteError."""
+    extras = body.get("ragsite") or {}
+    name = body["model"]
     if slug := extras.get("pipeline"):
-        name = f"{PIPELINE}{slug}"
-    messages = read_messages(asked["messages"])
-    with_usage = bool((asked.get("stream_options") or {}).get("include_usage"))
-    if name.startswith(PIPELINE):
-        slug = pipeline_named(name, context=context)
-        events = _from_documents(asked, messages, context, pipeline=slug)
+        name = f"{PIPELINE_PREFIX}{slug}"
+    messages = read_messages(body["messages"])
+    with_usage = bool((body.get("stream_options") or {}).get("include_usage"))
+    if name.startswith(PIPELINE_PREFIX):
+        slug = get_pipeline_id(name, context=context)
+        events = _from_documents(body, messages, context, pipeline=slug)
         return events, Completion(model=name, with_usage=with_usage)
-    model = chat_named(name)
-    from_documents = extras.get("filter") or extras.get("whole") or _search_options(asked)
+    model = get_chat_model(name)
+    from_documents = extras.get("filter") or extras.get("whole") or _search_options(body)
     if model is None or context.collections or from_documents:
-        events = _from_documents(asked, messages, context, model=name)
+        events = _from_documents(body, messages, context, model=name)
         return events, Completion(model=name, with_usage=with_usage)
-    direct = _direct(asked, messages, context, model)
-    completion = Completion(
-        model=model.model_name, tool_calls=lambda: direct.tool_calls, with_usage=with_usage
-    )
-    return direct.events(), completion
-
-
-def _search_options(asked: dict[str, Any]) -> dict[str, Any]:
-    extras = asked.get("ragsite") or {}
-    return {name: extras[name] for name in SEARCH_OPTIONS if extras.get(name) is not None}
-
-
-def _direct(
-    asked: dict[str, Any], messages: list[ChatMessage], context: RagContext, model: ChatModel
-) -> Direct:
-    tools = read_tools(asked.get("tools") or [])
-    memory = _memory(asked, context)
+    tools = read_tools(body.get("tools") or [])
+    memory = _memory(body, context)
     if memory is None:
         memory = settings.MEMORY_INJECTION and context.allows("memory")
-    return Direct(
+    direct = DirectChat(
         model=model,
         messages=messages,
         context=context,
-        options=options_of(asked),
+        options=generation_options(body),
         tools=tools,
-        tool_choice=read_choice(asked.get("tool_choice"), tools),
+        tool_choice=read_tool_choice(body.get("tool_choice"), tools),
         memory=memory,
     )
+    completion = Completion(
+        model=model.model_name, tool_calls=lambda: direct.tool_calls, with_usage=with_usage
+    )
+    return guarded_events(direct.events()), completion
+
+
+def _search_options(body: dict[str, Any]) -> dict[str, Any]:
+    extras = body.get("ragsite") or {}
+    return {name: extras[name] for name in SEARCH_OPTIONS if extras.get(name) is not None}
 
 
 def _from_documents(
-    asked: dict[str, Any],
+    body: dict[str, Any],
     messages: list[ChatMessage],
     context: RagContext,
     *,
     model: str = "",
     pipeline: str = "",
 ) -> Iterator[Event]:
-    if asked.get("tools") and asked.get("tool_choice") != "none":
+    if body.get("tools") and body.get("tool_choice") != "none":
         raise InvalidInput(
             "An answer out of documents, by quoting or by a pipeline calls no tools of yours. Leave"
             " `tools` out, or ask a chat model without `collections`.",
             field="tools",
         )
-    talk = conversation_of(messages)
+    talk = document_question(messages)
     question = Question(
         message=talk.question,
         history=talk.history,
         pipeline=pipeline,
         model=model,
-        memory=_memory(asked, context),
-        whole=(asked.get("ragsite") or {}).get("whole"),
-        search_options=_search_options(asked),
-        options=options_of(asked, instructions=talk.instructions),
+        memory=_memory(body, context),
+        whole=(body.get("ragsite") or {}).get("whole"),
+        search_options=_search_options(body),
+        options=generation_options(body, instructions=talk.instructions),
     )
-    return when_it_speaks(chat(question, context=context, keep=False))
+    return hold_until_first_token(chat(question, context=context, keep=False))

@@ -1,6 +1,8 @@
-"""`POST /v1/embeddings`: vectors of texts."""
+"""`POST /v1/embeddings`: vectors of texts, shortened or base64-encoded on request."""
 
-from typing import Any
+import re
+from base64 import b64encode
+from typing import Any, Literal
 
 import numpy as np
 from drf_spectacular.utils import (
@@ -9,21 +11,63 @@ from drf_spectacular.utils import (
     extend_schema_field,
     extend_schema_serializer,
 )
+from numpy.typing import NDArray
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from common.connections import give_back
 from common.errors import InvalidInput
 from common.serializers import HelpfulSerializer
-from inference.base import Embedder, EmptyText, InferenceError
-from rag.failures import ModelFailed
-from rag.openai.base import OpenAIView
-from rag.openai.catalogue import embedder_named
-from rag.openai.texts import MAX_CHARACTERS, MAX_TEXTS, TextsField
-from rag.openai.vectors import Vectors, encoded, shortened
+from common.sql import release_connection
+from inference.interfaces import Embedder, EmptyText, InferenceError
+from rag.errors import ModelFailed
+from rag.openai.models import get_embedder
+from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, OpenAIView, TextsField
 
-QUESTION = OpenApiExample(
+Vectors = NDArray[np.float32]
+
+#: Models trained so that the first numbers of a vector say the most (Matryoshka representation
+#: learning, https://arxiv.org/abs/2205.13147), by their names, from their model cards.
+MATRYOSHKA = re.compile(
+    r"text-embedding-3-(small|large)|qwen3-embedding|embeddinggemma|nomic-embed-text"
+    r"|mxbai-embed-large|arctic-embed-(l-v2|m-v2|m-v1\.5)|jina-embeddings-v[34]|gte-multilingual",
+    re.IGNORECASE,
+)
+
+
+def truncate_dimensions(vectors: Vectors, dimensions: int | None, *, model: str) -> Vectors:
+    """The first `dimensions` numbers of each, normalized to length 1. Raises InvalidInput if the
+    model's vectors cannot be truncated or are shorter."""
+    full_size = vectors.shape[1]
+    if dimensions is None or dimensions == full_size:
+        return vectors
+    if dimensions > full_size or not MATRYOSHKA.search(model):
+        raise InvalidInput(
+            f"Vectors of “{model}” have {full_size} dimensions"
+            + (" at most." if MATRYOSHKA.search(model) else " and cannot be cut shorter.")
+            + " Leave `dimensions` out.",
+            field="dimensions",
+        )
+    truncated = vectors[:, :dimensions]
+    lengths = np.linalg.norm(truncated, axis=1, keepdims=True)
+    if not lengths.all():
+        raise InvalidInput(
+            f"The first {dimensions} numbers of a vector are all 0. Ask for more.",
+            field="dimensions",
+        )
+    cut: Vectors = truncated / lengths
+    return cut
+
+
+def encode_vector(vector: Vectors, form: Literal["float", "base64"]) -> list[float] | str:
+    """A list of numbers, or base64 of little-endian float32."""
+    if form == "base64":
+        return b64encode(vector.astype("<f4").tobytes()).decode()
+    numbers: list[float] = vector.tolist()
+    return numbers
+
+
+EMBEDDINGS_EXAMPLE = OpenApiExample(
     "Two texts",
     value={"model": "all-MiniLM-L6-v2", "input": ["Lost key cards", "Opening hours"]},
     request_only=True,
@@ -32,7 +76,7 @@ QUESTION = OpenApiExample(
 
 @extend_schema_serializer(component_name="OpenAIEmbeddingsRequest")
 class EmbeddingsInput(HelpfulSerializer):
-    """Texts to be embedded."""
+    """Texts to embed, and the form of their vectors."""
 
     model = serializers.CharField(
         default="", allow_blank=True, help_text="An embedder of `/v1/models`. Default: the site's."
@@ -98,7 +142,7 @@ class EmbeddingsSerializer(serializers.Serializer[Any]):
 
 @extend_schema(tags=["openai"])
 class EmbeddingsView(OpenAIView):
-    """Vectors."""
+    """`POST /v1/embeddings`: the vectors of one or more texts."""
 
     asks_model = True
 
@@ -107,20 +151,22 @@ class EmbeddingsView(OpenAIView):
         summary="Embed texts as OpenAI does",
         request=EmbeddingsInput,
         responses=EmbeddingsSerializer,
-        examples=[QUESTION],
+        examples=[EMBEDDINGS_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
-        asked = self.body(EmbeddingsInput)
-        name, embedder = embedder_named(asked["model"])
-        give_back()
-        vectors, counts = embedded(embedder, asked["input"], as_query=_is_query(asked))
-        vectors = shortened(vectors, asked.get("dimensions"), model=embedder.model_name)
-        form = asked["encoding_format"]
+        body = self.body(EmbeddingsInput)
+        name, embedder = get_embedder(body["model"])
+        release_connection()
+        vectors, counts = embed_texts(
+            embedder, body["input"], as_query=bool(body["input_type"] == "query")
+        )
+        vectors = truncate_dimensions(vectors, body.get("dimensions"), model=embedder.model_name)
+        form = body["encoding_format"]
         rows = [
             {
                 "object": "embedding",
                 "index": at,
-                "embedding": encoded(vector, form),
+                "embedding": encode_vector(vector, form),
                 "tokens": count,
             }
             for at, (vector, count) in enumerate(zip(vectors, counts, strict=True))
@@ -129,31 +175,24 @@ class EmbeddingsView(OpenAIView):
         return Response({"object": "list", "data": rows, "model": name, "usage": usage})
 
 
-def embedded(embedder: Embedder, texts: list[str], *, as_query: bool) -> tuple[Vectors, list[int]]:
-    """Shape (len(texts), dimensions), and how many tokens each text has. Raises ModelFailed, and
-    InvalidInput for a text in which there is nothing."""
+def embed_texts(
+    embedder: Embedder, texts: list[str], *, as_query: bool
+) -> tuple[Vectors, list[int]]:
+    """Vectors of shape (len(texts), dimensions), and the number of tokens. Raises ModelFailed, and
+    InvalidInput for an empty text."""
     try:
         counter = embedder.token_counter()
         counts = [counter.count(text) for text in texts]
-        return (_queries if as_query else _documents)(embedder, texts), counts
+        if not as_query:
+            vectors: Vectors = embedder.embed_documents(texts)
+        elif together := getattr(embedder, "embed_queries", None):
+            vectors = together(texts)
+        else:
+            vectors = np.stack([embedder.embed_query(text) for text in texts])
     except EmptyText as error:
         raise InvalidInput(
             f"Text {error.index} holds nothing to embed. Leave it out.", field="input"
         ) from error
     except InferenceError as error:
         raise ModelFailed(error) from error
-
-
-def _documents(embedder: Embedder, texts: list[str]) -> Vectors:
-    return embedder.embed_documents(texts)
-
-
-def _queries(embedder: Embedder, texts: list[str]) -> Vectors:
-    if together := getattr(embedder, "embed_queries", None):
-        vectors: Vectors = together(texts)
-        return vectors
-    return np.stack([embedder.embed_query(text) for text in texts])
-
-
-def _is_query(asked: dict[str, Any]) -> bool:
-    return bool(asked["input_type"] == "query")
+    return vectors, counts

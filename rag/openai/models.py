@@ -1,17 +1,142 @@
-"""`GET /v1/models`: what a request may name as its model."""
+"""The models of the site under the names that requests give; `GET /v1/models` lists them."""
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
 from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from rag.asking import context_of
-from rag.openai.base import OpenAIView
-from rag.openai.catalogue import Model, model_named, models
+from inference.backends.rerank_basic import NoReranker, ScoreReranker
+from inference.chat_models import DEFAULT, UnknownModel, chat_model, chat_models
+from inference.interfaces import ChatModel, Embedder, InferenceError, Reranker
+from inference.model_registry import ModelRegistry, embedders, rerankers
+from rag.context import RagContext, context_of_view
+from rag.errors import ModelFailed
+from rag.openai.protocol import ModelNotFound, OpenAIView
+from rag.services.pipelines import get_pipeline, list_pipelines
 
-EXAMPLE = OpenApiExample(
+T = TypeVar("T")
+ModelKind = Literal["chat", "pipeline", "embedding", "rerank"]
+
+PIPELINE_PREFIX = "pipeline/"
+#: The reranker that always exists: cosine similarity of query and document.
+EMBEDDING_SIMILARITY = "embedding-similarity"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A name that a request may give as its model. `created` is a Unix time, 0 if unknown."""
+
+    id: str
+    kind: ModelKind
+    owner: str
+    created: int = 0
+
+
+def list_models(context: RagContext) -> list[Model]:
+    """All models, each name once: chat models first, the default before the others."""
+    found = [Model(each.name, "chat", each.owner) for each in chat_models()]
+    for pipeline in list_pipelines(context=context):
+        made = int(pipeline.updated_at.timestamp()) if pipeline.updated_at else 0
+        name = f"{PIPELINE_PREFIX}{pipeline.id}"
+        found.append(Model(name, "pipeline", context.workspace.slug, made))
+    found += [Model(name, "embedding", "ragsite") for name, *_ in _iter_embedders()]
+    found += [Model(alias, "rerank", "ragsite") for alias in _iter_rerankers()]
+    found.append(Model(EMBEDDING_SIMILARITY, "rerank", "ragsite"))
+    listed: dict[str, Model] = {}
+    for model in found:
+        listed.setdefault(model.id, model)
+    return list(listed.values())
+
+
+def get_model(name: str, *, context: RagContext) -> Model:
+    """The model listed under `name`. Raises ModelNotFound."""
+    listed = list_models(context)
+    found = next((model for model in listed if model.id == name), None)
+    if found is None:
+        raise ModelNotFound(name, (model.id for model in listed))
+    return found
+
+
+def get_chat_model(name: str) -> ChatModel | None:
+    """The chat model; None for extractive answers. Raises ModelNotFound, and ModelFailed if it
+    cannot be loaded."""
+    try:
+        return chat_model(name)
+    except UnknownModel as error:
+        raise ModelNotFound(name, (each.name for each in chat_models())) from error
+    except InferenceError as error:
+        raise ModelFailed(error) from error
+
+
+def get_pipeline_id(name: str, *, context: RagContext) -> str:
+    """The pipeline's id. Raises ModelNotFound."""
+    slug = name.removeprefix(PIPELINE_PREFIX)
+    known = [each.id for each in list_pipelines(context=context)]
+    if slug not in known:
+        raise ModelNotFound(name, (f"{PIPELINE_PREFIX}{each}" for each in known))
+    return get_pipeline(context=context, id=slug).id
+
+
+def get_embedder(name: str) -> tuple[str, Embedder]:
+    """An embedder by its alias or model name, with the name it is listed under; the default without
+    a name. Raises ModelNotFound, and ModelFailed."""
+    known = list(_iter_embedders())
+    for listed, alias, embedder in known:
+        if name in (listed, alias) or (not name and alias == DEFAULT):
+            return listed, embedder
+    if name in ("", *embedders):
+        _load(embedders, name or DEFAULT)
+    asked = name.casefold()
+    for listed, _, embedder in known:
+        model = embedder.model_name.casefold()
+        if asked == model or asked.rpartition("/")[2] == model or asked == model.rpartition("/")[2]:
+            return listed, embedder
+    raise ModelNotFound(name, (listed for listed, *_ in known))
+
+
+def get_reranker(name: str) -> tuple[str, Reranker | None]:
+    """A reranker by its alias, with that alias; None for EMBEDDING_SIMILARITY, which is also the
+    default if no reranker is configured. Raises ModelNotFound, and ModelFailed."""
+    if name == EMBEDDING_SIMILARITY:
+        return name, None
+    configured = list(_iter_rerankers())
+    if not name:
+        name = DEFAULT if DEFAULT in configured else EMBEDDING_SIMILARITY
+        return get_reranker(name)
+    if name not in configured:
+        raise ModelNotFound(name, [*configured, EMBEDDING_SIMILARITY])
+    return name, _load(rerankers, name)
+
+
+def _iter_embedders() -> Iterator[tuple[str, str, Embedder]]:
+    """Name, alias and embedder of those that load. The default is listed under its model's name."""
+    for alias in embedders:
+        with suppress(InferenceError):
+            embedder = embedders[alias]
+            yield embedder.model_name if alias == DEFAULT else alias, alias, embedder
+
+
+def _iter_rerankers() -> Iterator[str]:
+    """Aliases of the rerankers that are models."""
+    for alias in rerankers:
+        with suppress(InferenceError):
+            if not isinstance(rerankers[alias], NoReranker | ScoreReranker):
+                yield alias
+
+
+def _load(handler: ModelRegistry[T], alias: str) -> T:
+    try:
+        return handler[alias]
+    except InferenceError as error:
+        raise ModelFailed(error) from error
+
+
+MODEL_EXAMPLE = OpenApiExample(
     "A model",
     value={
         "id": "extractive",
@@ -26,7 +151,7 @@ EXAMPLE = OpenApiExample(
 
 @extend_schema_serializer(component_name="OpenAIModel")
 class ModelSerializer(serializers.Serializer[Any]):
-    """A model."""
+    """A model in OpenAI's format, plus its `kind`."""
 
     id = serializers.CharField(help_text="What `model` of a request may say.")
     object = serializers.CharField(help_text="`model`.")
@@ -37,7 +162,7 @@ class ModelSerializer(serializers.Serializer[Any]):
 
 @extend_schema_serializer(component_name="OpenAIModels", many=False)
 class ModelsSerializer(serializers.Serializer[Any]):
-    """All of them."""
+    """All models that a request may name."""
 
     object = serializers.CharField(help_text="`list`.")
     data = ModelSerializer(many=True)  # type: ignore[assignment]  # DRF's metaclass takes it out
@@ -45,7 +170,7 @@ class ModelsSerializer(serializers.Serializer[Any]):
 
 @extend_schema(tags=["openai"])
 class ModelsView(OpenAIView):
-    """The list."""
+    """`GET /v1/models`: all models of the site."""
 
     @extend_schema(
         operation_id="openai_models_list",
@@ -54,25 +179,25 @@ class ModelsView(OpenAIView):
         responses=ModelsSerializer,
     )
     def get(self, request: Request) -> Response:
-        listed = models(context_of(self))
-        return Response({"object": "list", "data": [_shown(model) for model in listed]})
+        listed = list_models(context_of_view(self))
+        return Response({"object": "list", "data": [_model_data(model) for model in listed]})
 
 
 @extend_schema(tags=["openai"])
 class ModelView(OpenAIView):
-    """One of them."""
+    """`GET /v1/models/{model}`: one model of the site."""
 
     @extend_schema(
         operation_id="openai_models_retrieve",
         summary="Read a model as OpenAI shows it",
         responses=ModelSerializer,
-        examples=[EXAMPLE],
+        examples=[MODEL_EXAMPLE],
     )
     def get(self, request: Request, model: str) -> Response:
-        return Response(_shown(model_named(model, context=context_of(self))))
+        return Response(_model_data(get_model(model, context=context_of_view(self))))
 
 
-def _shown(model: Model) -> dict[str, Any]:
+def _model_data(model: Model) -> dict[str, Any]:
     return {
         "id": model.id,
         "object": "model",

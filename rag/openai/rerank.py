@@ -1,4 +1,5 @@
-"""`POST /v1/rerank` and `/v2/rerank`: documents by how well they answer, as Cohere and Jina ask."""
+"""`POST /v1/rerank` and `/v2/rerank`: documents by relevance to a query, as in the APIs of Cohere
+and Jina."""
 
 from typing import Any
 from uuid import uuid4
@@ -9,16 +10,15 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from common.connections import give_back
-from inference.base import InferenceError, Reranker
-from rag.failures import ModelFailed
-from rag.openai.base import OpenAIView
-from rag.openai.catalogue import embedder_named, reranker_named
-from rag.openai.embeddings import embedded
-from rag.openai.texts import MAX_CHARACTERS, MAX_TEXTS, DocumentsField
+from common.sql import release_connection
+from inference.interfaces import InferenceError
+from rag.errors import ModelFailed
+from rag.openai.embeddings import embed_texts
+from rag.openai.models import get_embedder, get_reranker
+from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, DocumentsField, OpenAIView
 
 MAX_QUERY_CHARACTERS = 8_000
-QUESTION = OpenApiExample(
+RERANK_EXAMPLE = OpenApiExample(
     "Two documents",
     value={
         "query": "Where do I report a lost key card?",
@@ -52,14 +52,14 @@ class RerankInput(serializers.Serializer[Any]):
 
 @extend_schema_serializer(component_name="RerankDocument")
 class DocumentSerializer(serializers.Serializer[Any]):
-    """A document as it came."""
+    """A document as the request gave it."""
 
     text = serializers.CharField()
 
 
 @extend_schema_serializer(component_name="RerankResult")
 class ResultSerializer(serializers.Serializer[Any]):
-    """How well one document answers."""
+    """The relevance of one document."""
 
     index = serializers.IntegerField(help_text="Of the document in `documents`.")
     relevance_score = serializers.FloatField(help_text="0 to 1, higher is better.")
@@ -68,14 +68,14 @@ class ResultSerializer(serializers.Serializer[Any]):
 
 @extend_schema_serializer(component_name="RerankUsage")
 class UsageSerializer(serializers.Serializer[Any]):
-    """What it took."""
+    """How many tokens were used."""
 
     total_tokens = serializers.IntegerField(help_text="0 where the model does not count.")
 
 
 @extend_schema_serializer(component_name="RerankAnswer", many=False)
 class RerankSerializer(serializers.Serializer[Any]):
-    """The best first; what is equally good stays in the order in which it came."""
+    """Results, best first; equal scores keep the input's order."""
 
     id = serializers.CharField()
     model = serializers.CharField(help_text="What judged.")
@@ -86,7 +86,7 @@ class RerankSerializer(serializers.Serializer[Any]):
 
 @extend_schema(tags=["openai"])
 class RerankView(OpenAIView):
-    """Scores."""
+    """The endpoints `POST /v1/rerank` and `POST /v2/rerank`."""
 
     asks_model = True
     version = "1"
@@ -98,20 +98,25 @@ class RerankView(OpenAIView):
         " query's are; `model` of the answer then says `embedding-similarity`.",
         request=RerankInput,
         responses=RerankSerializer,
-        examples=[QUESTION],
+        examples=[RERANK_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
-        asked = self.body(RerankInput)
-        name, reranker = reranker_named(asked["model"])
-        give_back()
-        query, texts = asked["query"], asked["documents"]
-        scores, tokens = _judged(reranker, query, texts) if reranker else _alike(query, texts)
-        order = sorted(range(len(texts)), key=lambda at: -scores[at])[: asked.get("top_n")]
+        body = self.body(RerankInput)
+        name, reranker = get_reranker(body["model"])
+        release_connection()
+        query, texts = body["query"], body["documents"]
+        try:
+            scores, tokens = (
+                (reranker.score(query, texts), 0) if reranker else _similarity_scores(query, texts)
+            )
+        except InferenceError as error:
+            raise ModelFailed(error) from error
+        order = sorted(range(len(texts)), key=lambda at: -scores[at])[: body.get("top_n")]
         results = [
             {
                 "index": at,
                 "relevance_score": min(1.0, max(0.0, scores[at])),
-                **({"document": {"text": texts[at]}} if asked["return_documents"] else {}),
+                **({"document": {"text": texts[at]}} if body["return_documents"] else {}),
             }
             for at in order
         ]
@@ -126,21 +131,14 @@ class RerankView(OpenAIView):
         )
 
 
-def _judged(reranker: Reranker, query: str, texts: list[str]) -> tuple[list[float], int]:
-    try:
-        return reranker.score(query, texts), 0
-    except InferenceError as error:
-        raise ModelFailed(error) from error
-
-
-def _alike(query: str, texts: list[str]) -> tuple[list[float], int]:
-    """Cosines to the query, -1 to 1. A document that is empty is like nothing."""
-    _, embedder = embedder_named("")
+def _similarity_scores(query: str, texts: list[str]) -> tuple[list[float], int]:
+    """Cosine similarities to the query, -1 to 1; -1 for an empty document."""
+    _, embedder = get_embedder("")
     full = [at for at, text in enumerate(texts) if text.strip()]
-    asked, query_counts = embedded(embedder, [query], as_query=True)
+    query_vectors, query_counts = embed_texts(embedder, [query], as_query=True)
     if not full:
         return [-1.0] * len(texts), sum(query_counts)
-    vectors, counts = embedded(embedder, [texts[at] for at in full], as_query=False)
+    vectors, counts = embed_texts(embedder, [texts[at] for at in full], as_query=False)
     scores = np.full(len(texts), -1.0)
-    scores[full] = vectors @ asked[0]
+    scores[full] = vectors @ query_vectors[0]
     return scores.tolist(), sum(query_counts) + sum(counts)

@@ -3,22 +3,21 @@
 from typing import Any, Self
 
 from rag.pipelines.definition import Definition, EdgeType
-from rag.pipelines.parsing import ANYWHERE, Site, parse
+from rag.pipelines.validation import ANY_SITE, SiteCapabilities, parse_definition
 
 
 class NodeBuilder:
-    """A node in the making; `done` leads back to its pipeline."""
+    """Builds a node; `done` returns to its pipeline."""
 
     def __init__(self, pipeline: "Pipeline", id: str, type: str) -> None:
         self._pipeline = pipeline
         self._fields: dict[str, Any] = {"id": id, "type": type}
 
     def prompt(self, text: str) -> Self:
-        """What the model is told to do."""
+        """The instruction for the model."""
         return self.set(prompt=text)
 
     def tools(self, *names: str) -> Self:
-        """What it may call."""
         return self.set(tools=list(names))
 
     def model(
@@ -29,7 +28,7 @@ class NodeBuilder:
         max_tokens: int | None = None,
         top_p: float | None = None,
     ) -> Self:
-        """Which one it is, and how it answers."""
+        """The model it uses, and its options."""
         given = {
             "name": name,
             "temperature": temperature,
@@ -39,11 +38,11 @@ class NodeBuilder:
         return self.set(model={key: value for key, value in given.items() if value is not None})
 
     def max_iter(self, turns: int) -> Self:
-        """How many turns or attempts there are."""
+        """The maximum number of turns or attempts."""
         return self.set(max_iter=turns)
 
     def timeout(self, seconds: float) -> Self:
-        """How long it may take."""
+        """The time limit in seconds."""
         return self.set(timeout=seconds)
 
     def set(self, **fields: Any) -> Self:
@@ -52,30 +51,27 @@ class NodeBuilder:
         return self
 
     def done(self) -> "Pipeline":
-        """Back to the pipeline."""
         return self._pipeline
 
     def to_json(self) -> dict[str, Any]:
-        """As a definition has it."""
+        """Its fields as in a definition."""
         return dict(self._fields)
 
 
 class Pipeline:
-    """A definition in the making. Unless `entry` says otherwise, the first node is where it begins.
-
-    What is wrong is told by `build`, all at once.
-    """
+    """Builds a definition. The first node is the entry unless `entry` sets another. `build` reports
+    all faults at once."""
 
     def __init__(
         self, id: str, *, name: str = "", description: str = "", timeout: float | None = None
     ) -> None:
-        self._whole = {"id": id, "name": name, "description": description, "timeout": timeout}
+        self._header = {"id": id, "name": name, "description": description, "timeout": timeout}
         self._nodes: list[NodeBuilder] = []
         self._edges: list[dict[str, Any]] = []
         self._entry: str | None = None
 
     def node(self, id: str, type: str = "llm") -> NodeBuilder:
-        """Begin a node."""
+        """Add a node and return its builder."""
         node = NodeBuilder(self, id, type)
         self._nodes.append(node)
         return node
@@ -90,22 +86,22 @@ class Pipeline:
         name: str = "",
         max_iter: int | None = None,
     ) -> Self:
-        """Lead from one node to another."""
+        """Add an edge from one node to another."""
         ends = {"from": source, "to": target, "type": type}
         self._edges.append({**ends, "condition": condition, "name": name, "max_iter": max_iter})
         return self
 
     def entry(self, id: str) -> Self:
-        """Begin at this node."""
+        """Set the node at which runs begin."""
         self._entry = id
         return self
 
     def to_json(self) -> dict[str, Any]:
-        """What was said so far, unchecked."""
+        """The JSON so far, not validated."""
         nodes = [node.to_json() for node in self._nodes]
         entry = self._entry or (nodes[0]["id"] if nodes else "")
-        return {**self._whole, "nodes": nodes, "edges": list(self._edges), "entry_node": entry}
+        return {**self._header, "nodes": nodes, "edges": list(self._edges), "entry_node": entry}
 
-    def build(self, *, site: Site = ANYWHERE) -> Definition:
+    def build(self, *, site: SiteCapabilities = ANY_SITE) -> Definition:
         """The definition. Raises PipelineError with every fault."""
-        return parse(self.to_json(), site=site)
+        return parse_definition(self.to_json(), site=site)

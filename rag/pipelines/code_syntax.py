@@ -4,16 +4,16 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import sqlglot
 from sqlglot.errors import SqlglotError
-from tree_sitter import Node, Parser
+from tree_sitter import Parser
 
-from common.wording import shortened
-from documents.parsers.code_blocks import grammar_of
+from common.text import truncated
+from documents.parsers.code import grammar_of
 
 #: Of one block; a longer one is not looked at.
 MAX_CHARACTERS = 100_000
@@ -58,12 +58,12 @@ def syntax_faults(text: str, *, language: str = "") -> list[SyntaxFault]:
             continue
         if found := _PARSERS[name](code):
             line, reason = found
-            faults.append(SyntaxFault(number, name, line, shortened(reason, _SHOWN_CHARACTERS)))
+            faults.append(SyntaxFault(number, name, line, truncated(reason, _SHOWN_CHARACTERS)))
     return faults
 
 
 def _python(code: str) -> tuple[int, str] | None:
-    """What this Python cannot parse but the grammar can is taken for newer Python."""
+    """Code that only the grammar can parse counts as newer Python."""
     if code.lstrip().startswith(">>>"):
         return None  # a session, with its output
     try:
@@ -104,25 +104,18 @@ def _sql(code: str) -> tuple[int, str] | None:
 
 
 def _by_grammar(language: str, code: str) -> tuple[int, str] | None:
-    root = Parser(grammar_of(language)).parse(code.encode()).root_node
-    fault = next(_broken(root), None)
-    if fault is None:
-        return None
-    line = fault.start_point.row
-    if fault.is_missing:
-        return line + 1, f"“{fault.type}” is missing"
-    return line + 1, f"near “{code.splitlines()[line].strip()}”"
-
-
-def _broken(node: Node) -> Iterator[Node]:
-    """Errors and what is missing, in their order."""
-    waiting = [node]
+    """The first error, or missing token, in the syntax tree."""
+    waiting = [Parser(grammar_of(language)).parse(code.encode()).root_node]
     while waiting:
         node = waiting.pop()
-        if node.is_error or node.is_missing:
-            yield node
-        elif node.has_error:
+        line = node.start_point.row
+        if node.is_error:
+            return line + 1, f"near “{code.splitlines()[line].strip()}”"
+        if node.is_missing:
+            return line + 1, f"“{node.type}” is missing"
+        if node.has_error:
             waiting += reversed(node.children)
+    return None
 
 
 _PARSERS: dict[str, Callable[[str], tuple[int, str] | None]] = {

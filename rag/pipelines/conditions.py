@@ -1,21 +1,108 @@
-"""Conditions of edges and gates: a small language that computes nothing, calls nothing and ends.
+"""Conditions of edges and gates: a small expression language without calls or loops.
+Begin with `parse_condition`.
 
     condition  = all ("or" all)*            all        = part ("and" part)*
     part       = "not" part | "(" condition ")" | value [operator value]
     operator   = == != < <= > >= contains startswith endswith
     value      = "text" | 'text' | number | true | false | null | name(.field | [number])*
 
-Names are those of `NAMES`. Behind `output` fields read it as JSON. Comparing what cannot be
+Names are those of `NAMES`. Fields after `output` read it as JSON. Comparing values that cannot be
 compared is false, never an error.
 """
 
+import json
+import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag.pipelines.limits import MAX_CONDITION_CHARACTERS
-from rag.pipelines.operators import OPERATORS, field, plain
+from rag.pipelines.definition import MAX_CONDITION_CHARACTERS
+
+#: Longest output, in characters, that is parsed as JSON.
+_MAX_JSON_CHARACTERS = 400_000
+
+
+def strip_text(value: Any) -> Any:
+    """Text without surrounding white space, which models add at random."""
+    return value.strip() if isinstance(value, str) else value
+
+
+def json_at_path(text: Any, path: list[str | int]) -> Any:
+    """The value at a path in an output that is JSON, perhaps in a Markdown code fence; None if
+    there is none."""
+    if not isinstance(text, str) or len(text) > _MAX_JSON_CHARACTERS:
+        return None
+    bare = text.strip()
+    if bare.startswith("```") and bare.endswith("```"):
+        bare = bare[3:-3].removeprefix("json").strip()
+    try:
+        value = json.loads(bare)
+    except (ValueError, RecursionError):
+        return None
+    for step in path:
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def _equal(left: Any, right: Any) -> bool:
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    return bool(left == right)
+
+
+def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def holds(left: Any, right: Any) -> bool:
+        left, right = _number(left), _number(right)
+        return left is not None and right is not None and compare(left, right)
+
+    return holds
+
+
+def _number(value: Any) -> float | None:
+    """A number, also one written as text, as in a model's reply."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _text_comparison(compare: Callable[[str, str], bool]) -> Callable[[Any, Any], bool]:
+    """Compare ignoring case; for a list, whether any of its texts is equal."""
+
+    def holds(left: Any, right: Any) -> bool:
+        if isinstance(left, list):
+            return any(_equal(_casefolded(each), _casefolded(right)) for each in left)
+        if not isinstance(left, str) or not isinstance(right, str):
+            return False
+        return compare(left.casefold(), right.casefold())
+
+    return holds
+
+
+def _casefolded(value: Any) -> Any:
+    return value.casefold() if isinstance(value, str) else value
+
+
+OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": _equal,
+    "!=": lambda left, right: not _equal(left, right),
+    "<": _ordering(operator.lt),
+    "<=": _ordering(operator.le),
+    ">": _ordering(operator.gt),
+    ">=": _ordering(operator.ge),
+    "contains": _text_comparison(operator.contains),
+    "startswith": _text_comparison(str.startswith),
+    "endswith": _text_comparison(str.endswith),
+}
+
 
 NAMES = {
     "output": "what the node handed on, as text",
@@ -24,8 +111,8 @@ NAMES = {
     "score": "what an evaluator gave, from 0 to 1",
     "passed": "whether a gate opened, or an evaluator was content",
 }
-#: Which node types know these names; the others know them all.
-KNOWN_OF = {"score": ("evaluator",), "passed": ("evaluator", "gate")}
+#: Node types that have these names; all have the other names.
+NODE_TYPES_WITH_NAME = {"score": ("evaluator",), "passed": ("evaluator", "gate")}
 
 MAX_DEPTH = 20
 
@@ -38,7 +125,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_WORDS = {"true": True, "false": False, "null": None}
+_LITERALS = {"true": True, "false": False, "null": None}
 _ESCAPES = {"n": "\n", "t": "\t"}
 
 Facts = Mapping[str, Any]
@@ -46,7 +133,7 @@ Condition = Callable[[Facts], Any]
 
 
 class ConditionError(ValueError):
-    """Not a condition. Says where, and what would be one."""
+    """Not a valid condition. Says where, and what would be valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +144,27 @@ class _Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
-    """A condition that was understood. `names` are those it speaks of."""
+class ParsedCondition:
+    """A parsed condition. `names` are those it refers to."""
 
     text: str
     names: frozenset[str]
     _holds: Condition
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it is so. `facts` are by the names of `NAMES`; what is missing is null."""
+        """Evaluate it. `facts` are values by the names of `NAMES`; missing ones are null."""
         return bool(self._holds(facts))
 
 
-def parse(text: str) -> Parsed:
-    """Raises ConditionError."""
+def parse_condition(text: str) -> ParsedCondition:
+    """Parse a condition. Raises ConditionError."""
     if len(text) > MAX_CONDITION_CHARACTERS:
         raise ConditionError(
             f"A condition has at most {MAX_CONDITION_CHARACTERS} characters. Split it over gates."
         )
-    reader = _Reader(list(_tokens(text)))
-    holds = reader.whole()
-    return Parsed(text, frozenset(reader.names), holds)
+    reader = _ConditionParser(list(_tokens(text)))
+    holds = reader.parse_all()
+    return ParsedCondition(text, frozenset(reader.names), holds)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -95,8 +182,8 @@ def _tokens(text: str) -> Iterator[_Token]:
         at = match.end()
 
 
-class _Reader:
-    """Recursive descent over the tokens; `names` are those met on the way."""
+class _ConditionParser:
+    """Recursive descent over the tokens; `names` collects those encountered."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens = tokens
@@ -104,7 +191,7 @@ class _Reader:
         self._depth = 0
         self.names: set[str] = set()
 
-    def whole(self) -> Condition:
+    def parse_all(self) -> Condition:
         found = self._any()
         if token := self._peek():
             raise ConditionError(
@@ -137,19 +224,17 @@ class _Reader:
                 inner = self._any()
                 self._expect(")")
                 return inner
-            return self._comparison()
+            left = self._value()
+            token = self._peek()
+            has_operator = token is not None and token.kind in ("sign", "word")
+            compare = OPERATORS.get(self._tokens[self._next].text) if has_operator else None
+            if compare is None:
+                return lambda facts: strip_text(left(facts))
+            self._next += 1
+            right = self._value()
+            return lambda facts: compare(strip_text(left(facts)), strip_text(right(facts)))
         finally:
             self._depth -= 1
-
-    def _comparison(self) -> Condition:
-        left = self._value()
-        token = self._peek()
-        compare = OPERATORS.get(token.text) if token and token.kind in ("sign", "word") else None
-        if compare is None:
-            return lambda facts: plain(left(facts))
-        self._next += 1
-        right = self._value()
-        return lambda facts: compare(plain(left(facts)), plain(right(facts)))
 
     def _value(self) -> Condition:
         token = self._peek()
@@ -157,11 +242,18 @@ class _Reader:
             raise ConditionError("It ends too early: a value is missing.")
         self._next += 1
         if token.kind == "text":
-            return _constant(_unquoted(token.text))
+            return _constant(
+                re.sub(
+                    r"\\(.)",
+                    lambda match: _ESCAPES.get(match[1], match[1]),
+                    token.text[1:-1],
+                    flags=re.S,
+                )
+            )
         if token.kind == "number":
             return _constant(float(token.text))
-        if token.text in _WORDS:
-            return _constant(_WORDS[token.text])
+        if token.text in _LITERALS:
+            return _constant(_LITERALS[token.text])
         if token.kind == "word" and token.text in NAMES:
             self.names.add(token.text)
             return self._fields(token.text)
@@ -187,7 +279,7 @@ class _Reader:
             return lambda facts: facts.get(name)
         if name != "output":
             raise ConditionError(f"Only output has fields, {name} has none.")
-        return lambda facts: field(facts.get(name), path)
+        return lambda facts: json_at_path(facts.get(name), path)
 
     def _peek(self) -> _Token | None:
         return self._tokens[self._next] if self._next < len(self._tokens) else None
@@ -218,7 +310,3 @@ class _Reader:
 
 def _constant(value: Any) -> Condition:
     return lambda facts: value
-
-
-def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text[1:-1], flags=re.S)

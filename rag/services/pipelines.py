@@ -1,54 +1,50 @@
-"""Pipelines that a workspace keeps, and templates, which every workspace has."""
+"""Pipelines of a workspace and the templates of the site: list, validate, create, update, delete,
+run. Begin with `get_pipeline` and `run_pipeline`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts.history import Action, Kind, note_change
+from accounts.audit import Action, Kind, record_change
 from accounts.services import require_editor
 from common.errors import Conflict, NotFound
-from inference.base import ChatMessage, InferenceError
-from inference.routing import chat_model
+from inference.chat_models import chat_model
+from inference.interfaces import ChatMessage, InferenceError
 from rag.context import RagContext
 from rag.events import Event
 from rag.models import Pipeline
-from rag.pipelines.definition import Definition
-from rag.pipelines.faults import Fault, PipelineError
-from rag.pipelines.parsing import Site, parse
-from rag.pipelines.shipped import templates
-from rag.services.running import run_definition
+from rag.pipelines.definition import (
+    MAX_QUESTION_CHARACTERS,
+    Definition,
+    Fault,
+    PipelineError,
+    reachable,
+    structure_of,
+)
+from rag.pipelines.runtime import RunResources
+from rag.pipelines.validation import SiteCapabilities, parse_definition, templates
+from rag.services.answers import checked_language, validate_question
+from rag.services.pipeline_runs import PipelineRun, node_model, run_events
 from rag.tools import TOOLS
 
-__all__ = [
-    "Changed",
-    "Kept",
-    "create_pipeline",
-    "delete_pipeline",
-    "get_pipeline",
-    "list_pipelines",
-    "run_pipeline",
-    "template_pipelines",
-    "update_pipeline",
-    "validate_pipeline",
-]
-
 MAX_PIPELINES = 1_000
-#: Ids that are addresses of the API already.
-RESERVED = frozenset({"check"})
+#: Ids that are paths of the API.
+RESERVED_IDS = frozenset({"check"})
 
 
-class Changed(Conflict):
-    """Somebody else changed it in the meantime."""
+class PipelineChanged(Conflict):
+    """The pipeline was changed by someone else in the meantime."""
 
     code = "changed"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A pipeline as it is listed. A template has no version, and nobody changed it."""
+class PipelineRecord:
+    """A stored pipeline or a template; a template has no version and no date."""
 
     id: str
     name: str
@@ -59,42 +55,50 @@ class Kept:
     updated_at: datetime | None = None
 
     @property
-    def checked(self) -> Definition:
-        """What it does. Raises PipelineError for one that can be run no more."""
-        return parse(self.definition, site=site())
+    def parsed_definition(self) -> Definition:
+        """The parsed definition. Raises PipelineError if it can no longer run."""
+        return parse_definition(self.definition, site=this_site())
 
 
-def site() -> Site:
-    """What a definition may name here."""
-    return Site(tools=tuple(TOOLS), model_fault=_model_fault)
+def this_site() -> SiteCapabilities:
+    """The tools and models that a definition may name on this site."""
+
+    def model_fault(name: str) -> str:
+        try:
+            chat_model(name)
+        except InferenceError as error:
+            return str(error)
+        return ""
+
+    return SiteCapabilities(tools=tuple(TOOLS), model_fault=model_fault)
 
 
-def list_pipelines(*, context: RagContext) -> list[Kept]:
-    """All of the workspace's by id, then the templates that none of them stands before."""
-    own = [_kept(row) for row in _rows(context)]
+def list_pipelines(*, context: RagContext) -> list[PipelineRecord]:
+    """All of the workspace by id, then the templates whose id is not taken."""
+    own = [_record(row) for row in _rows(context)]
     taken = {each.id for each in own}
     return [*own, *(each for each in template_pipelines() if each.id not in taken)]
 
 
-def template_pipelines() -> list[Kept]:
-    """Those that come with the site."""
-    return [_template(each) for each in templates().values()]
+def template_pipelines() -> list[PipelineRecord]:
+    """The templates that come with the site."""
+    return [_template_record(each) for each in templates().values()]
 
 
-def get_pipeline(*, context: RagContext, id: str) -> Kept:
-    """The workspace's pipeline of this id, else the template. Raises NotFound."""
+def get_pipeline(*, context: RagContext, id: str) -> PipelineRecord:
+    """The workspace's pipeline with this id, else the template. Raises NotFound."""
     row = _rows(context).filter(slug=id).first() if "\0" not in id else None
     if row is not None:
-        return _kept(row)
+        return _record(row)
     if id in templates():
-        return _template(templates()[id])
+        return _template_record(templates()[id])
     known = ", ".join(each.id for each in list_pipelines(context=context)[:20])
     raise NotFound(f"There is no pipeline “{id[:80]}”. There are: {known}.")
 
 
 def validate_pipeline(*, definition: Any) -> Definition:
-    """What a definition says, checked against this site. Raises PipelineError with every fault."""
-    return parse(definition, site=site())
+    """Parse a definition for this site. Raises PipelineError with every fault."""
+    return parse_definition(definition, site=this_site())
 
 
 def run_pipeline(
@@ -108,44 +112,50 @@ def run_pipeline(
     language: str = "",
     earlier_documents: Sequence[int] = (),
 ) -> Iterator[Event]:
-    """Answer `question` by a pipeline: Metadata, then what happens, and last Done or Failed.
-
-    `pipeline` is the id of one of the workspace's or of a template, or a definition that was
-    checked. `model` is for nodes that name none. `system_prompt` and `language` (`German`, `de`; of
-    code `Python`) are put behind the prompts of the nodes that write or judge the answer.
-    `earlier_documents` are those whose text `history` may hold: with them goes what is kept of the
-    run.
-
-    What cannot be is raised at once: InvalidInput, NotFound, Forbidden, PipelineError, and
-    NoChatModel where a node cannot do without one. Iterating raises Cancelled once the context is
-    cancelled.
-    """
+    """Answer `question` by a pipeline: Metadata, then progress and tokens, and last Done or Failed.
+    `pipeline` is the id of one of the workspace's or of a template, or a parsed definition. `model`
+    is for nodes that name none. `earlier_documents` are those whose text `history` may contain:
+    deleting one clears the trace. Invalid requests raise at once: InvalidInput, NotFound,
+    Forbidden, PipelineError, and NoChatModel if a node needs one. Iterating raises Cancelled once
+    the context is cancelled."""
     context.require("chat")
     version = None
     if isinstance(pipeline, str):
-        kept = get_pipeline(context=context, id=pipeline)
-        pipeline, version = kept.checked, kept.version
-    return run_definition(
-        pipeline,
-        question,
+        record = get_pipeline(context=context, id=pipeline)
+        pipeline, version = record.parsed_definition, record.version
+    if context.collections or context.filter:
+        context.search_scope()  # an unknown collection is an error now, and not only in a tool call
+    # Ids of the nodes that follow one with tools.
+    targets = {
+        id: [pipeline.edges[at].target for at in edges]
+        for id, edges in structure_of(pipeline).outgoing.items()
+    }
+    after_tools: set[str] = set()
+    for node in pipeline.nodes:
+        workers = node.options.get("workers", ())
+        if node.tools or node.type == "sql" or any(worker.tools for worker in workers):
+            after_tools |= reachable(node.id, targets) - {node.id}
+    grounded = frozenset(after_tools)
+    resources = RunResources(
         context=context,
-        version=version,
-        history=history,
-        model=model,
+        chats={node.id: node_model(node, pipeline, model, grounded) for node in pipeline.nodes},
+        history=tuple(history),
+        grounded=grounded,
+        budget_tokens=settings.RAG_CONTEXT_TOKENS,
         system_prompt=system_prompt,
-        language=language,
-        earlier_documents=earlier_documents,
+        language=checked_language(language),
     )
+    question = validate_question(question, most=MAX_QUESTION_CHARACTERS, field="question")
+    documents = tuple(earlier_documents)
+    return run_events(PipelineRun(pipeline, version, question, resources, documents))
 
 
-def create_pipeline(*, context: RagContext, definition: Any) -> Kept:
-    """Keep a new pipeline under its own id, which may be a template's.
-
-    Raises Forbidden, PipelineError, and Conflict where the workspace has one of this id.
-    """
+def create_pipeline(*, context: RagContext, definition: Any) -> PipelineRecord:
+    """Store a new pipeline under its own id, which may be a template's. Raises Forbidden,
+    PipelineError, and Conflict if the workspace has one with this id."""
     _require_editor(context)
     checked = validate_pipeline(definition=definition)
-    if checked.id in RESERVED:
+    if checked.id in RESERVED_IDS:
         raise PipelineError([Fault("id", f"“{checked.id}” is taken by the site. Choose another.")])
     if _rows(context).count() >= MAX_PIPELINES:
         raise Conflict(f"The workspace has {MAX_PIPELINES:,} pipelines. Delete some first.")
@@ -154,30 +164,27 @@ def create_pipeline(*, context: RagContext, definition: Any) -> Kept:
             row = Pipeline.objects.create(
                 workspace=context.workspace, changed_by=context.user, **_columns(checked)
             )
-            _note(Action.MADE, row)
+            _audit(Action.MADE, row)
     except IntegrityError as error:
         raise Conflict(
             f"There is a pipeline “{checked.id}” here. Change that one, or take another id."
         ) from error
-    return _kept(row)
+    return _record(row)
 
 
 def update_pipeline(
     *, context: RagContext, id: str, definition: Any, version: int | None = None
-) -> Kept:
-    """Put a definition in the place of the one kept under this id, which stays.
-
-    `version` is the one that the change was made from; where it is not the current one any more,
-    Changed is raised. What is the same stays the same version. Raises Forbidden, NotFound and
-    PipelineError.
-    """
+) -> PipelineRecord:
+    """Replace a pipeline's definition; its id cannot change. `version` is the one the change is
+    based on; if it is no longer current, PipelineChanged is raised. An unchanged definition keeps
+    its version. Raises Forbidden, NotFound and PipelineError."""
     _require_editor(context)
     checked = validate_pipeline(definition=definition)
     if checked.id != id:
         message = f"The id stays “{id}”. Make a new pipeline for another one."
         raise PipelineError([Fault("id", message)])
     with transaction.atomic():
-        row = _locked(context, id, version)
+        row = _lock_row(context, id, version)
         columns = _columns(checked)
         if any(getattr(row, name) != value for name, value in columns.items()):
             for name, value in columns.items():
@@ -185,30 +192,30 @@ def update_pipeline(
             row.version += 1
             row.changed_by = context.user
             row.save()
-            _note(Action.CHANGED, row, version=row.version)
-    return _kept(row)
+            _audit(Action.CHANGED, row, version=row.version)
+    return _record(row)
 
 
 def delete_pipeline(*, context: RagContext, id: str, version: int | None = None) -> None:
-    """Remove a pipeline; its traces stay. Raises Forbidden, NotFound and Changed."""
+    """Delete a pipeline; its traces remain. Raises Forbidden, NotFound and PipelineChanged."""
     _require_editor(context)
     with transaction.atomic():
-        row = _locked(context, id, version)
-        _note(Action.DELETED, row)
+        row = _lock_row(context, id, version)
+        _audit(Action.DELETED, row)
         row.delete()
 
 
-def _note(action: Action, row: Pipeline, **values: int) -> None:
-    note_change(
+def _audit(action: Action, row: Pipeline, **values: int) -> None:
+    record_change(
         action=action,
         kind=Kind.PIPELINE,
         workspace_id=row.workspace_id,
-        thing=row.pk,
+        object_id=row.pk,
         values=values,
     )
 
 
-def _locked(context: RagContext, id: str, version: int | None) -> Pipeline:
+def _lock_row(context: RagContext, id: str, version: int | None) -> Pipeline:
     row: Pipeline | None = None
     if "\0" not in id:
         row = _rows(context).select_for_update(of=("self",)).filter(slug=id).first()
@@ -217,7 +224,7 @@ def _locked(context: RagContext, id: str, version: int | None) -> Pipeline:
             raise Conflict(f"“{id}” is a template, which stays. Keep one of this id of your own.")
         raise NotFound(f"There is no pipeline “{id[:80]}” here.")
     if version is not None and version != row.version:
-        raise Changed(
+        raise PipelineChanged(
             f"“{id}” is at version {row.version} by now, not {version}. Read it again, and make"
             " your change to that."
         )
@@ -242,8 +249,8 @@ def _columns(definition: Definition) -> dict[str, Any]:
     }
 
 
-def _kept(row: Pipeline) -> Kept:
-    return Kept(
+def _record(row: Pipeline) -> PipelineRecord:
+    return PipelineRecord(
         id=row.slug,
         name=row.name,
         description=row.description,
@@ -254,19 +261,6 @@ def _kept(row: Pipeline) -> Kept:
     )
 
 
-def _template(definition: Definition) -> Kept:
-    return Kept(
-        id=definition.id,
-        name=definition.name,
-        description=definition.description,
-        definition=definition.to_json(),
-        is_template=True,
-    )
-
-
-def _model_fault(name: str) -> str:
-    try:
-        chat_model(name)
-    except InferenceError as error:
-        return str(error)
-    return ""
+def _template_record(definition: Definition) -> PipelineRecord:
+    text, as_json = definition.description, definition.to_json()
+    return PipelineRecord(definition.id, definition.name, text, as_json, is_template=True)

@@ -1,6 +1,7 @@
-"""Traces: what a run did, kept for its user, whatever became of it."""
+"""Traces of pipeline runs: record, read, cancel, delete, statistics. Begin with `TraceRecorder`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import monotonic
@@ -9,36 +10,150 @@ from typing import Any
 from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
-from django.db.models.functions import Now
+from django.db.models import Count, F, Q, Sum
+from django.db.models.functions import Extract, Now
 from django.utils import timezone
 
 from common.errors import Conflict, NotFound
-from documents.models import Document
+from common.fields import Percentile
 from rag.context import RagContext
-from rag.models import Trace
+from rag.models import Span, Trace
 from rag.pipelines import engine
-from rag.pipelines.definition import Definition
-from rag.pipelines.limits import MAX_QUESTION_CHARACTERS
-from rag.services.spans import MAX_ERROR_CHARACTERS, Spans, Step, storable
-from rag.storing import held_documents
+from rag.pipelines.definition import MAX_QUESTION_CHARACTERS, Definition
+from rag.services.conversations import lock_documents, readable_document_ids
+
+#: Characters stored of a step's input and output, and of an error.
+MAX_SPAN_CHARACTERS = 20_000
+MAX_ERROR_CHARACTERS = 2_000
+MAX_SPANS = 2_000
+
+
+#: The last event of a node's turn.
+NodeEvent = engine.NodeStarted | engine.NodeEnded
+
+
+class SpanWriter:
+    """The span rows of a run: nodes in the order in which they began, each before its calls."""
+
+    def __init__(
+        self, trace: Trace, steps: Iterable[NodeEvent], *, moment: Callable[[float], datetime]
+    ) -> None:
+        """`moment` converts a time of the engine's clock to a datetime."""
+        self._trace = trace
+        self._moment = moment
+        self._ordinal = 0
+        self._rows: list[tuple[Span, Span | None]] = []
+        for step in steps:
+            self._add_step(step)
+
+    def save(self, *, has_texts: bool) -> None:
+        """Save parents first, because children refer to them by id."""
+        waiting = self._rows[:MAX_SPANS]
+        if not has_texts:
+            for row, _ in waiting:
+                row.input = row.output = row.error = ""
+        while waiting:
+            ready = [(row, parent) for row, parent in waiting if parent is None or parent.pk]
+            for row, parent in ready:
+                row.parent = parent
+            Span.objects.bulk_create([row for row, _ in ready])
+            waiting = [(row, parent) for row, parent in waiting if row.pk is None]
+
+    def _add_step(self, step: NodeEvent) -> None:
+        call, now = step.call, monotonic()
+        ended = step if isinstance(step, engine.NodeEnded) else None
+        given = "\n\n".join(
+            [call.question, *(f"{each.node}:\n{each.output}" for each in call.inputs)]
+        )
+        output = ""
+        if ended and ended.result:
+            fields: Mapping[str, Any] = {"route": ended.result.route, "score": ended.result.score}
+            notes = [f"{name}: {value}" for name, value in fields.items() if value is not None]
+            output = "\n\n".join(filter(None, [", ".join(notes), ended.result.output]))
+        node = self._span(
+            kind="node",
+            type=call.node.type,
+            call=call,
+            state=ended.state if ended else "cancelled",
+            started=ended.started if ended else step.at,
+            ended=ended.at if ended else now,
+            input=given,
+            output=output,
+            input_tokens=call.ledger.input_tokens,
+            output_tokens=call.ledger.output_tokens,
+            error=ended.error if ended else "",
+        )
+        self._rows.append((node, None))
+        rows: dict[int, Span] = {}
+        for use in call.ledger.uses:
+            state = "cancelled" if use.ended is None else "failed" if use.error else "done"
+            row = self._span(
+                kind="node" if use.kind == "task" else use.kind,
+                type=use.name[:63],
+                call=call,
+                state=state,
+                started=use.started,
+                ended=now if use.ended is None else use.ended,
+                input=use.input,
+                output=use.output,
+                input_tokens=use.input_tokens,
+                output_tokens=use.output_tokens,
+                error=use.error,
+            )
+            rows[id(use)] = row
+            self._rows.append((row, rows[id(use.parent)] if use.parent else node))
+
+    def _span(
+        self,
+        *,
+        call: engine.NodeCall,
+        started: float,
+        ended: float,
+        input: str,
+        output: str,
+        error: str,
+        **columns: Any,
+    ) -> Span:
+        self._ordinal += 1
+        return Span(
+            workspace=self._trace.workspace,
+            trace=self._trace,
+            ordinal=self._ordinal,
+            node=call.node.id,
+            iteration=call.iteration,
+            started_at=self._moment(started),
+            ended_at=self._moment(ended),
+            input=truncate_for_storage(input, MAX_SPAN_CHARACTERS),
+            output=truncate_for_storage(output, MAX_SPAN_CHARACTERS),
+            error=truncate_for_storage(error, MAX_ERROR_CHARACTERS),
+            is_cut=max(len(input), len(output)) > MAX_SPAN_CHARACTERS,
+            **columns,
+        )
+
+
+def truncate_for_storage(text: str, most: int) -> str:
+    """The beginning of a text, without characters that the database cannot store."""
+    text = text if len(text) <= most else f"{text[:most]}…"
+    return text.encode(errors="replace").decode().replace("\0", "")
+
 
 MAX_ANSWER_CHARACTERS = 400_000
 
-#: Seconds between two looks at whether somebody cancelled a run, perhaps by another process.
-LOOK_SECONDS = 0.4
-_CANCELLED = "rag.trace.{id}.cancelled"
+#: Seconds between two checks whether a run was cancelled, perhaps by another process.
+CANCEL_POLL_SECONDS = 0.4
+_CANCEL_KEY = "rag.trace.{id}.cancelled"
 
 
 class NotRunning(Conflict):
-    """A run that has ended is not to be stopped."""
+    """The run has already ended."""
 
     code = "not_running"
 
 
 @dataclass(slots=True)
-class Tracing:
-    """A run that is being traced. Its row is there from the beginning, so that it can be cancelled
-    and nothing is lost."""
+class TraceRecorder:
+    """Records a run. Its row exists from the start, so that it can be cancelled and nothing is
+    lost."""
 
     row: Trace
     context: RagContext
@@ -46,10 +161,10 @@ class Tracing:
     began: float = field(default_factory=monotonic)
     input_tokens: int = 0
     output_tokens: int = 0
-    looked: float = 0.0
+    checked_at: float = 0.0
     was_cancelled: bool = False
-    is_kept: bool = False
-    steps: dict[int, Step] = field(default_factory=dict)
+    is_saved: bool = False
+    steps: dict[int, NodeEvent] = field(default_factory=dict)
 
     @classmethod
     def begin(
@@ -60,16 +175,15 @@ class Tracing:
         version: int | None,
         question: str,
         documents: Sequence[int] = (),
-    ) -> "Tracing":
-        """Note that a run begins. `documents` are those whose text may be in the question's
-        history."""
+    ) -> "TraceRecorder":
+        """Create the trace. `documents` are those whose text the history may contain."""
         row = Trace.objects.create(
             workspace=context.workspace,
             user=context.user,
             pipeline=definition.id,
             version=version,
             definition=definition.to_json(),
-            question=storable(question, MAX_QUESTION_CHARACTERS),
+            question=truncate_for_storage(question, MAX_QUESTION_CHARACTERS),
             started_at=timezone.now(),
             documents=sorted(documents),
         )
@@ -77,66 +191,62 @@ class Tracing:
 
     @property
     def id(self) -> int:
-        """Of the trace."""
         return self.row.pk
 
     def is_cancelled(self) -> bool:
-        """Whether its user cancelled the run. Asked often, looked up at times."""
+        """Whether its user cancelled the run; the cache is queried only every
+        CANCEL_POLL_SECONDS."""
         now = monotonic()
-        if not self.was_cancelled and now - self.looked >= LOOK_SECONDS:
-            self.looked = now
-            self.was_cancelled = _is_marked(self.id)
+        if not self.was_cancelled and now - self.checked_at >= CANCEL_POLL_SECONDS:
+            self.checked_at = now
+            with suppress(Exception):  # an unavailable cache must not stop runs
+                self.was_cancelled = cache.get(_CANCEL_KEY.format(id=self.id)) is not None
         return self.was_cancelled
 
-    def take(self, happening: engine.Happening) -> None:
-        """Note what is worth keeping."""
-        match happening:
-            case engine.Started(call=call, at=at):
-                self.steps[id(call)] = Step(call, at)
-            case engine.Ended(call=call):
-                step = self.steps[id(call)]
-                step.ended = happening
-                self.input_tokens += call.ledger.input_tokens
-                self.output_tokens += call.ledger.output_tokens
-            case _:
-                pass
+    def take(self, event: engine.EngineEvent) -> None:
+        """Record the start or end of a node."""
+        if isinstance(event, NodeEvent):
+            self.steps[id(event.call)] = event
+        if isinstance(event, engine.NodeEnded):
+            self.input_tokens += event.call.ledger.input_tokens
+            self.output_tokens += event.call.ledger.output_tokens
 
-    def finish(self, finished: engine.Finished, *, answer: str) -> None:
-        """Keep the run as it ended."""
-        self._keep(finished.state, answer, finished.code, finished.detail)
+    def finish(self, finished: engine.RunFinished, *, answer: str) -> None:
+        """Save the run with its final state."""
+        self._save(finished.state, answer, finished.code, finished.detail)
 
     def abandon(self, *, answer: str) -> None:
-        """Keep the run whose end nobody waited for; nothing if it was kept."""
-        if not self.is_kept:
-            self._keep("cancelled", answer, "cancelled", "Nobody waited for the answer any more.")
+        """Save a run that nobody waited for, unless it was saved."""
+        if not self.is_saved:
+            self._save("cancelled", answer, "cancelled", "Nobody waited for the answer any more.")
 
-    def _keep(self, state: str, answer: str, code: str, detail: str) -> None:
-        self.is_kept = True
+    def _save(self, state: str, answer: str, code: str, detail: str) -> None:
+        self.is_saved = True
         passages = self.context.found.passages
         documents = sorted(self.documents | {passage.document_id for passage in passages})
-        spans = Spans(self.row, self.steps.values(), moment=self._moment)
+        spans = SpanWriter(self.row, self.steps.values(), moment=self._moment)
         with transaction.atomic():
             row = Trace.objects.select_for_update().filter(pk=self.id).first()
             if row is None:
                 return  # deleted while it ran, with its user or workspace
-            held = held_documents(documents)
-            is_whole = len(held) == len(documents) and row.removed_at is None
+            locked = lock_documents(documents)
+            is_whole = len(locked) == len(documents) and row.removed_at is None
             row.state, row.ended_at = state, timezone.now()
             row.input_tokens, row.output_tokens = self.input_tokens, self.output_tokens
             row.error_code = code[:40]
             if is_whole:
-                row.answer = storable(answer, MAX_ANSWER_CHARACTERS)
-                row.error = storable(detail, MAX_ERROR_CHARACTERS)
+                row.answer = truncate_for_storage(answer, MAX_ANSWER_CHARACTERS)
+                row.error = truncate_for_storage(detail, MAX_ERROR_CHARACTERS)
                 row.documents = documents
                 row.sources = [[each.number, each.document_id, each.chunk_id] for each in passages]
             else:
                 row.documents, row.removed_at = [], row.removed_at or timezone.now()
             row.save()
             spans.save(has_texts=is_whole)
-        cache.delete(_CANCELLED.format(id=self.id))
+        cache.delete(_CANCEL_KEY.format(id=self.id))
 
     def _moment(self, at: float) -> datetime:
-        """What the clock of the engine said, as a moment."""
+        """A time of the engine's clock as a datetime."""
         return self.row.started_at + timedelta(seconds=max(0.0, at - self.began))
 
 
@@ -154,18 +264,15 @@ def own_traces(*, context: RagContext) -> Any:
     return Trace.objects.visible_to(context.user).filter(workspace=context.workspace)
 
 
-def withheld(rows: Sequence[Trace], *, context: RagContext) -> set[int]:
-    """Which of these runs quote documents that the user may read no longer: their texts are not to
-    be shown."""
-    ids = {id for row in rows for id in row.documents}
-    visible = Document.objects.visible_to(context.user).filter(pk__in=ids)
-    readable = set(visible.values_list("pk", flat=True)) if ids else set()
+def withheld_traces(rows: Sequence[Trace], *, context: RagContext) -> set[int]:
+    """Ids of the runs that quote documents the user may no longer read: their texts must not be
+    shown."""
+    readable = readable_document_ids(rows, context)
     return {row.pk for row in rows if not readable.issuperset(row.documents)}
 
 
 def delete_trace(*, context: RagContext, id: int) -> None:
-    """Remove one of the user's runs that has ended. Raises NotFound, and Conflict for one that has
-    not."""
+    """Delete one of the user's runs. Raises NotFound, and Conflict if it is running."""
     trace = get_trace(context=context, id=id)
     if trace.state == Trace.State.RUNNING:
         raise Conflict("The run goes on. Cancel it first.")
@@ -173,20 +280,18 @@ def delete_trace(*, context: RagContext, id: int) -> None:
 
 
 def cancel_run(*, context: RagContext, id: int) -> Trace:
-    """Have a run of the user's end, whichever process it is in: it does within a second.
-
-    Raises NotFound, and NotRunning for one that has ended.
-    """
+    """Cancel a run of the user in whichever process it runs; it ends within a second. Raises
+    NotFound, and NotRunning if it has ended."""
     trace = get_trace(context=context, id=id)
     if trace.state != Trace.State.RUNNING:
         raise NotRunning(f"The run has ended already: {trace.get_state_display()}.")
     seconds = round(settings.RAG_ANSWER_SECONDS * 2)
-    cache.set(_CANCELLED.format(id=trace.pk), True, seconds)
+    cache.set(_CANCEL_KEY.format(id=trace.pk), True, seconds)
     return trace
 
 
-def end_lost_runs() -> int:
-    """Runs whose process died are said to have failed; how many that were."""
+def fail_stale_runs() -> int:
+    """Mark runs whose process died as failed; returns how many."""
     late = Now() - timedelta(seconds=settings.RAG_ANSWER_SECONDS * 2)
     return Trace.objects.filter(state=Trace.State.RUNNING, started_at__lt=late).update(
         state=Trace.State.FAILED,
@@ -197,14 +302,93 @@ def end_lost_runs() -> int:
 
 
 def prune_traces() -> int:
-    """Delete what is older than RAG_TRACE_DAYS; how many runs."""
+    """Delete runs older than RAG_TRACE_DAYS; returns how many."""
     late = timezone.now() - timedelta(days=settings.RAG_TRACE_DAYS)
     _, by_model = Trace.objects.filter(started_at__lt=late).delete()
     return by_model.get(Trace._meta.label, 0)
 
 
-def _is_marked(id: int) -> bool:
-    try:
-        return cache.get(_CANCELLED.format(id=id)) is not None
-    except Exception:  # a cache that is down stops nobody's run
-        return False
+MAX_DAYS = 90
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatistics:
+    """Of a pipeline or one of its nodes: runs, failures, milliseconds (percentiles), tokens.
+    Milliseconds are None if nothing has ended."""
+
+    name: str
+    runs: int
+    failed: int
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatistics:
+    """A pipeline's statistics with those of its nodes."""
+
+    total: RunStatistics
+    nodes: tuple[RunStatistics, ...]
+
+
+def trace_statistics(
+    *, context: RagContext, days: int = 7, pipeline: str = ""
+) -> list[PipelineStatistics]:
+    """Statistics of the user's own runs in the last `days`, by pipeline; `pipeline` limits it to
+    one id."""
+    context.require("chat")
+    since = timezone.now() - timedelta(days=days)
+    traces = own_traces(context=context).filter(started_at__gte=since, ended_at__isnull=False)
+    if pipeline:
+        traces = traces.filter(pipeline=pipeline)
+    totals = _aggregate(traces, "pipeline", bad=Q(state__in=_FAILED_STATES))
+    spans = Span.objects.filter(trace__in=traces, kind=Span.Kind.NODE, parent=None)
+    nodes: dict[str, list[RunStatistics]] = {}
+    for (name, node), figures in _aggregate(
+        spans, "trace__pipeline", "node", bad=Q(state=Span.State.FAILED)
+    ).items():
+        nodes.setdefault(name, []).append(_statistics(node, figures))
+    return [
+        PipelineStatistics(_statistics(name, figures), tuple(nodes.get(name, ())))
+        for (name,), figures in totals.items()
+    ]
+
+
+_FAILED_STATES = (Trace.State.FAILED, Trace.State.TIMED_OUT)
+
+
+def _aggregate(rows: Any, *by: str, bad: Q) -> dict[tuple[str, ...], dict[str, Any]]:
+    took = Extract(F("ended_at") - F("started_at"), "epoch") * 1000.0
+    found = (
+        rows.order_by()
+        .values(*by)
+        .annotate(
+            runs=Count("pk"),
+            failed=Count("pk", filter=bad),
+            p50_ms=Percentile(took, share=0.5),
+            p95_ms=Percentile(took, share=0.95),
+            p99_ms=Percentile(took, share=0.99),
+            input_total=Sum("input_tokens"),
+            output_total=Sum("output_tokens"),
+        )
+        .order_by(*by)
+    )
+    return {tuple(row[name] for name in by): row for row in found}
+
+
+def _statistics(name: str, row: dict[str, Any]) -> RunStatistics:
+    rounded = {key: None if row[key] is None else round(row[key], 1) for key in _PERCENTILES}
+    return RunStatistics(
+        name=name,
+        runs=row["runs"],
+        failed=row["failed"],
+        input_tokens=row["input_total"] or 0,
+        output_tokens=row["output_total"] or 0,
+        **rounded,
+    )
+
+
+_PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")

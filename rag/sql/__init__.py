@@ -1,6 +1,5 @@
-"""Questions of databases that are catalogued here: tables are found, SQL is written and checked
-against them.
+"""Questions about databases catalogued on this site: tables are found, SQL is written and checked.
 
-No SQL is ever run: the site knows what tables look like, and has no connection to their database.
-Import it where it is needed: with sqlglot that takes a moment, and most processes never do.
+No SQL is ever run: the site knows what tables look like, and has no connection to their databases.
+Import this lazily: sqlglot is slow to load, and most processes never need it.
 """

@@ -1,24 +1,131 @@
-"""The tables of one database, looked up by the names that a statement writes. Pure."""
+"""The tables of a catalogued database, looked up by name as its SQL dialect compares names."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
-from documents.catalogue.tables import Table
-from rag.sql.dialects import Case
+import sqlglot
 
-#: Where a name without schema is looked for first.
+from documents.catalogue.tables import CatalogueError, Table
+
+#: How names are compared: ignoring case; case-sensitive if quoted; or always case-sensitive, with
+#: unquoted names in lower case.
+CaseRule = Literal["any", "quoted", "folded"]
+
+_CASE_SENSITIVE_IF_QUOTED = frozenset(
+    {"postgres", "redshift", "materialize", "risingwave", "oracle", "snowflake", "db2", "exasol"}
+)
+#: Dialects whose databases fold unquoted names to lower case.
+_FOLDED_TO_LOWER_CASE = frozenset({"postgres", "redshift", "materialize", "risingwave"})
+#: An unknown name in double quotes is a string literal.
+_LENIENT_QUOTES = frozenset({"sqlite"})
+_ALIAS_IN_WHERE = frozenset(
+    {"sqlite", "duckdb", "snowflake", "redshift", "databricks", "clickhouse", "teradata"}
+)
+#: Projections may refer to earlier aliases.
+_ALIAS_IN_SELECT = frozenset(
+    {"snowflake", "redshift", "databricks", "spark", "duckdb", "clickhouse", "teradata"}
+)
+#: Dialects with a one-row table `dual`.
+_DUAL = frozenset({"oracle", "mysql", "exasol"})
+#: A column may have fields: `column.field`.
+_FIELDS = frozenset(
+    {"", "bigquery", "duckdb", "spark", "spark2", "databricks", "hive", "clickhouse", "snowflake"}
+    | {"trino", "presto", "athena", "starrocks", "doris"}
+)
+#: A table's name can be used for its row.
+_WHOLE_ROWS = frozenset({"", "postgres", "redshift", "duckdb", "bigquery", "materialize"})
+#: A common table expression may refer to itself without RECURSIVE.
+_SELF_REFERENCE = frozenset({"", "tsql", "oracle", "fabric", "exasol"})
+_PSEUDO_COLUMNS = {
+    "sqlite": {"rowid", "_rowid_", "oid"},
+    "postgres": {"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"},
+    "oracle": {"rownum", "rowid", "level", "sysdate", "systimestamp", "user"},
+    "bigquery": {"_partitiontime", "_partitiondate", "_table_suffix"},
+    "snowflake": {"metadata$filename", "metadata$file_row_number"},
+}
+_DIALECT_OF_SCHEME = {
+    "postgresql": "postgres",
+    "sqlite": "sqlite",
+    "mysql": "mysql",
+    "mariadb": "mysql",
+} | {
+    "mssql": "tsql",
+    "oracle": "oracle",
+    "snowflake": "snowflake",
+    "bigquery": "bigquery",
+    "duckdb": "duckdb",
+    "clickhouse": "clickhouse",
+    "trino": "trino",
+    "redshift": "redshift",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DialectRules:
+    """How names work in one dialect; `name` is sqlglot's, empty for generic SQL."""
+
+    name: str = ""
+    case: CaseRule = "any"
+    lenient_quotes: bool = False
+    alias_in_where: bool = False
+    alias_in_select: bool = False
+    has_dual: bool = False
+    fields: bool = True
+    whole_rows: bool = True
+    self_reference: bool = True
+    pseudo_columns: frozenset[str] = field(default=frozenset())
+
+
+def dialect_rules(dialect: str, *, database: str = "") -> DialectRules:
+    """The rules of a dialect for a database with this label. Raises CatalogueError for an unknown
+    dialect."""
+    if dialect not in known_dialects():
+        raise CatalogueError(
+            f"There is no SQL dialect {dialect}: {', '.join(sorted(known_dialects())[1:])}."
+        )
+    case: CaseRule = "quoted" if dialect in _CASE_SENSITIVE_IF_QUOTED else "any"
+    if dialect in _FOLDED_TO_LOWER_CASE and "://" in database:
+        # A connected database says how it stores case; a script does not.
+        case = "folded"
+    return DialectRules(
+        name=dialect,
+        case=case,
+        lenient_quotes=dialect in _LENIENT_QUOTES,
+        alias_in_where=dialect in _ALIAS_IN_WHERE,
+        alias_in_select=dialect in _ALIAS_IN_SELECT,
+        has_dual=dialect in _DUAL,
+        fields=dialect in _FIELDS,
+        whole_rows=dialect in _WHOLE_ROWS,
+        self_reference=dialect in _SELF_REFERENCE,
+        pseudo_columns=frozenset(_PSEUDO_COLUMNS.get(dialect, set())),
+    )
+
+
+def known_dialects() -> frozenset[str]:
+    """Names of all dialects; the empty one is generic SQL."""
+    return frozenset(dialect.value for dialect in sqlglot.Dialects)
+
+
+def guess_dialect(database: str) -> str:
+    """The dialect of a database by its catalogue label, such as `postgresql://host:5432/shop`;
+    empty if unknown."""
+    return _DIALECT_OF_SCHEME.get(database.partition("://")[0], "") if "://" in database else ""
+
+
+#: Schemas searched first for an unqualified name.
 _DEFAULT_SCHEMAS = ("", "public", "main", "dbo")
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    """A name as a statement writes it."""
+class SqlName:
+    """A name as written in a statement."""
 
     text: str
     is_quoted: bool = False
 
-    def means(self, name: str, case: Case = "any") -> bool:
-        """Whether it is `name`."""
+    def means(self, name: str, case: CaseRule = "any") -> bool:
+        """Whether it refers to `name`, by the dialect's case rule."""
         if self.is_quoted and case != "any":
             return self.text == name
         if case == "folded":
@@ -28,48 +135,41 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """A database and its tables."""
+    """A database label and its tables."""
 
     database: str
     tables: tuple[Table, ...]
 
-    def find(self, name: Name, schema: Name | None, case: Case) -> Sequence[Table]:
-        """Tables that may be meant: one, or none, or several of as many schemas."""
-        meant = [
+    def find(self, name: SqlName, schema: SqlName | None, case: CaseRule) -> Sequence[Table]:
+        """Tables that `name` may refer to: one, none, or several in different schemas."""
+        matches = [
             table
             for table in self.tables
             if name.means(table.name.name, case)
-            and (schema is None or _lies_in(table, schema, case))
+            and (
+                schema is None
+                or schema.means(table.name.schema, case)
+                or (not table.name.schema and schema.text.casefold() in _DEFAULT_SCHEMAS)
+            )
         ]
-        if len(meant) > 1:
-            meant = _exact(meant, name) or meant
-        if len(meant) > 1 and schema is None:
+        if len(matches) > 1:
+            matches = [table for table in matches if table.name.name == name.text] or matches
+        if len(matches) > 1 and schema is None:
             for usual in _DEFAULT_SCHEMAS:
-                own = [table for table in meant if table.name.schema.casefold() == usual]
+                own = [table for table in matches if table.name.schema.casefold() == usual]
                 if own:
                     return own[:1]
-        return meant
+        return matches
 
     @property
     def names(self) -> list[str]:
-        """Of all tables, as they are written."""
+        """Names of all tables, with schemas."""
         return [str(table.name) for table in self.tables]
 
-    def with_column(self, name: Name) -> list[str]:
-        """Tables that have such a column."""
+    def with_column(self, name: SqlName) -> list[str]:
+        """Names of the tables with this column."""
         return [
             str(table.name)
             for table in self.tables
             if any(name.means(column.name) for column in table.columns)
         ]
-
-
-def _lies_in(table: Table, schema: Name, case: Case) -> bool:
-    """A script that names no schema means the usual one."""
-    if not table.name.schema:
-        return schema.text.casefold() in _DEFAULT_SCHEMAS
-    return schema.means(table.name.schema, case)
-
-
-def _exact(tables: Iterable[Table], name: Name) -> list[Table]:
-    return [table for table in tables if table.name.name == name.text]

@@ -6,7 +6,7 @@ from rag.models import Trace
 
 register = template.Library()
 
-_TONES = {
+_TONE_OF_STATE = {
     Trace.State.RUNNING: "busy",
     Trace.State.DONE: "good",
     Trace.State.FAILED: "bad",
@@ -18,12 +18,12 @@ _TONES = {
 @register.filter
 def run_tone(state: str) -> str:
     """The colour of a run's state."""
-    return _TONES.get(Trace.State(state), "")
+    return _TONE_OF_STATE.get(Trace.State(state), "")
 
 
 @register.filter
 def took(milliseconds: float | None) -> str:
-    """A time as people read it: 8 ms, 240 ms, 3.4 s, 2 min 5 s."""
+    """A duration for people: 8 ms, 240 ms, 3.4 s, 2 min 5 s."""
     if milliseconds is None:
         return "–"
     if milliseconds < 1000:

@@ -1,6 +1,6 @@
 """Passages for tests of the pure parts of answering."""
 
-from rag.passage import Passage
+from rag.events import Passage
 
 
 def passage(

@@ -7,11 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rag.pipelines.definition import Definition, Edge
-from rag.pipelines.engine import Finished, Happening, NodeCall, NodeResult, run
-from rag.pipelines.faults import PipelineError
-from rag.pipelines.parsing import parse
-from rag.pipelines.structure import structure_of
+from rag.pipelines.definition import Definition, Edge, PipelineError, structure_of
+from rag.pipelines.engine import EngineEvent, NodeCall, NodeResult, RunFinished, run
+from rag.pipelines.validation import parse_definition
 
 TYPES = ("llm", "aggregator", "gate", "router")
 TRUE, FALSE = "iteration >= 1", "iteration < 1"
@@ -57,7 +55,9 @@ def pipeline(*parts: dict[str, Any], **fields: Any) -> Definition:
     nodes = [part for part in parts if "id" in part]
     edges = [part for part in parts if "from" in part]
     entry = nodes[0]["id"]
-    return parse({"id": "p", "nodes": nodes, "edges": edges, "entry_node": entry, **fields})
+    return parse_definition(
+        {"id": "p", "nodes": nodes, "edges": edges, "entry_node": entry, **fields}
+    )
 
 
 @st.composite
@@ -95,7 +95,7 @@ def looped_graphs(draw: st.DrawFn) -> dict[str, Any]:
         rounds = draw(st.integers(1, 3))
         loop = edge(f"n{high}", f"n{low}", type="loop", max_iter=rounds)
         with suppress(PipelineError):
-            parse({**whole, "edges": [*whole["edges"], loop]})
+            parse_definition({**whole, "edges": [*whole["edges"], loop]})
             whole["edges"].append(loop)
     return whole
 
@@ -128,17 +128,17 @@ class Choices:
 
 def happenings(
     definition: Definition, choices: Choices, order: Random, **options: Any
-) -> list[Happening]:
+) -> list[EngineEvent]:
     """All that happens when nodes end in any order."""
     return list(
-        run(definition, question="?", runner=choices.result, crew=ManualCrew(order), **options)
+        run(definition, question="?", runner=choices.result, executor=ManualCrew(order), **options)
     )
 
 
-def finish(told: list[Happening]) -> Finished:
+def finish(told: list[EngineEvent]) -> RunFinished:
     """How it ended."""
     last = told[-1]
-    assert isinstance(last, Finished)
+    assert isinstance(last, RunFinished)
     return last
 
 

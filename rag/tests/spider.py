@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from documents.catalogue.tables import Column, Table, TableName
-from documents.catalogue.writing import table_metadata
+from documents.catalogue.tables import Column, Table, TableName, table_metadata
 from documents.ingestion.sources import Source, text_source
 from rag.sql.catalogue import Catalogue
-from search.evaluation.dataset import Dataset, Entry, load_dataset
+from search.evaluation.datasets import Dataset, Entry, load_dataset
 
 FOLDER = Path(__file__).resolve().parent.parent.parent.parent / "shared" / "data" / "spider_schema"
 

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.answering.citations import CitationScanner, Piece, scan
-from rag.events import Cited
+from rag.answering.citations import AnswerPiece, CitationScanner, scan_citations
+from rag.events import Citation
 from rag.tests.answering import passage
 
 KNOWN = {number: passage(f"The text of {number}.", number) for number in range(1, 6)}
 
 
-def numbers(pieces: Sequence[Piece]) -> list[int]:
-    return [piece.passage.number for piece in pieces if isinstance(piece, Cited)]
+def numbers(pieces: Sequence[AnswerPiece]) -> list[int]:
+    return [piece.passage.number for piece in pieces if isinstance(piece, Citation)]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def numbers(pieces: Sequence[Piece]) -> list[int]:
     ],
 )
 def test_citations_are_told_in_one_form(said: str, shown: str, cited: list[int]) -> None:
-    scanned = scan(said, KNOWN)
+    scanned = scan_citations(said, KNOWN)
     assert scanned.text == shown
     assert [each.passage.number for each in scanned.cited] == cited
     assert scanned.dropped == 0
@@ -57,7 +57,9 @@ def test_citations_are_told_in_one_form(said: str, shown: str, cited: list[int])
     ],
 )
 def test_what_is_no_citation_stays_as_it_is(said: str) -> None:
-    assert scan(said, KNOWN) == (type(scan("", KNOWN)))(text=said, cited=(), dropped=0)
+    assert scan_citations(said, KNOWN) == (type(scan_citations("", KNOWN)))(
+        text=said, cited=(), dropped=0
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,12 +76,12 @@ def test_what_is_no_citation_stays_as_it_is(said: str) -> None:
 def test_numbers_that_nothing_is_known_by_are_taken_out(
     said: str, shown: str, dropped: int
 ) -> None:
-    scanned = scan(said, KNOWN)
+    scanned = scan_citations(said, KNOWN)
     assert (scanned.text, scanned.dropped) == (shown, dropped)
 
 
 def test_behind_code_citations_count_again() -> None:
-    scanned = scan("```\na [1]\n```\nSo says [2]. Use `a[3]` [4].", KNOWN)
+    scanned = scan_citations("```\na [1]\n```\nSo says [2]. Use `a[3]` [4].", KNOWN)
     assert [each.passage.number for each in scanned.cited] == [2, 4]
 
 
@@ -93,7 +95,7 @@ def test_an_unfinished_citation_is_held_back_and_other_text_is_not() -> None:
 
 
 def test_a_citation_names_its_passage_and_place() -> None:
-    (cited,) = scan("Iron [2].", KNOWN).cited
+    (cited,) = scan_citations("Iron [2].", KNOWN).cited
     assert (cited.at, cited.start, cited.end) == (5, KNOWN[2].start, KNOWN[2].end)
     assert cited.quote == KNOWN[2].text
 
@@ -111,16 +113,16 @@ SNIPPETS = st.lists(
 
 @given(said=st.one_of(SNIPPETS, st.text(max_size=60)), cuts=st.lists(st.integers(1, 7)))
 def test_cuts_change_neither_text_nor_citations(said: str, cuts: list[int]) -> None:
-    whole = scan(said, KNOWN)
+    whole = scan_citations(said, KNOWN)
     scanner = CitationScanner(KNOWN)
-    pieces: list[Piece] = []
+    pieces: list[AnswerPiece] = []
     at = 0
     for size in [*cuts, len(said) + 1]:
         pieces += scanner.feed(said[at : at + size])
         at += size
     pieces += scanner.finish()
     text = "".join(piece for piece in pieces if isinstance(piece, str))
-    cited = tuple(piece for piece in pieces if isinstance(piece, Cited))
+    cited = tuple(piece for piece in pieces if isinstance(piece, Citation))
     assert (text, cited, scanner.dropped) == (whole.text, whole.cited, whole.dropped)
     assert all(text.startswith(f"[{each.passage.number}]", each.at) for each in cited)
 
@@ -128,4 +130,4 @@ def test_cuts_change_neither_text_nor_citations(said: str, cuts: list[int]) -> N
 @given(said=st.text(max_size=80))
 def test_without_brackets_nothing_is_changed(said: str) -> None:
     plain = said.translate(dict.fromkeys(map(ord, "[［【]］】")))
-    assert scan(plain, KNOWN).text == plain
+    assert scan_citations(plain, KNOWN).text == plain

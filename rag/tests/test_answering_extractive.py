@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.answering.extractive import MOST_CHARACTERS, Extract, extract
-from rag.answering.quotable import parts
-from rag.passage import Passage
+from rag.answering.extractive import MAX_QUOTED_CHARACTERS, ExtractiveAnswer, extract_answer
+from rag.answering.segments import split_segments
+from rag.events import Passage
 from rag.tests.answering import passage
 
 TOWER = (
@@ -17,11 +17,11 @@ TOWER = (
 )
 
 
-def quotes(extracted: Extract) -> list[str]:
+def quotes(extracted: ExtractiveAnswer) -> list[str]:
     return [each.quote for each in extracted.cited]
 
 
-def resolved(extracted: Extract, passages: Sequence[Passage]) -> bool:
+def resolved(extracted: ExtractiveAnswer, passages: Sequence[Passage]) -> bool:
     text_of = {each.number: each for each in passages}
     return all(
         each.quote
@@ -35,7 +35,7 @@ def resolved(extracted: Extract, passages: Sequence[Passage]) -> bool:
 
 def test_the_sentence_that_answers_comes_first_with_its_offsets() -> None:
     passages = [passage(TOWER, start=1000)]
-    extracted = extract("Which company built the Eiffel Tower?", passages)
+    extracted = extract_answer("Which company built the Eiffel Tower?", passages)
     first = extracted.cited[0]
     assert "company of Gustave Eiffel" in first.quote
     assert first.start >= 1000
@@ -45,7 +45,7 @@ def test_the_sentence_that_answers_comes_first_with_its_offsets() -> None:
 
 
 def test_it_says_so_in_the_language_asked_for() -> None:
-    extracted = extract("Wer baute den Turm?", [passage(TOWER)], language="de-AT")
+    extracted = extract_answer("Wer baute den Turm?", [passage(TOWER)], language="de-AT")
     assert extracted.text.startswith("Aus den Quellen zitiert:")
 
 
@@ -56,14 +56,16 @@ def test_meaning_decides_where_a_model_tells_it() -> None:
         asked.append(texts)
         return [0.9 if "summer" in text else 0.1 for text in texts]
 
-    extracted = extract("When is it crowded?", [passage(TOWER)], similar=similar)
+    extracted = extract_answer("When is it crowded?", [passage(TOWER)], similar=similar)
     assert "summer" in quotes(extracted)[0]
     assert len(asked) == 1
 
 
 def test_words_decide_where_the_model_says_nothing() -> None:
-    by_words = extract("Who built the tower?", [passage(TOWER)])
-    assert extract("Who built the tower?", [passage(TOWER)], similar=lambda _: None) == by_words
+    by_words = extract_answer("Who built the tower?", [passage(TOWER)])
+    assert (
+        extract_answer("Who built the tower?", [passage(TOWER)], similar=lambda _: None) == by_words
+    )
     assert by_words.cited
 
 
@@ -73,13 +75,13 @@ def test_what_two_passages_say_alike_is_quoted_once() -> None:
         passage(TOWER[34:], 2, document_id=7, start=34),
         passage(TOWER, 3),
     ]
-    extracted = extract("Who built the tower, and when do visitors come?", overlapping)
+    extracted = extract_answer("Who built the tower, and when do visitors come?", overlapping)
     assert len(quotes(extracted)) == len(set(quotes(extracted)))
     assert {each.passage.number for each in extracted.cited} == {1}
 
 
 def test_sentences_that_follow_one_another_are_one_quotation() -> None:
-    extracted = extract("Eiffel Tower Paris built company Gustave 1889", [passage(TOWER)])
+    extracted = extract_answer("Eiffel Tower Paris built company Gustave 1889", [passage(TOWER)])
     assert TOWER.startswith(quotes(extracted)[0])
     assert len(extracted.cited) < 3
 
@@ -87,7 +89,7 @@ def test_sentences_that_follow_one_another_are_one_quotation() -> None:
 def test_a_row_is_shown_below_the_head_of_its_table() -> None:
     table = "| city | people |\n|---|---|\n| Rome | 2.8 |\n| Oslo | 0.7 |"
     passages = [passage(f"# Cities\n\n{table}\n")]
-    extracted = extract("How many people live in Oslo?", passages)
+    extracted = extract_answer("How many people live in Oslo?", passages)
     assert quotes(extracted)[0] == "| Oslo | 0.7 |"
     assert "| city | people |\n|---|---|\n| Oslo | 0.7 |" in extracted.text
     assert resolved(extracted, passages)
@@ -96,33 +98,35 @@ def test_a_row_is_shown_below_the_head_of_its_table() -> None:
 def test_code_is_shown_as_code() -> None:
     code = "```python\ndef area(r):\n    return 3.14 * r ** 2\n```"
     passages = [passage(f"The module has one function.\n\n{code}")]
-    extracted = extract("def area(r) return", passages)
+    extracted = extract_answer("def area(r) return", passages)
     assert "```\ndef area(r):\n    return 3.14 * r ** 2\n```" in extracted.text
     assert resolved(extracted, passages)
 
 
 def test_sentences_without_spaces_are_found() -> None:
     text = "東京は日本の首都です。富士山は日本で一番高い山です。大阪は大きい都市です。"
-    extracted = extract("日本で一番高い山は", [passage(text, language="ja")])
+    extracted = extract_answer("日本で一番高い山は", [passage(text, language="ja")])
     assert "富士山は日本で一番高い山です。" in quotes(extracted)[0]
 
 
 def test_an_answer_is_short() -> None:
     long = [passage(" ".join(f"Iron tower number {n} is tall." for n in range(90)), 1)]
-    extracted = extract("How tall is the iron tower?", long)
-    assert sum(map(len, quotes(extracted))) <= MOST_CHARACTERS
+    extracted = extract_answer("How tall is the iron tower?", long)
+    assert sum(map(len, quotes(extracted))) <= MAX_QUOTED_CHARACTERS
     assert 1 <= len(extracted.cited) <= 4
 
 
 @pytest.mark.parametrize("passages", [[], [passage("")], [passage(" \n ")]])
 def test_nothing_to_quote_is_no_answer(passages: list[Passage]) -> None:
-    assert extract("Who?", passages) == Extract()
+    assert extract_answer("Who?", passages) == ExtractiveAnswer()
 
 
 def test_headings_are_quoted_only_where_there_is_nothing_else() -> None:
-    alone = extract("tower", [passage("# The iron tower")])
+    alone = extract_answer("tower", [passage("# The iron tower")])
     assert quotes(alone) == ["# The iron tower"]
-    beside = extract("iron tower", [passage("# The iron tower\n\nIt stands in Paris since 1889.")])
+    beside = extract_answer(
+        "iron tower", [passage("# The iron tower\n\nIt stands in Paris since 1889.")]
+    )
     assert quotes(beside) == ["It stands in Paris since 1889."]
 
 
@@ -130,14 +134,14 @@ CONTENTS = "- [Build the iron tower](tower.md), in Paris\n- [Its lifts](lifts.md
 
 
 def test_what_only_points_elsewhere_is_quoted_only_where_there_is_nothing_else() -> None:
-    assert quotes(extract("the iron tower", [passage(CONTENTS)]))
+    assert quotes(extract_answer("the iron tower", [passage(CONTENTS)]))
     said = "The tower was built of iron by 300 workers."
-    beside = extract("Build the iron tower", [passage(CONTENTS), passage(said, number=2)])
+    beside = extract_answer("Build the iron tower", [passage(CONTENTS), passage(said, number=2)])
     assert quotes(beside) == [said]
     linked = "- [Eiffel](e.md) built the tower with 300 workers.\n"
-    assert quotes(extract("Who built the tower?", [passage(linked)])) == [linked[2:].strip()]
+    assert quotes(extract_answer("Who built the tower?", [passage(linked)])) == [linked[2:].strip()]
     lead = "What every iron tower does:\n\n- It rusts, so it is painted every seven years.\n"
-    assert quotes(extract("What does every iron tower do?", [passage(lead)])) == [
+    assert quotes(extract_answer("What does every iron tower do?", [passage(lead)])) == [
         "It rusts, so it is painted every seven years."
     ]
 
@@ -157,7 +161,7 @@ def test_what_only_points_elsewhere_is_quoted_only_where_there_is_nothing_else()
     ],
 )  # fmt: skip
 def test_sentences_end_where_readers_see_them_end(text: str, sentences: list[str]) -> None:
-    assert [text[part.start : part.end] for part in parts(text)] == sentences
+    assert [text[part.start : part.end] for part in split_segments(text)] == sentences
 
 
 TEXTS = st.one_of(
@@ -176,7 +180,7 @@ TEXTS = st.one_of(
 
 @given(text=TEXTS)
 def test_parts_are_in_order_apart_and_without_white_space_around(text: str) -> None:
-    found = parts(text)
+    found = split_segments(text)
     edges = [edge for part in found for edge in (part.start, part.end)]
     assert edges == sorted(edges)
     for part in found:
@@ -187,6 +191,6 @@ def test_parts_are_in_order_apart_and_without_white_space_around(text: str) -> N
 @given(texts=st.lists(TEXTS, max_size=4), question=st.text(max_size=60))
 def test_whatever_is_quoted_stands_there(texts: list[str], question: str) -> None:
     passages = [passage(text, number, start=17) for number, text in enumerate(texts, 1)]
-    extracted = extract(question, passages)
+    extracted = extract_answer(question, passages)
     assert resolved(extracted, passages)
     assert bool(extracted.cited) == bool(extracted.pieces)

@@ -4,9 +4,14 @@ from collections.abc import Generator, Mapping, Sequence
 
 import pytest
 
-from inference.base import BackendUnavailable, ChatMessage
-from rag.answering.rewriting import checked, completed, leans_on_history, rewritten
-from rag.answering.smalltalk import small_talk
+from inference.interfaces import BackendUnavailable, ChatMessage
+from rag.answering.coreference import (
+    needs_history,
+    rewrite_by_rules,
+    rewrite_question,
+    validate_rewrite,
+)
+from rag.answering.phrases import small_talk
 
 
 def turns(*said: str) -> list[ChatMessage]:
@@ -30,8 +35,8 @@ TAX = turns("What is the VAT rate in France?", "20 % [1]")
     ],
 )
 def test_a_pronoun_is_what_was_asked_about(question: str, whole: str) -> None:
-    assert leans_on_history(question, TOWER)
-    assert completed(question, TOWER) == whole
+    assert needs_history(question, TOWER)
+    assert rewrite_by_rules(question, TOWER) == whole
 
 
 @pytest.mark.parametrize(
@@ -44,24 +49,24 @@ def test_a_pronoun_is_what_was_asked_about(question: str, whole: str) -> None:
     ],
 )
 def test_what_is_left_out_comes_from_the_question_before(question: str, whole: str) -> None:
-    assert completed(question, TAX) == whole
+    assert rewrite_by_rules(question, TAX) == whole
 
 
 def test_a_person_may_stand_in_the_answer() -> None:
     history = turns("Who built the Eiffel Tower?", "“The engineer Gustave Eiffel built it.” [1]")
-    assert completed("Where was he born?", history) == "Where was Gustave Eiffel born?"
+    assert rewrite_by_rules("Where was he born?", history) == "Where was Gustave Eiffel born?"
 
 
 def test_a_follow_up_of_a_follow_up_is_made_whole() -> None:
     history = turns("Who discovered radium?", "Marie Curie [1]", "When was she born?", "1867 [1]")
-    assert completed("Did she win a prize?", history) == "Did Marie Curie win a prize?"
+    assert rewrite_by_rules("Did she win a prize?", history) == "Did Marie Curie win a prize?"
 
 
 def test_other_languages_get_the_topic_behind_the_question() -> None:
     history = turns("Wie hoch ist der Eiffelturm?", "330 m [1]")
-    assert completed("Wer hat ihn gebaut?", history).endswith("der Eiffelturm?")
+    assert rewrite_by_rules("Wer hat ihn gebaut?", history).endswith("der Eiffelturm?")
     history = turns("Wie viele Einwohner leben in Hamburg?", "1,9 Millionen [1]")
-    assert completed("Und in Berlin?", history) == "Wie viele Einwohner leben in Berlin?"
+    assert rewrite_by_rules("Und in Berlin?", history) == "Wie viele Einwohner leben in Berlin?"
 
 
 @pytest.mark.parametrize(
@@ -77,13 +82,13 @@ def test_other_languages_get_the_topic_behind_the_question() -> None:
     ],
 )
 def test_a_question_that_stands_alone_stays_as_it_is(question: str) -> None:
-    assert not leans_on_history(question, TOWER)
-    assert completed(question, TOWER) == question
+    assert not needs_history(question, TOWER)
+    assert rewrite_by_rules(question, TOWER) == question
 
 
 def test_without_a_history_nothing_leans() -> None:
-    assert not leans_on_history("Who built it?", [])
-    assert rewritten("Who built it?", []) == "Who built it?"
+    assert not needs_history("Who built it?", [])
+    assert rewrite_question("Who built it?", []) == "Who built it?"
 
 
 class Replying:
@@ -130,7 +135,10 @@ class Replying:
 
 def test_a_model_makes_it_whole_where_there_is_one() -> None:
     model = Replying('Question: "By whom was the Eiffel Tower built?"')
-    assert rewritten("Who built it?", TOWER, model=model) == "By whom was the Eiffel Tower built?"
+    assert (
+        rewrite_question("Who built it?", TOWER, model=model)
+        == "By whom was the Eiffel Tower built?"
+    )
     ((system, asked),) = model.asked
     assert system.role == "system"
     assert "How tall is the Eiffel Tower?" in asked.content
@@ -148,20 +156,20 @@ def test_a_model_makes_it_whole_where_there_is_one() -> None:
 )
 def test_a_model_that_says_something_else_leaves_it_to_the_rules(reply: str | None) -> None:
     model = Replying(reply)
-    assert rewritten("Who built it?", TOWER, model=model) == "Who built the Eiffel Tower?"
+    assert rewrite_question("Who built it?", TOWER, model=model) == "Who built the Eiffel Tower?"
     assert len(model.asked) == 1
 
 
 def test_a_question_that_stands_alone_asks_no_model() -> None:
     model = Replying("anything")
     question = "Who was the first president of France?"
-    assert rewritten(question, TOWER, model=model) == question
+    assert rewrite_question(question, TOWER, model=model) == question
     assert model.asked == []
 
 
 def test_quotation_marks_and_labels_are_no_part_of_a_question() -> None:
     reply = "Standalone question: “Who built the Eiffel Tower?”"
-    assert checked(reply, "Who built it?", TOWER) == "Who built the Eiffel Tower?"
+    assert validate_rewrite(reply, "Who built it?", TOWER) == "Who built the Eiffel Tower?"
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.calibration import Scale, scale, scale_of
+from documents.embedders import SimilarityScale, scale_of, similarity_scale
 from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory
-from inference.handler import embedders
-from rag.answering.coverage import Coverage, Term, coverage
-from rag.answering.evidence import gather
-from rag.answering.passages import from_hits
-from rag.answering.refusal import Evidence, Judgement, judge, not_found_text
-from rag.answering.wording import LANGUAGES, is_refusal
+from inference.model_registry import embedders
+from rag.answering.answerability import (
+    Answerability,
+    Coverage,
+    Evidence,
+    QuestionTerm,
+    judge_answerability,
+    question_coverage,
+)
+from rag.answering.evidence import gather_evidence, passages_from_hits
+from rag.answering.phrases import LANGUAGES, is_refusal, not_found_text
+from search.query_options import site_scope
 from search.results import Mode
-from search.services import search, site_scope
+from search.services import search
 
 TEXTS = {
     "tower": "The Eiffel Tower in Paris was built by the company of Gustave Eiffel in 1889.",
@@ -31,17 +37,21 @@ SHARES = st.floats(0, 1)
 
 
 def test_nothing_found_is_no_answer() -> None:
-    assert judge(Evidence(passages=0)) == Judgement(answers=False, confidence=0.0)
+    assert judge_answerability(Evidence(passages=0)) == Answerability(answers=False, confidence=0.0)
 
 
 def test_a_near_passage_with_the_words_of_the_question_answers() -> None:
-    assert judge(Evidence(passages=8, nearness=1.1, background=0.05, coverage=0.8)).answers
-    assert not judge(Evidence(passages=8, nearness=0.5, background=0.0, coverage=0.15)).answers
+    assert judge_answerability(
+        Evidence(passages=8, nearness=1.1, background=0.05, coverage=0.8)
+    ).answers
+    assert not judge_answerability(
+        Evidence(passages=8, nearness=0.5, background=0.0, coverage=0.15)
+    ).answers
 
 
 def test_by_words_alone_most_of_them_must_be_there() -> None:
-    assert judge(Evidence(passages=8, coverage=0.8, terms=5)).answers
-    assert not judge(Evidence(passages=8, coverage=0.2, terms=5)).answers
+    assert judge_answerability(Evidence(passages=8, coverage=0.8, terms=5)).answers
+    assert not judge_answerability(Evidence(passages=8, coverage=0.2, terms=5)).answers
 
 
 @given(near=st.floats(-1, 2), background=st.floats(-0.5, 0.5), more=SHARES, less=SHARES)
@@ -51,33 +61,34 @@ def test_more_words_never_speak_against_an_answer(
     low, high = sorted((more, less))
     for nearness, beside in ((near, background), (None, None)):
         few, many = (
-            judge(Evidence(3, share, 4, nearness, beside)).confidence for share in (low, high)
+            judge_answerability(Evidence(3, share, 4, nearness, beside)).confidence
+            for share in (low, high)
         )
         assert few <= many
 
 
 def test_the_threshold_can_be_moved() -> None:
     evidence = Evidence(passages=8, nearness=0.8, background=0.0, coverage=0.4)
-    confidence = judge(evidence).confidence
-    assert judge(evidence, threshold=confidence).answers
-    assert not judge(evidence, threshold=confidence + 0.01).answers
+    confidence = judge_answerability(evidence).confidence
+    assert judge_answerability(evidence, threshold=confidence).answers
+    assert not judge_answerability(evidence, threshold=confidence + 0.01).answers
 
 
 def test_rare_words_weigh_most_and_words_that_stand_nowhere_weigh_more() -> None:
-    common = Term("english", 1000, 500, frozenset({1, 2}))
-    rare = Term("english", 1000, 2, frozenset({2}))
-    nowhere = Term("english", 1000, 0, frozenset())
+    common = QuestionTerm("english", 1000, 500, frozenset({1, 2}))
+    rare = QuestionTerm("english", 1000, 2, frozenset({2}))
+    nowhere = QuestionTerm("english", 1000, 0, frozenset())
     assert common.weight < rare.weight < nowhere.weight
-    assert coverage([common, rare], [1]).share < 0.2
-    assert coverage([common, rare], [2]) == Coverage(1.0, 2)
-    assert coverage([common, rare, nowhere], [1, 2]).share < 0.6
-    assert coverage([], [1]) == Coverage()
+    assert question_coverage([common, rare], [1]).share < 0.2
+    assert question_coverage([common, rare], [2]) == Coverage(1.0, 2)
+    assert question_coverage([common, rare, nowhere], [1, 2]).share < 0.6
+    assert question_coverage([], [1]) == Coverage()
 
 
 def test_words_are_counted_in_the_language_of_the_passage() -> None:
-    german = Term("german", 1000, 5, frozenset({1}))
-    english = Term("english", 1000, 0, frozenset())
-    assert coverage([german, english], [1]).share == 1.0
+    german = QuestionTerm("german", 1000, 5, frozenset({1}))
+    english = QuestionTerm("english", 1000, 0, frozenset())
+    assert question_coverage([german, english], [1]).share == 1.0
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -95,21 +106,21 @@ def test_an_unknown_language_is_refused_in_english() -> None:
 
 
 def test_a_scale_runs_from_strangers_to_answers() -> None:
-    found = scale(np.eye(4, dtype=np.float32), 0.6 * np.eye(4, dtype=np.float32))
-    assert found == Scale(unrelated=0.0, related=0.6)
+    found = similarity_scale(np.eye(4, dtype=np.float32), 0.6 * np.eye(4, dtype=np.float32))
+    assert found == SimilarityScale(unrelated=0.0, related=0.6)
     assert found.nearness(0.0) == 0.0
     assert found.nearness(0.6) == 1.0
 
 
 def test_models_of_other_scales_give_the_same_nearness() -> None:
-    wide, narrow = Scale(0.0, 0.5), Scale(0.75, 0.85)
+    wide, narrow = SimilarityScale(0.0, 0.5), SimilarityScale(0.75, 0.85)
     assert wide.nearness(0.25) == pytest.approx(narrow.nearness(0.80))
     assert narrow.knows_meaning
 
 
 def test_a_model_that_finds_everything_alike_knows_no_meaning() -> None:
-    assert not Scale(0.80, 0.81).knows_meaning
-    assert not Scale(0.04, 0.02).knows_meaning
+    assert not SimilarityScale(0.80, 0.81).knows_meaning
+    assert not SimilarityScale(0.04, 0.02).knows_meaning
 
 
 @pytest.mark.django_db
@@ -131,7 +142,7 @@ def shelf(media_root: Any) -> Collection:
 def evidence_for(question: str, collection: Collection, *, mode: Mode = "hybrid") -> Evidence:
     scope = site_scope(workspace=collection.workspace, collections=[collection.slug])
     result = search(question, scope=scope, mode=mode, k=8, snippets=False)
-    return gather(result, from_hits(result.hits), scope=scope)
+    return gather_evidence(result, passages_from_hits(result.hits), scope=scope)
 
 
 @pytest.mark.django_db
@@ -152,7 +163,7 @@ def test_three_documents_are_enough_to_tell(
 ) -> None:
     found = evidence_for(question, shelf, mode=mode)
     assert found.nearness is None, "the embedder of the tests knows no meaning"
-    assert judge(found).answers is answers
+    assert judge_answerability(found).answers is answers
 
 
 @pytest.mark.django_db
@@ -170,16 +181,16 @@ def test_an_embedder_that_is_down_leaves_it_to_the_words(shelf: Collection, sett
     settings.INFERENCE = {"embedder": {"default": backend}, "reranker": {}}
     found = evidence_for("Who built the Eiffel Tower in Paris?", shelf)
     assert found.nearness is None
-    assert judge(found).answers
+    assert judge_answerability(found).answers
 
 
 @pytest.mark.django_db
 def test_vectors_without_a_text_answer_nothing(shelf: Collection) -> None:
     scope = site_scope(workspace=shelf.workspace, collections=[shelf.slug])
     result = search("Eiffel Tower in Paris", scope=scope, k=8, snippets=False)
-    bare = [replace(passage, text="") for passage in from_hits(result.hits)]
+    bare = [replace(passage, text="") for passage in passages_from_hits(result.hits)]
     assert bare
-    assert not judge(gather(result, bare, scope=scope)).answers
+    assert not judge_answerability(gather_evidence(result, bare, scope=scope)).answers
 
 
 @pytest.mark.django_db
@@ -206,5 +217,7 @@ def test_the_default_model_is_put_on_its_scale(media_root: Any, settings: Any) -
     near = evidence_for("Whose firm erected the landmark of Paris?", collection)
     assert near.nearness is not None
     assert near.nearness > 0.7
-    assert judge(near).answers
-    assert not judge(evidence_for("Which kings ruled medieval Portugal?", collection)).answers
+    assert judge_answerability(near).answers
+    assert not judge_answerability(
+        evidence_for("Which kings ruled medieval Portugal?", collection)
+    ).answers

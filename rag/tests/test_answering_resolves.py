@@ -12,9 +12,10 @@ from documents.models import Collection, Document
 from documents.services import document_text, ingest_inline
 from documents.tests.factories import CollectionFactory
 from documents.tests.factories_files import chunk_fields
-from rag.answering.extractive import extract
-from rag.answering.passages import from_hits
-from search.services import search, site_scope
+from rag.answering.evidence import passages_from_hits
+from rag.answering.extractive import extract_answer
+from search.query_options import site_scope
+from search.services import search
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -45,12 +46,12 @@ QUESTION = "Which ship brings tea to the harbour?"
 def assert_citations_resolve(collection: Collection, question: str, *, k: int = 8) -> int:
     """Ask, quote, and look each citation up; how many there were."""
     scope = site_scope(workspace=collection.workspace, collections=[collection.slug])
-    passages = from_hits(search(question, scope=scope, k=k, snippets=False).hits)
+    passages = passages_from_hits(search(question, scope=scope, k=k, snippets=False).hits)
     count = 0
     for passage in passages:  # each alone, so that every one is quoted
         text = document_text(Document.objects.get(pk=passage.document_id)).text
         assert text[passage.start : passage.end] == passage.text
-        for cited in extract(question, [passage]).cited:
+        for cited in extract_answer(question, [passage]).cited:
             assert text[cited.start : cited.end] == cited.quote
             count += 1
     return count

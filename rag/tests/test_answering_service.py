@@ -11,16 +11,15 @@ from common.errors import Forbidden, InvalidInput, NotFound
 from documents.models import Chunk, Document
 from documents.services import document_text
 from documents.tests.factories import CollectionFactory
-from inference.base import ChatMessage
-from inference.cancelling import Cancelled
+from inference.cancellation import Cancelled
+from inference.interfaces import ChatMessage
 from inference.tests.stub_server import Reply, Stream, chat_stream, delta, event
 from memory.embedding import embed_waiting
 from memory.models import Context
 from memory.services import archive_turn, set_fact
 from rag.context import RagContext
-from rag.events import Cited, Done, Event, Failed, Metadata, Retrieved, text_of
-from rag.services.answering import answer
-from rag.services.asked import GenerationOptions
+from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, answer_text
+from rag.services.answers import GenerationOptions, answer
 from rag.tests.asking import chat_server, document, reader
 
 pytestmark = pytest.mark.django_db
@@ -42,13 +41,13 @@ def test_without_a_chat_model_sentences_are_quoted_with_their_places() -> None:
     events = told(QUESTION, context)
     assert isinstance(events[0], Metadata)
     assert (events[0].generator, events[0].model) == ("extractive", "extractive")
-    cited = [event for event in events if isinstance(event, Cited)]
+    cited = [event for event in events if isinstance(event, Citation)]
     assert cited
-    assert "14 March" in text_of(events)
+    assert "14 March" in answer_text(events)
     for citation in cited:
         text = document_text(Document.objects.get(pk=citation.passage.document_id)).text
         assert text[citation.start : citation.end] == citation.quote
-        assert text_of(events)[citation.at :].startswith(f"[{citation.passage.number}]")
+        assert answer_text(events)[citation.at :].startswith(f"[{citation.passage.number}]")
     assert isinstance(events[-1], Done)
     assert events[-1].finish_reason == "stop"
 
@@ -56,10 +55,10 @@ def test_without_a_chat_model_sentences_are_quoted_with_their_places() -> None:
 def test_what_the_documents_do_not_say_is_refused() -> None:
     context, _ = reader()
     events = told("Which enzyme breaks down lactose in cats?", context)
-    assert only(Retrieved, events).refused
+    assert only(Retrieval, events).refused
     assert only(Done, events).verdict.refused
     assert only(Done, events).finish_reason == "refused"
-    assert not [event for event in events if isinstance(event, Cited)]
+    assert not [event for event in events if isinstance(event, Citation)]
 
 
 def test_a_chat_model_is_asked_with_numbered_passages_and_its_citations_resolve(
@@ -73,10 +72,10 @@ def test_a_chat_model_is_asked_with_numbered_passages_and_its_citations_resolve(
     assert (sent["max_tokens"], sent["top_p"]) == (50, 0.5)
     assert "[1] The move" in sent["messages"][-1]["content"]
     assert sent["messages"][-1]["content"].endswith(QUESTION)
-    assert text_of(events) == "The firm leaves on 14 March [1] and soon."
-    cited = only(Cited, events)
+    assert answer_text(events) == "The firm leaves on 14 March [1] and soon."
+    cited = only(Citation, events)
     assert cited.passage.document_key == "move.md"
-    assert text_of(events)[cited.at :].startswith("[1]")
+    assert answer_text(events)[cited.at :].startswith("[1]")
     assert only(Done, events).verdict.dropped_citations == 1
 
 
@@ -132,7 +131,9 @@ def test_an_answer_is_in_the_language_and_by_the_rules_of_who_asks(settings: Any
     assert "- Answer in de, shortly" in rules
     assert rules.endswith("Address me as captain.")
     settings.INFERENCE = {**settings.INFERENCE, "chat": {}}
-    assert text_of(told(QUESTION, context, options=options)).startswith("Aus den Quellen zitiert:")
+    assert answer_text(told(QUESTION, context, options=options)).startswith(
+        "Aus den Quellen zitiert:"
+    )
 
 
 def test_the_model_is_not_asked_where_nothing_was_found(settings: Any) -> None:
@@ -165,8 +166,8 @@ def test_a_model_that_is_not_there_is_said_in_words(settings: Any) -> None:
 def test_greetings_are_answered_without_a_search() -> None:
     context, _ = reader()
     events = told("Hello there!", context)
-    assert not [event for event in events if isinstance(event, Retrieved)]
-    assert text_of(events).startswith("Hello")
+    assert not [event for event in events if isinstance(event, Retrieval)]
+    assert answer_text(events).startswith("Hello")
 
 
 @pytest.mark.parametrize(
@@ -210,10 +211,10 @@ def test_documents_that_the_user_may_not_read_are_not_answered_from() -> None:
     assert all(
         passage.document_id != hidden.pk
         for each in events
-        if isinstance(each, Retrieved)
+        if isinstance(each, Retrieval)
         for passage in each.passages
     )
-    assert "nine" not in text_of(events)
+    assert "nine" not in answer_text(events)
 
 
 def test_a_cancelled_answer_ends() -> None:
@@ -254,7 +255,9 @@ def test_memory_answers_what_one_asks_of_oneself_without_a_chat_model() -> None:
         ("What is my boat called?", "My boat is called Undine. ("),
     ):
         events = told(question, context)
-        assert text_of(events).startswith(f"What I remember of you:\n> {entry}"), text_of(events)
+        assert answer_text(events).startswith(f"What I remember of you:\n> {entry}"), answer_text(
+            events
+        )
         assert only(Done, events).finish_reason == "stop"
     remembered = only(Metadata, told("Where do I live?", context)).memory
     assert remembered.facts == (("city", "Berlin"),)
@@ -267,7 +270,7 @@ def test_a_follow_up_is_searched_for_with_what_it_leans_on() -> None:
     context, _ = reader()
     history = [ChatMessage("user", QUESTION), ChatMessage("assistant", "On 14 March [1].")]
     events = told("And when do the movers come?", context, history=history)
-    assert "seven" in text_of(events)
+    assert "seven" in answer_text(events)
 
 
 def test_stored_text_cannot_leave_its_fence(settings: Any) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from inference.tests.smollm import MODEL, installed, smollm
-from rag.events import Done, Metadata, Retrieved, Token, text_of
+from rag.events import Done, Metadata, Retrieval, Token, answer_text
 from rag.models import Message
-from rag.services.asked import GenerationOptions
-from rag.services.chatting import Question, chat
+from rag.services.answers import GenerationOptions
+from rag.services.chat import Question, chat
 from rag.tests.asking import reader
 
 pytestmark = [
@@ -33,12 +33,12 @@ def test_a_real_model_answers_from_the_documents(settings: Any) -> None:
         events = list(chat(question, context=context))
     assert isinstance(events[0], Metadata)
     assert (events[0].generator, events[0].model) == ("model", MODEL)
-    assert any(isinstance(event, Retrieved) and event.passages for event in events)
+    assert any(isinstance(event, Retrieval) and event.passages for event in events)
     assert sum(isinstance(event, Token) for event in events) > 3
     done = events[-1]
     assert isinstance(done, Done)
     assert done.input_tokens > 100
     assert 0 < done.output_tokens <= 24
     kept = Message.objects.get(pk=done.message)
-    assert kept.content == text_of(events)
+    assert kept.content == answer_text(events)
     assert kept.state == Message.State.COMPLETE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.answering.support import unsupported
+from rag.answering.groundedness import unsupported
 from rag.tests.answering import passage
 
 SOURCES = [

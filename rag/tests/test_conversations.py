@@ -13,10 +13,14 @@ from documents.tests.factories import DocumentFactory, MembershipFactory
 from rag.context import RagContext
 from rag.events import Done, Failed, Metadata, Token
 from rag.models import Conversation, Message
-from rag.services.answering import answer
-from rag.services.conversations import shown_messages, start_conversation
-from rag.services.history import history_of
-from rag.services.keeping import converse, end_lost_answers
+from rag.services.answers import answer
+from rag.services.conversations import (
+    conversation_history,
+    fail_stale_answers,
+    record_answer,
+    start_conversation,
+    visible_messages,
+)
 from rag.tests.asking import reader
 
 pytestmark = pytest.mark.django_db
@@ -26,10 +30,10 @@ QUESTION = "When does the firm leave Mill Street?"
 
 def ask(context: RagContext, conversation: Conversation, question: str = QUESTION) -> Message:
     """Ask in a conversation; the kept answer."""
-    history, earlier = history_of(conversation, context=context)
+    history, earlier = conversation_history(conversation, context=context)
     events = answer(question, context=context, history=history)
     told = list(
-        converse(
+        record_answer(
             events,
             question=question,
             conversation=conversation,
@@ -63,7 +67,7 @@ def test_an_answer_is_kept_with_what_it_rests_on() -> None:
 def test_passages_are_shown_with_their_texts() -> None:
     context, _ = reader()
     kept = ask(context, start_conversation(context=context))
-    (shown,) = shown_messages(rows=[kept], context=context)
+    (shown,) = visible_messages(rows=[kept], context=context)
     assert "Mill Street" in shown.passages[0]["text"]
     assert not shown.is_withheld
 
@@ -74,13 +78,13 @@ def test_citations_stand_where_their_quotes_are_when_a_passage_is_changed() -> N
     cited = kept.citations[0]
     chunk = Chunk.objects.get(pk=cited["chunk"])
     edit_chunk(chunk=chunk, text=f"A beginning that was not there. {chunk.text}")
-    (shown,) = shown_messages(rows=[kept], context=context)
+    (shown,) = visible_messages(rows=[kept], context=context)
     now = shown.citations[0]
     whole = document_text(Document.objects.get(pk=cited["document"])).text
     assert whole[now["start"] : now["end"]] == cited["quote"] == now["quote"]
     chunk.refresh_from_db()
     edit_chunk(chunk=chunk, text=chunk.text.replace(cited["quote"], "It stays where it is."))
-    (shown,) = shown_messages(rows=[kept], context=context)
+    (shown,) = visible_messages(rows=[kept], context=context)
     assert shown.citations[0]["quote"] == cited["quote"]
     assert shown.citations[0]["start"] == shown.citations[0]["end"]
     assert "It stays where it is." in shown.passages[cited["number"] - 1]["text"]
@@ -90,7 +94,7 @@ def test_the_next_question_takes_the_former_along() -> None:
     context, _ = reader()
     conversation = start_conversation(context=context)
     first = ask(context, conversation)
-    history, documents = history_of(conversation, context=context)
+    history, documents = conversation_history(conversation, context=context)
     assert [turn.role for turn in history] == ["user", "assistant"]
     assert history[1].content == first.content
     assert documents == first.documents
@@ -130,7 +134,7 @@ def test_no_way_of_deleting_goes_around_it() -> None:
 def test_a_document_that_goes_while_it_is_quoted_leaves_nothing() -> None:
     context, _ = reader()
     conversation = start_conversation(context=context)
-    events = converse(
+    events = record_answer(
         answer(QUESTION, context=context),
         question=QUESTION,
         conversation=conversation,
@@ -148,16 +152,16 @@ def test_what_a_user_may_read_no_longer_is_withheld() -> None:
     conversation = start_conversation(context=context)
     kept = ask(context, conversation)
     Document.objects.filter(key="move.md").update(access=["user:0"])
-    (shown,) = shown_messages(rows=[kept], context=context)
+    (shown,) = visible_messages(rows=[kept], context=context)
     assert shown.is_withheld
     assert (shown.content, shown.passages, shown.citations) == ("", (), ())
-    assert history_of(conversation, context=context) == ([], [])
+    assert conversation_history(conversation, context=context) == ([], [])
 
 
 def test_hanging_up_keeps_what_was_said_so_far() -> None:
     context, _ = reader()
     conversation = start_conversation(context=context)
-    events = converse(
+    events = record_answer(
         answer(QUESTION, context=context),
         question=QUESTION,
         conversation=conversation,
@@ -173,10 +177,10 @@ def test_a_failure_is_kept_as_one_and_not_taken_along() -> None:
     context, _ = reader()
     conversation = start_conversation(context=context)
     events = [Metadata(QUESTION, "m", "model"), Token("The fi"), Failed("model_error", "It broke.")]
-    list(converse(events, question=QUESTION, conversation=conversation, context=context))
+    list(record_answer(events, question=QUESTION, conversation=conversation, context=context))
     kept = conversation.messages.get(role="assistant")
     assert (kept.state, kept.error_code, kept.error) == ("failed", "model_error", "It broke.")
-    assert history_of(conversation, context=context) == ([], [])
+    assert conversation_history(conversation, context=context) == ([], [])
 
 
 def test_a_request_that_is_refused_leaves_nothing() -> None:
@@ -188,7 +192,7 @@ def test_a_request_that_is_refused_leaves_nothing() -> None:
         yield
 
     with pytest.raises(ValueError):  # noqa: PT011 - any error
-        list(converse(refused(), question="?", conversation=conversation, context=context))
+        list(record_answer(refused(), question="?", conversation=conversation, context=context))
     assert not conversation.messages.exists()
 
 
@@ -198,9 +202,9 @@ def test_answers_of_a_process_that_died_are_said_to_have_failed(settings: Any) -
     row = Message.objects.create(
         workspace=context.workspace, conversation=conversation, role="assistant", state="running"
     )
-    assert end_lost_answers() == 0
+    assert fail_stale_answers() == 0
     settings.RAG_ANSWER_SECONDS = 0
-    assert end_lost_answers() == 1
+    assert fail_stale_answers() == 1
     row.refresh_from_db()
     assert (row.state, row.error_code) == ("failed", "interrupted")
 

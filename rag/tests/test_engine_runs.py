@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from inference.base import BackendUnavailable
-from inference.cancelling import Cancelled
+from inference.cancellation import Cancelled
+from inference.interfaces import BackendUnavailable
+from rag.pipelines.definition import MAX_OUTPUT_CHARACTERS
 from rag.pipelines.engine import (
-    Ended,
-    Finished,
-    Happening,
+    EngineEvent,
     NodeCall,
+    NodeEnded,
     NodeResult,
-    Piece,
-    Started,
+    NodeStarted,
+    OutputPiece,
+    RunFinished,
     run,
 )
-from rag.pipelines.engine.crew import Threads
-from rag.pipelines.limits import MAX_OUTPUT_CHARACTERS
+from rag.pipelines.engine.executor import ThreadExecutor
 from rag.tests.graphs import Choices, ManualCrew, edge, finish, happenings, node, pipeline, told
 
 
@@ -57,10 +57,10 @@ def fan(*ids: str) -> Any:
     return pipeline(*parts)
 
 
-def played(definition: Any, runner: Callable[[NodeCall], NodeResult]) -> list[Happening]:
+def played(definition: Any, runner: Callable[[NodeCall], NodeResult]) -> list[EngineEvent]:
     """What happens when nodes run one by one."""
     crew = ManualCrew(Random(1))
-    return list(run(definition, question="?", runner=runner, crew=crew))
+    return list(run(definition, question="?", runner=runner, executor=crew))
 
 
 def test_independent_branches_run_at_the_same_time() -> None:
@@ -77,7 +77,9 @@ def test_independent_branches_run_at_the_same_time() -> None:
 
 def test_no_more_than_so_many_run_at_the_same_time() -> None:
     crew = ManualCrew(Random(3))
-    events = run(fan(*"abcdefgh"), question="?", runner=Choices(0).result, crew=crew, parallel=3)
+    events = run(
+        fan(*"abcdefgh"), question="?", runner=Choices(0).result, executor=crew, parallel=3
+    )
     assert finish(list(events)).state == "done"
     assert crew.most == 3
 
@@ -121,7 +123,7 @@ def test_a_failing_branch_stops_the_others_and_fails_the_run() -> None:
         "This cannot be.",
         "bad",
     )
-    states = {each.call.node.id: each.state for each in events if isinstance(each, Ended)}
+    states = {each.call.node.id: each.state for each in events if isinstance(each, NodeEnded)}
     assert states == {"start": "done", "bad": "failed", "good": "cancelled"}
 
 
@@ -153,11 +155,13 @@ def test_a_run_and_a_node_have_their_time(
 ) -> None:
     clock = Clock()
     definition = pipeline(node("a", **of_node), **fields)
-    events = list(run(definition, question="?", runner=told_as, crew=IdleCrew(clock), clock=clock))
+    events = list(
+        run(definition, question="?", runner=told_as, executor=IdleCrew(clock), clock=clock)
+    )
     last = finish(events)
     assert (last.state, last.code, last.status) == ("timed_out", code, 504)
     assert 5 <= clock.now < 7
-    ended = [each for each in events if isinstance(each, Ended)]
+    ended = [each for each in events if isinstance(each, NodeEnded)]
     assert [each.state for each in ended] == ["cancelled"]
     assert "did not do so in time" in ended[0].error
 
@@ -180,7 +184,7 @@ def test_a_cancelled_run_ends_with_all_its_branches() -> None:
 
     events = list(run(fan("a", "b"), question="?", runner=runner, is_cancelled=cancelled.is_set))
     assert finish(events).state == "cancelled"
-    begun = {each.call.node.id for each in events if isinstance(each, Started)}
+    begun = {each.call.node.id for each in events if isinstance(each, NodeStarted)}
     assert begun == {"start", "a", "b"}
 
 
@@ -195,7 +199,7 @@ def test_closing_a_run_stops_its_nodes() -> None:
         return NodeResult("")
 
     events = run(pipeline(node("a")), question="?", runner=runner)
-    while not isinstance(next(events), Piece):
+    while not isinstance(next(events), OutputPiece):
         pass
     events.close()
     assert begun.is_set()
@@ -209,11 +213,11 @@ def test_a_sink_streams_while_it_runs_and_others_do_not() -> None:
         return NodeResult("one two")
 
     events = played(pipeline(node("a"), node("b"), edge("a", "b")), runner)
-    pieces = [(each.node, each.item) for each in events if isinstance(each, Piece)]
+    pieces = [(each.node, each.item) for each in events if isinstance(each, OutputPiece)]
     assert pieces == [("b", "one "), ("b", "two")]
-    assert events.index(next(each for each in events if isinstance(each, Piece))) < events.index(
-        [each for each in events if isinstance(each, Ended)][-1]
-    )
+    assert events.index(
+        next(each for each in events if isinstance(each, OutputPiece))
+    ) < events.index([each for each in events if isinstance(each, NodeEnded)][-1])
     assert finish(events).output == "one two"
 
 
@@ -251,7 +255,7 @@ def test_a_sink_in_a_loop_tells_only_its_last_words() -> None:
     )
     events = played(definition, runner)
     assert finish(events).output == "try 3"
-    assert [each.item for each in events if isinstance(each, Piece)] == ["try 3"]
+    assert [each.item for each in events if isinstance(each, OutputPiece)] == ["try 3"]
 
 
 def test_what_comes_back_along_a_loop_is_feedback() -> None:
@@ -288,7 +292,7 @@ def test_an_unknown_route_fails_the_run() -> None:
     assert (last.state, last.code) == ("failed", "unknown_route")
     assert "“dogs”" in last.detail
     assert "docs" in last.detail
-    assert [each.state for each in events if isinstance(each, Ended)] == ["failed"]
+    assert [each.state for each in events if isinstance(each, NodeEnded)] == ["failed"]
 
 
 def test_loops_within_loops_are_bounded() -> None:
@@ -300,7 +304,7 @@ def test_loops_within_loops_are_bounded() -> None:
         edge("c", "a", type="loop", max_iter=2),
     )
     events = happenings(definition, Choices(0), Random(0))
-    begun = [each.call.node.id for each in events if isinstance(each, Started)]
+    begun = [each.call.node.id for each in events if isinstance(each, NodeStarted)]
     assert "".join(begun) == "abababcabc"
 
 
@@ -315,7 +319,7 @@ def test_what_is_behind_an_inner_loop_waits_for_it_in_every_round_of_the_outer()
         edge("d", "a", type="loop", max_iter=2),
     )
     events = happenings(definition, Choices(0), Random(0))
-    begun = [each.call.node.id for each in events if isinstance(each, Started)]
+    begun = [each.call.node.id for each in events if isinstance(each, NodeStarted)]
     assert "".join(begun) == "abxdababxd"
 
 
@@ -333,7 +337,7 @@ def test_what_a_node_used_is_known_although_it_failed() -> None:
         with call.ledger.use("model", "stub", "hi"):
             raise InvalidInput("No.")
 
-    (ended,) = [each for each in played(pipeline(node("a")), runner) if isinstance(each, Ended)]
+    (ended,) = [each for each in played(pipeline(node("a")), runner) if isinstance(each, NodeEnded)]
     first, second = ended.call.ledger.uses
     assert (first.output, first.error, second.error) == ("found", "", "No.")
     assert first.ended is not None
@@ -342,7 +346,7 @@ def test_what_a_node_used_is_known_although_it_failed() -> None:
 
 
 def test_threads_take_all_that_was_posted() -> None:
-    crew = Threads()
+    crew = ThreadExecutor()
     assert crew.take(0) == []
     crew.post(1)
     crew.post(2)
@@ -351,5 +355,5 @@ def test_threads_take_all_that_was_posted() -> None:
 
 def test_the_end_is_always_told_last() -> None:
     events = happenings(fan("a", "b"), Choices(1), Random(1))
-    assert isinstance(events[-1], Finished)
-    assert [each for each in events[:-1] if isinstance(each, Finished)] == []
+    assert isinstance(events[-1], RunFinished)
+    assert [each for each in events[:-1] if isinstance(each, RunFinished)] == []

@@ -6,7 +6,8 @@ from typing import Any, Literal, TypedDict
 import pytest
 from langgraph.graph import END, START, StateGraph
 
-from rag.retriever import Document, Retriever
+from rag.document import Document
+from rag.retriever import Retriever
 from rag.tests.mcp_world import VACATION, World, make_world
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.mcp.addresses import Address, UnknownAddress, parse
+from rag.mcp.resource_uris import ResourceUri, UnknownResource, parse_uri
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 
@@ -13,14 +13,17 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6
 def test_every_collection_and_key_has_an_address_that_is_read_again(
     collection: str, key: str, version: int
 ) -> None:
-    for address in (Address(collection, key), Address(collection, key, version if key else None)):
+    for address in (
+        ResourceUri(collection, key),
+        ResourceUri(collection, key, version if key else None),
+    ):
         assert address.uri.isascii()
-        assert parse(address.uri) == address
+        assert parse_uri(address.uri) == address
 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
 def test_no_two_documents_share_an_address(one: str, its: str, other: str, theirs: str) -> None:
-    first, second = Address(one, its), Address(other, theirs)
+    first, second = ResourceUri(one, its), ResourceUri(other, theirs)
     assert (first.uri == second.uri) == (first == second)
 
 
@@ -28,17 +31,17 @@ def test_no_two_documents_share_an_address(one: str, its: str, other: str, their
 def test_whatever_is_asked_for_is_an_address_or_refused(text: str) -> None:
     for uri in (text, f"ragsite://{text}"):
         try:
-            address = parse(uri)
-        except UnknownAddress:
+            address = parse_uri(uri)
+        except UnknownResource:
             continue
-        assert parse(address.uri) == address
+        assert parse_uri(address.uri) == address
 
 
 def test_slashes_of_a_key_may_stand_as_they_are() -> None:
-    assert parse("ragsite://handbook/a/b c.md") == Address("handbook", "a/b c.md")
-    assert Address("handbook", "a/b c.md").uri == "ragsite://handbook/a%2Fb%20c.md"
-    assert parse("ragsite://handbook/") == Address("handbook")
-    assert parse("ragsite://handbook/a?version=3") == Address("handbook", "a", 3)
+    assert parse_uri("ragsite://handbook/a/b c.md") == ResourceUri("handbook", "a/b c.md")
+    assert ResourceUri("handbook", "a/b c.md").uri == "ragsite://handbook/a%2Fb%20c.md"
+    assert parse_uri("ragsite://handbook/") == ResourceUri("handbook")
+    assert parse_uri("ragsite://handbook/a?version=3") == ResourceUri("handbook", "a", 3)
 
 
 @pytest.mark.parametrize(
@@ -60,5 +63,5 @@ def test_slashes_of_a_key_may_stand_as_they_are() -> None:
     ],
 )
 def test_other_addresses_are_refused_with_the_form_of_ours(uri: str) -> None:
-    with pytest.raises(UnknownAddress, match="percent-encoded"):
-        parse(uri)
+    with pytest.raises(UnknownResource, match="percent-encoded"):
+        parse_uri(uri)

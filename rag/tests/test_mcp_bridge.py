@@ -13,32 +13,32 @@ from mcp.server import Server
 from mcp.types import CallToolResult, TextContent
 
 from accounts.models import User, Workspace
-from common.clients import Client
 from common.errors import NotFound
+from common.sse import ClientConnection
 from rag.context import RagContext
-from rag.mcp.bridge import Answer, Bridge, ClientGone, TooSlow
-from rag.mcp.work import Caller, beside
+from rag.mcp.asgi_bridge import AsgiBridge, BridgeResponse, ClientGone, RequestTimeout
+from rag.mcp.server import Caller, run_in_thread
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 
 
-def serving(work: Callable[[RagContext, Any], str]) -> Bridge:
+def serving(work: Callable[[RagContext, Any], str]) -> AsgiBridge:
     """A bridge to a server whose tools all answer with `work(context, params)`."""
 
     def call(context: RagContext, params: Any) -> CallToolResult:
         return CallToolResult(content=[TextContent(text=work(context, params))])
 
     def build(caller: Caller) -> Server[Any]:
-        return Server("test", on_call_tool=beside(caller, call))
+        return Server("test", on_call_tool=run_in_thread(caller, call))
 
-    return Bridge(build)
+    return AsgiBridge(build)
 
 
-def ask(bridge: Bridge, name: str, *, user: str = "alice", **how: Any) -> Any:
+def ask(bridge: AsgiBridge, name: str, *, user: str = "alice", **how: Any) -> Any:
     """What the tool `name` answers `user`, as JSON."""
     params = {"name": name, "arguments": {}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    answer: Answer = bridge.exchange(
+    answer: BridgeResponse = bridge.exchange(
         json.dumps(message).encode(),
         path="/mcp",
         headers=HEADERS,
@@ -80,7 +80,7 @@ def waits(noted: Event) -> Callable[[RagContext, Any], str]:
 def test_what_takes_too_long_is_told_to_end() -> None:
     noted = Event()
     bridge = serving(waits(noted))
-    with pytest.raises(TooSlow, match=r"longer than 0\.05 seconds"):
+    with pytest.raises(RequestTimeout, match=r"longer than 0\.05 seconds"):
         ask(bridge, "slow", seconds=0.05)
     assert noted.wait(30)
     assert said(ask(bridge, "quick")) == "there"
@@ -98,7 +98,7 @@ def test_work_ends_when_its_client_is_gone() -> None:
 def test_a_closed_connection_is_noticed_and_an_open_or_unknown_one_is_not() -> None:
     ours, theirs = socket.socketpair()
     with ours:
-        client = Client({"gunicorn.socket": ours})
+        client = ClientConnection({"gunicorn.socket": ours})
         assert not client.is_gone()
         theirs.sendall(b"the next request")
         assert not client.is_gone()
@@ -106,7 +106,7 @@ def test_a_closed_connection_is_noticed_and_an_open_or_unknown_one_is_not() -> N
         theirs.close()
         assert client.is_gone()
     assert client.is_gone()
-    assert not Client({}).is_gone()
+    assert not ClientConnection({}).is_gone()
 
 
 def test_what_fails_is_an_error_of_the_protocol_that_tells_nothing_of_the_inside() -> None:

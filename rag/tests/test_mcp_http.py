@@ -19,15 +19,15 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, METHOD_NOT_FOUND, ResourceTemplateReference
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION
 
-from accounts.keys import revoke_key
+from accounts.api_keys import revoke_key
 from accounts.models import ApiKey, Membership
 from accounts.tests.keys import make_key
 from documents.ingestion.items import Item
 from documents.models import Document
 from documents.services import store_items
 from documents.tests.factories import PASSWORD, CollectionFactory, MembershipFactory
-from rag.mcp.addresses import Address
-from rag.mcp.resources import PAGE
+from rag.mcp.resource_uris import ResourceUri
+from rag.mcp.resources import PAGE_SIZE
 from rag.tests.conftest import SiteProcess, commit
 from rag.tests.mcp_world import (
     GOOD,
@@ -164,11 +164,11 @@ def test_a_superseded_version_is_read_by_its_number(
     current = Document.objects.get(collection=world.handbook, key="vacation.md", is_current=True)
 
     async def use(client: Client) -> None:
-        address = Address("handbook", "vacation.md", current.version)
+        address = ResourceUri("handbook", "vacation.md", current.version)
         (content,) = (await client.read_resource(address.uri)).contents
         assert content.meta["version"] == current.version
         assert content.meta["metadata"] == {"year": 2026}
-        missing = Address("handbook", "vacation.md", current.version + 1)
+        missing = ResourceUri("handbook", "vacation.md", current.version + 1)
         with pytest.raises(MCPError, match="that you may see"):
             await client.read_resource(missing.uri)
 
@@ -295,7 +295,7 @@ def test_concurrent_calls_are_not_mixed_up(site: SiteProcess, world: World, secr
 
 
 def test_lists_of_documents_come_in_pages_that_hold_each_once(site: SiteProcess) -> None:
-    keys = {f"{number}.txt" for number in range(2 * PAGE + 5)}
+    keys = {f"{number}.txt" for number in range(2 * PAGE_SIZE + 5)}
 
     def many() -> Membership:
         member = MembershipFactory()
@@ -307,7 +307,7 @@ def test_lists_of_documents_come_in_pages_that_hold_each_once(site: SiteProcess)
         pages = [await client.list_resources()]
         while pages[-1].next_cursor:
             pages.append(await client.list_resources(cursor=pages[-1].next_cursor))
-        assert [len(page.resources) for page in pages] == [PAGE + 1, PAGE, 5]
+        assert [len(page.resources) for page in pages] == [PAGE_SIZE + 1, PAGE_SIZE, 5]
         listed = [entry.name for page in pages for entry in page.resources]
         assert sorted(listed) == sorted({*keys, "many"})
         with pytest.raises(MCPError, match="no cursor"):

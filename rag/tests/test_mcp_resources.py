@@ -17,7 +17,7 @@ from documents.tests.factories import (
 )
 from rag.context import RagContext
 from rag.mcp import resources
-from rag.mcp.addresses import Address, UnknownAddress
+from rag.mcp.resource_uris import ResourceUri, UnknownResource
 
 pytestmark = pytest.mark.django_db
 
@@ -97,7 +97,7 @@ def test_a_context_that_is_narrowed_sees_its_collections(
     other = DocumentFactory(collection=CollectionFactory(workspace=alice.workspace, slug="other"))
     narrowed = context_of(alice, collections=("handbook",))
     assert listed(narrowed) == ["ragsite://handbook"]
-    for uri in ("ragsite://other", Address("other", other.key).uri):
+    for uri in ("ragsite://other", ResourceUri("other", other.key).uri):
         assert uri in listed(context_of(alice))
         with pytest.raises(NotFound):
             read(narrowed, uri)
@@ -125,5 +125,5 @@ def test_what_is_no_cursor_is_refused(alice: Membership, cursor: str) -> None:
     "uri", ["ragsite://handbook/%00", "ragsite://%00", "ragsite://x/%ED%A0%80"]
 )
 def test_what_cannot_be_a_key_is_not_there(alice: Membership, collection: Any, uri: str) -> None:
-    with pytest.raises((NotFound, UnknownAddress)):
+    with pytest.raises((NotFound, UnknownResource)):
         read(context_of(alice), uri)

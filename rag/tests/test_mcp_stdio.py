@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 
-from accounts.keys import revoke_key
+from accounts.api_keys import revoke_key
 from accounts.tests.keys import make_key
 from rag.tests.conftest import ROOT, commit
 from rag.tests.mcp_world import (

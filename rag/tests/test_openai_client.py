@@ -22,7 +22,7 @@ from inference.backends.chat_openai import OpenAIChat
 from inference.backends.hashing import HashingEmbedder
 from inference.backends.openai_compatible import OpenAIEmbedder
 from inference.backends.rerank_http import HttpReranker
-from inference.base import ChatMessage
+from inference.interfaces import ChatMessage
 from inference.tests.stub_server import Reply, Stream, StubServer, delta, event, stub_server
 from memory.scopes import user_scope
 from memory.services import set_fact

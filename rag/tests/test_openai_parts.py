@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from common.errors import InvalidInput
 from inference.backends.hashing import HashingEmbedder
-from inference.base import ChatMessage, ToolCall
+from inference.interfaces import ChatMessage, ToolCall
 from rag.events import Done, Event, Failed, Metadata, Token
-from rag.openai.catalogue import embedder_named
-from rag.openai.completions import Completion, when_it_speaks
-from rag.openai.errors import ModelNotFound
-from rag.openai.turns import conversation_of, read_choice, read_messages, read_tools
-from rag.openai.vectors import encoded, shortened
+from rag.openai.chat import Completion, hold_until_first_token
+from rag.openai.chat_schema import document_question, read_messages, read_tool_choice, read_tools
+from rag.openai.embeddings import encode_vector, truncate_dimensions
+from rag.openai.models import get_embedder
+from rag.openai.protocol import ModelNotFound
 
 VECTORS = HashingEmbedder(dimensions=64).embed_documents(["one text", "another, longer text"])
 
@@ -29,7 +29,7 @@ def test_vectors_are_cut_and_have_length_1_again(model: str) -> None:
     vectors = np.random.default_rng(7).normal(size=(3, 64)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
 
-    cut = shortened(vectors, 16, model=model)
+    cut = truncate_dimensions(vectors, 16, model=model)
 
     assert cut.shape == (3, 16)
     assert np.allclose(np.linalg.norm(cut, axis=1), 1)
@@ -41,26 +41,26 @@ def test_vectors_are_cut_and_have_length_1_again(model: str) -> None:
 )
 def test_vectors_that_cannot_be_so_long_are_refused(dimensions: int, model: str) -> None:
     with pytest.raises(InvalidInput, match="64 dimensions") as refused:
-        shortened(VECTORS, dimensions, model=model)
+        truncate_dimensions(VECTORS, dimensions, model=model)
     assert refused.value.field == "dimensions"
 
 
 def test_a_cut_that_leaves_nothing_is_refused() -> None:
     vectors = np.eye(4, dtype=np.float32)
     with pytest.raises(InvalidInput, match="all 0"):
-        shortened(vectors, 2, model="text-embedding-3-small")
+        truncate_dimensions(vectors, 2, model="text-embedding-3-small")
 
 
 def test_vectors_are_whole_without_a_wish() -> None:
-    assert shortened(VECTORS, None, model="any") is VECTORS
-    assert shortened(VECTORS, 64, model="any") is VECTORS
+    assert truncate_dimensions(VECTORS, None, model="any") is VECTORS
+    assert truncate_dimensions(VECTORS, 64, model="any") is VECTORS
 
 
 def test_both_forms_hold_the_same_numbers() -> None:
-    text = encoded(VECTORS[0], "base64")
+    text = encode_vector(VECTORS[0], "base64")
     assert isinstance(text, str)
     np.testing.assert_array_equal(np.frombuffer(b64decode(text), "<f4"), VECTORS[0])
-    np.testing.assert_array_equal(np.float32(encoded(VECTORS[0], "float")), VECTORS[0])
+    np.testing.assert_array_equal(np.float32(encode_vector(VECTORS[0], "float")), VECTORS[0])
 
 
 def test_a_conversation_is_read_with_its_tool_calls() -> None:
@@ -104,7 +104,7 @@ def test_whatever_comes_is_read_or_refused(
 ) -> None:
     assert place_of_fault(lambda: read_messages(messages)) != ""
     assert place_of_fault(lambda: read_tools(tools)) != ""
-    assert place_of_fault(lambda: read_choice(choice, [])) in (None, "tool_choice")
+    assert place_of_fault(lambda: read_tool_choice(choice, [])) in (None, "tool_choice")
 
 
 def place_of_fault(read: Callable[[], object]) -> str | None:
@@ -117,7 +117,7 @@ def place_of_fault(read: Callable[[], object]) -> str | None:
 
 
 def test_out_of_documents_the_last_message_is_the_question() -> None:
-    told = conversation_of(
+    told = document_question(
         read_messages(
             [
                 {"role": "system", "content": "Be short."},
@@ -137,7 +137,7 @@ def test_out_of_documents_the_last_message_is_the_question() -> None:
 @pytest.mark.parametrize("last", [{"role": "assistant", "content": "x"}, {"role": "user"}])
 def test_nothing_else_is_answered(last: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="must be the user's and hold text"):
-        conversation_of(read_messages([{"role": "user", "content": "a"}, last]))
+        document_question(read_messages([{"role": "user", "content": "a"}, last]))
 
 
 BEGIN = Metadata("Why?", "any", "model")
@@ -157,7 +157,7 @@ BROKEN = Failed("model_unavailable", "It is down.", 503)
 def test_what_fails_before_the_first_word_is_all_that_is_told(
     events: list[Event], told: list[Event]
 ) -> None:
-    assert list(when_it_speaks(each for each in events)) == told
+    assert list(hold_until_first_token(each for each in events)) == told
 
 
 def test_an_answer_that_nobody_reads_on_is_closed() -> None:
@@ -171,7 +171,7 @@ def test_an_answer_that_nobody_reads_on_is_closed() -> None:
         finally:
             closed.append(True)
 
-    told = when_it_speaks(events())
+    told = hold_until_first_token(events())
     next(told)
     told.close()  # type: ignore[attr-defined]
     assert closed
@@ -179,7 +179,7 @@ def test_an_answer_that_nobody_reads_on_is_closed() -> None:
 
 def test_text_that_looks_like_an_event_stays_within_its_line() -> None:
     completion = Completion(model="any")
-    sent = completion.encoded(Token("a\n\ndata: [DONE]\n\n\u2028b"))
+    sent = completion.encode(Token("a\n\ndata: [DONE]\n\n\u2028b"))
     assert sent.count(b"\n") == 2
     assert sent.endswith(b"}\n\n")
 
@@ -197,8 +197,8 @@ def test_an_embedder_is_found_by_its_alias_and_by_its_models_name(settings: Any)
         },
     }
     for name in ("far", "BAAI/bge-m3", "baai/BGE-M3", "bge-m3"):
-        assert embedder_named(name)[0] == "far", name
+        assert get_embedder(name)[0] == "far", name
     for name in ("", "default", "hashing-384", "somebody/Hashing-384"):
-        assert embedder_named(name)[0] == "hashing-384", name
+        assert get_embedder(name)[0] == "hashing-384", name
     with pytest.raises(ModelNotFound):
-        embedder_named("bge")
+        get_embedder("bge")

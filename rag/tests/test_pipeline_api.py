@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from accounts.keys import create_key
+from accounts.api_keys import create_key
 from accounts.models import Role
 from documents.tests.factories import MembershipFactory
 from inference.tests.stub_server import chat_reply, chat_stream
 from rag.models import Pipeline, Trace
-from rag.pipelines.shipped import templates
+from rag.pipelines.validation import templates
 from rag.tests.asking import chat_server, reader
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from rag.models import Trace
-from rag.pipelines.shipped import templates
+from rag.pipelines.validation import templates
 from rag.services.pipelines import create_pipeline
 from rag.tests.asking import reader
 

@@ -7,18 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.pipelines.builder import Pipeline
-from rag.pipelines.faults import PipelineError
-from rag.pipelines.kinds import KINDS
-from rag.pipelines.limits import MAX_NODES, MAX_PROMPT_CHARACTERS
-from rag.pipelines.parsing import Site, parse
-from rag.pipelines.shipped import templates
+from rag.pipelines.definition import MAX_NODES, MAX_PROMPT_CHARACTERS, NODE_TYPES, PipelineError
+from rag.pipelines.validation import SiteCapabilities, parse_definition, templates
 from rag.tests.graphs import edge, graphs, looped_graphs, node
 
 
 def faults(value: Any, **site: Any) -> dict[str, str]:
     """What is wrong, by place."""
     with pytest.raises(PipelineError) as raised:
-        parse(value, site=Site(**site))
+        parse_definition(value, site=SiteCapabilities(**site))
     return {fault.path: fault.message for fault in raised.value.faults}
 
 
@@ -50,7 +47,7 @@ def test_the_builder_says_the_same_as_json() -> None:
         .edge("judge", "generator", "loop", max_iter=2)
         .build()
     )
-    assert built == parse(
+    assert built == parse_definition(
         {
             "id": "rag",
             "name": "RAG",
@@ -91,18 +88,18 @@ def test_what_is_left_out_is_as_the_documentation_says() -> None:
 
 @given(st.one_of(graphs(), looped_graphs()))
 def test_what_is_written_out_is_read_as_the_same(value: dict[str, Any]) -> None:
-    definition = parse(value)
-    assert parse(definition.to_json()) == definition
+    definition = parse_definition(value)
+    assert parse_definition(definition.to_json()) == definition
 
 
 @st.composite
 def built_nodes(draw: st.DrawFn) -> dict[str, Any]:
     """Fields of a node of any type, all of them within their bounds."""
-    kind = draw(st.sampled_from(sorted(KINDS.values(), key=lambda each: each.name)))
+    kind = draw(st.sampled_from(sorted(NODE_TYPES.values(), key=lambda each: each.name)))
     fields: dict[str, Any] = {"type": kind.name}
     if kind.prompt:
         fields["prompt"] = draw(st.text(alphabet="abc “\n", max_size=50))
-    if kind.asks != "never":
+    if kind.needs_model != "never":
         fields["model"] = {"temperature": draw(st.floats(0, 2)), "top_p": draw(st.floats(0.01, 1))}
     if kind.tools:
         fields["tools"] = draw(st.lists(st.sampled_from("abc"), unique=True))
@@ -127,7 +124,7 @@ def test_whatever_the_builder_builds_is_read_from_its_json(
         if fields["type"] == "router":
             pipeline.node(f"end{at}").done().edge(f"n{at}", f"end{at}")
     definition = pipeline.build()
-    assert parse(definition.to_json()) == definition
+    assert parse_definition(definition.to_json()) == definition
 
 
 def test_every_fault_is_told_at_once_with_its_place() -> None:
@@ -268,7 +265,7 @@ def test_json_that_is_nested_too_deep_is_refused() -> None:
 
 
 def test_a_loop_that_stands_within_another_is_allowed() -> None:
-    parse(
+    parse_definition(
         whole(
             *map(node, "abcd"),
             edge("a", "b"),
@@ -281,9 +278,12 @@ def test_a_loop_that_stands_within_another_is_allowed() -> None:
 
 
 def test_every_template_names_what_there_is() -> None:
-    from rag.services.pipelines import site
+    from rag.services.pipelines import this_site
 
     assert {"rag", "codegen", "simple-chat", "research", "router"} <= set(templates())
     for template in templates().values():
-        assert parse(template.to_json(), site=Site(tools=site().tools)) == template
+        assert (
+            parse_definition(template.to_json(), site=SiteCapabilities(tools=this_site().tools))
+            == template
+        )
         assert template.description

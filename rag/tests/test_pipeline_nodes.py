@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from inference.base import ChatMessage
+from inference.interfaces import ChatMessage
 from inference.tests.stub_server import chat_reply, chat_stream
-from rag.events import Cited, Failed, Step, text_of
+from rag.events import Citation, Failed, NodeProgress, answer_text
 from rag.models import Trace
 from rag.pipelines.builder import Pipeline
 from rag.pipelines.definition import Definition
@@ -30,7 +30,7 @@ def test_bad_arguments_go_back_to_the_model_as_text(settings: Any) -> None:
             chat_stream("It is so."),
         )
         events = told("rag", context)
-    assert text_of(events) == "It is so."
+    assert answer_text(events) == "It is so."
     first, second = (server.requests[at].json["messages"][-1]["content"] for at in (1, 2))
     assert "Error: top_k" in first
     assert "There is no tool “no_such_tool”. There are: similarity_search." in second
@@ -46,7 +46,7 @@ def test_a_worker_whose_turns_are_used_up_answers_in_a_last_one_without_tools(
     with chat_server(settings) as server:
         server.first(wish("list_collections"), wish("list_collections"), chat_reply("Enough."))
         events = told(definition, context)
-    assert text_of(events) == "Enough."
+    assert answer_text(events) == "Enough."
     assert server.requests[-1].json["tool_choice"] == "none"
     assert len(server.requests) == 3
 
@@ -56,8 +56,8 @@ def test_a_router_takes_the_way_that_its_model_names(settings: Any) -> None:
     with chat_server(settings) as server:
         server.first(chat_reply("I choose **chat**."), chat_stream("Good ", "day."))
         events = told("router", context)
-    assert text_of(events) == "Good day."
-    assert {each.id for each in events if isinstance(each, Step)} == {"route", "chat"}
+    assert answer_text(events) == "Good day."
+    assert {each.id for each in events if isinstance(each, NodeProgress)} == {"route", "chat"}
 
 
 def test_codegen_goes_round_until_its_validator_is_content(settings: Any) -> None:
@@ -71,9 +71,9 @@ def test_codegen_goes_round_until_its_validator_is_content(settings: Any) -> Non
             chat_reply('```json\n{"score": 0.9, "reason": ""}\n```'),
         )
         events = told("codegen", context)
-    assert text_of(events) == "print(2)"
+    assert answer_text(events) == "print(2)"
     assert "It must print 2." in server.requests[3].json["messages"][-1]["content"]
-    turns = [(each.id, each.iteration) for each in events if isinstance(each, Step)]
+    turns = [(each.id, each.iteration) for each in events if isinstance(each, NodeProgress)]
     assert ("generator", 2) in turns
 
 
@@ -88,7 +88,7 @@ def test_codegen_writes_code_again_that_cannot_be_parsed_before_it_is_judged(set
             chat_reply('{"score": 0.9, "reason": ""}'),
         )
         events = told("codegen", context, language="Python", system_prompt="Use tabs.")
-    assert text_of(events) == "```python\nprint(2)\n```"
+    assert answer_text(events) == "```python\nprint(2)\n```"
     asked = [request.json["messages"] for request in server.requests]
     assert len(asked) == 5  # the evaluator's model read only what can be parsed
     assert "Code block 1 (python), line 1: '(' was never closed" in asked[2][-1]["content"]
@@ -112,7 +112,7 @@ def test_an_evaluator_of_prose_reads_code_as_it_is(settings: Any) -> None:
     )
     with chat_server(settings) as server:
         server.first(chat_reply("```json\n{…}\n```"), chat_reply("Score: 0.9"))
-        assert text_of(told(definition, context)) == "```json\n{…}\n```"
+        assert answer_text(told(definition, context)) == "```json\n{…}\n```"
 
 
 def test_a_template_takes_a_system_prompt_and_a_language(settings: Any) -> None:
@@ -151,7 +151,7 @@ def test_when_its_rounds_are_used_up_an_evaluator_lets_the_best_pass_or_fails(
     replies = ["good", '{"score": 0.6, "reason": "a"}', "bad", "Score: 0.1"]
     with chat_server(settings) as server:
         server.first(*map(chat_reply, replies))
-        assert text_of(told(definition("best"), context)) == "good"
+        assert answer_text(told(definition("best"), context)) == "good"
         server.first(*map(chat_reply, replies))
         failed = told(definition("fail"), context)[-1]
     assert isinstance(failed, Failed)
@@ -174,7 +174,7 @@ def test_an_orchestrator_has_its_sub_tasks_done_at_the_same_time(settings: Any) 
     with chat_server(settings) as server:
         server.always(reply)
         events = told(definition, context)
-    assert text_of(events) == (
+    assert answer_text(events) == (
         "1. first thing\nResult of the first thing.\n\n2. second thing\nResult of the second thing."
     )
     spans = Trace.objects.get().spans
@@ -198,7 +198,7 @@ def test_a_coordinator_has_steps_done_in_order_each_knowing_those_before(setting
         events = told(definition, context)
     assert "one of finder, writer" in server.requests[1].json["messages"][-1]["content"]
     assert "found it" in server.requests[3].json["messages"][-1]["content"]
-    assert text_of(events) == "1. find (finder)\nfound it\n\n2. write (writer)\nwritten"
+    assert answer_text(events) == "1. find (finder)\nfound it\n\n2. write (writer)\nwritten"
 
 
 def test_the_history_is_put_before_the_question(settings: Any) -> None:
@@ -227,12 +227,12 @@ def test_research_divides_looks_up_fills_gaps_and_reports_with_citations(setting
     with chat_server(settings) as server:
         server.always(reply)
         events = told("research", context)
-    cited = [each for each in events if isinstance(each, Cited)]
+    cited = [each for each in events if isinstance(each, Citation)]
     assert {each.passage.document_key for each in cited} == {"move.md", "travel.md"}
     asked = next(each.json for each in server.requests if each.json.get("stream"))
     report = asked["messages"][-1]["content"]
     assert "2. What is paid back?\nFound." in report
     assert "[1] " in report
     assert "[2] " in report
-    steps = [each.id for each in events if isinstance(each, Step) and each.state == "ended"]
+    steps = [each.id for each in events if isinstance(each, NodeProgress) and each.state == "ended"]
     assert steps == ["plan", "gaps", "report"]

@@ -11,8 +11,8 @@ from common.errors import InvalidInput, NotFound
 from documents.models import Document
 from documents.services import document_text
 from inference.tests.stub_server import Reply, Stream, chat_reply, chat_stream, delta, event
-from rag.events import Cited, Done, Failed, Metadata, Retrieved, Step, text_of
-from rag.failures import NoChatModel
+from rag.errors import NoChatModel
+from rag.events import Citation, Done, Failed, Metadata, NodeProgress, Retrieval, answer_text
 from rag.models import Span, Trace
 from rag.pipelines.builder import Pipeline
 from rag.services.pipelines import run_pipeline
@@ -44,15 +44,15 @@ def test_without_a_chat_model_the_rag_template_quotes_what_its_worker_found() ->
     assert isinstance(first, Metadata)
     assert (first.generator, first.pipeline, first.model) == ("pipeline", "rag", "extractive")
     assert isinstance(last, Done)
-    assert "14 March" in text_of(events)
-    assert only(Retrieved, events).passages
-    cited = [each for each in events if isinstance(each, Cited)]
+    assert "14 March" in answer_text(events)
+    assert only(Retrieval, events).passages
+    cited = [each for each in events if isinstance(each, Citation)]
     assert cited
     for citation in cited:
         text = document_text(Document.objects.get(pk=citation.passage.document_id)).text
         assert text[citation.start : citation.end] == citation.quote
-        assert text_of(events)[citation.at :].startswith(f"[{citation.passage.number}]")
-    steps = [(each.id, each.state) for each in events if isinstance(each, Step)]
+        assert answer_text(events)[citation.at :].startswith(f"[{citation.passage.number}]")
+    steps = [(each.id, each.state) for each in events if isinstance(each, NodeProgress)]
     assert steps == [
         ("retriever", "started"),
         ("retriever", "ended"),
@@ -67,7 +67,7 @@ def test_without_a_chat_model_what_the_documents_do_not_say_is_refused() -> None
     events = list(run_pipeline("rag", question, context=context))
     done = only(Done, events)
     assert (done.verdict.refused, done.finish_reason) == (True, "refused")
-    assert not [each for each in events if isinstance(each, Cited)]
+    assert not [each for each in events if isinstance(each, Citation)]
 
 
 def test_a_worker_calls_tools_and_the_answer_streams_with_citations_that_resolve(
@@ -81,8 +81,8 @@ def test_a_worker_calls_tools_and_the_answer_streams_with_citations_that_resolve
             chat_stream("They leave on 14 March [", "1", "] or [7]."),
         )
         events = told("rag", context)
-    assert text_of(events) == "They leave on 14 March [1] or."
-    assert only(Cited, events).passage.document_key == "move.md"
+    assert answer_text(events) == "They leave on 14 March [1] or."
+    assert only(Citation, events).passage.document_key == "move.md"
     done = only(Done, events)
     assert done.verdict.dropped_citations == 1
     assert done.input_tokens > 0
@@ -98,7 +98,7 @@ def test_a_worker_calls_tools_and_the_answer_streams_with_citations_that_resolve
     assert QUESTION in asked
 
     trace = Trace.objects.get(pk=done.trace)
-    assert (trace.state, trace.answer) == ("done", text_of(events))
+    assert (trace.state, trace.answer) == ("done", answer_text(events))
     assert trace.documents
     spans = [(span.node, span.kind, span.type) for span in Span.objects.filter(trace=trace)]
     assert spans == [
@@ -137,7 +137,7 @@ def test_a_document_cannot_make_a_viewer_write(settings: Any) -> None:
     refusal = server.requests[2].json["messages"][-1]["content"]
     assert "Error: " in refusal
     assert Document.objects.count() == before
-    assert text_of(events) == "It was refused."
+    assert answer_text(events) == "It was refused."
 
 
 def test_what_tools_find_stands_between_lines_that_it_cannot_forge(settings: Any) -> None:
@@ -213,7 +213,7 @@ def test_branches_ask_at_the_same_time_and_a_join_waits_for_both(settings: Any) 
     with chat_server(settings) as server:
         server.always(reply)
         events = told(definition, context)
-    assert text_of(events) == "Both agree."
+    assert answer_text(events) == "Both agree."
     asked = server.requests[-1].json["messages"][-1]["content"]
     assert asked.index("left says so") < asked.index("right says so")
 
@@ -244,7 +244,7 @@ def test_a_cancelled_run_ends_although_its_branches_wait_for_their_models(settin
         started: set[str] = set()
         while started < {"left", "right"}:
             step = next(events)
-            assert isinstance(step, Step)
+            assert isinstance(step, NodeProgress)
             if step.state == "started":
                 started.add(step.id)
         cancel_run(context=context, id=first.trace)
@@ -264,7 +264,7 @@ def test_a_client_that_goes_leaves_a_trace_behind(settings: Any) -> None:
     with chat_server(settings) as server:
         server.first(Stream(event(delta("Half")), after="pings"))
         events = run_pipeline("simple-chat", QUESTION, context=context)
-        while not text_of([next(events)]):
+        while not answer_text([next(events)]):
             pass
         events.close()  # type: ignore[attr-defined]  # a generator
     trace = Trace.objects.get()
@@ -322,7 +322,7 @@ def test_no_database_connection_is_held_while_a_model_is_asked(settings: Any) ->
     with chat_server(settings) as server:
         server.always(reply)
         events = told("rag", context)
-    assert text_of(events) == "Done."
+    assert answer_text(events) == "Done."
     assert held == [set(), set(), set()]
 
 

@@ -15,9 +15,7 @@ from rag.models import Span, Trace
 from rag.pipelines import engine
 from rag.pipelines.engine import NodeCall, NodeResult
 from rag.services import traces
-from rag.services.spans import MAX_SPAN_CHARACTERS
-from rag.services.trace_statistics import trace_statistics
-from rag.services.traces import Tracing
+from rag.services.traces import MAX_SPAN_CHARACTERS, TraceRecorder, trace_statistics
 from rag.tests.asking import document, reader
 from rag.tests.graphs import edge, node, pipeline
 
@@ -37,12 +35,12 @@ def traced(
     parts = [node(id) for id in ids]
     parts += [edge(one, other) for one, other in pairwise(ids)]
     definition = pipeline(*parts)
-    tracing = Tracing.begin(
+    tracing = TraceRecorder.begin(
         context=context, definition=definition, version=3, question="Why?", documents=documents
     )
     for each in engine.run(definition, question="Why?", runner=runner):
         tracing.take(each)
-        if isinstance(each, engine.Finished):
+        if isinstance(each, engine.RunFinished):
             tracing.finish(each, answer=each.output)
     return Trace.objects.get(pk=tracing.id)
 
@@ -122,7 +120,9 @@ def test_a_failed_run_is_kept_with_what_it_did(context: RagContext) -> None:
 
 def test_a_run_nobody_waited_for_is_kept_as_cancelled(context: RagContext) -> None:
     definition = pipeline(node("a"))
-    tracing = Tracing.begin(context=context, definition=definition, version=None, question="?")
+    tracing = TraceRecorder.begin(
+        context=context, definition=definition, version=None, question="?"
+    )
     events = engine.run(definition, question="?", runner=lambda call: NodeResult("x"))
     tracing.take(next(events))
     events.close()
@@ -142,12 +142,12 @@ def test_a_document_deleted_during_the_run_leaves_no_text() -> None:
         return NodeResult("Secret.")
 
     definition = pipeline(node("a"))
-    tracing = Tracing.begin(
+    tracing = TraceRecorder.begin(
         context=context, definition=definition, version=None, question="?", documents=documents
     )
     for each in engine.run(definition, question="?", runner=runner):
         tracing.take(each)
-        if isinstance(each, engine.Finished):
+        if isinstance(each, engine.RunFinished):
             gone.delete()
             tracing.finish(each, answer=each.output)
     trace = Trace.objects.get()
@@ -172,19 +172,19 @@ def test_runs_whose_process_died_are_said_to_have_failed(
     long_ago = timezone.now() - timedelta(seconds=settings.RAG_ANSWER_SECONDS * 3)
     lost = run_for(context, milliseconds=0, state="running", started_at=long_ago)
     going = run_for(context, milliseconds=0, state="running")
-    assert traces.end_lost_runs() == 1
+    assert traces.fail_stale_runs() == 1
     lost.refresh_from_db()
     going.refresh_from_db()
     assert (lost.state, lost.error_code, going.state) == ("failed", "interrupted", "running")
 
 
 def test_a_run_can_be_cancelled_from_another_process(context: RagContext) -> None:
-    tracing = Tracing.begin(
+    tracing = TraceRecorder.begin(
         context=context, definition=pipeline(node("a")), version=None, question="?"
     )
     assert not tracing.is_cancelled()
     traces.cancel_run(context=context, id=tracing.id)
-    tracing.looked = 0.0
+    tracing.checked_at = 0.0
     assert tracing.is_cancelled()
 
 

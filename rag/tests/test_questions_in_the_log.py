@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from inference.tests.stub_server import chat_stream
-from rag.answering.wording import not_found_text
-from rag.services.answering import answer
+from rag.answering.phrases import not_found_text
+from rag.services.answers import answer
 from rag.tests.asking import chat_server, reader
 from search.models import SearchLog
 

@@ -9,7 +9,8 @@ import pytest
 
 from common.errors import InvalidInput
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
-from rag.remote_retriever import Document, RemoteRetriever, SiteRefused, SiteUnreachable
+from rag.document import Document
+from rag.remote_retriever import RemoteRetriever, SiteRefused, SiteUnreachable
 from rag.retriever import Retriever
 from rag.tests.conftest import ROOT, SiteProcess
 from rag.tests.mcp_world import VACATION, World, make_world, secret_of

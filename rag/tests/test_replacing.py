@@ -6,7 +6,7 @@ from common.errors import Conflict
 from rag.context import RagContext
 from rag.events import Done, Metadata
 from rag.models import Conversation, Message
-from rag.services.chatting import Question, chat
+from rag.services.chat import Question, chat
 from rag.tests.asking import reader
 
 pytestmark = pytest.mark.django_db

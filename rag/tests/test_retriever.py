@@ -14,9 +14,10 @@ from django.db import connection
 
 from common.errors import Forbidden, InvalidInput, NotFound
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
-from inference.cancelling import Cancelled
+from inference.cancellation import Cancelled
 from rag.context import RagContext
-from rag.retriever import AT_A_TIME, Document, Retriever
+from rag.document import Document
+from rag.retriever import MAX_CONCURRENT_CALLS, Retriever
 from rag.tests.conftest import ROOT, commit
 from rag.tests.mcp_world import VACATION, World, make_world
 from ragsite.testing import wait_until
@@ -237,10 +238,12 @@ def test_fifty_searches_at_once_take_turns_with_a_few_connections(handbook: Retr
                 for n in range(50)
             ]
             await asyncio.to_thread(
-                wait_until, lambda: waiting() == AT_A_TIME, what="the first ones are there"
+                wait_until,
+                lambda: waiting() == MAX_CONCURRENT_CALLS,
+                what="the first ones are there",
             )
             assert not any(task.done() for task in asked)
-            assert waiting() == AT_A_TIME
+            assert waiting() == MAX_CONCURRENT_CALLS
         return await asyncio.gather(*asked)
 
     found = run(work())
@@ -250,15 +253,22 @@ def test_fifty_searches_at_once_take_turns_with_a_few_connections(handbook: Retr
 def test_a_cancelled_search_returns_at_once_and_leaves_nothing_open(handbook: Retriever) -> None:
     async def work() -> None:
         with held_up():
-            asked = [asyncio.create_task(handbook.search("vacation")) for _ in range(AT_A_TIME + 5)]
+            asked = [
+                asyncio.create_task(handbook.search("vacation"))
+                for _ in range(MAX_CONCURRENT_CALLS + 5)
+            ]
             await asyncio.to_thread(
-                wait_until, lambda: waiting() == AT_A_TIME, what="the first ones are there"
+                wait_until,
+                lambda: waiting() == MAX_CONCURRENT_CALLS,
+                what="the first ones are there",
             )
             for task in asked:
                 task.cancel()
             ended = await asyncio.gather(*asked, return_exceptions=True)
             assert all(isinstance(error, asyncio.CancelledError) for error in ended)
-            assert waiting() == AT_A_TIME  # they are given up, not those that had not begun
+            assert (
+                waiting() == MAX_CONCURRENT_CALLS
+            )  # they are given up, not those that had not begun
         assert (await handbook.search("vacation", top_k=1))[0].id == "vacation.md"
 
     run(work())

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from common.errors import InvalidInput
 from documents.catalogue.tables import CatalogueError, Column, Table, TableName
-from rag.sql.catalogue import Catalogue
-from rag.sql.checking import Checked, check
-from rag.sql.dialects import dialect_of
+from rag.sql.catalogue import Catalogue, guess_dialect
+from rag.sql.checker import SqlCheck, check_sql
 
 
 def table(name: str, *columns: str, schema: str = "") -> Table:
@@ -36,8 +35,8 @@ SHOP = Catalogue(
 )
 
 
-def found(sql: str, *catalogues: Catalogue, dialect: str = "sqlite") -> Checked:
-    return check(sql, catalogues or [SINGERS], dialect=dialect)
+def found(sql: str, *catalogues: Catalogue, dialect: str = "sqlite") -> SqlCheck:
+    return check_sql(sql, catalogues or [SINGERS], dialect=dialect)
 
 
 @pytest.mark.parametrize(
@@ -309,16 +308,16 @@ def test_the_database_that_a_statement_fits_best_is_the_one_it_is_for() -> None:
     wrong = found("SELECT Agee FROM singer", SHOP, SINGERS, dialect="")
     assert (wrong.database, wrong.faults[0].name) == ("concerts", "Agee")
     with pytest.raises(InvalidInput, match="no tables"):
-        check("SELECT 1", [])
+        check_sql("SELECT 1", [])
 
 
 def test_a_database_tells_its_dialect() -> None:
-    assert dialect_of("postgresql://db:5432/shop") == "postgres"
-    assert dialect_of("sqlite:///shop.db") == "sqlite"
-    assert dialect_of("schema.sql") == ""
-    assert check('SELECT "NAME" FROM customers', [SHOP]).faults[0].name == "NAME"
+    assert guess_dialect("postgresql://db:5432/shop") == "postgres"
+    assert guess_dialect("sqlite:///shop.db") == "sqlite"
+    assert guess_dialect("schema.sql") == ""
+    assert check_sql('SELECT "NAME" FROM customers', [SHOP]).faults[0].name == "NAME"
     with pytest.raises(CatalogueError, match="postgres"):
-        check("SELECT 1", [SHOP], dialect="klingon")
+        check_sql("SELECT 1", [SHOP], dialect="klingon")
 
 
 def test_every_fault_is_told_once_and_not_more_than_a_few() -> None:

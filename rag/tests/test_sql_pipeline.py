@@ -9,24 +9,23 @@ from rest_framework.test import APIClient
 
 from accounts.models import Role
 from common.errors import NotFound
-from documents.catalogue.ddl import read_ddl
 from documents.catalogue.tables import CatalogueError
 from documents.models import Collection, Document
 from documents.services.catalogue import ingest_catalogue
 from documents.tests.factories import CollectionFactory, MembershipFactory
-from inference.base import ChatMessage
-from inference.routing import chat_model
+from documents.tests.factories_files import read_ddl
+from inference.chat_models import chat_model
+from inference.interfaces import ChatMessage
 from inference.tests.stub_server import Reply, StubServer, chat_reply
 from rag.context import RagContext
-from rag.events import Cited, Done, Failed, text_of
-from rag.failures import ModelFailed
+from rag.errors import ModelFailed
+from rag.events import Citation, Done, Failed, answer_text
 from rag.pipelines.engine import NodeCall, NodeResult, RunError
-from rag.pipelines.kit import Kit
 from rag.pipelines.nodes import NODES
-from rag.pipelines.parsing import parse
-from rag.pipelines.shipped import templates
+from rag.pipelines.runtime import RunResources
+from rag.pipelines.validation import parse_definition, templates
 from rag.services.pipelines import run_pipeline
-from rag.sql.finding import find_tables
+from rag.sql.table_search import find_tables
 from rag.tests.asking import chat_server
 
 SHOP = """
@@ -85,7 +84,7 @@ class Asked:
     """One turn of a node of type sql: what it emits and gives back."""
 
     def __init__(self, context: RagContext, question: str = QUESTION, **node: Any) -> None:
-        definition = parse(
+        definition = parse_definition(
             {"id": "p", "name": "P", "nodes": [{"id": "w", "type": "sql", **node}],
              "edges": [], "entry_node": "w"}
         )  # fmt: skip
@@ -102,14 +101,14 @@ class Asked:
             cancelled=threading.Event(),
             emit=self.emitted.append,
         )
-        self._kit = Kit(context=context, chats={"w": chat_model()})
+        self._kit = RunResources(context=context, chats={"w": chat_model()})
 
     def run(self) -> NodeResult:
         return NODES["sql"](self._call, self._kit)
 
     @property
-    def cited(self) -> list[Cited]:
-        return [item for item in self.emitted if isinstance(item, Cited)]
+    def cited(self) -> list[Citation]:
+        return [item for item in self.emitted if isinstance(item, Citation)]
 
     @property
     def text(self) -> str:
@@ -351,11 +350,11 @@ class TestThePipeline:
         context, _ = catalogued()
         server.first(fenced(WRONG), fenced(RIGHT))
         events = list(run_pipeline("sql", QUESTION, context=context))
-        assert RIGHT in text_of(events)
-        cited = [event for event in events if isinstance(event, Cited)]
+        assert RIGHT in answer_text(events)
+        cited = [event for event in events if isinstance(event, Citation)]
         assert [each.passage.document_key for each in cited] == ["crm.customers", "crm.orders"]
         for each in cited:
-            assert text_of(events)[each.at :].startswith(f"[{each.passage.number}]")
+            assert answer_text(events)[each.at :].startswith(f"[{each.passage.number}]")
         assert isinstance(events[-1], Done)
 
     def test_it_fails_with_the_column_that_is_wrong(self, server: StubServer) -> None:

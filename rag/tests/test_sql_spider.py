@@ -11,12 +11,12 @@ from sqlglot import exp
 
 from documents.services import get_or_create_collection, ingest_inline
 from documents.tests.factories import MembershipFactory
-from rag.answering.tokens import estimated_tokens
+from memory.injection import estimated_tokens
 from rag.context import RagContext
-from rag.sql import prompt
+from rag.sql import table_search
 from rag.sql.catalogue import Catalogue
-from rag.sql.checking import check
-from rag.sql.finding import MOST_FOUND, find_tables
+from rag.sql.checker import check_sql
+from rag.sql.table_search import MAX_FOUND, find_tables
 from rag.tests import spider
 
 pytestmark = [
@@ -47,7 +47,7 @@ def test_no_right_statement_is_refused() -> None:
     refused = [
         (sql, checked.reason)
         for sql, catalogue in questions()
-        if not (checked := check(sql, [catalogue], dialect="sqlite")).passes
+        if not (checked := check_sql(sql, [catalogue], dialect="sqlite")).passes
     ]
     assert refused == []
 
@@ -55,7 +55,7 @@ def test_no_right_statement_is_refused() -> None:
 def test_a_right_statement_is_told_the_tables_that_it_uses() -> None:
     for query in spider.dataset().queries:
         database = query.fields["db_id"]
-        checked = check(query.fields["sql"], [spider.catalogues()[database]], dialect="sqlite")
+        checked = check_sql(query.fields["sql"], [spider.catalogues()[database]], dialect="sqlite")
         used = {f"{database}.{table.name}".lower() for table in checked.used}
         assert used == set(spider.dataset().judgements[query.id]), query.fields["sql"]
 
@@ -66,7 +66,7 @@ def test_a_changed_name_is_caught() -> None:
     for sql, catalogue in list(questions())[::EVERY]:
         for kind, name, changed in changes(sql, catalogue):
             made[kind] += 1
-            checked = check(changed, [catalogue], dialect="sqlite")
+            checked = check_sql(changed, [catalogue], dialect="sqlite")
             missed[kind] += name not in " ".join(fault.name for fault in checked.faults)
     assert set(made) == {"misspelt column", "another table's column", "no such alias", "table"}
     assert min(made.values()) > 100
@@ -123,9 +123,9 @@ def test_the_tables_of_a_question_are_found_and_shown(settings: Any) -> None:
         context = RagContext(user=member.user, workspace=member.workspace)
         gold = set(spider.dataset().judgements[query.id])
         tables = find_tables(context, query.text).tables
-        found = {each.passage.document_key for each in tables[:MOST_FOUND]}
+        found = {each.passage.document_key for each in tables[:MAX_FOUND]}
         recalls.append(len(gold & found) / len(gold))
-        fitting = prompt.fitting(tables, budget=3000, count=estimated_tokens)
+        fitting = table_search.fit_tables(tables, budget=3000, count=estimated_tokens)
         shown.append(gold <= {each.passage.document_key for each in fitting})
     recall = sum(recalls) / len(recalls)
     all_found = sum(each == 1 for each in recalls) / len(recalls)

@@ -11,15 +11,20 @@ import pytest
 from django.db import OperationalError, connection, connections
 from django.test import RequestFactory
 
-from common import events as sse
+from common import sse
 from common.errors import InvalidInput
-from inference.base import AnswerRefused, BackendUnavailable
-from inference.cancelling import Cancelled
-from rag import making
+from inference.cancellation import Cancelled
+from inference.interfaces import AnswerRefused, BackendUnavailable
+from rag import answer_stream
+from rag.answer_stream import (
+    AnswerFailed,
+    ClientGone,
+    ServerStopping,
+    collect_events,
+    stream_response,
+)
+from rag.errors import ModelFailed
 from rag.events import Done, Event, Failed, Token
-from rag.failures import ModelFailed
-from rag.making import ClientGone, ServerStopping
-from rag.streaming import AnswerFailed, gathered, stream
 from ragsite.testing import wait_until
 
 DONE = Done(elapsed_ms=1.0)
@@ -27,9 +32,11 @@ DONE = Done(elapsed_ms=1.0)
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(making, "slots", sse.Slots(2, refusal=making.REFUSAL))
-    monkeypatch.setattr(sse, "closing", threading.Event())
+    monkeypatch.setattr(answer_stream, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(
+        answer_stream, "slots", sse.StreamSlots(2, refusal=answer_stream.TOO_MANY_ANSWERS)
+    )
+    monkeypatch.setattr(sse, "shutting_down", threading.Event())
 
 
 class Listener:
@@ -43,11 +50,11 @@ class Listener:
 
     def asks(self, events: Iterator[Event], **how: Any) -> Any:
         self.cancelled = threading.Event()
-        return stream(events, request=self.request, cancelled=self.cancelled, **how)
+        return stream_response(events, request=self.request, cancelled=self.cancelled, **how)
 
     def gathers(self, events: Iterator[Event]) -> list[Event]:
         self.cancelled = threading.Event()
-        return gathered(events, request=self.request, cancelled=self.cancelled)
+        return collect_events(events, request=self.request, cancelled=self.cancelled)
 
     def is_sent(self, answer: Any) -> None:
         """As the web server does."""
@@ -78,7 +85,7 @@ def until(flag: threading.Event) -> None:
 
 
 def free_slots() -> int:
-    slots = making.slots
+    slots = answer_stream.slots
     taken = 0
     try:
         while True:
@@ -97,7 +104,7 @@ def free_slots() -> int:
 def test_events_come_whole_and_in_order_under_numbered_ids(
     listener: Listener, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "ROOM", room)
+    monkeypatch.setattr(answer_stream, "MAX_QUEUED_EVENTS", room)
     words = [f"word {number}\n\ndata: x" for number in range(300)]
     answer = listener.asks(iter([*map(Token, words), DONE]))
     told = parsed(answer)
@@ -132,7 +139,7 @@ def test_another_encoding_may_pass_events_over(listener: Listener) -> None:
 def test_silence_is_filled_with_signs_of_life(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr(answer_stream, "HEARTBEAT_SECONDS", 0.0)
     heard = threading.Event()
 
     def events() -> Iterator[Event]:
@@ -221,7 +228,7 @@ def test_an_answer_that_is_never_begun_to_be_sent_ends_too(listener: Listener) -
 def test_a_model_is_not_read_faster_than_the_client_takes_it(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "ROOM", 5)
+    monkeypatch.setattr(answer_stream, "MAX_QUEUED_EVENTS", 5)
     made: list[int] = []
 
     def events() -> Iterator[Event]:
@@ -239,7 +246,7 @@ def test_a_model_is_not_read_faster_than_the_client_takes_it(
 def test_a_client_that_reads_nothing_is_left(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "STALLED_SECONDS", 0.05)
+    monkeypatch.setattr(answer_stream, "STALLED_SECONDS", 0.05)
     ended = threading.Event()
 
     def events() -> Iterator[Event]:
@@ -260,7 +267,7 @@ def test_a_client_that_reads_nothing_is_left(
 def test_one_that_stops_reading_after_the_last_word_is_left_too(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "STALLED_SECONDS", 0.05)
+    monkeypatch.setattr(answer_stream, "STALLED_SECONDS", 0.05)
     answer = listener.asks(iter([Token("x" * 10_000_000), DONE]))
     with pytest.raises(BrokenPipeError):
         listener.is_sent(answer)
@@ -276,7 +283,7 @@ def test_a_process_that_is_to_end_says_so_and_ends_its_streams(listener: Listene
     answer = listener.asks(events())
     chunks = iter(answer)
     next(chunks)
-    sse.closing.set()
+    sse.shutting_down.set()
     ((name, _, data),) = parsed(chunks)
     assert (name, data["code"]) == ("error", "server_stopping")
     answer.close()

@@ -15,9 +15,10 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
+from graph.tests.factories import make_node
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable
-from inference.cancelling import Cancelled
+from inference.cancellation import Cancelled
+from inference.interfaces import BackendUnavailable
 from rag.context import RagContext
 from rag.tools import TOOLS, ToolAnswer, call, schemas, tools_for
 
@@ -95,6 +96,8 @@ def alice() -> Membership:
     other = CollectionFactory(workspace=alice.workspace, slug="other", name="Other")
     far = DocumentFactory(collection=other, key="far.md", title="Far")
     ChunkFactory(document=far, text="A lighthouse far away.")
+    for key in ("src:mara", "src:light"):
+        make_node(key, workspace=alice.workspace)
     return alice
 
 

@@ -16,7 +16,7 @@ from documents.tests.factories import (
 )
 from memory.models import Fact
 from memory.tests.clients import client_of
-from rag.tools import TOOLS, scope_of
+from rag.tools import TOOLS, required_scope
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +44,7 @@ def test_every_tool_is_listed_with_its_schema(alice: Membership) -> None:
         own = TOOLS[tool["name"]]
         assert tool["parameters"] == json.loads(json.dumps(own.parameters))
         assert (tool["description"], tool["writes"]) == (own.description, own.writes)
-        assert tool["scope"] == scope_of(own)
+        assert tool["scope"] == required_scope(own)
         assert tool["allowed"] is True
 
 
@@ -117,7 +117,7 @@ def test_an_outsider_finds_nothing(alice: Membership) -> None:
 @pytest.mark.parametrize("name", sorted(TOOLS))
 def test_a_key_calls_only_what_its_scope_allows(alice: Membership, name: str, scope: str) -> None:
     answer = client_of_key(alice, scope).post(f"{ADDRESS}{name}/", {"arguments": {}})
-    if scope == scope_of(TOOLS[name]):
+    if scope == required_scope(TOOLS[name]):
         assert answer.status_code == 200
         assert "scope" not in answer.json()["text"]
     else:

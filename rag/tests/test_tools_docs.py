@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rag.tools import TOOLS, Tool, scope_of
+from rag.tools import TOOLS, Tool, required_scope
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "tools.md"
 KINDS = {
@@ -53,7 +53,7 @@ def told(tool: Tool) -> str:
     head = "| argument | what | default | meaning |\n|---|---|---|---|"
     rows = rows_of(tool)
     table = "\n".join([head, *rows]) if rows else "It takes no arguments."
-    return f"{tool.description}\n\nKey: `{scope_of(tool)}`.\n\n{table}"
+    return f"{tool.description}\n\nKey: `{required_scope(tool)}`.\n\n{table}"
 
 
 def test_every_tool_has_a_section_in_the_order_of_the_registry() -> None:

@@ -16,10 +16,10 @@ from documents.tests.factories import (
     MembershipFactory,
 )
 from rag.context import RagContext
-from rag.passage import Passage
+from rag.events import Passage
 from rag.tests.test_tools import ARGUMENTS, run, text_of
 from rag.tools import TOOLS, call
-from rag.tools.wording import fenced, told_passages
+from rag.tools.document_tools import format_passages, prefix_lines
 
 FORGED = (
     "Nothing here.\n"
@@ -86,7 +86,7 @@ def test_whatever_a_passage_says_it_stays_behind_its_bar(
         title=title, heading_path=(title,), page=None, text=text, start=0, end=len(text), url="/",
         language="en", rank=1, similarity=score, lexical=None, fused=score, rerank=None,
     )  # fmt: skip
-    first, blank, header, place, *rest = told_passages([passage], [score]).splitlines()
+    first, blank, header, place, *rest = format_passages([passage], [score]).splitlines()
     assert (first, blank) == ("Found 1 relevant documents:", "")
     assert header == f"--- Document 1 (score: {score:.3f}) ---"
     assert place.startswith("[1] ")
@@ -95,7 +95,7 @@ def test_whatever_a_passage_says_it_stays_behind_its_bar(
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn", "Zs"])))
 def test_ordinary_letters_are_shown_as_they_are(text: str) -> None:
-    assert fenced(text).removeprefix("| ") == text
+    assert prefix_lines(text).removeprefix("| ") == text
 
 
 def test_answers_are_bounded(context: RagContext) -> None:

@@ -18,7 +18,7 @@ from graph.tests.factories import make_extracted, make_mention, make_node
 from memory.models import Fact
 from rag.context import RagContext
 from rag.tests.test_tools import OF_ALL, OF_GRAPH, OF_MEMORY, READING, run, text_of
-from rag.tools import TOOLS, ToolAnswer, scope_of, tools_for
+from rag.tools import TOOLS, ToolAnswer, required_scope, tools_for
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +46,8 @@ def alice() -> Membership:
         collection=other, key="lamps", metadata={"kind": "table", "database": "shop"}
     )
     ChunkFactory(document=table, text="Table of lamps.", metadata={"kind": "table"})
+    for key in ("src:mara", "src:light"):
+        make_node(key, workspace=alice.workspace)
     return alice
 
 
@@ -55,6 +57,12 @@ def context_of(member: Membership, **narrowed: Any) -> RagContext:
 
 def colleague(alice: Membership, role: Role) -> RagContext:
     return context_of(MembershipFactory(workspace=alice.workspace, role=role))
+
+
+def error_of(name: str, context: RagContext, **arguments: Any) -> str:
+    answer = run(name, context, **arguments)
+    assert answer.is_error, answer.text
+    return answer.text
 
 
 def is_missing(answer: ToolAnswer) -> bool:
@@ -161,9 +169,9 @@ def test_a_key_does_what_its_scope_says_and_nothing_else(
 ) -> None:
     context = context_of(alice, scopes=frozenset({scope}))
     answer = run(name, context, **WRITING.get(name, {}))
-    may = scope_of(TOOLS[name]) == scope
+    may = required_scope(TOOLS[name]) == scope
     assert answer.is_error is not may, answer.text
-    assert may or f"lacks the scope “{scope_of(TOOLS[name])}”" in answer.text
+    assert may or f"lacks the scope “{required_scope(TOOLS[name])}”" in answer.text
     assert (name in {tool.name for tool in tools_for(context)}) == may
     assert may or not Fact.objects.exists()
     assert may or not Document.objects.filter(key="new").exists()
@@ -177,7 +185,7 @@ def test_a_key_without_scopes_does_nothing(alice: Membership) -> None:
 
 
 def test_scopes_belong_to_tools() -> None:
-    by_scope = {name: scope_of(tool) for name, tool in TOOLS.items()}
+    by_scope = {name: required_scope(tool) for name, tool in TOOLS.items()}
     assert {name for name, scope in by_scope.items() if scope == "memory"} == set(OF_MEMORY)
     assert {name for name, scope in by_scope.items() if scope == "write"} == set(OF_ALL)
     assert {name for name, scope in by_scope.items() if scope == "read"} == {*READING, *OF_GRAPH}
@@ -213,14 +221,14 @@ def test_they_narrow_what_the_graph_shows(alice: Membership) -> None:
 
     assert "Found 1" in text_of("graph_find", whole, text="spy")
     assert "Found 0" in text_of("graph_find", narrowed, text="spy")
-    assert "not found" in text_of("graph_neighbors", narrowed, id=spy.key)
+    assert "not found" in error_of("graph_neighbors", narrowed, id=spy.key)
     assert "log.md" in text_of("graph_neighbors", whole, id="src:lamp")
     beside = text_of("graph_neighbors", narrowed, id="src:lamp")
     assert "lamps" in beside
     assert "log.md" not in beside
     path = {"source": "doc:notes:log.md", "target": "doc:other:lamps"}
     assert "Found a way" in text_of("graph_path", whole, **path)
-    assert "not found" in text_of("graph_path", narrowed, **path)
+    assert "not found" in error_of("graph_path", narrowed, **path)
 
 
 def test_a_filter_of_a_request_holds_in_every_tool(alice: Membership) -> None:

@@ -11,11 +11,11 @@ from documents.services import delete_document
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from documents.tests.views.reading import href, parse, words
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable
+from inference.interfaces import BackendUnavailable
 from inference.tests.stub_server import Reply, chat_stream
 from rag.context import RagContext
 from rag.models import Conversation, Message
-from rag.services.chatting import Question, chat
+from rag.services.chat import Question, chat
 from rag.tests.asking import chat_server, document, reader
 
 pytestmark = pytest.mark.django_db

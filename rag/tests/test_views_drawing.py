@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.pipelines.definition import Definition, Edge, Node
-from rag.pipelines.shipped import templates
-from rag.views.drawing import HEIGHT, WIDTH, Drawing, DrawnNode, draw
+from rag.pipelines.validation import templates
+from rag.views.pipeline_diagram import HEIGHT, WIDTH, Diagram, DiagramNode, draw_diagram
 
 
 @st.composite
@@ -30,17 +30,17 @@ def definitions(draw_: st.DrawFn) -> Definition:
     return Definition("x", "X", "", nodes, tuple(edges), "n0")
 
 
-def overlap(one: DrawnNode, other: DrawnNode) -> bool:
+def overlap(one: DiagramNode, other: DiagramNode) -> bool:
     return abs(one.x - other.x) < WIDTH and abs(one.y - other.y) < HEIGHT
 
 
-def inside(drawing: Drawing, node: DrawnNode) -> bool:
+def inside(drawing: Diagram, node: DiagramNode) -> bool:
     return 0 <= node.x <= drawing.width - WIDTH and 0 <= node.y <= drawing.height - HEIGHT
 
 
 @given(definitions())
 def test_nodes_are_apart_and_inside_and_edges_lead_to_the_right(definition: Definition) -> None:
-    drawing = draw(definition)
+    drawing = draw_diagram(definition)
     places = {node.id: node for node in drawing.nodes}
 
     assert [node.id for node in drawing.nodes] == [node.id for node in definition.nodes]
@@ -50,12 +50,12 @@ def test_nodes_are_apart_and_inside_and_edges_lead_to_the_right(definition: Defi
     for edge in definition.edges:
         if edge.type != "loop":
             assert places[edge.source].x < places[edge.target].x
-    assert draw(definition) == drawing
+    assert draw_diagram(definition) == drawing
 
 
 @given(definitions())
 def test_every_line_stays_inside(definition: Definition) -> None:
-    drawing = draw(definition)
+    drawing = draw_diagram(definition)
     for edge in drawing.edges:
         x, y = (float(number) for number in re.match(r"M(\S+) ([\d.]+)", edge.path).groups())  # type: ignore[union-attr]
         assert 0 <= x <= drawing.width
@@ -65,6 +65,6 @@ def test_every_line_stays_inside(definition: Definition) -> None:
 @pytest.mark.parametrize("name", sorted(templates()))
 def test_every_template_is_drawn_and_told_in_words(name: str) -> None:
     definition = templates()[name]
-    drawing = draw(definition)
+    drawing = draw_diagram(definition)
     assert all(node.id in drawing.words for node in definition.nodes)
     assert [node.is_entry for node in drawing.nodes].count(True) == 1

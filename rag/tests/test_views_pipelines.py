@@ -15,10 +15,10 @@ from documents.tests.factories import MembershipFactory
 from documents.tests.views.reading import href, parse, words
 from rag.context import RagContext
 from rag.models import Pipeline, Span, Trace
-from rag.pipelines.shipped import templates
+from rag.pipelines.validation import templates
 from rag.services.pipelines import run_pipeline
 from rag.tests.asking import reader
-from rag.views.waterfall import SCALE, waterfall
+from rag.views.traces import SCALE, build_waterfall
 
 pytestmark = pytest.mark.django_db
 
@@ -246,7 +246,7 @@ def test_citations_of_a_trace_lead_to_their_sources(client: Client, alice: RagCo
     # Cut anew, the passage has another number; the document is still there.
     Document.objects.get(key="move.md").chunks.all().delete()
     page = client.get(f"/traces/{trace.pk}/")
-    assert "This passage is there no longer" in page.text
+    assert "This passage no longer exists" in page.text
     assert page.text.count('class="cite"') == len(cites)
 
 
@@ -286,7 +286,7 @@ def test_bars_stand_where_and_as_long_as_their_steps_were() -> None:
 
     trace = Trace(started_at=began, ended_at=began + timedelta(milliseconds=1000))
     spans = [span(1, 0, 500), span(2, 500, 1000), span(3, 100, 300, parent=1), span(4, 999, 1000)]
-    drawn = waterfall(trace, spans)
+    drawn = build_waterfall(trace, spans)
     assert [bar.span.pk for bar in drawn.bars] == [1, 3, 2, 4]
     assert [bar.depth for bar in drawn.bars] == [0, 1, 0, 0]
     assert [(bar.x, bar.width) for bar in drawn.bars[:3]] == [(0, 500), (100, 200), (500, 500)]

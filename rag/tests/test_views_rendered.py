@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.views.rendered import render_answer
+from rag.views.turns import render_answer
 
 SOURCES = {1: "The move", 2: 'A "title" <b>'}
 ALLOWED = re.compile(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rag.views.sources import shown_sources
+from rag.views.turns import source_views
 
 
 def passage(text: str, *, headings: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -13,7 +13,7 @@ def passage(text: str, *, headings: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def test_a_teaser_is_words_and_a_title_is_said_once() -> None:
     text = "# The move\n\nThe [firm](firm.md) leaves `Mill Street`."
-    (source,) = shown_sources(
+    (source,) = source_views(
         [passage(text, headings=("The move", "When"))],
         [{"number": 1, "start": 12, "end": 20}],
         collections={"office": "Office"},
@@ -24,5 +24,5 @@ def test_a_teaser_is_words_and_a_title_is_said_once() -> None:
 
 
 def test_what_is_not_cited_has_no_teaser() -> None:
-    (source,) = shown_sources([passage("Words.")], [], collections={})
+    (source,) = source_views([passage("Words.")], [], collections={})
     assert source.teaser == ""

@@ -1,12 +1,10 @@
-"""Tools of a chat model: named, described, with a JSON Schema of their arguments, and answered in
-text.
+"""Tools of a chat model: named, described by JSON Schema, answering in text.
 
-On whose behalf one runs comes from the caller, as `rag.context.RagContext`. No tool takes that as
-an argument, so a model can neither choose nor be talked into more than its user may.
+On whose behalf a tool runs comes from the caller, as `rag.context.RagContext`. No tool takes it as
+an argument, so a model can neither choose it nor be persuaded to exceed its user's rights.
 """
 
 from common.tools import Tool, ToolAnswer
-from rag.tools.registry import TOOLS, call, schemas, tools_for
-from rag.tools.rights import scope_of
+from rag.tools.registry import TOOLS, call, required_scope, schemas, tools_for
 
-__all__ = ["TOOLS", "Tool", "ToolAnswer", "call", "schemas", "scope_of", "tools_for"]
+__all__ = ["TOOLS", "Tool", "ToolAnswer", "call", "required_scope", "schemas", "tools_for"]

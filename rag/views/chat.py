@@ -1,50 +1,146 @@
-"""Chat: conversations, listed, read, continued, renamed, deleted."""
+"""Chat pages: list, read, continue, rename and delete conversations; what the question form
+offers."""
 
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from accounts.current_workspace import request_workspace
 from common.errors import NotFound, RagsiteError
-from common.web import page
-from documents.models import Document
-from documents.views.paging import page_by_id
-from memory.views.paging import page_by_time
+from common.web import login_required_page
+from documents.models import Collection, Document
+from documents.views.pagination import page_by_id
+from inference.chat_models import chat_model, chat_models
+from memory.views.contexts import page_by_time
 from rag.context import RagContext
-from rag.forms import MAX_QUESTION, QuestionForm, TitleForm
+from rag.events import Metadata
+from rag.forms import MAX_QUESTION_CHARACTERS, QuestionForm, TitleForm
 from rag.models import Conversation, Message
 from rag.services import conversations
-from rag.views.asking import (
-    answered,
-    choices,
-    chosen_collections,
-    collection_names,
-    context_of,
-)
-from rag.views.turns import shown_turns
-from search.examples import examples_for
+from rag.services.chat import Question, chat
+from rag.services.pipelines import list_pipelines
+from rag.views.turns import DEGRADED, FAILURES, turn_views
+from search.examples import example_questions
+
+#: Script modules to preload in parallel.
+SCRIPT_MODULES = [
+    f"js/chat/{name}.js" for name in ("composer", "live", "sources", "stream", "turn")
+]
+
+
+def context_of_request(request: HttpRequest, *, collections: Sequence[str] = ()) -> RagContext:
+    """The context of a page: the logged-in user in the current workspace."""
+    workspace = request_workspace(request)
+    return RagContext(user=request.user, workspace=workspace, collections=tuple(collections))
+
+
+def collection_names(context: RagContext) -> dict[str, str]:
+    """Names by slug of the collections the user sees."""
+    rows = Collection.objects.visible_to(context.user).filter(workspace=context.workspace)
+    return dict(rows.order_by("name").values_list("slug", "name"))
+
+
+def chosen_collections(params: QueryDict, names: Mapping[str, str]) -> list[str]:
+    """The collections ticked in the request that exist."""
+    return [slug for slug in dict.fromkeys(params.getlist("collection")) if slug in names]
+
+
+def composer_context(request: HttpRequest, conversation: Conversation | None) -> dict[str, Any]:
+    """Template context of the question form: the choices, and what is selected by the request, else
+    as in the last answer."""
+    context = context_of_request(request)
+    names = collection_names(context)
+    given = request.POST if request.method == "POST" else request.GET
+    chosen = chosen_collections(given, names)
+    if conversation and not chosen and request.method != "POST":
+        chosen = [slug for slug in conversation.collections if slug in names]
+    if len(chosen) == len(names):
+        chosen = []
+    last = None
+    if conversation:
+        answers = conversation.messages.filter(role=Message.Role.ASSISTANT)
+        last = answers.order_by("-pk").first()
+    if request.method == "POST":
+        uses_memory = request.POST.get("memory") == "1"
+    else:
+        uses_memory = settings.MEMORY_INJECTION if last is None else last.memory is not None
+    label = names[chosen[0]] if chosen else "All collections"
+    if len(chosen) > 1:
+        label += f" and {len(chosen) - 1} more"
+    return {
+        "names": json.dumps(names),
+        "degraded": json.dumps(DEGRADED),
+        "failures": json.dumps(FAILURES),
+        "modules": [*SCRIPT_MODULES, "js/chat/copying.js"],
+        "collections": [{"slug": slug, "name": name} for slug, name in names.items()],
+        "chosen": chosen,
+        "chosen_label": label,
+        "pipelines": list_pipelines(context=context),
+        "pipeline_chosen": given.get("pipeline") or (conversation.pipeline if conversation else ""),
+        "models": chat_models(),
+        "model_chosen": given.get("model") or (last.model if last else ""),
+        "uses_memory": uses_memory,
+        "is_extractive": chat_model() is None,
+        "connect_url": reverse("chat_connect"),
+        "api_url": reverse("api:chat"),
+    }
+
+
+def ask_and_wait(
+    values: Mapping[str, Any],
+    *,
+    context: RagContext,
+    conversation: Conversation | None,
+    replaces: int | None = None,
+) -> Message:
+    """Ask and wait for the answer, which may have failed. It replaces the answer `replaces`. Raises
+    RagsiteError if the question could not be asked at all."""
+    if conversation and not context.collections:
+        # Named explicitly, or the conversation's last collections would be used.
+        context = replace(context, collections=tuple(collection_names(context)))
+    pipeline = values["pipeline"]
+    question = Question(
+        message=values["question"],
+        pipeline=pipeline,
+        model="" if pipeline else values["model"],
+        memory=None if pipeline else values["memory"],
+    )
+    events = chat(
+        question,
+        context=context,
+        conversation=conversation.pk if conversation else None,
+        replaces=replaces,
+    )
+    metadata_events = [event for event in events if isinstance(event, Metadata)]
+    return Message.objects.visible_to(context.user).get(pk=metadata_events[0].message or 0)
+
 
 #: Questions on a page; the latest are shown first.
-TURNS = 20
-LISTED = 20
+TURNS_PER_PAGE = 20
+CONVERSATIONS_PER_PAGE = 20
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page
+@login_required_page
 def index(request: HttpRequest) -> HttpResponse:
-    """The box for a new question, which may come with the address, and former conversations."""
+    """The form for a new question, which may come in the URL, and recent conversations."""
     if request.method == "POST":
         return _ask(request, None)
     return _page(request, None)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page
+@login_required_page
 def detail(request: HttpRequest, pk: int) -> HttpResponse:
-    """A conversation; a POST asks on."""
+    """A conversation; a POST asks the next question."""
     conversation = _conversation(request, pk)
     if request.method == "POST":
         return _ask(request, conversation)
@@ -52,22 +148,22 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_safe
-@page
+@login_required_page
 def turn(request: HttpRequest, pk: int, message: int) -> HttpResponse:
-    """One answer with its question, as a part for the page that watched it being made."""
+    """One answer with its question, as a fragment for the page that streamed it."""
     conversation = _conversation(request, pk)
     rows = list(conversation.messages.filter(pk__lte=message).order_by("-pk")[:2])[::-1]
     if not rows or rows[-1].pk != message or rows[-1].role != Message.Role.ASSISTANT:
         raise NotFound("There is no such answer in this conversation.")
     last = conversation.messages.order_by("-pk").values_list("pk", flat=True).first()
     turns = _turns(request, conversation, rows, has_last=last == message)
-    return _private(render(request, "rag/part.html", {"turn": turns[-1]}))
+    return no_store(render(request, "rag/part.html", {"turn": turns[-1]}))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page
+@login_required_page
 def rename(request: HttpRequest, pk: int) -> HttpResponse:
-    """Another title."""
+    """Show and process the rename form."""
     conversation = _conversation(request, pk)
     form = TitleForm(
         request.POST if request.method == "POST" else None, initial={"title": conversation.title}
@@ -82,9 +178,9 @@ def rename(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page
+@login_required_page
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show what goes; delete on POST."""
+    """Show what is deleted; delete on POST."""
     conversation = _conversation(request, pk)
     if request.method == "POST":
         conversations.delete_conversation(conversation=conversation)
@@ -95,50 +191,42 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
         "questions": conversation.messages.filter(role=Message.Role.USER).count(),
         "runs": conversation.messages.exclude(trace=None).count(),
     }
-    return _private(render(request, "rag/conversation_delete.html", context))
+    return no_store(render(request, "rag/conversation_delete.html", context))
 
 
 @require_safe
-@page
+@login_required_page
 def connect(request: HttpRequest) -> HttpResponse:
-    """How a language model is connected, for whoever runs the site."""
+    """How to connect a language model, for the operator of the site."""
     return render(request, "rag/connect.html")
 
 
 def _ask(request: HttpRequest, conversation: Conversation | None) -> HttpResponse:
-    """Without JavaScript: the whole answer, then the page with it."""
+    """Without JavaScript: wait for the whole answer, then show the page with it."""
     again = request.POST.get("again", "")
-    asked = _asked_before(conversation, again) if conversation and again else ""
+    earlier_question = ""
+    if conversation and again.isascii() and again.isdigit() and len(again) < 19:
+        questions = conversation.messages.filter(role=Message.Role.USER, pk__lte=int(again))
+        texts = questions.order_by("-pk").values_list("content", flat=True)
+        earlier_question = texts.first() or ""
     given = request.POST.copy()
-    if asked:
-        given["question"] = asked
+    if earlier_question:
+        given["question"] = earlier_question
     form = QuestionForm(given)
     if not form.is_valid():
         return _page(request, conversation, problem="Write a question first.", status=400)
     try:
-        context = context_of(request, collections=_collections(request))
-        answer = answered(
+        names = collection_names(context_of_request(request))
+        context = context_of_request(request, collections=chosen_collections(request.POST, names))
+        answer = ask_and_wait(
             form.cleaned_data,
             context=context,
             conversation=conversation,
-            replaces=int(again) if asked else None,
+            replaces=int(again) if earlier_question else None,
         )
     except RagsiteError as error:
         return _page(request, conversation, problem=str(error), status=error.status)
     return redirect(f"{reverse('conversation', args=[answer.conversation_id])}#turn-{answer.pk}")
-
-
-def _asked_before(conversation: Conversation, answer: str) -> str:
-    """The question that was answered so."""
-    if not (answer.isascii() and answer.isdigit() and len(answer) < 19):
-        return ""
-    questions = conversation.messages.filter(role=Message.Role.USER, pk__lte=int(answer))
-    return questions.order_by("-pk").values_list("content", flat=True).first() or ""
-
-
-def _collections(request: HttpRequest) -> list[str]:
-    names = collection_names(context_of(request))
-    return chosen_collections(request.POST, names)
 
 
 def _page(
@@ -148,40 +236,37 @@ def _page(
     problem: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    context = choices(request, conversation) | {
+    context = composer_context(request, conversation) | {
         "conversation": conversation,
         "problem": problem,
         "question": request.POST.get("question", "") or request.GET.get("q", ""),
         "asks": bool(request.GET.get("q")),
         "here_url": request.path,
-        "max_question": MAX_QUESTION,
+        "max_question": MAX_QUESTION_CHARACTERS,
     }
-    context |= _thread(request, conversation) if conversation else _former(request)
-    return _private(render(request, "rag/chat.html", context, status=status))
+    context |= _thread(request, conversation) if conversation else _recent_conversations(request)
+    return no_store(render(request, "rag/chat.html", context, status=status))
 
 
-def _former(request: HttpRequest) -> dict[str, Any]:
-    context = context_of(request)
+def _recent_conversations(request: HttpRequest) -> dict[str, Any]:
+    context = context_of_request(request)
     own = Conversation.objects.visible_to(context.user).filter(workspace=context.workspace)
-    found = page_by_time(own, request.GET, size=LISTED, field="updated_at")
+    found = page_by_time(own, request.GET, size=CONVERSATIONS_PER_PAGE, field="updated_at")
+    documents = Document.objects.visible_to(context.user).filter(
+        workspace=context.workspace, status=Document.Status.READY
+    )
     return {
         "former": found.rows,
-        "examples": [] if found.rows else _examples(context),
+        "examples": [] if found.rows else example_questions(documents.current()),
         "newer_url": f"?after={found.newer}" if found.newer else "",
         "older_url": f"?before={found.older}" if found.older else "",
     }
 
 
-def _examples(context: RagContext) -> list[str]:
-    """Questions to begin with, for who has not asked anything yet."""
-    documents = Document.objects.visible_to(context.user).filter(workspace=context.workspace)
-    return examples_for(documents.filter(status=Document.Status.READY).current())
-
-
 def _thread(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:
-    """The last questions with their answers, or those around `?before=` and `?after=`."""
+    """The latest questions with their answers, or those around `?before=` and `?after=`."""
     questions = conversation.messages.filter(role=Message.Role.USER)
-    found = page_by_id(questions, request.GET, size=TURNS)
+    found = page_by_id(questions, request.GET, size=TURNS_PER_PAGE)
     if not found.rows:
         return {"turns": []}
     rows = conversation.messages.filter(pk__gte=found.rows[-1].pk).order_by("pk")
@@ -198,20 +283,20 @@ def _thread(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:
 def _turns(
     request: HttpRequest, conversation: Conversation, rows: list[Message], *, has_last: bool
 ) -> list[Any]:
-    context = context_of(request)
-    return shown_turns(
-        conversations.shown_messages(rows=rows, context=context),
+    context = context_of_request(request)
+    return turn_views(
+        conversations.visible_messages(rows=rows, context=context),
         collections=collection_names(context),
-        asked=conversation.collections,
+        selected=conversation.collections,
         has_last=has_last,
     )
 
 
 def _conversation(request: HttpRequest, pk: int) -> Conversation:
-    return conversations.get_conversation(context=context_of(request), id=pk)
+    return conversations.get_conversation(context=context_of_request(request), id=pk)
 
 
-def _private(response: HttpResponse) -> HttpResponse:
-    """A browser keeps no copy: what quotes a deleted document must not come back."""
+def no_store(response: HttpResponse) -> HttpResponse:
+    """Forbid caching: text of a deleted document must not come back from a browser's cache."""
     response["Cache-Control"] = "private, no-store"
     return response

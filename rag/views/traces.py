@@ -1,118 +1,228 @@
-"""Traces: runs of pipelines, listed and taken apart."""
+"""Trace pages: list runs, show one as a waterfall of its steps with the sources it cites."""
 
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from common.web import page
-from documents.models import Document
-from memory.views.paging import page_by_time
-from rag.context import RagContext
-from rag.models import Trace
-from rag.services.traces import cancel_run, get_trace, own_traces
-from rag.views.asking import collection_names, context_of
-from rag.views.rendered import render_answer
-from rag.views.trace_sources import cited_sources, titles
-from rag.views.waterfall import waterfall
+from common.web import login_required_page
+from documents.models import Chunk, Document
+from memory.views.contexts import page_by_time
+from rag.answering.evidence import passage_url
+from rag.models import Span, Trace
+from rag.services.traces import cancel_run, get_trace, own_traces, withheld_traces
+from rag.views.chat import collection_names, context_of_request, no_store
+from rag.views.turns import SourceView, render_answer, source_views
 from search.presentation import Choice
 
-LISTED = 50
+_NUMBER = re.compile(r"\[(\d{1,4})\]")
+
+
+def cited_sources(
+    trace: Trace, *, collections: Mapping[str, str]
+) -> tuple[list[SourceView], list[tuple[int, int]]]:
+    """The sources that the trace's answer cites, and where: (offset, number). A source has no text
+    if its chunk no longer exists. `collections` are names by slug. Only for a trace whose documents
+    the user may all read."""
+    found = {number: (document_id, chunk_id) for number, document_id, chunk_id in trace.sources}
+    cited = [(match.start(), int(match[1])) for match in _NUMBER.finditer(trace.answer)]
+    cited = [(at, number) for at, number in cited if number in found]
+    wanted = {number: found[number] for _, number in cited}
+    chunks = Chunk.objects.filter(pk__in=[pk for _, pk in wanted.values()])
+    texts = chunks.defer("embedding", "search_vector").in_bulk()
+    documents = Document.objects.filter(pk__in=[pk for pk, _ in wanted.values()])
+    rows = documents.select_related("collection").in_bulk()
+    passages = []
+    for number, (document_id, chunk_id) in sorted(wanted.items()):
+        if document_id not in rows:
+            continue
+        document, chunk = rows[document_id], texts.get(chunk_id)
+        slug = document.collection.slug
+        url = (
+            passage_url(slug, document.pk, chunk.pk)
+            if chunk
+            else reverse("document", args=[slug, document.pk])
+        )
+        passages.append(
+            {
+                "number": number,
+                "title": document.title,
+                "document_key": document.key,
+                "collection": slug,
+                "heading_path": chunk.heading_path if chunk else [],
+                "page": chunk.page if chunk else None,
+                "url": url,
+                "text": chunk.text if chunk else "",
+                "start": 0,
+                "end": len(chunk.text) if chunk else 0,
+            }
+        )
+    citations = [
+        {"number": each["number"], "start": each["start"], "end": each["end"]} for each in passages
+    ]
+    return source_views(passages, citations, collections=collections), cited
+
+
+#: Width of the SVG view box.
+SCALE = 1000
+#: Minimum width of a bar, so that quick steps are visible.
+MIN_BAR_WIDTH = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A step: `x` and `width` are parts of SCALE, `depth` counts its ancestors."""
+
+    span: Span
+    depth: int
+    x: float
+    width: float
+    milliseconds: float
+    after_milliseconds: float
+
+    @property
+    def tone(self) -> str:
+        """Its colour: by its state if it did not succeed, else by its kind."""
+        return self.span.kind if self.span.state == Span.State.DONE else self.span.state
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """The bars in the order of the steps, and how long the run took."""
+
+    bars: tuple[Bar, ...]
+    milliseconds: float
+
+
+def build_waterfall(trace: Trace, spans: Sequence[Span]) -> Waterfall:
+    """The waterfall of a run, which may still be running."""
+    begin = min([trace.started_at, *(span.started_at for span in spans)])
+    ends = [trace.ended_at or timezone.now(), *(span.ended_at for span in spans)]
+    total = max(_milliseconds(begin, max(ends)), 1.0)
+    depths: dict[int, int] = {}
+    bars = []
+    for span in _in_tree_order(spans):
+        depths[span.pk] = depths.get(span.parent_id or 0, -1) + 1
+        after = _milliseconds(begin, span.started_at)
+        width = max(span.milliseconds / total * SCALE, MIN_BAR_WIDTH)
+        bars.append(
+            Bar(
+                span=span,
+                depth=min(depths[span.pk], 3),
+                x=min(after / total * SCALE, SCALE - width),
+                width=width,
+                milliseconds=span.milliseconds,
+                after_milliseconds=after,
+            )
+        )
+    return Waterfall(tuple(bars), total)
+
+
+def _in_tree_order(spans: Sequence[Span]) -> list[Span]:
+    """Every step after its parent."""
+    children: dict[int | None, list[Span]] = {}
+    known = {span.pk for span in spans}
+    for span in spans:
+        parent = span.parent_id if span.parent_id in known else None
+        children.setdefault(parent, []).append(span)
+    ordered: list[Span] = []
+    waiting = children.get(None, [])[::-1]
+    while waiting:
+        span = waiting.pop()
+        ordered.append(span)
+        waiting += children.get(span.pk, [])[::-1]
+    return ordered
+
+
+def _milliseconds(begin: datetime, end: datetime) -> float:
+    return (end - begin).total_seconds() * 1000
+
+
+TRACES_PER_PAGE = 50
 
 
 @require_safe
-@page
+@login_required_page
 def index(request: HttpRequest) -> HttpResponse:
-    """One's own runs, newest first, of `?pipeline=` and in `?state=`."""
-    asked = {name: request.GET.get(name, "").replace("\0", "") for name in ("pipeline", "state")}
-    if asked["state"] not in Trace.State.values:
-        asked["state"] = ""
-    given = {name: value for name, value in asked.items() if value}
-    rows = own_traces(context=context_of(request)).filter(**given)
-    found = page_by_time(rows, request.GET, size=LISTED, field="started_at")
+    """The user's own runs, newest first, filtered by `?pipeline=` and `?state=`."""
+    filters = {name: request.GET.get(name, "").replace("\0", "") for name in ("pipeline", "state")}
+    if filters["state"] not in Trace.State.values:
+        filters["state"] = ""
+    given = {name: value for name, value in filters.items() if value}
+    rows = own_traces(context=context_of_request(request)).filter(**given)
+    found = page_by_time(rows, request.GET, size=TRACES_PER_PAGE, field="started_at")
     context = {
-        **asked,
+        **filters,
         "traces": found.rows,
-        "newer_url": _url(**asked, after=found.newer) if found.newer else "",
-        "older_url": _url(**asked, before=found.older) if found.older else "",
-        "all_url": _url(pipeline=asked["pipeline"]),
-        "any_pipeline_url": _url(state=asked["state"]),
+        "newer_url": _url(**filters, after=found.newer) if found.newer else "",
+        "older_url": _url(**filters, before=found.older) if found.older else "",
+        "all_url": _url(pipeline=filters["pipeline"]),
+        "any_pipeline_url": _url(state=filters["state"]),
         "states": [
             Choice(
                 label=str(label).capitalize(),
-                url=_url(pipeline=asked["pipeline"], state=value),
-                selected=value == asked["state"],
+                url=_url(pipeline=filters["pipeline"], state=value),
+                selected=value == filters["state"],
             )
             for value, label in Trace.State.choices
         ],
     }
-    return _private(render(request, "rag/traces.html", context))
+    return no_store(render(request, "rag/traces.html", context))
 
 
 @require_safe
-@page
+@login_required_page
 def detail(request: HttpRequest, pk: int) -> HttpResponse:
-    """One run, step by step; without its texts where they quote what may be read no longer."""
-    own = context_of(request)
+    """One run, step by step; without texts if they quote documents the user may no longer read."""
+    own = context_of_request(request)
     trace = get_trace(context=own, id=pk)
     spans = list(trace.spans.order_by("ordinal"))
-    is_withheld = not _may_read(own, trace)
+    is_withheld = bool(withheld_traces([trace], context=own))
     if is_withheld:
-        for told in (trace, *spans):
-            _empty(told)
-    answering = trace.messages.first()
+        for item in (trace, *spans):
+            for field in ("answer", "input", "output", "error"):
+                if hasattr(item, field):
+                    setattr(item, field, "")
+    conversation_url = ""
+    if message := trace.messages.first():
+        address = reverse("conversation", args=[message.conversation_id])
+        conversation_url = f"{address}#turn-{message.pk}"
     sources, cited = cited_sources(trace, collections=collection_names(own))
     context = {
         "trace": trace,
         "is_withheld": is_withheld,
-        "waterfall": waterfall(trace, spans),
+        "waterfall": build_waterfall(trace, spans),
         "answer": render_answer(
-            trace.answer, turn=trace.pk, sources=titles(sources), citations=cited
+            trace.answer,
+            turn=trace.pk,
+            sources={source.number: source.title for source in sources},
+            citations=cited,
         )
         if trace.answer
         else "",
         "sources": sources,
         "pipeline_url": reverse("pipeline", args=[trace.pipeline]) if trace.pipeline else "",
-        "conversation_url": _conversation_url(answering) if answering else "",
+        "conversation_url": conversation_url,
     }
-    return _private(render(request, "rag/trace.html", context))
+    return no_store(render(request, "rag/trace.html", context))
 
 
 @require_POST
-@page
+@login_required_page
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
-    """Have a run end."""
-    cancel_run(context=context_of(request), id=pk)
+    cancel_run(context=context_of_request(request), id=pk)
     messages.success(request, "The run ends within a second.")
     return redirect("trace", pk=pk)
-
-
-def _conversation_url(message: Any) -> str:
-    address = reverse("conversation", args=[message.conversation_id])
-    return f"{address}#turn-{message.pk}"
-
-
-def _may_read(context: RagContext, trace: Trace) -> bool:
-    visible = Document.objects.visible_to(context.user).filter(pk__in=trace.documents)
-    return visible.count() == len(set(trace.documents))
-
-
-def _empty(told: Any) -> None:
-    for field in ("answer", "input", "output", "error"):
-        if hasattr(told, field):
-            setattr(told, field, "")
 
 
 def _url(**params: str) -> str:
     given = {name: value for name, value in params.items() if value}
     return f"{reverse('traces')}?{urlencode(given)}".removesuffix("?")
-
-
-def _private(response: HttpResponse) -> HttpResponse:
-    """A browser keeps no copy: what quotes a deleted document must not come back."""
-    response["Cache-Control"] = "private, no-store"
-    return response

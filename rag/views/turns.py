@@ -1,18 +1,234 @@
-"""Turns of a conversation as the page shows them: a question, its answer, what that rests on."""
+"""Turns of a conversation for a page: question, answer as safe HTML with citation links, sources.
+Begin with `turn_views`.
+"""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
+import nh3
 from django.urls import reverse
-from django.utils.safestring import SafeString
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
 
+from common.text import strip_markdown
+from documents.document_html import SafeRenderer
 from rag.models import Message
-from rag.services.conversations import Shown
-from rag.views.rendered import render_answer
-from rag.views.sources import ShownSource, shown_sources
+from rag.services.conversations import VisibleMessage
+
+MAX_HEADINGS = 2
+TEASER_CHARACTERS = 240  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart:
+    """A part of a passage's text."""
+
+    text: str
+    is_quoted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """A passage with its number. `parts` is empty if its text no longer exists."""
+
+    number: int
+    title: str
+    place: str
+    url: str
+    is_cited: bool
+    parts: tuple[SourcePart, ...]
+
+    @property
+    def teaser(self) -> str:
+        """The beginning of a cited passage, as a preview."""
+        text = (
+            "".join(part.text for part in self.parts)[:TEASER_CHARACTERS] if self.is_cited else ""
+        )
+        return strip_markdown(text)
+
+
+def source_views(
+    passages: Sequence[Mapping[str, Any]],
+    citations: Sequence[Mapping[str, Any]],
+    *,
+    collections: Mapping[str, str],
+) -> list[SourceView]:
+    """`passages` and `citations` are in the format of events; `collections` are names by slug."""
+    views = []
+    for passage in passages:
+        path = [heading for heading in passage["heading_path"] if heading != passage["title"]]
+        page = f"page {passage['page']}" if passage["page"] else ""
+        name = collections.get(passage["collection"], passage["collection"])
+        quotes = _quoted_ranges(passage, citations)
+        views.append(
+            SourceView(
+                number=passage["number"],
+                title=passage["title"] or passage["document_key"],
+                place=" · ".join(filter(None, (name, " › ".join(path[-MAX_HEADINGS:]), page))),
+                url=passage["url"],
+                is_cited=bool(quotes),
+                parts=tuple(_split_quotes(passage["text"], quotes)),
+            )
+        )
+    return views
+
+
+def _quoted_ranges(
+    passage: Mapping[str, Any], citations: Iterable[Mapping[str, Any]]
+) -> list[tuple[int, int]]:
+    """The cited ranges as offsets in the passage's text, sorted and merged."""
+    start, end = passage["start"], passage["end"]
+    merged: list[tuple[int, int]] = []
+    for cited in sorted(
+        (max(cited["start"], start) - start, min(cited["end"], end) - start)
+        for cited in citations
+        if cited["number"] == passage["number"]
+    ):
+        if merged and cited[0] <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(cited[1], merged[-1][1]))
+        else:
+            merged.append(cited)
+    return merged
+
+
+def _split_quotes(text: str, quotes: Sequence[tuple[int, int]]) -> Iterable[SourcePart]:
+    """If the whole passage is cited, nothing of it is marked."""
+    at = 0
+    for start, end in quotes:
+        if end - start >= len(text.strip()):
+            continue
+        yield from (
+            SourcePart(piece, is_quoted)
+            for piece, is_quoted in ((text[at:start], False), (text[start:end], True))
+            if piece
+        )
+        at = end
+    if text[at:]:
+        yield SourcePart(text[at:], is_quoted=False)
+
+
+#: Private-use characters that mark, through Markdown, where an unsupported sentence begins and
+#: ends, and the number of a real citation.
+DOUBT_START, DOUBT_END, CITATION_MARK = "\ue000", "\ue001", "\ue002"
+_RESERVED = str.maketrans(dict.fromkeys((DOUBT_START, DOUBT_END, CITATION_MARK), " "))
+#: Block markers at the beginning of a line; a mark must come after them.
+_BLOCK_START = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6}|>+)[ \t]+)*")
+_CITATION = re.compile(rf"\[{CITATION_MARK}(\d+)\]")
+_TAGS = {
+    *("a", "blockquote", "br", "code", "del", "div", "em", "h3", "h4", "h5", "h6", "hr", "li"),
+    *("mark", "ol", "p", "pre", "s", "span", "strong", "sub", "sup", "u", "ul", "b", "i", "ins"),
+    *("table", "tbody", "td", "th", "thead", "tr", "kbd", "small"),
+}
+_ATTRIBUTES = {
+    "*": {"class", "tabindex"},
+    "a": {"href", "data-cite", "aria-label"},
+    "div": {"role", "aria-label"},
+    "mark": {"title"},
+    "ol": {"start"},
+}
+_EXTERNAL_ADDRESS = re.compile(r"[a-z][a-z\d+.-]*:|//", re.IGNORECASE)
+_OWN_LINK = re.compile(r"#source-\d+-\d+")
+
+
+class AnswerRenderer(SafeRenderer):
+    """The documents' renderer, except for links, which become their text and address. Relative
+    addresses are left out: they lead nowhere from here."""
+
+    def link_open(self, *_: Any) -> str:
+        return ""
+
+    def link_close(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
+        """The address, unless the link text is the address already."""
+        opening = next(token for token in tokens[idx::-1] if token.type == "link_open")
+        address = str(opening.attrGet("href"))
+        is_shown = opening.info != "auto" and _EXTERNAL_ADDRESS.match(address)
+        return f" ({escape(address)})" if is_shown else ""
+
+    def citation(self, tokens: Sequence[Token], idx: int, _: Any, env: Any) -> str:
+        """A link to the source beside the answer."""
+        number = tokens[idx].content
+        label = escape(f"Source {number}: {env['sources'][int(number)]}")
+        return (
+            f'<a class="cite" href="#source-{env["turn"]}-{number}" data-cite="{number}"'
+            f' aria-label="{label}">{number}</a>'
+        )
+
+
+def _citation_rule(state: StateInline, silent: bool) -> bool:
+    """The inline parsing rule for a citation."""
+    found = _CITATION.match(state.src, state.pos)
+    if found is None:
+        return False
+    if not silent:
+        state.push("citation", "", 0).content = found[1]
+    state.pos = found.end()
+    return True
+
+
+_parser = (
+    MarkdownIt("commonmark", renderer_cls=AnswerRenderer)
+    .enable(["table", "strikethrough"])
+    .disable("reference")
+)
+_parser.inline.ruler.before("link", "citation", _citation_rule)
+
+
+def render_answer(
+    text: str,
+    *,
+    turn: int,
+    sources: Mapping[int, str],
+    citations: Iterable[tuple[int, int]] = (),
+    doubts: Iterable[tuple[int, int]] = (),
+) -> SafeString:
+    """`sources` are titles by number. `citations` are (offset, number), `doubts` (start, end) of
+    unsupported sentences, both in `text`. Links point to elements with the id `source-TURN-NUMBER`.
+    """
+    text = text.translate(_RESERVED)
+    edits = [
+        (at + 1, CITATION_MARK)
+        for at, number in set(citations)
+        if number in sources and text.startswith(f"[{number}]", at)
+    ]
+    edits += _doubt_edits(text, doubts)
+    for at, mark in sorted(edits, reverse=True):
+        text = text[:at] + mark + text[at:]
+    tokens = _parser.parse(text, env := {"turn": turn, "sources": sources})
+    for token in tokens:
+        if token.type in {"heading_open", "heading_close"}:
+            token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
+    html = _parser.renderer.render(tokens, _parser.options, env)
+    html = html.replace(DOUBT_START, '<mark class="doubt" title="No source says this">')
+    # Markers are left only in code, which Markdown does not parse.
+    html = html.replace(DOUBT_END, "</mark>").replace(CITATION_MARK, "")
+    sanitized = nh3.clean(
+        html,
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        url_schemes=set(),
+        url_relative=lambda url: url if _OWN_LINK.fullmatch(url) else None,
+        link_rel=None,
+    )
+    return mark_safe(sanitized)  # noqa: S308
+
+
+def _doubt_edits(text: str, doubts: Iterable[tuple[int, int]]) -> Iterable[tuple[int, str]]:
+    """Markers within one block each: a mark across two blocks would break both."""
+    for start, end in doubts:
+        block = _BLOCK_START.match(text, start, end)
+        begin = block.end() if block else start
+        sentence = text[begin:end].rstrip()
+        if sentence and "\n\n" not in sentence:
+            yield begin, DOUBT_START
+            yield begin + len(sentence), DOUBT_END
+
 
 DEGRADED = {
     "vector": "Words only. The model that compares meanings does not answer, so passages that say"
@@ -20,7 +236,7 @@ DEGRADED = {
     "rerank": "Not reranked. The model that reads the best passages again does not answer, so"
     " they stand in the order of words and meaning.",
 }
-#: By the code of an error; for some its own words stand below these.
+#: Texts by error code; for some the error's own message is shown below.
 FAILURES = {
     "model_unavailable": "The language model does not answer just now. Try again in a moment, or"
     " choose another model.",
@@ -31,22 +247,19 @@ FAILURES = {
     "model_error": "The language model could not answer. Try again; if it happens again, tell"
     " whoever runs the site.",
 }
-#: Codes of errors whose own words tell more than these.
-OWN_WORDS = {"model_refused", "model_empty"}
-DEGRADED_OTHERWISE = (
+#: Error codes whose own message is shown too.
+SHOW_ERROR_DETAIL = {"model_refused", "model_empty"}
+DEGRADED_DEFAULT = (
     "Part of the search did not work ({name}), so something may be missing. Ask again in a minute,"
     " or tell whoever runs the site."
 )
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTurn:
-    """A question and what came of it.
-
-    `pk` is the answer's, or the question's where there is none. `state` is answered, refused, cut,
-    stopped, failed, running, removed, or withheld where it quotes what the user may read no longer.
-    `doubts` counts sentences without support.
-    """
+class TurnView:
+    """A question with its answer. `pk` is the answer's, or the question's if there is none. `state`
+    is answered, refused, cut, stopped, failed, running, removed, or withheld if it quotes what the
+    user may no longer read. `doubts` counts unsupported sentences."""
 
     pk: int
     question: str
@@ -58,7 +271,7 @@ class ShownTurn:
     html: SafeString | str = ""
     error: str = ""
     error_detail: str = ""
-    sources: Sequence[ShownSource] = ()
+    sources: Sequence[SourceView] = ()
     doubts: int = 0
     remembered: Mapping[str, Any] | None = None
     degraded: Sequence[str] = ()
@@ -67,70 +280,83 @@ class ShownTurn:
     trace_url: str = ""
 
 
-def shown_turns(
-    messages: Sequence[Shown],
+def turn_views(
+    messages: Sequence[VisibleMessage],
     *,
     collections: Mapping[str, str],
-    asked: Sequence[str] = (),
+    selected: Sequence[str] = (),
     has_last: bool = True,
-) -> list[ShownTurn]:
-    """The turns that `messages`, in order, make up. `collections` are names by slug, `asked` the
-    slugs that questions go to."""
-    pairs = _pairs(messages)
+) -> list[TurnView]:
+    """The turns that `messages`, in order, make up. `collections` are names by slug, `selected` the
+    slugs that questions are limited to."""
+    # Questions with the last answer to each.
+    pairs: list[tuple[Message, VisibleMessage | None]] = []
+    for visible in messages:
+        if visible.message.role == Message.Role.USER:
+            pairs.append((visible.message, None))
+        elif pairs:
+            pairs[-1] = (pairs[-1][0], visible)
     return [
         _turn(
             question,
             answer,
             collections=collections,
-            asked=asked,
+            selected=selected,
             is_last=has_last and place == len(pairs),
         )
         for place, (question, answer) in enumerate(pairs, start=1)
     ]
 
 
-def _pairs(messages: Iterable[Shown]) -> list[tuple[Message, Shown | None]]:
-    """Questions with the last answer to each."""
-    pairs: list[tuple[Message, Shown | None]] = []
-    for shown in messages:
-        if shown.message.role == Message.Role.USER:
-            pairs.append((shown.message, None))
-        elif pairs:
-            pairs[-1] = (pairs[-1][0], shown)
-    return pairs
-
-
 def _turn(
     question: Message,
-    shown: Shown | None,
+    visible: VisibleMessage | None,
     *,
     collections: Mapping[str, str],
-    asked: Sequence[str],
+    selected: Sequence[str],
     is_last: bool,
-) -> ShownTurn:
-    leaves_out = set(collections) - set(asked)
+) -> TurnView:
+    leaves_out = set(collections) - set(selected)
     asking: dict[str, Any] = {
         "question": question.content,
         "asked_at": question.created_at,
         "is_last": is_last,
-        "search_url": _to("search", question.content, asked),
-        "everywhere_url": _to("chat", question.content) if asked and leaves_out else "",
+        "search_url": _link("search", question.content, selected),
+        "everywhere_url": _link("chat", question.content) if selected and leaves_out else "",
     }
-    if shown is None:
-        return ShownTurn(pk=question.pk, state="failed", **asking)
-    answer, state = shown.message, _state(shown)
-    sources = shown_sources(shown.passages, shown.citations, collections=collections)
-    doubts = [] if state == "refused" else _doubts(shown)
-    return ShownTurn(
+    if visible is None:
+        return TurnView(pk=question.pk, state="failed", **asking)
+    answer, state = visible.message, _state(visible)
+    sources = source_views(visible.passages, visible.citations, collections=collections)
+    has_doubts = state != "refused" and not visible.is_withheld
+    unsupported = answer.verdict.get("unsupported", ()) if has_doubts else ()
+    doubts = [(each["start"], each["end"]) for each in unsupported]
+    html: SafeString | str = ""
+    if state != "refused" or answer.generator != "extractive":
+        # The page words an extractive refusal better itself.
+        html = render_answer(
+            visible.content,
+            turn=answer.pk,
+            sources={source.number: source.title for source in sources},
+            citations=[(cited["at"], cited["number"]) for cited in visible.citations],
+            doubts=doubts,
+        )
+    memory = None if visible.is_withheld else answer.memory
+    has_memory = memory and (memory.get("facts") or memory.get("context"))
+    return TurnView(
         pk=answer.pk,
         state=state,
-        html=_html(shown, sources, doubts) if _has_words(state, answer) else "",
-        error=(told := FAILURES.get(answer.error_code, "")) or answer.error,
-        error_detail=answer.error if told and answer.error_code in OWN_WORDS else "",
+        html=html,
+        error=(general_text := FAILURES.get(answer.error_code, "")) or answer.error,
+        error_detail=answer.error
+        if general_text and answer.error_code in SHOW_ERROR_DETAIL
+        else "",
         sources=sources,
         doubts=len(doubts),
-        remembered=None if shown.is_withheld else _remembered(answer),
-        degraded=[_degraded(name) for name in answer.degraded],
+        remembered=memory if has_memory else None,
+        degraded=[
+            (DEGRADED.get(name) or DEGRADED_DEFAULT.format(name=name)) for name in answer.degraded
+        ],
         answered_by=_answered_by(answer),
         seconds=None if answer.elapsed_ms is None else answer.elapsed_ms / 1000,
         trace_url=reverse("trace", args=[answer.trace_id]) if answer.trace_id else "",
@@ -138,51 +364,20 @@ def _turn(
     )
 
 
-def _to(name: str, question: str, collections: Sequence[str] = ()) -> str:
+def _link(name: str, question: str, collections: Sequence[str] = ()) -> str:
     given = [("q", question), *(("collection", slug) for slug in collections)]
     return f"{reverse(name)}?{urlencode(given)}"
 
 
-def _state(shown: Shown) -> str:
-    answer = shown.message
-    if shown.is_withheld:
+def _state(visible: VisibleMessage) -> str:
+    answer = visible.message
+    if visible.is_withheld:
         return "withheld"
     if answer.state != Message.State.COMPLETE:
         return str(answer.state)
     if answer.verdict.get("refused"):
         return "refused"
     return "cut" if answer.finish_reason == "length" else "answered"
-
-
-def _has_words(state: str, answer: Message) -> bool:
-    """What a refusal says without a model, the page says better, with what to do."""
-    return state != "refused" or answer.generator != "extractive"
-
-
-def _doubts(shown: Shown) -> list[tuple[int, int]]:
-    unsupported = () if shown.is_withheld else shown.message.verdict.get("unsupported", ())
-    return [(each["start"], each["end"]) for each in unsupported]
-
-
-def _html(
-    shown: Shown, sources: Sequence[ShownSource], doubts: Sequence[tuple[int, int]]
-) -> SafeString:
-    return render_answer(
-        shown.content,
-        turn=shown.message.pk,
-        sources={source.number: source.title for source in sources},
-        citations=[(cited["at"], cited["number"]) for cited in shown.citations],
-        doubts=doubts,
-    )
-
-
-def _remembered(answer: Message) -> Mapping[str, Any] | None:
-    memory = answer.memory
-    return memory if memory and (memory.get("facts") or memory.get("context")) else None
-
-
-def _degraded(name: str) -> str:
-    return DEGRADED.get(name) or DEGRADED_OTHERWISE.format(name=name)
 
 
 def _answered_by(answer: Message) -> str:

@@ -1,11 +1,18 @@
-"""Backups: a folder with a dump of the database, the uploaded files, and a manifest that tells
-what a restore must come to. docs/decisions/0046 tells why it is made so.
+"""Backups: a folder with a dump of the database, the uploaded files, and a manifest to verify a
+restore (docs/decisions/0046). Begin with `make` and `restore`.
 """
 
-from ragsite.backup.checking import checked
-from ragsite.backup.errors import BackupError
-from ragsite.backup.making import Made, make
-from ragsite.backup.restoring import Restored, restore
-from ragsite.backup.server import Server
+from ragsite.backup.creation import CreatedBackup, create_backup
+from ragsite.backup.database import BackupError, Server
+from ragsite.backup.manifest import checked_manifest
+from ragsite.backup.restoration import RestoreResult, restore_backup
 
-__all__ = ["BackupError", "Made", "Restored", "Server", "checked", "make", "restore"]
+__all__ = [
+    "BackupError",
+    "CreatedBackup",
+    "RestoreResult",
+    "Server",
+    "checked_manifest",
+    "create_backup",
+    "restore_backup",
+]

@@ -4,9 +4,15 @@ Importing this package is cheap and starts nothing; settings take the URLs from 
 """
 
 from ragsite.embedded.control import answering, start, status, stop
-from ragsite.embedded.errors import ServiceError
-from ragsite.embedded.layout import broker_url, database_url, libpq_url, redis_url, socket_dir
-from ragsite.embedded.service import ServiceStatus
+from ragsite.embedded.service import (
+    ServiceError,
+    ServiceStatus,
+    broker_url,
+    database_url,
+    libpq_url,
+    redis_url,
+    socket_dir,
+)
 
 __all__ = [
     "ServiceError",

@@ -6,45 +6,42 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ragsite.embedded.errors import ServiceError
 from ragsite.embedded.postgres import Postgres
-from ragsite.embedded.serveruser import server_user
-from ragsite.embedded.service import Service, ServiceStatus
-from ragsite.embedded.support import failure
+from ragsite.embedded.service import Service, ServiceError, ServiceStatus, failure, server_user
 from ragsite.embedded.valkey import Valkey
 
 SERVICES: tuple[type[Service], ...] = (Postgres, Valkey)
-ALL = tuple(service.name for service in SERVICES)
+ALL_SERVICES = tuple(service.name for service in SERVICES)
 
 
 def start(
-    var_dir: Path, *, durable: bool = True, only: Collection[str] = ALL
+    var_dir: Path, *, durable: bool = True, only: Collection[str] = ALL_SERVICES
 ) -> list[ServiceStatus]:
-    """Start what does not answer yet and wait until it does; twice does nothing more.
+    """Start what does not answer yet and wait until it does; idempotent.
 
-    The servers outlive the caller. `durable=False` trades safety at a power cut for speed, for
-    tests. `only` names the services meant. Raises ServiceError.
+    The servers outlive the caller. `durable=False` trades durability for speed, for tests. `only`
+    names the services. Raises ServiceError.
     """
-    with _one_at_a_time(var_dir):
+    with _services_lock(var_dir):
         user = server_user(var_dir)
         return [service.start(user, durable=durable) for service in _services(var_dir, only)]
 
 
-def stop(var_dir: Path, *, only: Collection[str] = ALL) -> list[ServiceStatus]:
+def stop(var_dir: Path, *, only: Collection[str] = ALL_SERVICES) -> list[ServiceStatus]:
     """Stop the services under `var_dir`, and no others. Raises ServiceError."""
     if not var_dir.exists():
         return status(var_dir, only=only)
-    with _one_at_a_time(var_dir):
+    with _services_lock(var_dir):
         return [service.stop() for service in _services(var_dir, only)]
 
 
-def status(var_dir: Path, *, only: Collection[str] = ALL) -> list[ServiceStatus]:
-    """How the services are; changes nothing."""
+def status(var_dir: Path, *, only: Collection[str] = ALL_SERVICES) -> list[ServiceStatus]:
+    """Status of the services; changes nothing."""
     return [service.status() for service in _services(var_dir, only)]
 
 
-def answering(var_dir: Path, *, only: Collection[str] = ALL) -> bool:
-    """Whether the services meant all answer: milliseconds, and no lock."""
+def answering(var_dir: Path, *, only: Collection[str] = ALL_SERVICES) -> bool:
+    """Whether all named services answer: takes milliseconds and no lock."""
     return all(service.answer().serving for service in _services(var_dir, only))
 
 
@@ -53,7 +50,7 @@ def _services(var_dir: Path, only: Collection[str]) -> list[Service]:
 
 
 @contextmanager
-def _one_at_a_time(var_dir: Path) -> Iterator[None]:
+def _services_lock(var_dir: Path) -> Iterator[None]:
     try:
         var_dir.mkdir(parents=True, exist_ok=True)
         lock = os.open(var_dir / "services.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

@@ -5,8 +5,8 @@ from django.urls import path
 from ragsite.handbook import views
 
 urlpatterns = [
-    path("", views.page, name="docs"),
-    path("search/", views.results, name="docs_search"),
-    path("images/<str:name>", views.image, name="docs_image"),
-    path("<path:name>/", views.page, name="docs_page"),
+    path("", views.docs_page, name="docs"),
+    path("search/", views.docs_search, name="docs_search"),
+    path("images/<str:name>", views.docs_image, name="docs_image"),
+    path("<path:name>/", views.docs_page, name="docs_page"),
 ]

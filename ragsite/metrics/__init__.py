@@ -1,1 +1,1 @@
-"""Figures for Prometheus: what web processes count, and what the site holds."""
+"""Prometheus metrics: of web processes, and of the site as a whole."""

@@ -22,9 +22,9 @@ STATE_COLOURS = {
 
 @admin.register(Evaluation)
 class EvaluationAdmin(ReadOnlyAdmin):
-    """Made by the dashboard, by judging and once a day."""
+    """Read only: evaluations are requested on the dashboard, by judging, and daily."""
 
-    list_display = ["number", "collection", "shown_state", "cause", "questions"]
+    list_display = ["number", "collection", "state_label", "cause", "questions"]
     list_display += ["ndcg", "recall", "mrr", "created_at"]
     list_filter = ["state", "cause", ("collection", AutocompleteSelectFilter), "created_at"]
     list_select_related = ["collection"]
@@ -41,7 +41,7 @@ class EvaluationAdmin(ReadOnlyAdmin):
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Their questions go with them, though nobody deletes those one by one."""
+        """Counts the questions that are deleted with the evaluations."""
         rows = list(objs)
         questions = EvaluatedQuestion.objects.filter(evaluation__in=[row.pk for row in rows])
         counts = {"evaluations": len(rows), "questions": questions.count()}
@@ -52,7 +52,7 @@ class EvaluationAdmin(ReadOnlyAdmin):
         return str(row)
 
     @display(description="state", ordering="state", label=STATE_COLOURS)
-    def shown_state(self, row: Evaluation) -> tuple[str, str]:
+    def state_label(self, row: Evaluation) -> tuple[str, str]:
         return row.state, row.get_state_display()
 
     @display(description="collection")
@@ -62,7 +62,7 @@ class EvaluationAdmin(ReadOnlyAdmin):
 
 @admin.register(EvaluatedQuestion)
 class EvaluatedQuestionAdmin(ReadOnlyAdmin):
-    """Single questions of evaluations."""
+    """Results of single questions within evaluations."""
 
     list_display = ["question", "evaluation", "ndcg", "recall", "first_rank", "found", "good"]
     list_filter = [("evaluation__collection", AutocompleteSelectFilter)]
@@ -78,7 +78,7 @@ class EvaluatedQuestionAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """By the question's own words, which its judgements hold."""
+        """Searches the text of the questions, which is stored with the judgements."""
         if not search_term:
             return queryset, False
         judged = Judgement.objects.filter(question__icontains=search_term.replace("\0", " "))

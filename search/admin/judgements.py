@@ -1,22 +1,196 @@
-"""Judgements: the list, and instead of an empty form the page to judge hits on."""
+"""Admin of relevance judgements: the list, and the page to judge the hits of a question."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from django.contrib import admin
+from django import forms
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.http import urlencode
+from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
+from unfold.widgets import UnfoldAdminTextInputWidget
 
-from accounts.history import Action
+from accounts.audit import Action
 from common.admin import LargeTableAdmin, link_to
-from documents.models import Chunk
-from search.admin.judging import judging_address, judging_page
-from search.judging import note_judgement
-from search.models import Judgement
+from common.errors import RagsiteError
+from documents.models import Chunk, Collection, Document
+from search.evaluation.datasets import count_answered_questions
+from search.evaluation.learned_weights import MIN_QUESTIONS
+from search.judgements import Grade, judge, question_key, record_judgement, remove_judgement
+from search.models import Judgement, SearchLog
+from search.query import MAX_QUERY_CHARACTERS
+from search.query_options import site_scope
+from search.results import Hit
+from search.services import search
+
+JUDGED_HITS = 20
+TAKEN_BACK = "none"
+BUTTONS = (
+    (Grade.PINNED, "keep", "The best there is: it should come first"),
+    (Grade.GOOD, "thumb_up", "It answers the question"),
+    (Grade.BAD, "thumb_down", "It does not answer the question"),
+)
+
+
+class QuestionForm(forms.Form):
+    """The question to judge, in which collection. The collection field has the admin's
+    autocompletion.
+    """
+
+    question = forms.CharField(max_length=MAX_QUERY_CHARACTERS, widget=UnfoldAdminTextInputWidget())
+
+    def __init__(self, data: Any, *, collection: forms.Field) -> None:
+        super().__init__(data)
+        self.fields = {"collection": collection, **self.fields}
+
+
+class OtherDocumentForm(forms.Form):
+    """A document that answers the question but was not found."""
+
+    def __init__(self, *, document: forms.Field) -> None:
+        super().__init__()
+        document.label = "Document"
+        document.help_text = "Of this collection; search it by title or key."
+        self.fields["document"] = document
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedDocument:
+    """A document with its judgement; `hit` is None where the search did not find it."""
+
+    document: Document
+    judgement: Judgement | None
+    hit: Hit | None = None
+
+    @property
+    def buttons(self) -> list[dict[str, Any]]:
+        """The three grades, the current one pressed; pressing that removes it."""
+        given = self.judgement.grade if self.judgement else None
+        return [
+            {
+                "label": grade.label,
+                "icon": icon,
+                "hint": hint if given != grade else "Press to take it back",
+                "value": TAKEN_BACK if given == grade else grade.value,
+                "pressed": given == grade,
+            }
+            for grade, icon, hint in BUTTONS
+        ]
+
+
+def judging_page(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
+    """Shows the question's hits, or saves the pressed grade and shows them again."""
+    if "log" in request.GET:
+        # From a row of the search log to its question, in the collection of the best hit.
+        row = get_object_or_404(SearchLog, pk=_number(request.GET["log"]))
+        best = Document.objects.filter(pk__in=row.documents[:1])
+        found = best.values_list("collection", flat=True).first()
+        return redirect(judging_address(found or next(iter(row.collections), 0), row.query))
+    form = QuestionForm(
+        request.GET if "question" in request.GET else None,
+        collection=_form_field(model_admin, request, "collection"),
+    )
+    context: dict[str, Any] = {
+        **model_admin.admin_site.each_context(request),
+        "title": "Judge answers",
+        "opts": model_admin.opts,
+        "form": form,
+        "least_questions": MIN_QUESTIONS,
+    }
+    if form.is_valid():
+        collection, question = form.cleaned_data["collection"], form.cleaned_data["question"]
+        if request.method == "POST":
+            return _pressed(request, collection, question)
+        try:
+            scope = site_scope(workspace=collection.workspace, collections=[collection.slug])
+            hits = search(question, scope=scope, k=JUDGED_HITS, group=True).hits
+        except RagsiteError as error:
+            form.add_error("question", str(error))
+        else:
+            other = OtherDocumentForm(document=_form_field(model_admin, request, "document"))
+            context |= _judging_context(collection, question, hits) | {"other": other}
+    context["media"] = model_admin.media + form.media
+    return TemplateResponse(request, "admin/search/judge.html", context)
+
+
+def _form_field(model_admin: ModelAdmin, request: HttpRequest, name: str) -> Any:
+    return model_admin.formfield_for_foreignkey(Judgement._meta.get_field(name), request)
+
+
+def judging_address(collection: int, question: str) -> str:
+    """URL of the page on which the hits of a question are judged."""
+    query = urlencode([("collection", str(collection)), ("question", question)])
+    return f"{reverse('admin:search_judgement_add')}?{query}"
+
+
+def _judging_context(
+    collection: Collection, question: str, hits: tuple[Hit, ...]
+) -> dict[str, Any]:
+    given = {
+        row.document_id: row
+        for row in Judgement.objects.filter(
+            collection=collection, question_sha256=question_key(question)
+        ).select_related("document", "user")
+    }
+    documents = Document.objects.in_bulk([hit.document_id for hit in hits])
+    found = {hit.document_id for hit in hits}
+    return {
+        "collection": collection,
+        "question": question,
+        "address": judging_address(collection.pk, question),
+        "hits": [
+            JudgedDocument(documents[hit.document_id], given.get(hit.document_id), hit)
+            for hit in hits
+            if hit.document_id in documents
+        ],
+        "elsewhere": [
+            JudgedDocument(row.document, row)
+            for pk, row in sorted(given.items())
+            if pk not in found
+        ],
+        "answered": count_answered_questions(collection),
+        "new_buttons": JudgedDocument(Document(), None).buttons,
+    }
+
+
+def _pressed(request: HttpRequest, collection: Collection, question: str) -> HttpResponse:
+    """Saves the grade and returns to the same place of the page."""
+    document = get_object_or_404(Document, pk=_number(request.POST.get("document")))
+    grade = request.POST.get("grade")
+    try:
+        if grade == TAKEN_BACK:
+            remove_judgement(collection=collection, question=question, document=document)
+        else:
+            judge(
+                collection=collection,
+                question=question,
+                document=document,
+                grade=_number(grade),
+                user=request.user,
+                chunk=Chunk.objects.filter(
+                    pk=_number(request.POST.get("chunk")), document=document
+                ).first(),
+            )
+    except RagsiteError as error:
+        messages.error(request, str(error))
+    return HttpResponseRedirect(
+        f"{judging_address(collection.pk, question)}#document-{document.pk}"
+    )
+
+
+def _number(value: str | None) -> int:
+    """The value as an id; -1, which no row has, for anything else."""
+    return int(value) if value and value.isascii() and value.isdigit() and len(value) < 19 else -1
+
 
 GRADE_COLOURS = {
     Judgement.Grade.PINNED: "info",
@@ -27,9 +201,9 @@ GRADE_COLOURS = {
 
 @admin.register(Judgement)
 class JudgementAdmin(LargeTableAdmin):
-    """Made where the hits are looked at; grade and note can be changed here."""
+    """Judgements are added on the judging page; grade and note can be edited here."""
 
-    list_display = ["question", "shown_grade", "document_link", "collection", "user", "updated_at"]
+    list_display = ["question", "grade_label", "document_link", "collection", "user", "updated_at"]
     list_filter = ["grade", ("collection", AutocompleteSelectFilter), "updated_at"]
     list_select_related = ["document", "collection", "user"]
     list_heavy_fields = ("document__metadata", "document__declared", "note")
@@ -40,14 +214,14 @@ class JudgementAdmin(LargeTableAdmin):
     readonly_fields = ["question", "hits", "document_link", "passage", "user", "updated_at"]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Who judges reads passages."""
+        """Judging shows passages, so it needs permission to view chunks."""
         may_read = request.user.has_perm("documents.view_chunk")
         return bool(may_read and super().has_add_permission(request))
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """The judging page: hits of a question, with buttons."""
+        """The judging page: the hits of a question with grade buttons."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         return judging_page(self, request)
@@ -57,7 +231,7 @@ class JudgementAdmin(LargeTableAdmin):
             obj.user = request.user
         with transaction.atomic():
             obj.save(update_fields=["grade", "note", "user", "updated_at"])
-            note_judgement(Action.JUDGED, obj)
+            record_judgement(Action.JUDGED, obj)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         self.delete_queryset(request, Judgement.objects.filter(pk=obj.pk))
@@ -65,11 +239,11 @@ class JudgementAdmin(LargeTableAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Judgement]) -> None:
         with transaction.atomic():
             for row in queryset:
-                note_judgement(Action.TAKEN_BACK, row)
+                record_judgement(Action.TAKEN_BACK, row)
             queryset.delete()
 
     @display(description="grade", ordering="grade", label=GRADE_COLOURS)
-    def shown_grade(self, row: Judgement) -> tuple[int, str]:
+    def grade_label(self, row: Judgement) -> tuple[int, str]:
         return row.grade, row.get_grade_display()
 
     @display(description="document", ordering="document")

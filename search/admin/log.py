@@ -1,26 +1,154 @@
-"""The search log."""
+"""Admin of the search log, the page of unanswered questions, and saved searches."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
+from django import forms
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
+from accounts.models import Workspace
 from common.admin import ReadOnlyAdmin, link_to
 from documents.models import Collection, Document
-from search.admin.questions import questions_page
-from search.models import SearchLog
+from search.log import OpenQuestion, Reason, open_questions
+from search.models import SavedSearch, SearchLog
 from search.results import MODES
+
+PAGE_SIZE = 50
+DAYS = (("7", "7 days"), ("30", "30 days"), ("90", "90 days"))
+MAX_PAGES = 100
+#: Label and colour of each reason.
+REASON_LABELS: dict[Reason, tuple[str, str]] = {
+    "nothing": ("nothing found", "danger"),
+    "refused": ("no answer", "warning"),
+    "far": ("nothing near", "info"),
+}
+
+
+class QuestionsForm(forms.Form):
+    words = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Words",
+        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "A part of the question"}),
+    )
+    days = forms.ChoiceField(
+        choices=DAYS, required=False, label="Asked within", widget=UnfoldAdminSelectWidget()
+    )
+    reason = forms.ChoiceField(
+        choices=[
+            ("", "Anything"),
+            ("nothing", "Nothing was found"),
+            ("refused", "A chat had no answer"),
+            ("far", "Nothing near was found"),
+        ],
+        required=False,
+        label="What went wrong",
+        widget=UnfoldAdminSelectWidget(),
+    )
+    workspace = forms.ModelChoiceField(
+        Workspace.objects.order_by("name"),
+        required=False,
+        empty_label="All",
+        widget=UnfoldAdminSelectWidget(),
+    )
+    page = forms.IntegerField(
+        required=False, min_value=1, max_value=MAX_PAGES, widget=forms.HiddenInput()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRow:
+    """A question with its counts and links to judge, search and list it."""
+
+    row: OpenQuestion
+    workspace: str
+
+    @property
+    def reasons(self) -> list[tuple[str, str]]:
+        """Failure reasons as (label, colour)."""
+        labels = []
+        for name, count in self.row.reasons.items():
+            words, colour = REASON_LABELS[name]
+            labels.append((f"{words} {count}×" if count > 1 else words, colour))
+        return labels
+
+    @property
+    def judge(self) -> str:
+        """URL to judge its hits."""
+        return f"{reverse('admin:search_judgement_add')}?{urlencode({'log': self.row.log_id})}"
+
+    @property
+    def search(self) -> str:
+        """URL to search it again."""
+        return f"{reverse('search')}?{urlencode({'q': self.row.question})}"
+
+    @property
+    def log(self) -> str:
+        """URL of its rows in the search log."""
+        address = reverse("admin:search_searchlog_changelist")
+        return f"{address}?{urlencode({'q': self.row.question})}"
+
+
+def questions_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
+    """Shows the open questions that the form selects."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    form = QuestionsForm(request.GET or {"days": "30"})
+    given = form.cleaned_data if form.is_valid() else {}
+    page = given.get("page") or 1
+    workspace = given.get("workspace")
+    found = open_questions(
+        workspace_id=workspace.pk if workspace else None,
+        days=float(given.get("days") or 30),
+        reason=given.get("reason") or None,
+        words=given.get("words", ""),
+        limit=PAGE_SIZE + 1,
+        offset=(page - 1) * PAGE_SIZE,
+    )
+    names = dict(
+        Workspace.objects.filter(pk__in={row.workspace_id for row in found}).values_list(
+            "pk", "name"
+        )
+    )
+    context: dict[str, Any] = {
+        **model_admin.admin_site.each_context(request),
+        "title": "Open questions",
+        "opts": model_admin.opts,
+        "form": form,
+        "fields": [form[name] for name in ("words", "reason", "days", "workspace")],
+        "questions": [
+            QuestionRow(row, names.get(row.workspace_id, "")) for row in found[:PAGE_SIZE]
+        ],
+        "several_workspaces": len(names) > 1,
+        "newer": _page_address(request, page - 1) if page > 1 else "",
+        "older": _page_address(request, page + 1)
+        if len(found) > PAGE_SIZE and page < MAX_PAGES
+        else "",
+        "media": model_admin.media,
+        "is_narrowed": any(given.get(name) for name in ("words", "reason", "workspace")),
+    }
+    return TemplateResponse(request, "admin/search/questions.html", context)
+
+
+def _page_address(request: HttpRequest, page: int) -> str:
+    query = request.GET.copy()
+    query["page"] = str(page)
+    return f"?{query.urlencode()}"
 
 
 class FoundFilter(admin.SimpleListFilter):
-    """How much was found. By meaning something is always near: words tell more."""
+    """How much was found. Vector search always finds something, so lexical hits say more."""
 
     title = "found"
     parameter_name = "found"
@@ -40,7 +168,7 @@ class FoundFilter(admin.SimpleListFilter):
 
 
 class DegradedFilter(admin.SimpleListFilter):
-    """Whether a part of the site was out of order."""
+    """Whether a part of the search did not work."""
 
     title = "degraded"
     parameter_name = "degraded"
@@ -58,8 +186,6 @@ class DegradedFilter(admin.SimpleListFilter):
 
 
 class ModeFilter(admin.SimpleListFilter):
-    """How was searched."""
-
     title = "mode"
     parameter_name = "mode"
 
@@ -72,7 +198,7 @@ class ModeFilter(admin.SimpleListFilter):
 
 @admin.register(SearchLog)
 class SearchLogAdmin(ReadOnlyAdmin):
-    """What was asked, to be judged. Rows can be deleted, not changed."""
+    """The search log, from which hits can be judged. Rows can be deleted, not changed."""
 
     list_display = [
         "question",
@@ -122,7 +248,7 @@ class SearchLogAdmin(ReadOnlyAdmin):
         url_path="open-questions",
     )
     def open_questions(self, request: HttpRequest) -> HttpResponse:
-        """Those that nothing near was found for, grouped."""
+        """Page of questions without a good answer, grouped."""
         return questions_page(self, request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
@@ -163,13 +289,35 @@ class SearchLogAdmin(ReadOnlyAdmin):
     @display(description="searched")
     def where(self, row: SearchLog) -> str:
         collections = Collection.objects.filter(pk__in=row.collections).order_by("name")
-        return _lines(f"{row.workspace}: ", collections) or str(row.workspace)
+        return _link_lines(f"{row.workspace}: ", collections) or str(row.workspace)
 
     @display(description="best documents")
     def best(self, row: SearchLog) -> str:
         documents = Document.objects.in_bulk(row.documents)
-        return _lines("", (documents[pk] for pk in row.documents if pk in documents)) or "none"
+        return _link_lines("", (documents[pk] for pk in row.documents if pk in documents)) or "none"
 
 
-def _lines(before: str, rows: Iterable[Model]) -> str:
+def _link_lines(before: str, rows: Iterable[Model]) -> str:
     return format_html_join("", "<div>{}{}</div>", ((before, link_to(row)) for row in rows))
+
+
+@admin.register(SavedSearch)
+class SavedSearchAdmin(ReadOnlyAdmin):
+    """Saved searches are made and renamed on the search page; here they can be deleted."""
+
+    list_display = ["name", "parameters", "user", "workspace", "updated_at"]
+    list_filter = [("user", AutocompleteSelectFilter), ("workspace", AutocompleteSelectFilter)]
+    list_select_related = ["user", "workspace"]
+    search_fields = ["name", "parameters"]
+    ordering = ["-id"]
+    fields = ["name", "run", "parameters", "user", "workspace", "created_at", "updated_at"]
+    readonly_fields = ["run"]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
+
+    @display(description="search")
+    def run(self, row: Any) -> str:
+        return format_html(
+            '<a class="underline" href="{}?{}">Search it</a>', reverse("search"), row.parameters
+        )

@@ -1,4 +1,4 @@
-"""What a search may ask for: the same in a query string and in a JSON body."""
+"""Search parameters, the same in a query string and in a JSON body."""
 
 from typing import Any
 
@@ -10,14 +10,13 @@ from common import bounded_json
 from common.fusion_options import DEPTHS, METHODS, RRF_K, RRF_KS
 from common.serializers import StrictSerializer
 from documents.api.spaces import SearchOptionField
-from search.asked import MAX_K, MAX_OFFSET
-from search.export import KINDS as EXPORTS
-from search.facet_values import MOST_LISTED
-from search.facets import MOST_FACETS
-from search.filters.limits import MAX_CHARACTERS, MAX_PATH_CHARACTERS
+from search.export import EXPORT_FORMATS as EXPORTS
+from search.facets import MAX_FACETS, MAX_LISTED_VALUES
+from search.filters.tree import MAX_CHARACTERS, MAX_PATH_CHARACTERS
 from search.query import MAX_QUERY_CHARACTERS
+from search.query_options import MAX_K, MAX_OFFSET
 from search.results import EXPANSIONS, MODES, SORTS, VERSIONS
-from search.similar import MOST_SIMILAR
+from search.similar import MAX_SIMILAR
 
 
 @extend_schema_field(
@@ -30,14 +29,14 @@ from search.similar import MOST_SIMILAR
     }
 )
 class FilterField(serializers.Field[Any, Any, Any, Any]):
-    """A filter in either form, handed on as it is: the filter language has errors of its own."""
+    """A filter in JSON or text form, passed on unchecked: the filter parser has its own errors."""
 
     def to_internal_value(self, data: Any) -> Any:
         return data
 
 
 class WeightsField(serializers.DictField):
-    """Weights by arm; in an address they stand as JSON."""
+    """Weights by arm; in a query string as JSON."""
 
     child = serializers.FloatField(min_value=0)
 
@@ -47,8 +46,8 @@ class WeightsField(serializers.DictField):
         return super().to_internal_value(data)
 
 
-class PlaceInput(StrictSerializer):
-    """Where to look."""
+class ScopeInput(StrictSerializer):
+    """The scope of a search: collections, media types, filter and versions."""
 
     collection = serializers.ListField(
         child=serializers.SlugField(max_length=63),
@@ -75,7 +74,7 @@ class PlaceInput(StrictSerializer):
 
 
 class FusionInput(StrictSerializer):
-    """How hybrid joins its arms."""
+    """How hybrid search fuses its arms."""
 
     fusion = serializers.ChoiceField(
         choices=METHODS,
@@ -108,8 +107,8 @@ class FusionWeightsInput(FusionInput):
     )
 
 
-class QuestionInput(FusionWeightsInput, PlaceInput):
-    """A question, where to look for its answer, and how."""
+class QuestionInput(FusionWeightsInput, ScopeInput):
+    """A question, its scope, and the search options."""
 
     q = serializers.CharField(
         max_length=MAX_QUERY_CHARACTERS,
@@ -165,7 +164,7 @@ class QuestionInput(FusionWeightsInput, PlaceInput):
 
 @extend_schema_serializer(component_name="Search")
 class SearchInput(QuestionInput):
-    """A question and which page of its hits to show."""
+    """A question and which page of its hits to return."""
 
     k = serializers.IntegerField(
         min_value=1, max_value=MAX_K, default=10, help_text="Hits a page, at most."
@@ -185,7 +184,7 @@ class SearchInput(QuestionInput):
     facet = serializers.ListField(
         child=serializers.CharField(max_length=MAX_PATH_CHARACTERS),
         required=False,
-        max_length=MOST_FACETS,
+        max_length=MAX_FACETS,
         help_text="Fields whose values to count: `collection`, `media_type`, `language`, `origin`"
         " (site or folder), `dated` (by year), any of the metadata. `*`: all of these, of the"
         " metadata those that the collections chose, or else the most telling. What the filter"
@@ -212,8 +211,8 @@ class ExportParameters(QuestionInput, WorkspaceParameters):
         return {**super().get_fields(), "as": kind}
 
 
-class FacetParameters(PlaceInput, WorkspaceParameters):
-    """Which values of which facet."""
+class FacetParameters(ScopeInput, WorkspaceParameters):
+    """Query string of facet values."""
 
     facet = serializers.CharField(
         max_length=MAX_PATH_CHARACTERS,
@@ -239,12 +238,12 @@ class FacetParameters(PlaceInput, WorkspaceParameters):
         default=False, help_text="Count documents instead of passages."
     )
     limit = serializers.IntegerField(
-        min_value=1, max_value=MOST_LISTED, default=20, help_text="Values, at most."
+        min_value=1, max_value=MAX_LISTED_VALUES, default=20, help_text="Values, at most."
     )
 
 
 class FieldsParameters(WorkspaceParameters):
-    """Where fields are looked for."""
+    """Query string of the list of filterable fields."""
 
     collection = serializers.ListField(
         child=serializers.SlugField(max_length=63),
@@ -254,9 +253,9 @@ class FieldsParameters(WorkspaceParameters):
     )
 
 
-class SimilarParameters(PlaceInput, WorkspaceParameters):
-    """How many are wanted, and from where."""
+class SimilarParameters(ScopeInput, WorkspaceParameters):
+    """Query string of similar documents or passages."""
 
     k = serializers.IntegerField(
-        min_value=1, max_value=MOST_SIMILAR, default=10, help_text="As many, at most."
+        min_value=1, max_value=MAX_SIMILAR, default=10, help_text="As many, at most."
     )

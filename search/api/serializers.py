@@ -1,4 +1,4 @@
-"""What the API says of a search: the dataclasses of `search.results`, in JSON."""
+"""API answers of search: the dataclasses of `search.results` in JSON."""
 
 from threading import local
 from typing import Any
@@ -8,13 +8,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
-from common.serializers import writer
+from common.serializers import field_writer
 from search.filters import to_json
 from search.results import MODES, SORTS, Hit, SearchResult
 
 
 class ScoresSerializer(serializers.Serializer[Any]):
-    """Every score that was computed, kept apart; higher is better, null is “not seen”."""
+    """All scores of a hit; higher is better, null where an arm did not list it."""
 
     similarity = serializers.FloatField(allow_null=True, help_text="Of the vectors, −1 to 1.")
     lexical = serializers.FloatField(allow_null=True, help_text="BM25, 0 or more.")
@@ -26,7 +26,7 @@ class ScoresSerializer(serializers.Serializer[Any]):
 
 
 class SnippetSerializer(serializers.Serializer[Any]):
-    """The part of the passage that fits the question best."""
+    """The part of the passage that matches the question best."""
 
     text = serializers.CharField()
     start = serializers.IntegerField(help_text="Its offset in the hit's `text`.")
@@ -39,7 +39,7 @@ class SnippetSerializer(serializers.Serializer[Any]):
 
 
 class SurroundingsSerializer(serializers.Serializer[Any]):
-    """A hit with what stands around it, as one text."""
+    """A hit with the text around it."""
 
     text = serializers.CharField()
     start = serializers.IntegerField(help_text="Its offset in the document's text.")
@@ -47,7 +47,7 @@ class SurroundingsSerializer(serializers.Serializer[Any]):
 
 
 class StopSerializer(serializers.Serializer[Any]):
-    """A stop on a path through the graph."""
+    """A passage or node on a path through the graph."""
 
     kind = serializers.ChoiceField(choices=["chunk", "node"])
     id = serializers.CharField(help_text="Its id in the graph.")
@@ -55,7 +55,7 @@ class StopSerializer(serializers.Serializer[Any]):
 
 
 class RelatedSerializer(serializers.Serializer[Any]):
-    """A passage that hangs together with a hit."""
+    """A passage related to a hit through the graph."""
 
     chunk_id = serializers.IntegerField()
     expanded_from = serializers.IntegerField(help_text="The hit's `chunk_id`.")
@@ -71,7 +71,7 @@ class RelatedSerializer(serializers.Serializer[Any]):
 
 
 class DocumentAddressField(serializers.HyperlinkedIdentityField):
-    """A document's address in the API; what goes before its id is worked out once a request."""
+    """URL of a document in the API; its prefix is resolved once a request."""
 
     def get_url(self, obj: Any, view_name: str, request: Any, format: str | None) -> str:
         if not hasattr(request, "documents_address"):
@@ -80,7 +80,7 @@ class DocumentAddressField(serializers.HyperlinkedIdentityField):
 
 
 class HitDocumentSerializer(serializers.Serializer[Any]):
-    """The document that a hit stands in."""
+    """The document of a hit."""
 
     id = serializers.IntegerField(source="document_id")
     url = DocumentAddressField(
@@ -104,7 +104,7 @@ class HitDocumentSerializer(serializers.Serializer[Any]):
 
 
 class HitCollectionSerializer(serializers.Serializer[Any]):
-    """The collection that a hit stands in."""
+    """The collection of a hit."""
 
     slug = serializers.CharField(source="collection_slug")
     name = serializers.CharField(source="collection_name")
@@ -168,7 +168,7 @@ class HitSerializer(serializers.Serializer[Hit]):
 
 
 class FacetSerializer(serializers.Serializer[Any]):
-    """A value that hits have."""
+    """A facet value with its number of hits."""
 
     value = serializers.CharField(help_text="What to filter by.")
     label = serializers.CharField(help_text="What to show.")  # type: ignore[assignment]
@@ -183,7 +183,7 @@ class FacetSerializer(serializers.Serializer[Any]):
 
 
 class SimilarSerializer(serializers.Serializer[Any]):
-    """A passage that is like what was asked about."""
+    """A passage similar to the one that was named."""
 
     chunk_id = serializers.IntegerField()
     ordinal = serializers.IntegerField(help_text="Its place in the document, from 0.")
@@ -202,13 +202,13 @@ class SimilarSerializer(serializers.Serializer[Any]):
 
 
 class SimilarAnswerSerializer(serializers.Serializer[Any]):
-    """What is alike, best first."""
+    """Similar passages or documents, best first."""
 
     hits = SimilarSerializer(many=True)
 
 
 class FacetAnswerSerializer(serializers.Serializer[Any]):
-    """Values of a facet."""
+    """A facet with its values, most frequent first."""
 
     facet = serializers.CharField()
     values = FacetSerializer(many=True, help_text="Those of most hits first, then others with 0.")
@@ -218,7 +218,7 @@ class FacetAnswerSerializer(serializers.Serializer[Any]):
     {"oneOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}], "example": "knuth"}
 )
 class ScalarField(serializers.ReadOnlyField):
-    """Text, a number, or true or false."""
+    """Text, a number, true or false."""
 
 
 class FilterableFieldSerializer(serializers.Serializer[Any]):
@@ -245,7 +245,7 @@ class FilterableFieldSerializer(serializers.Serializer[Any]):
 
 
 class FieldsAnswerSerializer(serializers.Serializer[Any]):
-    """What a search can be filtered by."""
+    """Fields that a search can be filtered by."""
 
     filters = FilterableFieldSerializer(
         many=True, help_text="Fields of every search, then the metadata that there are here."
@@ -253,7 +253,7 @@ class FieldsAnswerSerializer(serializers.Serializer[Any]):
 
 
 class ArmSerializer(serializers.Serializer[Any]):
-    """How one retriever worked."""
+    """How one arm (lexical, vector or graph) ran."""
 
     name = serializers.CharField(help_text="`lexical`, `vector` or `graph`.")
     method = serializers.CharField(
@@ -265,7 +265,7 @@ class ArmSerializer(serializers.Serializer[Any]):
 
 
 class SearchAnswerSerializer(serializers.Serializer[Any]):
-    """A page of hits and how it came about."""
+    """A page of hits with facets, arms and timings."""
 
     query = serializers.CharField()
     mode = serializers.ChoiceField(choices=MODES)
@@ -297,7 +297,7 @@ class SearchAnswerSerializer(serializers.Serializer[Any]):
     reranker = serializers.CharField(help_text="The reranker that worked; empty without one.")
     reranked = serializers.IntegerField(help_text="How many hits it read.")
     suggestion = serializers.CharField(
-        help_text="The question with misspelt words mended, where some stand nowhere; or empty."
+        help_text="The question with its spelling corrected, where words occur nowhere; or empty."
     )
     degraded = serializers.ListField(
         child=serializers.CharField(),
@@ -317,16 +317,16 @@ class SearchAnswerSerializer(serializers.Serializer[Any]):
 
 
 #: A serializer copies its fields when it is first used, which takes as long as to write an answer.
-_of_thread = local()
+_thread_local = local()
 
 
-def answer_of(result: SearchResult, *, request: Request, explain: bool) -> dict[str, Any]:
-    """A search's answer as JSON takes it."""
-    if not hasattr(_of_thread, "write"):
-        _of_thread.context = {}
-        _of_thread.write = writer(SearchAnswerSerializer(context=_of_thread.context))
-    _of_thread.context["request"] = request
-    answer: dict[str, Any] = _of_thread.write(result)
+def search_answer(result: SearchResult, *, request: Request, explain: bool) -> dict[str, Any]:
+    """A search result as JSON data; without `explain`, contributions are left out."""
+    if not hasattr(_thread_local, "write"):
+        _thread_local.context = {}
+        _thread_local.write = field_writer(SearchAnswerSerializer(context=_thread_local.context))
+    _thread_local.context["request"] = request
+    answer: dict[str, Any] = _thread_local.write(result)
     if not explain:
         for hit in answer["hits"]:
             del hit["contributions"], hit["fused_rank"]
@@ -334,7 +334,7 @@ def answer_of(result: SearchResult, *, request: Request, explain: bool) -> dict[
 
 
 class ExportedSerializer(serializers.Serializer[Any]):
-    """A hit in a list to take along."""
+    """A hit in an export."""
 
     rank = serializers.IntegerField()
     title = serializers.CharField()
@@ -363,7 +363,7 @@ class ExportedSerializer(serializers.Serializer[Any]):
 
 
 class ExportSerializer(serializers.Serializer[Any]):
-    """A list of hits to take along."""
+    """An export: the query and its hits."""
 
     query = serializers.CharField()
     mode = serializers.ChoiceField(choices=MODES)

@@ -3,11 +3,16 @@
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from search.api.evaluations import EvaluationViewSet
-from search.api.facets import FacetsView, FiltersView
-from search.api.saved import SavedSearchViewSet
-from search.api.similar import SimilarDocumentsView, SimilarPassagesView
-from search.api.views import ExportView, SearchView
+from search.api.views import (
+    EvaluationViewSet,
+    ExportView,
+    FacetsView,
+    FiltersView,
+    SavedSearchViewSet,
+    SearchView,
+    SimilarDocumentsView,
+    SimilarPassagesView,
+)
 
 router = SimpleRouter(use_regex_path=False)
 router.register("evaluations", EvaluationViewSet, basename="evaluation")
@@ -20,6 +25,6 @@ urlpatterns = [
     path("filters/", FiltersView.as_view(), name="filters"),
     path("documents/<int:pk>/similar/", SimilarDocumentsView.as_view(), name="document-similar"),
     path("chunks/<int:pk>/similar/", SimilarPassagesView.as_view(), name="chunk-similar"),
-    path("", include("search.api.stores.urls")),
+    path("", include("search.api.stores")),
     path("", include(router.urls)),
 ]

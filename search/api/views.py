@@ -1,43 +1,94 @@
-"""Search: the request is handed to the service, its answer put into JSON."""
+"""API views of search, facets, similar documents, saved searches and evaluations.
+Begin with `SearchView`.
+"""
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any
 
+from django import urls
+from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_serializer,
+)
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from accounts.api import WorkspaceView
+from accounts.api import WorkspaceParameters, WorkspaceView, WorkspaceViewSet, idempotent
+from accounts.models import Workspace
 from common.api import ErrorSerializer
+from common.errors import InvalidInput, NotFound
+from common.serializers import PageParameters, StrictSerializer
+from documents.models import Chunk, Collection, Document
+from documents.services import get_collection
 from search.api import examples
-from search.api.inputs import ExportParameters, SearchInput, SearchParameters
-from search.api.scoping import asked_scope, called_q
-from search.api.serializers import ExportSerializer, SearchAnswerSerializer, answer_of
-from search.asked import SearchQuery
-from search.export import MOST_HITS, download, export_hits
-from search.log import record_search
-from search.results import Hit
-from search.services import search
-
-#: What a question is asked by, handed on to the services as it is.
-QUESTION = (
-    "mode",
-    "sort",
-    "fusion",
-    "rrf_k",
-    "weights",
-    "depth",
-    "rerank",
-    "min_similarity",
-    "min_rerank",
-    "diversify",
-    "group",
-    "ef_search",
-    "probes",
+from search.api.inputs import (
+    ExportParameters,
+    FacetParameters,
+    FieldsParameters,
+    SearchInput,
+    SearchParameters,
+    SimilarParameters,
 )
-OPTIONS = (*QUESTION, "k", "offset", "expand")
+from search.api.serializers import (
+    ExportSerializer,
+    FacetAnswerSerializer,
+    FieldsAnswerSerializer,
+    SearchAnswerSerializer,
+    SimilarAnswerSerializer,
+    search_answer,
+)
+from search.available_fields import available_fields
+from search.export import MAX_EXPORTED_HITS, download, export_hits
+from search.facets import facet_values
+from search.forms import MAX_ADDRESS, SearchState
+from search.log import record_search
+from search.models import EvaluatedQuestion, Evaluation, SavedSearch
+from search.query_options import SearchQuery, scope_for
+from search.results import Hit, Scope
+from search.saved import MAX_NAME_CHARACTERS, save_search, update_saved_search
+from search.services import search
+from search.similar import SimilarPassage, similar_documents, similar_passages
+from search.tasks import request_evaluation
+
+
+def request_scope(user: Any, workspace: Workspace, parameters: Mapping[str, Any]) -> Scope:
+    """The scope that validated request `parameters` select, within what the user may see."""
+    return scope_for(
+        user=user,
+        workspace=workspace,
+        collections=tuple(parameters.get("collection", ())),
+        filter=parameters.get("filter"),
+        media_types=tuple(parameters.get("type", ())),
+        versions=parameters.get("versions", "current"),
+    )
+
+
+@contextmanager
+def rename_query_error() -> Iterator[None]:
+    """Renames the error field `query` of the services to `q`, as requests call it."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(
+            str(error), field="q" if error.field == "query" else error.field
+        ) from error
+
+
+#: Parameters passed to the services unchanged.
+QUERY_OPTIONS = [
+    each.name for each in fields(SearchQuery) if each.name not in {"text", "vector", "expand"}
+]
+SEARCH_OPTIONS = (*QUERY_OPTIONS, "k", "offset", "expand")
 
 
 @extend_schema(tags=["search"], responses={200: SearchAnswerSerializer, 503: ErrorSerializer})
@@ -64,29 +115,30 @@ class SearchView(WorkspaceView):
         return self._answer(body.validated_data)
 
     def _answer(self, asked: dict[str, Any]) -> Response:
-        scope = asked_scope(self.request.user, self.workspace, asked)
-        options = {name: asked[name] for name in OPTIONS if name in asked}
-        with called_q():
+        scope = request_scope(self.request.user, self.workspace, asked)
+        options = {name: asked[name] for name in SEARCH_OPTIONS if name in asked}
+        with rename_query_error():
             result = search(asked["q"], scope=scope, facets=asked.get("facet", ()), **options)
         record_search(result=result, scope=scope, user=self.request.user, source="api")
-        return Response(answer_of(result, request=self.request, explain=asked["explain"]))
+        return Response(search_answer(result, request=self.request, explain=asked["explain"]))
 
 
 class ExportView(WorkspaceView):
-    """Hits to take along."""
+    """Hits of a search as a CSV or JSON file."""
 
     action_parameters = {"get": ExportParameters}
     required_scope = "read"
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """`as` says what is sent, whatever the header Accept; errors are JSON."""
+        """`as` decides the format, whatever the Accept header says; errors are JSON."""
         return super().perform_content_negotiation(request, force=True)
 
     @extend_schema(
         tags=["search"],
         operation_id="search_export",
         summary="Export hits as CSV or JSON",
-        description=f"The first {MOST_HITS:,} hits of one ranking, in the order that `sort` asks"
+        description=f"The first {MAX_EXPORTED_HITS:,} hits of one ranking, in the order"
+        " that `sort` asks"
         " for. In CSV, text that a spreadsheet would take for a formula has an apostrophe before"
         " it.",
         responses={
@@ -97,15 +149,345 @@ class ExportView(WorkspaceView):
     )
     def get(self, request: Request) -> StreamingHttpResponse:
         asked = self.parameters
-        scope = asked_scope(request.user, self.workspace, asked)
-        options = {name: asked[name] for name in QUESTION if name in asked}
-        with called_q():
-            export = export_hits(
-                SearchQuery(asked["q"], expand="none", **options), scope=scope, link=self._link
-            )
+        scope = request_scope(request.user, self.workspace, asked)
+        options = {name: asked[name] for name in QUERY_OPTIONS if name in asked}
+        query = SearchQuery(asked["q"], expand="none", **options)
+
+        def link(hit: Hit) -> str:
+            named = {"pk": hit.document_id}
+            return str(reverse("api:document-detail", kwargs=named, request=self.request))
+
+        with rename_query_error():
+            export = export_hits(query, scope=scope, link=link)
         return download(export, kind=asked["as"])
 
-    def _link(self, hit: Hit) -> str:
-        return str(
-            reverse("api:document-detail", kwargs={"pk": hit.document_id}, request=self.request)
+
+class FacetsView(WorkspaceView):
+    """Values of a facet, for autocompletion."""
+
+    action_parameters = {"get": FacetParameters}
+    required_scope = "read"
+
+    @extend_schema(
+        tags=["search"],
+        operation_id="facets",
+        summary="Find values of a facet",
+        description="While one types: the values that hits of `q` have, then others that there are"
+        " in scope. What the filter picks of this facet does not hide its other values.",
+        responses={200: FacetAnswerSerializer, 503: ErrorSerializer},
+        examples=[examples.FACET],
+    )
+    def get(self, request: Request) -> Response:
+        asked = self.parameters
+        with rename_query_error():
+            values = facet_values(
+                asked["q"],
+                scope=request_scope(request.user, self.workspace, asked),
+                facet=asked["facet"],
+                prefix=asked["prefix"],
+                mode=asked["mode"],
+                group=asked["group"],
+                limit=asked["limit"],
+            )
+        return Response(FacetAnswerSerializer({"facet": asked["facet"], "values": values}).data)
+
+
+class FiltersView(WorkspaceView):
+    """Fields that a search can be filtered by."""
+
+    action_parameters = {"get": FieldsParameters}
+    required_scope = "read"
+
+    @extend_schema(
+        tags=["search"],
+        operation_id="filters",
+        summary="List the fields that a search can be filtered by",
+        description="Fields of every search, then the metadata that the newest documents here"
+        " have, with conditions to copy.",
+        responses={200: FieldsAnswerSerializer},
+        examples=[examples.FIELDS],
+    )
+    def get(self, request: Request) -> Response:
+        scope = request_scope(request.user, self.workspace, self.parameters)
+        return Response(FieldsAnswerSerializer({"filters": available_fields(scope)}).data)
+
+
+class SimilarView(WorkspaceView):
+    """Base of the views of similar documents and passages."""
+
+    action_parameters = {"get": SimilarParameters}
+    required_scope = "read"
+
+    def named(self, rows: QuerySet[Any], pk: int) -> Any:
+        """The row with this id, of the workspace if the request names one; raises NotFound."""
+        rows = rows.filter(pk=pk)
+        if self.workspace_slug:
+            rows = rows.filter(workspace=self.workspace)
+        row = rows.select_related("workspace").first()
+        if row is None:
+            raise NotFound(f"There is no {rows.model._meta.verbose_name} {pk}.")
+        return row
+
+    def answer(self, similar: Sequence[SimilarPassage]) -> Response:
+        context = {"request": self.request}
+        return Response(SimilarAnswerSerializer({"hits": similar}, context=context).data)
+
+
+class SimilarDocumentsView(SimilarView):
+    """Documents similar to a given one."""
+
+    @extend_schema(
+        tags=["search"],
+        operation_id="documents_similar",
+        summary="Find documents like one",
+        description="Each by its passage that is most like it. Never the document itself, another"
+        " version of it, or one with the same text. None where no other has anything in common"
+        " with it.",
+        responses={200: SimilarAnswerSerializer},
+        examples=[examples.SIMILAR],
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        document = self.named(Document.objects.visible_to(request.user), pk)
+        scope = request_scope(request.user, document.workspace, self.parameters)
+        return self.answer(similar_documents(document, scope=scope, k=self.parameters["k"]))
+
+
+class SimilarPassagesView(SimilarView):
+    """Passages similar to a given one."""
+
+    @extend_schema(
+        tags=["search"],
+        operation_id="chunks_similar",
+        summary="Find passages like one",
+        description="Of other documents than its own, and none with the very same text.",
+        responses={200: SimilarAnswerSerializer},
+        examples=[examples.SIMILAR],
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        rows = Chunk.objects.visible_to(request.user).defer("embedding", "search_vector")
+        chunk = self.named(rows.select_related("document"), pk)
+        scope = request_scope(request.user, chunk.workspace, self.parameters)
+        return self.answer(similar_passages(chunk, scope=scope, k=self.parameters["k"]))
+
+
+PARAMETERS_HELP = (
+    "The address of the search page behind its `?`: `q`, `mode`, `sort`, `collection`, `type`,"
+    " `filter`, and `group=0` or `rerank=0`. Other names are dropped."
+)
+SAVED_EXAMPLE = OpenApiExample(
+    "German guides since 2020",
+    {"name": "German guides", "parameters": "q=insulin&filter=year>=2020; lang=de"},
+    request_only=True,
+)
+RENAMED_EXAMPLE = OpenApiExample("Rename", {"name": "Guides"}, request_only=True)
+
+
+class SavedSearchParameters(PageParameters, WorkspaceParameters):
+    """Query string of the list of saved searches."""
+
+
+@extend_schema_serializer(component_name="SavedSearch")
+class SavedSearchSerializer(serializers.ModelSerializer[SavedSearch]):
+    """A saved search with its name and its page."""
+
+    page = serializers.SerializerMethodField(help_text="The page that runs it.")
+
+    class Meta:
+        model = SavedSearch
+        fields = ["id", "name", "parameters", "page", "created_at", "updated_at"]
+        read_only_fields = fields
+        extra_kwargs = {"parameters": {"help_text": PARAMETERS_HELP}}
+
+    def get_page(self, row: SavedSearch) -> str:
+        address: str = self.context["request"].build_absolute_uri(urls.reverse("search"))
+        return f"{address}?{row.parameters}"
+
+
+class ParametersField(serializers.CharField):
+    """Query string of the search page, normalised as the page writes it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=MAX_ADDRESS, help_text=PARAMETERS_HELP, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        state = SearchState.parse(super().to_internal_value(data).lstrip("?"))
+        return state.saved_parameters
+
+
+@extend_schema_serializer(component_name="NewSavedSearch")
+class NewSavedSearchInput(StrictSerializer):
+    """Name and parameters of a search to save."""
+
+    name = serializers.CharField(max_length=MAX_NAME_CHARACTERS, help_text="One of your own.")
+    parameters = ParametersField()
+
+
+@extend_schema_serializer(component_name="SavedSearchChange")
+class SavedSearchChange(StrictSerializer):
+    """New name or parameters; what is left out stays."""
+
+    name = serializers.CharField(max_length=MAX_NAME_CHARACTERS, required=False)
+    parameters = ParametersField(required=False)
+
+
+@extend_schema(tags=["search"])
+class SavedSearchViewSet(WorkspaceViewSet):
+    """Searches saved under a name. Only their owner sees them."""
+
+    serializer_class = SavedSearchSerializer
+    lookup_value_converter = "int"
+    action_parameters = {"list": SavedSearchParameters}
+
+    def get_queryset(self) -> QuerySet[SavedSearch]:
+        return self.in_workspace(SavedSearch.objects.visible_to(self.request.user))
+
+    @extend_schema(summary="List your saved searches, newest first")
+    def list(self, *args: Any, **kwargs: Any) -> Response:
+        return self.page(self.get_queryset())
+
+    @extend_schema(
+        summary="Save a search",
+        request=NewSavedSearchInput,
+        responses={201: SavedSearchSerializer, 409: ErrorSerializer},
+        examples=[SAVED_EXAMPLE],
+    )
+    @idempotent
+    def create(self, *args: Any, **kwargs: Any) -> Response:
+        values = self.validated(NewSavedSearchInput)
+        row = save_search(user=self.request.user, workspace=self.workspace, **values)
+        return self.answer(row, status=201)
+
+    @extend_schema(summary="Read a saved search")
+    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        return self.answer(self.get_object())
+
+    @extend_schema(
+        summary="Rename a saved search, or save another in its place",
+        request=SavedSearchChange,
+        responses={200: SavedSearchSerializer, 409: ErrorSerializer},
+        examples=[RENAMED_EXAMPLE],
+    )
+    def partial_update(self, *args: Any, **kwargs: Any) -> Response:
+        values = self.validated(SavedSearchChange)
+        return self.answer(update_saved_search(saved=self.get_object(), **values))
+
+    @extend_schema(summary="Delete a saved search")
+    def destroy(self, *args: Any, **kwargs: Any) -> Response:
+        self.get_object().delete()
+        return Response(status=204)
+
+
+EVALUATION_EXAMPLE = OpenApiExample(
+    "Measure the collection", {"collection": "leaflets"}, request_only=True
+)
+
+
+class EvaluationParameters(PageParameters, WorkspaceParameters):
+    """Query string of the list of evaluations."""
+
+    collection = serializers.SlugField(
+        required=False, max_length=63, help_text="Slug of the collection. Default: all."
+    )
+
+
+class EvaluationInput(StrictSerializer):
+    """Body that names the collection to evaluate."""
+
+    collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
+
+
+@extend_schema_serializer(component_name="Evaluation")
+class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
+    """Means over the golden set; null until the evaluation is done."""
+
+    collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
+
+    class Meta:
+        model = Evaluation
+        fields = [
+            *("id", "collection", "cause", "state", "error_code", "error"),
+            *("questions", "judgements", "documents", "chunks", "mode", "k"),
+            *("ndcg", "recall", "mrr", "p50_ms", "p95_ms"),
+            *("created_at", "finished_at"),
+        ]
+        read_only_fields = fields
+        extra_kwargs = {
+            "ndcg": {"help_text": "nDCG@10, 0 to 1: good answers stand high."},
+            "recall": {"help_text": "Recall@10, 0 to 1: good answers are among the first ten."},
+            "mrr": {"help_text": "Mean of 1 divided by the place of the first good answer."},
+        }
+
+
+@extend_schema_serializer(component_name="EvaluatedQuestion")
+class EvaluatedQuestionSerializer(serializers.ModelSerializer[EvaluatedQuestion]):
+    """One question with its measures."""
+
+    question = serializers.CharField(
+        source="judged_question",
+        allow_null=True,
+        help_text="Null where it is not judged any more.",
+    )
+
+    class Meta:
+        model = EvaluatedQuestion
+        fields = ["question", "ndcg", "recall", "first_rank", "good", "found"]
+        read_only_fields = fields
+
+
+@extend_schema_serializer(component_name="EvaluationDetail")
+class EvaluationDetailSerializer(EvaluationSerializer):
+    """With its questions, worst first; old evaluations have none."""
+
+    rows = serializers.SerializerMethodField(help_text="1,000 questions at most.")
+
+    class Meta(EvaluationSerializer.Meta):
+        fields = [*EvaluationSerializer.Meta.fields, "rows"]
+        read_only_fields = fields
+
+    @extend_schema_field(EvaluatedQuestionSerializer(many=True))
+    def get_rows(self, evaluation: Evaluation) -> Any:
+        rows = EvaluatedQuestion.objects.filter(evaluation=evaluation).with_question()
+        return EvaluatedQuestionSerializer(rows.order_by("ndcg", "id"), many=True).data
+
+
+@extend_schema(tags=["evaluations"])
+class EvaluationViewSet(WorkspaceViewSet):
+    """Evaluations of collections by their relevance judgements."""
+
+    serializer_class = EvaluationSerializer
+    lookup_value_converter = "int"
+    action_parameters = {"list": EvaluationParameters}
+
+    def get_queryset(self) -> QuerySet[Evaluation]:
+        rows = Evaluation.objects.visible_to(self.request.user).select_related("collection")
+        return self.in_workspace(rows)
+
+    @extend_schema(summary="List evaluations, newest first")
+    def list(self, *args: Any, **kwargs: Any) -> Response:
+        rows = self.get_queryset()
+        if slug := self.parameters.get("collection"):
+            rows = rows.filter(collection=get_collection(workspace=self.workspace, slug=slug))
+        return self.page(rows)
+
+    @extend_schema(
+        summary="Measure a collection",
+        description="A worker asks the questions of its golden set. Read the evaluation again until"
+        " its `state` is `done` or `failed`. One that waits already is answered in its place.",
+        request=EvaluationInput,
+        responses={202: EvaluationSerializer, 409: ErrorSerializer},
+        examples=[EVALUATION_EXAMPLE],
+    )
+    @idempotent
+    def create(self, *args: Any, **kwargs: Any) -> Response:
+        self.require_editor(self.workspace)
+        slug = self.validated(EvaluationInput)["collection"]
+        collection = get_collection(workspace=self.workspace, slug=slug)
+        return self.answer(
+            request_evaluation(collection=collection, user=self.request.user), status=202
         )
+
+    @extend_schema(
+        summary="Read an evaluation with its questions", responses=EvaluationDetailSerializer
+    )
+    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        return Response(EvaluationDetailSerializer(self.get_object()).data)

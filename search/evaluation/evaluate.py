@@ -1,12 +1,19 @@
-"""Ask the questions of a set, of its own corpus or of a live collection; measure the answers."""
+"""Asks the questions of an evaluation set and measures the rankings (nDCG, recall,
+MRR). Begin with `evaluate_collection`.
+"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from math import log2
 from time import perf_counter
+from typing import Any
 
+import ir_measures
+import numpy as np
 from django.utils.text import slugify
+from ir_measures import RR, R, Success, nDCG
 
 from accounts.models import Workspace
 from accounts.services import get_or_create_workspace
@@ -20,23 +27,136 @@ from documents.services import (
     get_or_create_collection,
     ingest_inline,
 )
-from search.asked import MAX_K
-from search.evaluation.dataset import Dataset, Entry
-from search.evaluation.measures import latencies, measure
-from search.evaluation.progress import Progress, nobody_watches
+from search.evaluation.datasets import Dataset, Entry
+from search.query_options import MAX_K, site_scope
 from search.results import Mode, Scope
-from search.services import search, site_scope
+from search.services import search
 
-#: Nobody is a member, so that no search ever finds what is only there to be measured.
+#: Called with the step, the number done, and the total.
+Progress = Callable[[str, int, int], Any]
+
+
+def ignore_progress(what: str, done: int, total: int) -> None:
+    """The default callback: progress is not reported."""
+
+
+def measure(
+    rankings: Mapping[str, Sequence[str]], judgements: Mapping[str, Mapping[str, int]], *, k: int
+) -> dict[str, float]:
+    """nDCG@k, recall@5, @10, @100, hit@1, @3, all@10 and MRR over all judged queries; a query
+    without results counts as zero. `rankings` are document ids, best first, by query id.
+
+    hit@n is the share of queries with a relevant document in the top n, all@10 the share with
+    all relevant documents in the top ten.
+    """
+    measures = {
+        f"ndcg@{k}": nDCG @ k,
+        "recall@5": R @ 5,
+        "recall@10": R @ 10,
+        "recall@100": R @ 100,
+        "hit@1": Success @ 1,
+        "hit@3": Success @ 3,
+        "mrr": RR,
+    }
+    values = ir_measures.calc_aggregate(
+        list(measures.values()), _qrels(rankings, judgements), _run(rankings)
+    )
+    measured = {name: round(float(values[value]), 4) for name, value in measures.items()}
+    complete = [
+        {document_id for document_id, grade in judgements[query_id].items() if grade > 0}
+        <= set(ranking[:10])
+        for query_id, ranking in rankings.items()
+        if any(grade > 0 for grade in judgements.get(query_id, {}).values())
+    ]
+    all_found = sum(complete) / len(complete) if complete else 0.0
+    return {**measured, "all@10": round(all_found, 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionMeasures:
+    """One question: nDCG@k and recall@k (0..1), rank of the first relevant document (None: not
+    found), number of relevant documents, and how many of them are in the top k.
+    """
+
+    ndcg: float
+    recall: float
+    first_rank: int | None
+    good: int
+    found: int
+
+    @property
+    def reciprocal_rank(self) -> float:
+        """1 / rank of the first relevant document, 0 without one."""
+        return 1 / self.first_rank if self.first_rank else 0.0
+
+
+def measure_questions(
+    rankings: Mapping[str, Sequence[str]], judgements: Mapping[str, Mapping[str, int]], *, k: int
+) -> dict[str, QuestionMeasures]:
+    """Measures of each question, by query id."""
+    gains = {
+        each.query_id: float(each.value)
+        for each in ir_measures.iter_calc([nDCG @ k], _qrels(rankings, judgements), _run(rankings))
+    }
+    measured = {}
+    for query_id, ranking in rankings.items():
+        good = {key for key, grade in judgements[query_id].items() if grade > 0}
+        places = [place for place, key in enumerate(ranking, start=1) if key in good]
+        found = sum(place <= k for place in places)
+        measured[query_id] = QuestionMeasures(
+            ndcg=gains.get(query_id, 0.0),
+            recall=found / len(good) if good else 0.0,
+            first_rank=places[0] if places else None,
+            good=len(good),
+            found=found,
+        )
+    return measured
+
+
+def _qrels(
+    rankings: Mapping[str, Sequence[str]], judgements: Mapping[str, Mapping[str, int]]
+) -> list[ir_measures.Qrel]:
+    return [
+        ir_measures.Qrel(query_id, document_id, grade)
+        for query_id, grades in judgements.items()
+        if query_id in rankings
+        for document_id, grade in grades.items()
+    ]
+
+
+def _run(rankings: Mapping[str, Sequence[str]]) -> list[ir_measures.ScoredDoc]:
+    # The order is all that counts; scores that fall by one keep ties from being broken anew.
+    return [
+        ir_measures.ScoredDoc(query_id, document_id, float(-place))
+        for query_id, ranking in rankings.items()
+        for place, document_id in enumerate(ranking)
+    ]
+
+
+def dcg(grades: Sequence[int]) -> float:
+    """Discounted cumulated gain of grades in ranked order, the gain being the grade itself.
+
+    Järvelin and Kekäläinen, “Cumulated Gain-based Evaluation of IR Techniques” (2002), with the
+    discount of trec_eval.
+    """
+    return sum(grade / log2(place + 1) for place, grade in enumerate(grades, start=1) if grade > 0)
+
+
+def latencies(milliseconds: Sequence[float]) -> dict[str, float]:
+    p50, p95 = np.percentile(milliseconds, [50, 95])
+    return {"p50_ms": round(float(p50), 2), "p95_ms": round(float(p95), 2)}
+
+
+#: Without members, so that no user's search finds evaluation corpora.
 WORKSPACE = "evaluation"
 
-#: Documents that together tell the language of those too short to tell it.
+#: Number of documents from which the language of very short ones is detected.
 LANGUAGE_SAMPLE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What one set showed: measures by mode, and how long ingestion took, if there was one."""
+class EvaluationReport:
+    """Measures by mode, and the ingestion time if there was one."""
 
     dataset: str
     documents: int
@@ -44,32 +164,6 @@ class Report:
     queries: int
     seconds_to_ingest: float | None
     modes: dict[str, dict[str, float]]
-
-
-def evaluate(
-    dataset: Dataset,
-    *,
-    modes: Sequence[Mode],
-    k: int = 10,
-    fusion: Method | None = None,
-    rerank: bool | None = None,
-    scope_field: str = "",
-    keep: bool = False,
-    on_progress: Progress = nobody_watches,
-) -> Report:
-    """Measure `modes` on `dataset`, with its corpus in a collection of its own."""
-    with ingested(dataset, keep=keep, on_progress=on_progress) as (collection, seconds):
-        return evaluate_collection(
-            collection,
-            dataset,
-            modes=modes,
-            k=k,
-            fusion=fusion,
-            rerank=rerank,
-            scope_field=scope_field,
-            seconds_to_ingest=round(seconds, 2),
-            on_progress=on_progress,
-        )
 
 
 def evaluate_collection(
@@ -82,15 +176,15 @@ def evaluate_collection(
     rerank: bool | None = None,
     scope_field: str = "",
     seconds_to_ingest: float | None = None,
-    on_progress: Progress = nobody_watches,
-) -> Report:
-    """Measure `modes` on the questions of `dataset`, asked of `collection`.
+    on_progress: Progress = ignore_progress,
+) -> EvaluationReport:
+    """Measures `modes` on the questions of `dataset`, asked of `collection`.
 
-    With `scope_field` a question is asked only of documents whose field equals its own.
+    With `scope_field`, a question searches only documents whose field equals its own.
     """
     results: dict[str, dict[str, float]] = {}
     for mode in modes:
-        answers = ask_all(
+        answers = ask_questions(
             collection,
             dataset,
             mode=mode,
@@ -101,7 +195,7 @@ def evaluate_collection(
         )
         measured = measure(answers.rankings, dataset.judgements, k=k)
         results[mode] = {**measured, **latencies(answers.milliseconds)}
-    return Report(
+    return EvaluationReport(
         dataset=dataset.name,
         documents=Document.objects.filter(collection=collection).current().count(),
         chunks=chunk_count(collection=collection),
@@ -113,15 +207,14 @@ def evaluate_collection(
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What each question found: documents' keys, best first, by query id; how long each took, and
-    what did not work."""
+    """Rankings of document keys by query id, the latency of each query, and what did not work."""
 
     rankings: dict[str, list[str]]
     milliseconds: list[float]
     degraded: tuple[str, ...]
 
 
-def ask_all(
+def ask_questions(
     collection: Collection,
     dataset: Dataset,
     *,
@@ -129,14 +222,14 @@ def ask_all(
     fusion: Method | None = None,
     rerank: bool | None = None,
     scope_field: str = "",
-    on_progress: Progress = nobody_watches,
+    on_progress: Progress = ignore_progress,
 ) -> Answers:
-    """Ask every question of `dataset` of `collection`, one after the other."""
+    """Asks every question of `dataset` in `collection`, one after another."""
     rankings: dict[str, list[str]] = {}
     times: list[float] = []
     degraded: set[str] = set()
     for number, query in enumerate(dataset.queries, start=1):
-        scope = scope_of(collection, query, scope_field)
+        scope = question_scope(collection, query, scope_field)
         result = search(
             query.text,
             scope=scope,
@@ -154,8 +247,8 @@ def ask_all(
     return Answers(rankings, times, tuple(sorted(degraded)))
 
 
-def scope_of(collection: Collection, query: Entry, scope_field: str = "") -> Scope:
-    """Where a question is asked."""
+def question_scope(collection: Collection, query: Entry, scope_field: str = "") -> Scope:
+    """The scope in which a question is asked."""
     fields = query.fields if scope_field else {}
     return site_scope(
         workspace=collection.workspace,
@@ -165,15 +258,15 @@ def scope_of(collection: Collection, query: Entry, scope_field: str = "") -> Sco
 
 
 @contextmanager
-def ingested(
+def ingested_collection(
     dataset: Dataset,
     *,
     keep: bool = False,
-    on_progress: Progress = nobody_watches,
+    on_progress: Progress = ignore_progress,
 ) -> Iterator[tuple[Collection, float]]:
-    """The set's corpus as a collection, and the seconds that took.
+    """The set's corpus as a collection, and the seconds its ingestion took.
 
-    It is removed afterwards unless `keep`; a kept one is used again, so that only what changed is
+    It is removed afterwards unless `keep`; a kept one is reused, so that only changes are
     embedded.
     """
     workspace: Workspace = get_or_create_workspace(slug=WORKSPACE)
@@ -195,9 +288,8 @@ def ingested(
 
 
 def _sources(dataset: Dataset) -> Iterator[Source]:
-    """Title and text as one document each, with the other fields as metadata.
-
-    A document that has a title only is its title.
+    """Title and text as one document each, other fields as metadata. Without text, the
+    title is the text.
     """
     sample = " ".join(entry.text for entry in islice(dataset.corpus, LANGUAGE_SAMPLE))
     usual = detect_language(sample)

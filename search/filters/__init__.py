@@ -1,12 +1,20 @@
 """The filter language: one tree from JSON or text, one piece of SQL for every arm. Pure."""
 
-from search.filters.choosing import chosen, chosen_fields, is_chosen, loosened, toggled
-from search.filters.json_writing import to_json
-from search.filters.limits import FilterError
-from search.filters.reading import metadata_filter, read_filter
 from search.filters.sql import compile_filter
-from search.filters.text_writing import to_text
-from search.filters.tree import ALL, And, Comparison, Node, Not, Or, all_of, one_of
+from search.filters.syntax import metadata_filter, read_filter, to_json, to_text
+from search.filters.tree import (
+    ALL,
+    And,
+    Comparison,
+    FilterError,
+    Node,
+    all_of,
+    chosen_fields,
+    chosen_values,
+    is_chosen,
+    one_of,
+    without_field,
+)
 
 __all__ = [
     "ALL",
@@ -14,18 +22,15 @@ __all__ = [
     "Comparison",
     "FilterError",
     "Node",
-    "Not",
-    "Or",
     "all_of",
-    "chosen",
     "chosen_fields",
+    "chosen_values",
     "compile_filter",
     "is_chosen",
-    "loosened",
     "metadata_filter",
     "one_of",
     "read_filter",
     "to_json",
     "to_text",
-    "toggled",
+    "without_field",
 ]

@@ -1,17 +1,76 @@
-"""Evaluations: how good a collection's answers were on its golden set, and when."""
+"""Relevance judgements, and evaluations of collections by them."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from accounts.models import User, Workspace
-from documents.models import Collection
-from search.querysets import EvaluatedQuestionQuerySet, EvaluationQuerySet
+from common.models import TimestampedModel
+from documents.models import Chunk, Collection, Document
+from search.querysets import EvaluatedQuestionQuerySet, EvaluationQuerySet, JudgementQuerySet
+
+
+class Judgement(TimestampedModel):
+    """A person's grade of one document as an answer to one question.
+
+    The judgements of a collection are its golden set: the basis of evaluation and learned
+    weights. Deleted with the document, of which it holds no text.
+    """
+
+    class Grade(models.IntegerChoices):
+        """As in relevance measures: above 0 is relevant."""
+
+        PINNED = 2
+        GOOD = 1
+        BAD = 0
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="+", db_index=False)
+    question = models.TextField()
+    question_sha256 = models.CharField(
+        max_length=64, editable=False, help_text="Of the question without regard to case."
+    )
+    document = models.ForeignKey(Document, models.CASCADE, related_name="+")
+    # Without a constraint, which would be checked for every replaced chunk; ids are never reused.
+    chunk = models.ForeignKey(
+        Chunk,
+        models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+        verbose_name="passage",
+        help_text="The passage that was shown when it was judged.",
+    )
+    grade = models.PositiveSmallIntegerField(choices=Grade)
+    user = models.ForeignKey(
+        User, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name="judged by"
+    )
+    note = models.TextField(blank=True)
+
+    objects = JudgementQuerySet["Judgement"].as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["collection", "question_sha256", "document", "workspace"],
+                name="judgement_question_document_unique",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(grade__in=[0, 1, 2]), name="judgement_grade_check"
+            ),
+        ]
+        indexes = [models.Index(fields=["workspace"], name="judgement_workspace_index")]
+
+    def __str__(self) -> str:
+        return f"{self.get_grade_display()}: {self.question}"
 
 
 class Evaluation(models.Model):
-    """One measurement of a collection by its judgements, and what it was measured with.
+    """One measurement of a collection by its judgements, with the settings measured.
 
-    A row is there before the work begins and is the truth about it: a worker takes it by a lease.
+    The row exists before the work begins; a worker takes it by a lease.
     """
 
     class Cause(models.TextChoices):
@@ -70,7 +129,7 @@ class Evaluation(models.Model):
     class Meta:
         ordering = ["-id"]
         constraints = [
-            # Whoever asks twice gets the one that waits.
+            # One waiting evaluation per collection.
             models.UniqueConstraint(
                 fields=["collection", "workspace"],
                 condition=models.Q(state="waiting"),
@@ -87,14 +146,14 @@ class Evaluation(models.Model):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come of it."""
+        """Whether it has finished or failed."""
         return self.state in (self.State.DONE, self.State.FAILED)
 
 
 class EvaluatedQuestion(models.Model):
-    """One question of an evaluation and how it was answered.
+    """One question of an evaluation with its measures.
 
-    Without the question itself, which its judgements hold: what is deleted there is gone here.
+    The question's text is with the judgements: deleted there, it is gone here.
     """
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
@@ -125,5 +184,5 @@ class EvaluatedQuestion(models.Model):
 
     @property
     def reciprocal_rank(self) -> float:
-        """One divided by the place of the first good document, 0 without."""
+        """1 / rank of the first relevant document, 0 without one."""
         return 1 / self.first_rank if self.first_rank else 0.0

@@ -1,19 +1,20 @@
-"""The search log: what was asked and how much was found."""
+"""The search log and saved searches."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
 from accounts.models import User, Workspace
-from search.querysets import SearchLogQuerySet
+from common.models import TimestampedModel
+from search.querysets import SavedSearchQuerySet, SearchLogQuerySet
 
 
 class SearchLog(models.Model):
-    """One question and how it went. No text of a document is in it.
+    """One search and how it went, without any document text.
 
-    What is deleted leaves it: the rows of a user or a workspace with them, the ids of documents
-    and collections by triggers (migration 0001), which no way of deleting goes around. A question
-    that was asked of deleted collections only goes too.
+    Deletions reach it: rows are deleted with their user or workspace, ids of documents and
+    collections removed by triggers (migration 0001). Searches of deleted collections only are
+    deleted too.
     """
 
     class Source(models.TextChoices):
@@ -69,3 +70,26 @@ class SearchLog(models.Model):
 
     def __str__(self) -> str:
         return self.query
+
+
+class SavedSearch(TimestampedModel):
+    """A saved search of one user: `parameters` is the query string of the search page."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    user = models.ForeignKey(User, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=100)
+    parameters = models.TextField()
+
+    objects = SavedSearchQuerySet["SavedSearch"].as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+        verbose_name_plural = "saved searches"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "user", "name"], name="savedsearch_name_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name

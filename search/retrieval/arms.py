@@ -10,43 +10,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bm25 import Ids, Scores
-from common.closeness import closeness, on_one_scale
-from common.fusion import Numbers
-from common.postgresql.binary import fetch, snapshot
+from common.fusion import Numbers, normalize_across_spaces, normalized_similarity
 from common.replicas import read_connection
+from common.sql import fetch_rows, read_snapshot
 from documents.lexical_search import Terms, read_terms
-from graph.retrieval import RankedGraph
+from graph.ranking import RankedGraph
 from search.query import Query
 from search.results import ArmReport, Mode, Scope
-from search.retrieval.facts import (
+from search.retrieval.scope_facts import (
     ScopeFacts,
-    State,
-    facts_now,
-    known_facts,
+    ScopeState,
+    cached_facts,
+    current_facts,
     mean_vectors,
     read_state,
 )
-from search.retrieval.spaces import SpaceQueries, is_narrowed, narrow_ids, space_queries
-from search.retrieval.statement import (
+from search.retrieval.statements import (
+    SpaceQueries,
     Statement,
     compare_statement,
+    exact_scan_ids,
     gather_statement,
     in_scope_statement,
+    is_narrowed,
+    space_queries,
 )
 
-#: Chunks begin to move to a space that was not asked about once in a long while; twice in a row
-#: within one search would be a fault.
-TRIES = 3
-#: So many of the best by words are looked up in a scope at once, then so many times as many.
-LOOKED_UP = 1_000
-GROWTH = 8
+#: Facts rarely change during a search; changing repeatedly within one search would be a bug.
+MAX_TRIES = 3
+#: Best lexical matches checked for being in scope at once, and the growth of further batches.
+SCOPE_BATCH = 1_000
+SCOPE_BATCH_GROWTH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """What the database says of chunks: arrays of one length, and lists of what is asked of one
-    chunk at a time. No parent is -1; `similarity` to the question, and `likeness` to the direction
-    between the best of both arms, are NaN for chunks without a vector in a space that was asked."""
+class ChunkRows:
+    """Chunk data from the database: arrays of one length. Parent -1 is none. `similarity` to the
+    query and `feedback_similarity` to the mean direction of the arms' best are NaN for chunks
+    without a vector in a searched space.
+    """
 
     chunk_ids: Ids
     index_ids: Ids
@@ -56,33 +58,32 @@ class Rows:
     media_types: list[str]
     parents: list[int]
     similarity: Numbers
-    likeness: Numbers
+    feedback_similarity: Numbers
 
-    def joined(self, other: "Rows") -> "Rows":
-        """With others after them."""
+    def joined(self, other: "ChunkRows") -> "ChunkRows":
+        """These rows followed by `other`."""
         both = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         joined: list[Any] = [
             first + second if isinstance(first, list) else np.concatenate([first, second])
             for first, second in both
         ]
-        return Rows(*joined)
+        return ChunkRows(*joined)
 
 
 _NO_IDS, _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
-NO_ROWS = Rows(_NO_IDS, _NO_IDS, _NO_IDS, [], [], [], [], _NO_SCORES, _NO_SCORES)
+NO_CHUNK_ROWS = ChunkRows(_NO_IDS, _NO_IDS, _NO_IDS, [], [], [], [], _NO_SCORES, _NO_SCORES)
 
 
 @dataclass(slots=True)
 class Candidates:
-    """Chunks that some arm listed, with what every arm says of them: arrays of one length.
+    """Chunks that some arm listed, with the scores of all arms: arrays of one length.
 
-    `scores` by name: `lexical` (BM25), `similarity` (by the chunk's own model), `closeness` (the
-    same on one scale for all models), `likeness` (cosine to the direction between the best passages
-    of both arms) and `graph`; NaN where an arm says nothing. `ranks` are 1-based places in the
-    lists of the arms, 0 for a chunk that an arm did not list.
+    `scores`: `lexical` (BM25), `similarity` (of the chunk's own model), `closeness` (normalised
+    across models), `likeness` (cosine to the mean direction of both arms' best passages),
+    `graph`; NaN where missing. `ranks` are 1-based ranks in the arms' lists, 0 if not listed.
     """
 
-    rows: Rows
+    rows: ChunkRows
     scores: dict[str, Numbers]
     ranks: dict[str, Ids]
 
@@ -97,7 +98,7 @@ class Candidates:
         return (Candidate(self, place) for place in range(len(self)))
 
     def with_graph(self, scores: Mapping[int, float]) -> "Candidates":
-        """With what the graph arm gives to chunks, by id."""
+        """Adds scores and ranks of the graph arm, given by chunk id."""
         order = sorted(scores, key=lambda chunk_id: (-scores[chunk_id], chunk_id))
         places = {chunk_id: rank for rank, chunk_id in enumerate(order, start=1)}
         ids = self.chunk_ids.tolist()
@@ -109,7 +110,7 @@ class Candidates:
 
 
 class Candidate:
-    """One of the candidates."""
+    """View of one row of `Candidates`."""
 
     __slots__ = ("_of", "place")
 
@@ -135,7 +136,7 @@ class Candidate:
 
     @property
     def parent(self) -> int | None:
-        """Chunks of a document with the same one are parts of one passage."""
+        """Chunks of a document with equal parent are parts of one passage."""
         parent = self._of.rows.parents[self.place]
         return None if parent < 0 else parent
 
@@ -152,7 +153,7 @@ class Candidate:
         return self._score("closeness")
 
     @property
-    def likeness(self) -> float | None:
+    def feedback_similarity(self) -> float | None:
         return self._score("likeness")
 
     @property
@@ -161,7 +162,7 @@ class Candidate:
 
     @property
     def ranks(self) -> dict[str, int]:
-        """Its 1-based places in the lists of the arms that listed it."""
+        """Its 1-based ranks in the arms that listed it."""
         of = ((name, int(ranks[self.place])) for name, ranks in self._of.ranks.items())
         return {name: rank for name, rank in of if rank}
 
@@ -172,16 +173,16 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
-    """What the arms found. `state` is that of the scope's facts, `backgrounds` the usual similarity
-    in each space that was asked and holds chunks, `near` index ids that the vector arm listed and
-    `nearest` the first of each space."""
+class ArmResults:
+    """Output of the arms. `backgrounds`: baseline similarity by space; `near`: index ids of the
+    vector arm; `nearest`: the first of each space.
+    """
 
     spaces: SpaceQueries
-    state: State
+    state: ScopeState
     backgrounds: dict[int, float]
     scores: Scores
-    rows: Rows
+    rows: ChunkRows
     near: Sequence[int]
     nearest: tuple[int, ...] = ()
     has_unknown_terms: bool = False
@@ -189,10 +190,10 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What the arms brought, in no order, and how they worked.
+    """Candidates in no order, and how the arms ran.
 
-    `gathered` is what their statements said, `graph` what the graph arm did where it ran. `nearest`
-    is how close the nearest passage is, on the scale of all models; None without one.
+    `gathered` is the raw output, `graph` that of the graph arm. `nearest` is the best
+    normalised similarity; None without vectors.
     """
 
     candidates: Candidates
@@ -200,21 +201,21 @@ class Retrieved:
     arms: tuple[ArmReport, ...]
     degraded: tuple[str, ...]
     timings: dict[str, float]
-    gathered: Gathered
+    gathered: ArmResults
     nearest: float | None = None
     graph: RankedGraph | None = None
 
     @property
     def has_unknown_terms(self) -> bool:
-        """Whether a word of the query may occur in no chunk."""
+        """Whether a query word may occur in no chunk."""
         return self.gathered.has_unknown_terms
 
     def listed(self, arm: str) -> int:
-        """How many candidates this arm listed; 0 for one that did not run."""
+        """Number of candidates this arm listed; 0 if it did not run."""
         return sum(report.candidates for report in self.arms if report.name == arm)
 
     def with_method(self, arm: str, method: str) -> "Retrieved":
-        """The same, with another word for how this arm worked."""
+        """A copy with another method name for this arm."""
         arms = [replace(each, method=method) if each.name == arm else each for each in self.arms]
         return replace(self, arms=tuple(arms))
 
@@ -231,26 +232,24 @@ def retrieve(
     ef_search: int | None = None,
     probes: int | None = None,
 ) -> Retrieved:
-    """Run the arms of `mode`, each listing its best `depth` chunks in scope.
+    """Runs the arms of `mode`, each listing its best `depth` chunks in scope.
 
-    `vector` is asked instead of an embedding of the query, or `vectors` by id of their space; other
-    spaces are then not asked. An embedder that does not work takes
-    its space out of the vector arm and leaves the lexical one; the answer says so. With mode
-    `vector` and no working space there is nothing left, and the InferenceError is raised. `known`
-    are the scope's facts where they have just been read. `ef_search` and `probes` go before what
-    the spaces say.
+    `vector` replaces the query's embedding, or `vectors` by space id; other spaces are then
+    skipped. A failing embedder leaves the lexical arm and sets `degraded`; with mode `vector`
+    and no working space its InferenceError is raised. `known` are the scope's facts if just
+    read. `ef_search` and `probes` override those of the spaces.
     """
     timings = {"plan": 0.0, "embed": 0.0, "database": 0.0}
     lexical = mode != "vector"
-    for _ in range(TRIES):
+    for _ in range(MAX_TRIES):
         started = perf_counter()
-        facts, known = known or known_facts(scope), None
+        facts, known = known or cached_facts(scope), None
         timings["plan"] += _milliseconds(started)
         started = perf_counter()
         spaces = SpaceQueries()
         if mode != "lexical":
             spaces = space_queries(query, scope, facts, depth=depth, vector=vector, vectors=vectors)
-            spaces = spaces.looking_at(ef_search=ef_search, probes=probes)
+            spaces = spaces.with_index_options(ef_search=ef_search, probes=probes)
         timings["embed"] += _milliseconds(started)
         if spaces.error and not lexical and not spaces.queries:
             raise spaces.error
@@ -259,8 +258,8 @@ def retrieve(
             query, scope=scope, facts=facts, depth=depth, lexical=lexical, spaces=spaces
         )
         timings["database"] += _milliseconds(started)
-        is_known = facts.are_of(gathered.state)
-        facts = known = facts_now(scope, gathered.state)
+        is_known = facts.is_valid_for(gathered.state)
+        facts = known = current_facts(scope, gathered.state)
         if is_known:
             break
     candidates = _candidates(gathered, depth)
@@ -275,11 +274,12 @@ def retrieve(
     )
 
 
-def with_scores_of(
+def score_additional_chunks(
     retrieved: Retrieved, chunk_ids: Sequence[int], *, query: Query, scope: Scope, depth: int
 ) -> Retrieved:
-    """With chunks that no arm listed among the candidates, and what both arms say of them. Those
-    that are not in scope are passed over."""
+    """Adds chunks that no arm listed, with the scores of both arms. Chunks out of
+    scope are skipped.
+    """
     known = set(retrieved.candidates.chunk_ids.tolist())
     added = [chunk_id for chunk_id in chunk_ids if chunk_id not in known]
     if not added:
@@ -306,12 +306,12 @@ def with_scores_of(
     )
 
 
-def _nearest(gathered: Gathered) -> float | None:
+def _nearest(gathered: ArmResults) -> float | None:
     rows = gathered.rows
     known = ~np.isnan(rows.similarity)
     return max(
         (
-            closeness(float(rows.similarity[of_space].max()), background)
+            normalized_similarity(float(rows.similarity[of_space].max()), background)
             for space_id, background in gathered.backgrounds.items()
             if (of_space := known & (rows.space_ids == space_id)).any()
         ),
@@ -331,16 +331,17 @@ def gather(
     depth: int,
     lexical: bool,
     spaces: SpaceQueries,
-) -> Gathered:
-    """Ask the database, in one snapshot: what the arms start from, then what there is to say of
-    the best. Where an index of vectors brought too few, they are compared one by one."""
+) -> ArmResults:
+    """Queries the database in one snapshot: the arms' lists, then data of the listed chunks. Where
+    a vector index returned too few, vectors are scanned exactly.
+    """
     may_miss = is_narrowed(query, scope, facts)
-    with snapshot(read_connection(), spaces.settings):
+    with read_snapshot(read_connection(), spaces.settings):
         within: Ids | None = None
         near: dict[int, Ids] | None = None
-        if may_miss and (narrow := narrow_ids(scope, query, facts, spaces=spaces, depth=depth)):
+        if may_miss and (narrow := exact_scan_ids(scope, query, facts, spaces=spaces, depth=depth)):
             within, near = narrow
-            spaces = spaces.exactly()
+            spaces = spaces.with_exact_scan()
         asked: dict[str, Any] = {
             "scope": scope,
             "depth": depth,
@@ -351,7 +352,7 @@ def gather(
         state, terms, found = _gather(query, lexical=lexical, spaces=to_ask, **asked)
         near = found if near is None else near
         if spaces.approximate and sum(map(len, near.values())) < depth:
-            spaces = spaces.exactly()
+            spaces = spaces.with_exact_scan()
             state, _, near = _gather(query, lexical=False, spaces=spaces, **asked)
         scores = terms.score()
         listed = _listed(query, scores, scope=scope, depth=depth, within=within, may_miss=may_miss)
@@ -368,14 +369,15 @@ def gather(
             are_within=within is not None,
         )
         backgrounds: dict[int, float] = {}
-        if spaces.queries and facts.are_of(state):
+        if spaces.queries and facts.is_valid_for(state):
             means = mean_vectors(scope, facts.counted(state), [*near])
             backgrounds = {
-                entry.space.space_id: _mean_similarity(means[entry.space.space_id], entry.vector)
+                space_id: float(means[space_id] @ entry.vector)
+                / (float(np.linalg.norm(entry.vector)) or 1.0)
                 for entry in spaces.queries
-                if entry.space.space_id in means
+                if (space_id := entry.space.space_id) in means
             }
-    return Gathered(
+    return ArmResults(
         spaces=spaces,
         state=state,
         backgrounds=backgrounds,
@@ -387,11 +389,6 @@ def gather(
     )
 
 
-def _mean_similarity(mean: Numbers, vector: NDArray[np.float32]) -> float:
-    length = float(np.linalg.norm(vector))
-    return float(mean @ vector) / length if length else 0.0
-
-
 def _gather(
     query: Query,
     *,
@@ -401,8 +398,8 @@ def _gather(
     spaces: SpaceQueries,
     settled: bool,
     within: Ids | None,
-) -> tuple[State, Terms, dict[int, Ids]]:
-    """The state of the scope's facts, the question's terms, and by space the nearest index ids."""
+) -> tuple[ScopeState, Terms, dict[int, Ids]]:
+    """State of the scope's facts, lexical terms, and nearest index ids by space."""
     statement = gather_statement(
         query,
         scope=scope,
@@ -431,7 +428,7 @@ def _listed(
     within: Ids | None,
     may_miss: bool,
 ) -> Ids:
-    """Index ids of the best `depth` by words that are in scope, best first."""
+    """Index ids of the best `depth` lexical matches in scope, best first."""
     if within is not None:
         of = scores.of(within)
         order = np.lexsort((within, -of))[:depth]
@@ -439,7 +436,7 @@ def _listed(
     if not may_miss:
         return scores.best(depth)[0][:depth]
     allowed: list[Ids] = []
-    seen, count = 0, LOOKED_UP
+    seen, count = 0, SCOPE_BATCH
     while sum(map(len, allowed)) < depth:
         ids, _ = scores.best(count)
         statement = in_scope_statement(query, scope=scope, index_ids=ids[seen:].tolist())
@@ -447,7 +444,7 @@ def _listed(
         allowed += [] if found is None else [found]
         if len(ids) < count:
             break
-        seen, count = len(ids), count * GROWTH
+        seen, count = len(ids), count * SCOPE_BATCH_GROWTH
     return np.concatenate([*allowed, _NO_IDS])[:depth]
 
 
@@ -460,9 +457,9 @@ def _compare(
     best: Sequence[int],
     are_within: bool = False,
     by: Literal["id", "index_id"] = "index_id",
-) -> Rows:
+) -> ChunkRows:
     if not candidates:
-        return NO_ROWS
+        return NO_CHUNK_ROWS
     statement = compare_statement(
         query,
         scope=scope,
@@ -476,19 +473,21 @@ def _compare(
         statement
     )
     if chunks is None:
-        return NO_ROWS
+        return NO_CHUNK_ROWS
     lists = documents.tolist(), collections.tolist(), media_types, parents.tolist()
-    return Rows(chunks, indexed, spaces_of, *lists, *said)
+    return ChunkRows(chunks, indexed, spaces_of, *lists, *said)
 
 
 def _fetch(statement: Statement) -> list[tuple[Any, ...]]:
-    return fetch(read_connection(), statement.sql, statement.parameters, prepare=statement.prepare)
+    return fetch_rows(
+        read_connection(), statement.sql, statement.parameters, prepare=statement.prepare
+    )
 
 
-def _candidates(gathered: Gathered, depth: int) -> Candidates:
+def _candidates(gathered: ArmResults, depth: int) -> Candidates:
     rows = gathered.rows
     bm25 = gathered.scores.of(rows.index_ids)
-    close = on_one_scale(rows.similarity, rows.space_ids, gathered.backgrounds)
+    close = normalize_across_spaces(rows.similarity, rows.space_ids, gathered.backgrounds)
     listed = set(gathered.near)
     near = np.array([each in listed for each in rows.index_ids.tolist()], bool) & ~np.isnan(close)
     return Candidates(
@@ -497,7 +496,7 @@ def _candidates(gathered: Gathered, depth: int) -> Candidates:
             "lexical": np.where(bm25 > 0, bm25, np.nan),
             "similarity": rows.similarity,
             "closeness": close,
-            "likeness": rows.likeness,
+            "likeness": rows.feedback_similarity,
         },
         ranks={
             "lexical": _ranks(bm25, bm25 > 0, rows.chunk_ids, depth),
@@ -507,7 +506,7 @@ def _candidates(gathered: Gathered, depth: int) -> Candidates:
 
 
 def _ranks(scores: Numbers, listed: NDArray[np.bool_], chunk_ids: Ids, depth: int) -> Ids:
-    """1-based places of the best `depth` of those that are listed, 0 for all others."""
+    """1-based ranks of the best `depth` listed ones, 0 for all others."""
     ranks = np.zeros(len(scores), np.int64)
     at = np.flatnonzero(listed)
     best = at[np.lexsort((chunk_ids[at], -scores[at]))][:depth]

@@ -11,10 +11,11 @@ from documents.ingestion.sources import text_source
 from documents.models import Collection, Document
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, DocumentFactory, UserFactory
-from search.judging import Grade, judge
+from search.judgements import Grade, judge
 from search.log import record_search
 from search.models import Judgement, SearchLog
-from search.services import search, site_scope
+from search.query_options import site_scope
+from search.services import search
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 

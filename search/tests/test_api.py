@@ -16,9 +16,10 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from search.api.serializers import SearchAnswerSerializer, answer_of
+from search.api.serializers import SearchAnswerSerializer, search_answer
 from search.query import MAX_QUERY_CHARACTERS
-from search.services import scope_for, search
+from search.query_options import scope_for
+from search.services import search
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/search/"
@@ -95,7 +96,7 @@ def test_an_answer_is_what_its_serializer_describes(alice: Membership, leaflet: 
     request = Request(APIRequestFactory().get(URL))
     described = SearchAnswerSerializer(result, context={"request": request}).data
     assert described["hits"]
-    assert answer_of(result, request=request, explain=True) == described
+    assert search_answer(result, request=request, explain=True) == described
 
 
 def test_highlights_are_offsets_of_words_of_the_question(

@@ -6,15 +6,14 @@ from hypothesis import strategies as st
 
 from search.filters import (
     ALL,
-    chosen,
+    chosen_values,
     is_chosen,
-    loosened,
     read_filter,
     to_json,
     to_text,
-    toggled,
+    without_field,
 )
-from search.filters.fields import parse_field
+from search.filters.tree import parse_field, toggle_value
 from search.tests.filter_strategies import filters, scalars
 
 AUTHOR = parse_field("author", at="")
@@ -34,30 +33,30 @@ LANGUAGE = parse_field("lang", at="")
     ],
 )
 def test_a_value_is_picked_and_taken_back(text: str, value: str, expected: str) -> None:
-    assert to_text(toggled(read_filter(text), AUTHOR, value)) == expected
+    assert to_text(toggle_value(read_filter(text), AUTHOR, value)) == expected
 
 
 def test_only_a_choice_at_the_top_is_one() -> None:
     tree = read_filter("author=Ann | year=2020; author!=Bob; author~Car; !(author=Dan)")
-    assert chosen(tree, AUTHOR) == ()
-    assert loosened(tree, AUTHOR) == tree
+    assert chosen_values(tree, AUTHOR) == ()
+    assert without_field(tree, AUTHOR) == tree
 
 
 def test_a_language_is_the_same_in_any_spelling() -> None:
     tree = read_filter("lang=DE,fr-CH")
     assert is_chosen(tree, LANGUAGE, "de")
     assert is_chosen(tree, LANGUAGE, "fr")
-    assert to_text(toggled(tree, LANGUAGE, "de")) == "language=fr-CH"
+    assert to_text(toggle_value(tree, LANGUAGE, "de")) == "language=fr-CH"
 
 
 @given(asked=filters, value=scalars)
 def test_picking_twice_picks_nothing(asked: dict[str, object], value: str) -> None:
     tree = read_filter(asked)
-    assume(not chosen(tree, AUTHOR))
-    once = toggled(tree, AUTHOR, value)
+    assume(not chosen_values(tree, AUTHOR))
+    once = toggle_value(tree, AUTHOR, value)
     assert is_chosen(once, AUTHOR, value)
-    assert loosened(once, AUTHOR) == tree
-    assert toggled(once, AUTHOR, value) == tree
+    assert without_field(once, AUTHOR) == tree
+    assert toggle_value(once, AUTHOR, value) == tree
     assert read_filter(to_json(once)) == once
 
 
@@ -66,6 +65,6 @@ def test_what_is_picked_one_after_the_other_is_picked_together(values: list[str]
     tree = ALL
     for value in values:
         if not is_chosen(tree, AUTHOR, value):
-            tree = toggled(tree, AUTHOR, value)
+            tree = toggle_value(tree, AUTHOR, value)
     assert all(is_chosen(tree, AUTHOR, value) for value in values)
-    assert loosened(tree, AUTHOR) == ALL
+    assert without_field(tree, AUTHOR) == ALL

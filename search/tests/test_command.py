@@ -51,7 +51,7 @@ def test_a_list_that_is_cut_is_not_called_a_count(
     output(capsys, "ingest", str(folder), "--collection", "notes")
     call_command("search", "bread", "--collection", "notes", "-k", "1")
     assert "1 of 3 passages · " in capsys.readouterr().out
-    monkeypatch.setattr("search.listing.SHALLOW", 2)
+    monkeypatch.setattr("search.ranked_results.SHALLOW_DEPTH", 2)
     call_command("search", "bread", "--collection", "notes", "-k", "1")
     assert "1 of the best 2 passages · " in capsys.readouterr().out
 

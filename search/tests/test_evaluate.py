@@ -12,8 +12,8 @@ from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, DocumentFactory
 from memory.models import Context
-from search.evaluation.measures import measure
-from search.judging import Grade, judge
+from search.evaluation.evaluate import measure
+from search.judgements import Grade, judge
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +53,7 @@ def test_a_reranker_that_is_not_there_is_missed_before_the_corpus_is_ingested(
     def ingested(*given: Any, **options: Any) -> Any:
         raise AssertionError("the corpus is ingested first")
 
-    monkeypatch.setattr("search.management.commands.evaluate.ingested", ingested)
+    monkeypatch.setattr("search.management.commands.evaluate.ingested_collection", ingested)
     with pytest.raises(CommandError, match="rerankers set MODEL"):
         call_command("evaluate", str(dataset), "--rerank")
 

@@ -16,12 +16,17 @@ from documents.models import Collection, Document
 from documents.services import delete_document, ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable
-from search.evaluation import keeping
-from search.evaluation.golden import golden_set
-from search.evaluation.keeping import NothingJudged, ask_for, make_due, measure_now
-from search.evaluation.measures import measure, measure_each
-from search.judging import Grade, judge, question_key, unjudge
+from inference.interfaces import BackendUnavailable
+from search.evaluation import jobs
+from search.evaluation.datasets import golden_set
+from search.evaluation.evaluate import measure, measure_questions
+from search.evaluation.jobs import (
+    NoJudgements,
+    get_or_create_evaluation,
+    run_evaluation,
+    schedule_due,
+)
+from search.judgements import Grade, judge, question_key, remove_judgement
 from search.models import EvaluatedQuestion, Evaluation
 from search.tasks import measure_due_quality
 
@@ -51,11 +56,11 @@ def say(collection: Collection, question: str, key: str, grade: int = Grade.GOOD
 
 def soon() -> datetime:
     """When it has been quiet for long enough."""
-    return timezone.now() + keeping.QUIET
+    return timezone.now() + jobs.QUIET_PERIOD
 
 
 def measured(collection: Collection) -> Evaluation:
-    evaluation = measure_now(ask_for(collection=collection).pk)
+    evaluation = run_evaluation(get_or_create_evaluation(collection=collection).pk)
     assert evaluation is not None
     evaluation.refresh_from_db()
     return evaluation
@@ -64,7 +69,7 @@ def measured(collection: Collection) -> Evaluation:
 def test_single_questions_add_up_to_the_means_of_trec() -> None:
     judgements = {"1": {"a": 1, "b": 0}, "2": {"c": 2, "d": 1}, "3": {"e": 1}}
     rankings = {"1": ["b", "a"], "2": ["x", "c"], "3": []}
-    each = measure_each(rankings, judgements, k=10)
+    each = measure_questions(rankings, judgements, k=10)
     means = measure(rankings, judgements, k=10)
     assert means["ndcg@10"] == pytest.approx(sum(m.ndcg for m in each.values()) / 3, abs=1e-4)
     assert means["recall@10"] == pytest.approx(sum(m.recall for m in each.values()) / 3, abs=1e-4)
@@ -95,46 +100,46 @@ def test_what_is_measured_is_kept_with_every_question(collection: Collection) ->
 
 
 def test_judging_makes_it_due_once_it_is_quiet(collection: Collection) -> None:
-    assert make_due(now=soon()) == []
+    assert schedule_due(now=soon()) == []
     say(collection, PAIN, "aspirin")
-    assert make_due() == []
-    (first,) = make_due(now=soon())
+    assert schedule_due() == []
+    (first,) = schedule_due(now=soon())
     assert first.cause == "judged"
-    assert make_due(now=soon()) == []
-    measure_now(first.pk)
-    assert make_due(now=soon()) == []
+    assert schedule_due(now=soon()) == []
+    run_evaluation(first.pk)
+    assert schedule_due(now=soon()) == []
     say(collection, BAKING, "bread")
-    (second,) = make_due(now=soon())
-    measure_now(second.pk)
-    unjudge(
+    (second,) = schedule_due(now=soon())
+    run_evaluation(second.pk)
+    remove_judgement(
         collection=collection,
         question=BAKING,
         document=Document.objects.get(collection=collection, key="bread"),
     )
-    assert [each.cause for each in make_due(now=soon())] == ["judged"]
+    assert [each.cause for each in schedule_due(now=soon())] == ["judged"]
 
 
 def test_other_weights_or_a_day_make_it_due(collection: Collection, settings: Any) -> None:
     say(collection, PAIN, "aspirin")
     measured(collection)
     tomorrow = timezone.now() + timedelta(hours=settings.EVALUATION_HOURS)
-    (daily,) = make_due(now=tomorrow)
+    (daily,) = schedule_due(now=tomorrow)
     assert daily.cause == "nightly"
     daily.delete()
     tuning = {"lexical": 0.5, "pull": 0.0, "space": collection.space_id}
     Collection.objects.filter(pk=collection.pk).update(tuning=tuning)
-    (tuned,) = make_due(now=soon())
+    (tuned,) = schedule_due(now=soon())
     assert tuned.cause == "weights"
-    measure_now(tuned.pk)
+    run_evaluation(tuned.pk)
     assert Evaluation.objects.get(pk=tuned.pk).tuning == tuning
-    assert make_due(now=soon()) == []
+    assert schedule_due(now=soon()) == []
 
 
 def test_a_site_may_measure_only_when_asked(collection: Collection, settings: Any) -> None:
     settings.EVALUATION_HOURS = 0
     say(collection, PAIN, "aspirin")
-    assert make_due(now=soon()) == []
-    asked = ask_for(collection=collection)
+    assert schedule_due(now=soon()) == []
+    asked = get_or_create_evaluation(collection=collection)
     assert measure_due_quality() == 1
     asked.refresh_from_db()
     assert asked.state == "done"
@@ -144,18 +149,18 @@ def test_who_asks_twice_gets_the_one_that_waits_and_one_worker_has_it(
     collection: Collection,
 ) -> None:
     say(collection, PAIN, "aspirin")
-    first = ask_for(collection=collection)
-    assert ask_for(collection=collection) == first
-    assert measure_now(first.pk) is not None
-    assert measure_now(first.pk) is None
-    assert ask_for(collection=collection) != first
+    first = get_or_create_evaluation(collection=collection)
+    assert get_or_create_evaluation(collection=collection) == first
+    assert run_evaluation(first.pk) is not None
+    assert run_evaluation(first.pk) is None
+    assert get_or_create_evaluation(collection=collection) != first
 
 
 def test_without_a_good_answer_there_is_nothing_to_measure(collection: Collection) -> None:
     say(collection, PAIN, "bread", grade=Grade.BAD)
-    with pytest.raises(NothingJudged, match="say of some hits that they are good"):
-        ask_for(collection=collection)
-    assert make_due(now=soon()) == []
+    with pytest.raises(NoJudgements, match="say of some hits that they are good"):
+        get_or_create_evaluation(collection=collection)
+    assert schedule_due(now=soon()) == []
 
 
 class Away(HashingEmbedder):
@@ -176,21 +181,21 @@ def test_a_model_that_is_away_fails_it_and_does_not_lower_the_curve(
     evaluation = measured(collection)
     assert (evaluation.state, evaluation.ndcg, evaluation.degraded) == ("failed", None, ["vector"])
     assert "measured again when it works" in evaluation.error
-    assert make_due(now=soon()) == []
-    assert make_due(now=timezone.now() + keeping.PAUSE) != []
+    assert schedule_due(now=soon()) == []
+    assert schedule_due(now=timezone.now() + jobs.RETRY_PAUSE) != []
 
 
 def test_one_whose_worker_died_is_ended_and_made_again(collection: Collection) -> None:
     say(collection, PAIN, "aspirin")
-    lost = ask_for(collection=collection)
+    lost = get_or_create_evaluation(collection=collection)
     Evaluation.objects.filter(pk=lost.pk).update(
         state="running", leased_until=timezone.now() - timedelta(seconds=1)
     )
-    assert keeping.end_lost() == 1
+    assert jobs.fail_stale() == 1
     lost.refresh_from_db()
     assert (lost.state, lost.error_code) == ("failed", "lost")
-    later = timezone.now() + keeping.PAUSE
-    assert len(make_due(now=later)) == 1
+    later = timezone.now() + jobs.RETRY_PAUSE
+    assert len(schedule_due(now=later)) == 1
 
 
 def test_a_deleted_document_takes_its_question_along(collection: Collection) -> None:
@@ -206,7 +211,7 @@ def test_a_deleted_document_takes_its_question_along(collection: Collection) -> 
 def test_questions_of_long_ago_are_forgotten_and_the_curve_stays(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "KEPT_IN_DETAIL", 1)
+    monkeypatch.setattr(jobs, "DETAILED_EVALUATIONS", 1)
     say(collection, PAIN, "aspirin")
     first, second = measured(collection), measured(collection)
     assert not first.rows.exists()
@@ -217,7 +222,7 @@ def test_questions_of_long_ago_are_forgotten_and_the_curve_stays(
 def test_a_large_golden_set_is_measured_by_the_same_questions(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "MOST_QUESTIONS", 2)
+    monkeypatch.setattr(jobs, "MAX_QUESTIONS", 2)
     for question in (PAIN, BAKING, "what pumps blood"):
         say(collection, question, "heart")
     asked = [set(measured(collection).rows.values_list("question_sha256")) for _ in range(2)]
@@ -235,7 +240,7 @@ def test_programs_ask_for_one_and_read_it(
     client.force_login(MembershipFactory(workspace=collection.workspace).user)
     asked = client.post(API, {"collection": collection.slug})
     assert (asked.status_code, asked.json()["state"]) == (202, "waiting")
-    measure_now(asked.json()["id"])
+    run_evaluation(asked.json()["id"])
     answer = client.get(f"{API}{asked.json()['id']}/").json()
     assert [row["question"] for row in answer["rows"]] == [BAKING, PAIN]
     listed = client.get(API, {"collection": collection.slug}).json()["results"]

@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from common.errors import InvalidInput
 from documents.models import Collection
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
-from search.asked import SearchQuery
-from search.export import BATCH, download, export_hits
-from search.services import search, site_scope
+from search.export import BATCH_SIZE, download, export_hits
+from search.query_options import SearchQuery, site_scope
+from search.services import search
 
 pytestmark = pytest.mark.django_db
 
@@ -79,7 +79,7 @@ def test_json_says_the_same_without_apostrophes(collection: Collection) -> None:
 def test_many_hits_come_from_one_ranking_and_are_read_in_batches() -> None:
     collection = CollectionFactory()
     document = DocumentFactory(collection=collection)
-    count = BATCH * 2 + 30
+    count = BATCH_SIZE * 2 + 30
     for number in range(count):
         ChunkFactory(document=document, text=f"otter {number}")
     export = export_hits(

@@ -14,9 +14,10 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from search.facet_values import facet_values
+from search.facets import facet_values
+from search.query_options import scope_for, site_scope
 from search.results import Facet, Scope, SearchResult
-from search.services import scope_for, search, site_scope
+from search.services import search
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from search.filters import ALL, FilterError, Node, read_filter, to_json, to_text
-from search.filters.limits import (
+from search.filters.tree import (
     MAX_CHARACTERS,
     MAX_CONDITIONS,
     MAX_DEPTH,

@@ -20,7 +20,8 @@ from documents.tests.factories import (
     MembershipFactory,
 )
 from search.filters import FilterError
-from search.services import search, site_scope
+from search.query_options import site_scope
+from search.services import search
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/search/"

@@ -19,13 +19,11 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from search.filters import ALL, Comparison, FilterError, Or, compile_filter, read_filter
-from search.filters.fields import FIELDS, Field
-from search.filters.tree import Operator
+from search.filters import ALL, Comparison, FilterError, compile_filter, read_filter
+from search.filters.tree import FIELDS, Field, Operator, Or
+from search.query_options import scope_for, site_scope
 from search.results import Scope
-from search.retrieval.scope import scope_conditions
-from search.retrieval.statement import scope_size_statement
-from search.services import scope_for, site_scope
+from search.retrieval.statements import scope_conditions, scope_size_statement
 from search.tests.filter_oracle import Row, holds
 from search.tests.filter_strategies import (
     AWKWARD,

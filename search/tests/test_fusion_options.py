@@ -9,9 +9,9 @@ from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline, update_collection
 from documents.tests.factories import CollectionFactory
-from search.asked import arm_weights
+from search.query_options import arm_weights, site_scope
 from search.results import SearchResult
-from search.services import search, site_scope
+from search.services import search
 
 pytestmark = pytest.mark.django_db
 TEXTS = {f"n{n}": f"Note {n} about pain, fever and what helps." for n in range(30)}

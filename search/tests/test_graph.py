@@ -18,9 +18,10 @@ from documents.tests.factories import (
 from graph.models import Edge, Mention, Origin
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention
 from search.query import parse_query
+from search.query_options import scope_for, site_scope
 from search.results import Hit, SearchResult
-from search.retrieval.arms import retrieve, with_scores_of
-from search.services import scope_for, search, site_scope
+from search.retrieval.arms import retrieve, score_additional_chunks
+from search.services import search
 
 pytestmark = [pytest.mark.django_db]
 
@@ -147,14 +148,14 @@ def test_passages_that_no_arm_listed_get_the_scores_of_both(
     known = {each.chunk_id for each in few.candidates}
     missing = [each.chunk_id for each in whole.candidates if each.chunk_id not in known]
     assert missing
-    added = with_scores_of(few, missing, query=query, scope=scope, depth=2)
+    added = score_additional_chunks(few, missing, query=query, scope=scope, depth=2)
     wanted = {each.chunk_id: each for each in whole.candidates}
     assert {each.chunk_id for each in added.candidates} == set(wanted)
     for each in added.candidates:
         there = wanted[each.chunk_id]
         assert each.lexical == pytest.approx(there.lexical)
         assert each.similarity == pytest.approx(there.similarity)
-        assert each.likeness == pytest.approx(there.likeness)
+        assert each.feedback_similarity == pytest.approx(there.feedback_similarity)
 
 
 def test_edges_lead_on_too(collection: Collection) -> None:

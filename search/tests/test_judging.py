@@ -15,7 +15,7 @@ from documents.tests.factories import (
     MembershipFactory,
     UserFactory,
 )
-from search.judging import Grade, judge, question_key, unjudge
+from search.judgements import Grade, judge, question_key, remove_judgement
 from search.models import Judgement
 
 pytestmark = pytest.mark.django_db
@@ -54,8 +54,8 @@ def test_case_and_spaces_make_no_other_question(document: Document) -> None:
 
 def test_it_can_be_taken_back(document: Document) -> None:
     say(document)
-    unjudge(collection=document.collection, question=QUESTION.upper(), document=document)
-    unjudge(collection=document.collection, question="never asked", document=document)
+    remove_judgement(collection=document.collection, question=QUESTION.upper(), document=document)
+    remove_judgement(collection=document.collection, question="never asked", document=document)
     assert not Judgement.objects.exists()
 
 

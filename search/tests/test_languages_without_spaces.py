@@ -9,13 +9,14 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from common.spaceless import LETTERS
+from common.cjk import CHARACTERS
 from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
+from search.query_options import site_scope
 from search.results import Hit, SearchResult
-from search.services import search, site_scope
+from search.services import search
 from search.tests.spaceless_corpus import PASSAGES
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
@@ -242,5 +243,5 @@ def test_python_and_postgresql_mean_the_same_characters() -> None:
             "SELECT code FROM unnest(%s) AS code WHERE ragsite_is_letter(chr(code))", [codes]
         )
         stored = {code for (code,) in cursor.fetchall()}
-    letter = re.compile(f"[{LETTERS}]")
+    letter = re.compile(f"[{CHARACTERS}]")
     assert stored == {code for code in codes if letter.match(chr(code))}

@@ -5,30 +5,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.evaluation.learning import (
+from search.evaluation.evaluate import dcg, measure
+from search.evaluation.learned_weights import (
     FOLDS,
     GRID,
-    Passage,
-    Question,
+    JudgedPassage,
+    JudgedQuestion,
     best_point,
     bootstrap_interval,
     cross_validated,
     folds,
-    learn,
+    learn_weights,
 )
-from search.evaluation.measures import dcg, measure
 
 grades = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 
 
-def question(number: int, *, right_by: str, nearest: float | None = 0.55) -> Question:
+def question(number: int, *, right_by: str, nearest: float | None = 0.55) -> JudgedQuestion:
     """Document 1 is right; one arm puts it first, the other puts document 2 first."""
     words = {"words": (1.0, 0.5), "meaning": (0.5, 1.0)}[right_by]
     passages = [
-        Passage(document=1, words=words[0], meaning=words[1], in_words=True, in_meaning=True),
-        Passage(document=2, words=words[1], meaning=words[0], in_words=True, in_meaning=True),
+        JudgedPassage(document=1, words=words[0], meaning=words[1], in_words=True, in_meaning=True),
+        JudgedPassage(document=2, words=words[1], meaning=words[0], in_words=True, in_meaning=True),
     ]
-    return Question(
+    return JudgedQuestion(
         id=str(number),
         text="a question",
         passages=tuple(passages if number % 2 else passages[::-1]),
@@ -39,7 +39,7 @@ def question(number: int, *, right_by: str, nearest: float | None = 0.55) -> Que
 
 
 def test_words_gain_where_words_are_right() -> None:
-    learnt = learn([question(number, right_by="words") for number in range(20)])
+    learnt = learn_weights([question(number, right_by="words") for number in range(20)])
     assert (learnt.words, learnt.tuned) == (1, 1)
     assert learnt.meaning == learnt.untuned == pytest.approx(0.6309, abs=1e-4)
     assert learnt.lexical > 0.5
@@ -48,7 +48,7 @@ def test_words_gain_where_words_are_right() -> None:
 
 
 def test_meaning_that_is_right_already_gains_nothing() -> None:
-    learnt = learn([question(number, right_by="meaning") for number in range(20)])
+    learnt = learn_weights([question(number, right_by="meaning") for number in range(20)])
     assert learnt.lexical < 0.5
     assert (learnt.untuned, learnt.tuned, learnt.gain) == (1, 1, 0)
 
@@ -57,7 +57,7 @@ def test_the_nearest_passage_may_decide() -> None:
     """Where near ones want meaning and far ones words, neither fixed weight serves both."""
     near = [question(number, right_by="meaning", nearest=0.95) for number in range(10)]
     far = [question(number, right_by="words", nearest=0.15) for number in range(10, 20)]
-    learnt = learn([*near, *far])
+    learnt = learn_weights([*near, *far])
     assert learnt.pull > 0
     assert learnt.tuned == 1
 

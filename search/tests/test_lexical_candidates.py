@@ -10,9 +10,10 @@ from documents import lexical_index
 from documents.models import Chunk, Collection
 from documents.tests.factories import CollectionFactory, DocumentFactory
 from search.query import parse_query
+from search.query_options import site_scope
 from search.retrieval.arms import retrieve
-from search.retrieval.statement import gather_statement
-from search.services import search, site_scope
+from search.retrieval.statements import gather_statement
+from search.services import search
 
 pytestmark = pytest.mark.django_db
 

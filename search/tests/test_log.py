@@ -17,8 +17,9 @@ from documents.services import delete_collection, delete_document, ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
 from search.log import record_search
 from search.models import SearchLog
+from search.query_options import site_scope
 from search.results import Scope, SearchResult
-from search.services import search, site_scope
+from search.services import search
 from search.tasks import prune_search_log
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]

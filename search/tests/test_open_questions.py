@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Membership
-from documents.calibration import Scale, scale_of
+from documents.embedders import SimilarityScale, scale_of
 from documents.models import Collection
 from documents.tests.factories import (
     CollectionFactory,
@@ -18,9 +18,9 @@ from documents.tests.factories import (
     MembershipFactory,
     UserFactory,
 )
-from search.judging import judge
+from search.judgements import judge
+from search.log import OpenQuestion, SimilarityThreshold, open_questions, similarity_threshold
 from search.models import SearchLog
-from search.open_questions import Floor, OpenQuestion, floor_of, open_questions
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 PAGE = reverse("admin:search_searchlog_open_questions")
@@ -52,11 +52,11 @@ def asked(collection: Collection, query: str, *, minutes: float = 5, **more: Any
 
 
 #: Of a model that finds everything rather alike.
-SCALE = Scale(unrelated=0.7, related=0.85)
+SCALE = SimilarityScale(unrelated=0.7, related=0.85)
 
 
-def floor(collection: Collection) -> Floor:
-    return floor_of(collection.space_id, SCALE)
+def floor(collection: Collection) -> SimilarityThreshold:
+    return similarity_threshold(collection.space_id, SCALE)
 
 
 def found(**narrowed: Any) -> list[str]:

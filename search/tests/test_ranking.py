@@ -15,9 +15,10 @@ from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, embed
-from search.diversity import diversified
+from search.query_options import site_scope
+from search.ranking import diversify
 from search.results import SearchResult
-from search.services import search, site_scope
+from search.services import search
 from search.stores import Store
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
@@ -232,7 +233,7 @@ def test_a_missing_reranker_is_refused_before_the_question_is_embedded(
     broken = {"BACKEND": "nowhere.Embedder"}  # the search would say that it does not work
     settings.INFERENCE = {"embedder": {"default": broken}, "reranker": {}}
 
-    with pytest.raises(InvalidInput, match=r"no reranker: set RERANKER_BACKEND"):
+    with pytest.raises(InvalidInput, match=r"There is no reranker\. Whoever runs this site"):
         find(collection, mode="vector", rerank=True)
 
 
@@ -398,7 +399,7 @@ Hits = st.lists(
 @given(hits=Hits)
 def test_diversity_loses_nothing_and_chooses_the_worthiest_at_every_step(hits: Any) -> None:
     numbered = list(enumerate(hits))
-    order = diversified(
+    order = diversify(
         numbered,
         score=lambda hit: hit[1][0],
         document=lambda hit: hit[1][1],

@@ -19,9 +19,11 @@ from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable
+from inference.interfaces import BackendUnavailable
+from search.query_options import scope_for, site_scope
+from search.ranked_results import DEPTH, EmbedderUnavailable
 from search.results import Hit, SearchResult
-from search.services import DEPTH, EmbedderUnavailable, scope_for, search, site_scope
+from search.services import search
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 

@@ -9,9 +9,9 @@ from django.core.cache import caches
 from documents.models import EmbeddingSpace
 from documents.tests.factories import ChunkFactory
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable
-from inference.handler import embedders
-from search.sentences import MAX_CHARACTERS, MAX_PAGE_SENTENCES, focuses, similar_sentences
+from inference.interfaces import BackendUnavailable
+from inference.model_registry import embedders
+from search.snippets import MAX_CHARACTERS, MAX_PAGE_SENTENCES, nearest_sentences, snippet_focuses
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +30,7 @@ def shown(text: str, span: tuple[int, int] | None) -> str | None:
 
 def test_each_text_has_its_nearest_sentence(space: EmbeddingSpace) -> None:
     other = DULL * 5 + "An oak tree is felled. " + DULL * 5
-    spans = similar_sentences("a fox under an oak tree", space, [TEXT, other, "", "  \n"])
+    spans = nearest_sentences("a fox under an oak tree", space, [TEXT, other, "", "  \n"])
     assert shown(TEXT, spans[0]) == "The red fox sleeps under the old oak tree."
     assert "oak tree" in (shown(other, spans[1]) or "")
     assert spans[2:] == [None, None]
@@ -38,7 +38,7 @@ def test_each_text_has_its_nearest_sentence(space: EmbeddingSpace) -> None:
 
 def test_only_passages_without_a_marked_word_are_looked_at(space: EmbeddingSpace) -> None:
     unmarked, marked, short = (ChunkFactory(text=text) for text in (TEXT, TEXT, "A short text."))
-    found = focuses(
+    found = snippet_focuses(
         "a fox under an oak tree",
         [unmarked, marked, short],
         {marked.pk: [(0, 7)], unmarked.pk: []},
@@ -50,12 +50,12 @@ def test_only_passages_without_a_marked_word_are_looked_at(space: EmbeddingSpace
 
 
 def test_no_text_needs_no_model(space: EmbeddingSpace) -> None:
-    assert similar_sentences("fox", space, []) == []
+    assert nearest_sentences("fox", space, []) == []
 
 
 def test_only_so_much_of_a_text_is_looked_at(space: EmbeddingSpace) -> None:
     long = DULL * (MAX_CHARACTERS // len(DULL) + 1) + "The red fox sleeps."
-    (span,) = similar_sentences("red fox", space, [long])
+    (span,) = nearest_sentences("red fox", space, [long])
     assert span
     assert span[1] <= MAX_CHARACTERS
 
@@ -104,33 +104,33 @@ def use(settings: Any, backend: type[HashingEmbedder]) -> None:
 
 def test_a_slow_model_chooses_the_same_sentences(space: EmbeddingSpace, settings: Any) -> None:
     texts = [f"{TEXT}{number}" for number in range(5)]
-    fast = similar_sentences("red fox", space, texts)
+    fast = nearest_sentences("red fox", space, texts)
     caches["default"].clear()
     use(settings, _Slow)
-    assert similar_sentences("red fox", space, texts) == fast
+    assert nearest_sentences("red fox", space, texts) == fast
 
 
 def test_a_page_embeds_a_bounded_number_of_sentences_of_its_first_texts(
     space: EmbeddingSpace,
 ) -> None:
     texts = [f"{TEXT}{number}" for number in range(MAX_PAGE_SENTENCES)]
-    spans = similar_sentences("red fox", space, texts)
+    spans = nearest_sentences("red fox", space, texts)
     chosen = [span is not None for span in spans]
     assert any(chosen)
     assert not all(chosen)
     assert chosen == sorted(chosen, reverse=True)
     # What is cached from the first time counts, too: the page stays the same.
-    assert similar_sentences("red fox", space, texts) == spans
+    assert nearest_sentences("red fox", space, texts) == spans
 
 
 def test_the_same_question_of_the_same_text_asks_the_model_once(
     space: EmbeddingSpace, settings: Any
 ) -> None:
     use(settings, _Counting)
-    first = similar_sentences("red fox", space, [TEXT])
+    first = nearest_sentences("red fox", space, [TEXT])
     calls = _Counting.calls
     assert calls
-    assert similar_sentences("red fox", space, [TEXT]) == first
+    assert nearest_sentences("red fox", space, [TEXT]) == first
     assert _Counting.calls == calls
 
 
@@ -138,18 +138,18 @@ def test_a_model_that_is_down_costs_the_sentence_and_not_the_page(
     space: EmbeddingSpace, settings: Any
 ) -> None:
     use(settings, _Broken)
-    assert similar_sentences("red fox", space, [TEXT]) == [None]
+    assert nearest_sentences("red fox", space, [TEXT]) == [None]
     settings.INFERENCE = {"embedder": {}, "reranker": {}}
-    assert similar_sentences("red fox", space, [TEXT]) == [None]
+    assert nearest_sentences("red fox", space, [TEXT]) == [None]
 
 
 def test_a_model_that_hangs_is_not_waited_for(
     space: EmbeddingSpace, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("search.sentences.MODEL_TIMEOUT", 0.01)
+    monkeypatch.setattr("search.snippets.MODEL_TIMEOUT", 0.01)
     use(settings, _Hanging)
     try:
-        pages = [similar_sentences(f"red fox {page}", space, [TEXT]) for page in range(4)]
+        pages = [nearest_sentences(f"red fox {page}", space, [TEXT]) for page in range(4)]
     finally:
         _Hanging.let.set()
     assert pages == [[None]] * 4
@@ -162,7 +162,7 @@ def test_a_cache_that_is_down_costs_time_only(space: EmbeddingSpace, settings: A
             "LOCATION": "unix:///nowhere/valkey.sock?db=0",
         }
     }
-    (span,) = similar_sentences("red fox", space, [TEXT])
+    (span,) = nearest_sentences("red fox", space, [TEXT])
     assert shown(TEXT, span) == "The red fox sleeps under the old oak tree."
 
 
@@ -182,5 +182,5 @@ def test_a_real_model_finds_what_shares_no_word(space: EmbeddingSpace, settings:
         "Physicians advise against giving this medicine to infants. "
         "The minutes were sent to all who had taken part."
     )
-    (span,) = similar_sentences("Is the drug safe for babies?", space, [text])
+    (span,) = nearest_sentences("Is the drug safe for babies?", space, [text])
     assert shown(text, span) == "Physicians advise against giving this medicine to infants."

@@ -9,10 +9,9 @@ from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory
+from search.query_options import scope_for
 from search.results import Scope
-from search.services import scope_for
-from search.similar import similar_documents, similar_passages
-from search.telling_words import telling_words
+from search.similar import similar_documents, similar_passages, top_keywords
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -138,7 +137,7 @@ def test_a_number_that_cannot_be_is_refused(collection: Collection, scope: Scope
 
 
 def test_the_words_that_tell_are_those_that_few_others_have(collection: Collection) -> None:
-    words = telling_words(document(collection, "otter").pk)
+    words = top_keywords(document(collection, "otter").pk)
     assert {"otter", "trout", "fur"} <= set(words)
     assert not {"the", "flour", "hunts"} <= set(words)
     assert "the" not in words

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.graphemes import may_join
-from search.snippets import WINDOW, make_snippet, parse_marked, sentences, wants_focus
+from common.text import may_combine
+from search.snippets import WINDOW_CHARACTERS, make_snippet, needs_focus, parse_marked, sentences
 
 LONG = "Nothing to see in this sentence. " * 40
 
@@ -57,7 +57,7 @@ def test_offsets_always_point_into_the_text(text: str, raw: list[tuple[int, int]
             position = start + length
     snippet = make_snippet(text, spans)
     assert text[snippet.start : snippet.start + len(snippet.text)] == snippet.text
-    assert len(snippet.text) <= max(WINDOW, 0)
+    assert len(snippet.text) <= max(WINDOW_CHARACTERS, 0)
     for first, last in snippet.highlights:
         assert 0 <= first < last <= len(snippet.text)
         assert (first + snippet.start, last + snippet.start) in spans
@@ -76,7 +76,7 @@ def test_the_last_sentence_is_shown_with_what_stands_before_it() -> None:
     text = LONG + "Take one tablet."
     snippet = make_snippet(text, [], focus=(text.index("Take"), len(text)))
     assert snippet.text.endswith("see in this sentence. Take one tablet.")
-    assert len(snippet.text) > WINDOW / 2
+    assert len(snippet.text) > WINDOW_CHARACTERS / 2
     assert not snippet.cut_after
 
 
@@ -84,9 +84,9 @@ def test_a_highlighted_word_outweighs_the_nearest_sentence() -> None:
     text = LONG + "The aspirin dose is one. " + LONG + "A tablet in the morning. " + LONG
     focus = (text.index("A tablet"), text.index("morning."))
     assert "aspirin dose" in make_snippet(text, spans_of(text, "dose"), focus=focus).text
-    assert not wants_focus(text, spans_of(text, "dose"))
-    assert wants_focus(text, [])
-    assert not wants_focus("A short text.", [])
+    assert not needs_focus(text, spans_of(text, "dose"))
+    assert needs_focus(text, [])
+    assert not needs_focus("A short text.", [])
 
 
 CHINESE = (
@@ -98,7 +98,7 @@ def test_chinese_begins_and_ends_with_a_sentence_and_fills_as_many_lines() -> No
     snippet = make_snippet(CHINESE, spans_of(CHINESE, "阿司匹林"))
     assert snippet.text.startswith("成人每次")
     assert snippet.text.endswith("。")
-    assert WINDOW / 4 < len(snippet.text) <= WINDOW / 2
+    assert WINDOW_CHARACTERS / 4 < len(snippet.text) <= WINDOW_CHARACTERS / 2
 
 
 @pytest.mark.parametrize("letter", ["é", "น้ำ", "👩‍👩‍👧 ", "が"])
@@ -107,8 +107,8 @@ def test_what_a_reader_sees_as_one_character_is_not_cut(letter: str) -> None:
     for focus in range(20, 60):
         snippet = make_snippet(text, [], focus=(focus, focus + 9))
         end = snippet.start + len(snippet.text)
-        assert not may_join(text[snippet.start - 1], text[snippet.start])
-        assert not may_join(text[end - 1], text[end])
+        assert not may_combine(text[snippet.start - 1], text[snippet.start])
+        assert not may_combine(text[end - 1], text[end])
 
 
 def test_sentences_of_many_scripts() -> None:

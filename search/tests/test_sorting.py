@@ -7,8 +7,9 @@ import pytest
 from common.errors import InvalidInput
 from documents.models import Collection
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
+from search.query_options import site_scope
 from search.results import SearchResult
-from search.services import search, site_scope
+from search.services import search
 
 pytestmark = pytest.mark.django_db
 

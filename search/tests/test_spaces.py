@@ -7,24 +7,24 @@ import numpy as np
 import pytest
 from django.db import connection
 
-from common.closeness import on_one_scale
+from common.fusion import normalize_across_spaces
 from documents import services
-from documents.ingestion import reembedding
-from documents.ingestion.indexes import build_index
+from documents.ingestion import reembed
 from documents.ingestion.sources import text_source
+from documents.ingestion.vector_indexes import build_index
 from documents.models import Chunk, Collection, EmbeddingSpace
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, DocumentFactory
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable
+from inference.interfaces import BackendUnavailable
 from search.query import parse_query
+from search.query_options import site_scope
 from search.results import SearchResult
 from search.retrieval import arms
 from search.retrieval.arms import gather
-from search.retrieval.facts import scope_facts
-from search.retrieval.spaces import SpaceQueries
-from search.retrieval.statement import SpaceQuery, gather_statement
-from search.services import search, site_scope
+from search.retrieval.scope_facts import read_scope_facts
+from search.retrieval.statements import SpaceQueries, SpaceQuery, gather_statement
+from search.services import search
 
 ROWS = 400
 
@@ -81,7 +81,7 @@ def test_every_index_is_used_and_finds_the_nearest(
         spaces = (SpaceQuery(space.sql, query, exact=exact),)
         asked = {"scope": scope, "depth": 10, "lexical": False}
         queries = SpaceQueries(queries=spaces, probes=10)
-        found = gather(parse_query("x"), **asked, facts=scope_facts(scope), spaces=queries)
+        found = gather(parse_query("x"), **asked, facts=read_scope_facts(scope), spaces=queries)
         assert set(found.rows.index_ids) == set(found.near)
         statement = gather_statement(parse_query("x"), **asked, spaces=spaces)
         with connection.cursor() as cursor:
@@ -125,8 +125,8 @@ def test_a_request_goes_before_the_space_and_this_before_what_suits_the_index(
         told.append(settings)
         return real(connection, settings)
 
-    real = arms.snapshot
-    monkeypatch.setattr(arms, "snapshot", snapshot)
+    real = arms.read_snapshot
+    monkeypatch.setattr(arms, "read_snapshot", snapshot)
 
     def looked_at(**asked: int) -> str:
         found = search("", scope=scope, mode="vector", vector=vectors[0], k=5, **asked)
@@ -169,11 +169,11 @@ def find(collection: Collection, query: str, **options: Any) -> SearchResult:
     return search(query, scope=scope, **{"mode": "vector", "k": 1, **options})
 
 
-def half_moved(collection: Collection) -> reembedding.Reembedding:
+def half_moved(collection: Collection) -> reembed.Reembedding:
     services.add_space(name="wide", embedder="wide")
-    row = reembedding.start(target=services.get_space("wide"))
-    reembedding.advance(row, token=reembedding.take(row), cursor=reembedding.Cursor())
-    reembedding.stop(row)
+    row = reembed.start_reembedding(target=services.get_space("wide"))
+    reembed.move_batch(row, token=reembed.take_over(row), cursor=reembed.BatchCursor())
+    reembed.stop_reembedding(row)
     moved = Chunk.objects.filter(space=row.target).count()
     assert 0 < moved < len(TEXTS)
     return row
@@ -223,7 +223,7 @@ class Mover(HashingEmbedder):
 
     def embed_query(self, text: str, instruction: str | None = None) -> Any:
         if EmbeddingSpace.objects.get(name="wide").state == "live":
-            services.reembed_here(target=services.get_space("wide"))
+            services.reembed_inline(target=services.get_space("wide"))
         return super().embed_query(text, instruction)
 
 
@@ -248,7 +248,9 @@ def test_vectors_of_another_model_are_never_compared(collection: Collection, set
 
 def test_each_models_own_scale_is_taken_off() -> None:
     similarities, spaces = np.array([0.6, 0.05, 0.88, 0.75, 1.0]), np.array([1, 1, 2, 2, 2])
-    close = on_one_scale(similarities, spaces, {1: 0.05, 2: 0.75})
+    close = normalize_across_spaces(similarities, spaces, {1: 0.05, 2: 0.75})
     assert np.argsort(close, kind="stable").tolist() == [1, 3, 2, 0, 4]
     assert close[[1, 3, 4]] == pytest.approx((0, 0, 1))
-    assert on_one_scale(similarities, spaces, {1: 0.05}).tolist() == similarities.tolist()
+    assert (
+        normalize_across_spaces(similarities, spaces, {1: 0.05}).tolist() == similarities.tolist()
+    )

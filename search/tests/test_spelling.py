@@ -8,8 +8,9 @@ from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory
+from search.query_options import scope_for, site_scope
 from search.results import SearchResult
-from search.services import scope_for, search, site_scope
+from search.services import search
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 

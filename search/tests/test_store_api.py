@@ -21,7 +21,7 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from search.api.stores import parsers
+from search.api import stores
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 STORE = "/api/v1/collections/notes/store/"
@@ -272,7 +272,7 @@ def test_bodies_are_bounded(client: APIClient, monkeypatch: pytest.MonkeyPatch) 
     for _ in range(40):
         deep = {"a": deep}
     assert client.post(ITEMS, {"items": [{"text": "x", "vector": deep}]}).status_code == 400
-    monkeypatch.setattr(parsers.VectorsJSONParser, "max_bytes", 1000)
+    monkeypatch.setattr(stores.VectorsJSONParser, "max_bytes", 1000)
     too_large = client.post(ITEMS, {"items": [{"id": "a", "text": "x" * 1000}]})
     assert (too_large.status_code, too_large.json()["code"]) == (413, "too_large")
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
+from documents.ingestion.items import InvalidItems, Item
 from documents.services import (
     add_space,
 )
@@ -15,8 +16,8 @@ from documents.tests.factories import (
     CollectionFactory,
 )
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable, InvalidVector
-from search.stores import EmbeddingUnavailable, InvalidItems, Item, Store
+from inference.interfaces import BackendUnavailable, InvalidVector
+from search.stores import EmbeddingUnavailable, Store
 from search.tests.stores import ids, numbers, random_vectors
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]

@@ -9,19 +9,20 @@ from django.test.utils import CaptureQueriesContext
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
+from documents.ingestion.items import Item
 from documents.models import (
     Document,
 )
 from documents.services import (
     add_space,
-    reembed_here,
+    reembed_inline,
 )
 from documents.tests.factories import (
     CollectionFactory,
     MembershipFactory,
     embed,
 )
-from search.stores import EmbeddingUnavailable, Item, Store
+from search.stores import EmbeddingUnavailable, Store
 from search.tests.stores import ids, random_vectors
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
@@ -153,7 +154,7 @@ def test_vectors_of_a_model_that_the_site_does_not_run(
     }
     store = Store(CollectionFactory(default_language="en"))
     target, _ = add_space(name="mine", embedder="mine", metric="ip")
-    reembed_here(target=target, collection=store.collection)
+    reembed_inline(target=target, collection=store.collection)
 
     assert store.dimension() == 8
     own = np.arange(1, 9, dtype=np.float32)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from accounts.models import Membership, Role
 from common.errors import Conflict, Forbidden, InvalidInput, NotFound
+from documents.ingestion.items import InvalidItems, Item
 from documents.ingestion.sources import text_source
 from documents.models import (
     Chunk,
@@ -31,7 +32,7 @@ from documents.services import (
     ingest_inline,
     ingest_text,
     items,
-    reembed_here,
+    reembed_inline,
 )
 from documents.tests.factories import (
     ChunkFactory,
@@ -41,8 +42,9 @@ from documents.tests.factories import (
     embed,
 )
 from inference.backends.hashing import HashingEmbedder
-from search.services import search, site_scope
-from search.stores import InvalidItems, Item, Store, open_store
+from search.query_options import site_scope
+from search.services import search
+from search.stores import Store, open_store
 from search.tests.stores import ids, numbers, random_vectors
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
@@ -232,7 +234,7 @@ def test_batches_are_named_by_a_prefix_or_by_ids(store: Store) -> None:
 def test_words_are_indexed_in_batches_as_a_store_grows_item_by_item(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(items, "PENDING", 20)
+    monkeypatch.setattr(items, "SEGMENT_MIN_PENDING", 20)
     for number in range(59):
         store.index(f"t{number}", f"Cats and the number {number}.")
         assert len(store.search("cats", 100, mode="lexical")) == number + 1
@@ -409,7 +411,7 @@ def test_a_new_space_takes_new_vectors_for_the_same_text(
     own = random_vectors(1)[0]
     store.upsert_vectors([Item("text", "Cats purr.", own), Item("bare", vector=own)])
     target, _ = add_space(name="other-64", embedder="other", index_type="none")
-    reembed_here(target=target, collection=store.collection)
+    reembed_inline(target=target, collection=store.collection)
 
     # The text has the new model's vector; the bare vector could not be made anew.
     assert store.dimension() == 64

@@ -12,14 +12,13 @@ from documents.models import Collection, Document
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable
-from search.asked import MAX_K
-from search.evaluation.evaluate import scope_of
-from search.evaluation.golden import golden_set
-from search.evaluation.measures import measure
-from search.evaluation.tuning import tune
-from search.judging import Grade, judge
-from search.services import search, site_scope
+from inference.interfaces import BackendUnavailable
+from search.evaluation.datasets import golden_set
+from search.evaluation.evaluate import measure, question_scope
+from search.evaluation.learned_weights import tune
+from search.judgements import Grade, judge
+from search.query_options import MAX_K, site_scope
+from search.services import search
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -147,7 +146,9 @@ def test_what_was_measured_offline_is_what_searches_then_reach(
 ) -> None:
     """Fused offline with the default weights, and searched with them: the same measure."""
     dataset = golden_set(words_are_right)
-    learnt = tune(words_are_right, dataset, scope_of=lambda query: scope_of(words_are_right, query))
+    learnt = tune(
+        words_are_right, dataset, scope_of=lambda query: question_scope(words_are_right, query)
+    )
     rankings = {query.id: keys(words_are_right, query.text) for query in dataset.queries}
     live = measure(rankings, dataset.judgements, k=10)["ndcg@10"]
     assert learnt.untuned == pytest.approx(live, abs=1e-4)

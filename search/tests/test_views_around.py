@@ -19,7 +19,7 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from search.examples import examples_for
+from search.examples import example_questions
 from search.models import SearchLog
 from search.tests.test_views import hits, link, page, titles
 
@@ -240,7 +240,7 @@ def test_examples_are_questions_of_several_collections(alice: Membership) -> Non
             document = DocumentFactory(collection=collection, title=f"{slug}.pdf")
             ChunkFactory(document=document, heading_path=["Book", heading])
 
-    assert examples_for(Document.objects.all()) == [
+    assert example_questions(Document.objects.all()) == [
         "Where is the oil filter?",
         "Meeting with the harbour office",
         "How to start the engine",

@@ -14,7 +14,7 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from search.judging import Grade
+from search.judgements import Grade
 from search.models import Judgement
 from search.tests.test_views import hits, page
 

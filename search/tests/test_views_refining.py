@@ -112,9 +112,9 @@ def test_reranked_hits_say_how_they_moved(client: Client, notes: Collection, set
 def test_the_address_says_how_hits_are_joined_and_what_it_does_not_know(
     client: Client, notes: Collection
 ) -> None:
-    shown = text(client, q="otters", fusion="rrf", explain="1", alpha="1")
+    shown = text(client, q="otters", fusion="rrf", explain="1", alfa="1")
     assert "Fusion: reciprocal ranks (RRF)" in shown
-    assert "Unknown parameter in the address, ignored: alpha." in shown
+    assert "Unknown parameter in the address, ignored: alfa." in shown
     tree = page(client, q="otters", fusion="rrf")
     assert link(tree, "Words")["fusion"] == ["rrf"]
     for wrong in ({"fusion": "magic"}, {"rerank": "maybe"}, {"rerank": "true"}):

@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 from accounts.models import Membership
 from documents.tests.factories import ChunkFactory, CollectionFactory, MembershipFactory
 from search.models import SavedSearch
-from search.saved import MOST_SAVED
+from search.saved import MAX_SAVED
 from search.tests.test_views import page, titles
 
 pytestmark = pytest.mark.django_db
@@ -122,10 +122,10 @@ def test_a_saved_search_that_cannot_be_read_any_more_is_listed_all_the_same(
 def test_a_list_has_an_end(client: Client, alice: Membership) -> None:
     owner = {"workspace": alice.workspace, "user": alice.user}
     SavedSearch.objects.bulk_create(
-        SavedSearch(**owner, name=f"Search {n}", parameters="q=x") for n in range(MOST_SAVED)
+        SavedSearch(**owner, name=f"Search {n}", parameters="q=x") for n in range(MAX_SAVED)
     )
     assert "Delete one first" in save(client, "Another").text
-    assert SavedSearch.objects.count() == MOST_SAVED
+    assert SavedSearch.objects.count() == MAX_SAVED
 
 
 # --- over the API -------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search.weights import CENTRE, current_tuning, tuned_weights
+from search.ranking import TUNING_CENTRE, current_tuning, tuned_weights
 
 UNTUNED = {"lexical": 0.4, "vector": 0.6}
 shares = st.floats(0, 1)
@@ -17,14 +17,14 @@ def test_without_a_record_the_default_holds() -> None:
 
 
 def test_a_record_holds_as_it_is_for_the_usual_question() -> None:
-    weights = tuned_weights([{"lexical": 0.9, "pull": 0.5}], CENTRE, untuned=UNTUNED)
+    weights = tuned_weights([{"lexical": 0.9, "pull": 0.5}], TUNING_CENTRE, untuned=UNTUNED)
     assert weights == pytest.approx({"lexical": 0.9, "vector": 0.1})
 
 
 def test_the_nearer_the_passage_the_less_words_weigh() -> None:
     record = {"lexical": 0.5, "pull": 0.5}
-    near = tuned_weights([record], CENTRE + 0.2, untuned=UNTUNED)
-    far = tuned_weights([record], CENTRE - 0.2, untuned=UNTUNED)
+    near = tuned_weights([record], TUNING_CENTRE + 0.2, untuned=UNTUNED)
+    far = tuned_weights([record], TUNING_CENTRE - 0.2, untuned=UNTUNED)
     assert near["lexical"] == pytest.approx(0.4)
     assert far["lexical"] == pytest.approx(0.6)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rag.pipelines.shipped import templates
+from rag.pipelines.validation import templates
 from tests.access.policy import Door, Who
 
 ANYBODY, LOGGED_IN, MEMBER, EDITOR = Who.ANYBODY, Who.LOGGED_IN, Who.MEMBER, Who.EDITOR

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from django.utils import timezone
 
-from accounts.history import Action, Kind, note_change
+from accounts.audit import Action, Kind, record_change
 from accounts.models import Change, IdempotencyRecord, Membership
 from accounts.tests.keys import make_key
 from documents.models import (
@@ -15,10 +15,10 @@ from documents.models import (
 from memory.models import ExtractionItem, Pruning
 from memory.scopes import scope_of
 from memory.services import set_fact
-from memory.services.extraction import record_messages
+from memory.services.memories import record_messages
 from memory.tests.factories import remember
 from rag.models import Conversation, Message, Pipeline, Span, Trace
-from rag.pipelines.shipped import templates
+from rag.pipelines.validation import templates
 from search.models import EvaluatedQuestion, Evaluation, Judgement, SavedSearch, SearchLog
 from tests.access.words import Words
 
@@ -155,8 +155,8 @@ def kept(owner: Membership, words: Words) -> dict[str, Any]:
         **mine,
     )
     key, _ = make_key(owner, "read", name=f"Key {words.own}")
-    note_change(
-        action=Action.CHANGED, kind=Kind.COLLECTION, workspace_id=owner.workspace_id, thing=1
+    record_change(
+        action=Action.CHANGED, kind=Kind.COLLECTION, workspace_id=owner.workspace_id, object_id=1
     )
     change = Change.objects.filter(workspace=owner.workspace).latest("pk")
     return {

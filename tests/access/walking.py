@@ -10,6 +10,8 @@ from django.apps import apps
 from django.db import connection, transaction
 from django.test import Client
 
+from documents.models import Collection, Document
+from documents.tests.factories import DocumentFactory
 from tests.access.policy import EDITING, Actor, Door, Who, is_known, is_let_in, refusals
 from tests.access.world import ASKED, LISTED, MEMORY, OWN, SHARED, THEIRS, World
 
@@ -60,6 +62,8 @@ class Walker:
         """The answer, and what is wrong with it. Whatever is written is taken back, but for what
         other threads write."""
         if case.door.is_threaded:
+            if case.door.tool == "remove_document":
+                self._restore_document(case)
             self._before = self._hash()
             answer = self._ask(case)
             changed = not is_let_in(case.door, case.actor) and self._has_changed(rolled_back=False)
@@ -97,6 +101,13 @@ class Walker:
             if door.method == "GET":
                 given = {}
         return _answer(getattr(client, door.method.lower())(path, headers=headers, **given))
+
+    def _restore_document(self, case: Case) -> None:
+        """Make the document to remove again, which an earlier actor may have removed for good."""
+        collection = Collection.objects.get(workspace=self.world.a, slug=case.ids["collection"])
+        key = case.door.body["params"]["arguments"]["id"]
+        if not Document.objects.filter(collection=collection, key=key).exists():
+            DocumentFactory(collection=collection, key=key)
 
     def _has_changed(self, *, rolled_back: bool = True) -> bool:
         """Whether any row of A is other than before. A transaction without a number has written

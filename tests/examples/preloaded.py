@@ -46,7 +46,7 @@ def _set_up(environment: dict[str, str]) -> None:
     django.setup()
     import ragsite.urls  # noqa: F401
     from inference.backends.transformers_local import TransformersEmbedder
-    from inference.handler import embedders
+    from inference.model_registry import embedders
 
     if isinstance(default := embedders["default"], TransformersEmbedder):
         default._loaded()

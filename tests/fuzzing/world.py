@@ -20,11 +20,11 @@ from graph.tests.factories import make_edge, make_mention, make_node
 from memory.models import Context, ExtractionItem
 from memory.scopes import scope_of
 from memory.services import set_fact
-from memory.services.extraction import record_messages
+from memory.services.memories import record_messages
 from memory.tests.factories import remember
 from rag.context import RagContext
 from rag.models import Conversation, Message, Trace
-from rag.pipelines.shipped import templates
+from rag.pipelines.validation import templates
 from rag.services.pipelines import create_pipeline
 from search.models import SavedSearch
 

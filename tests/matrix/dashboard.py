@@ -9,7 +9,7 @@ from accounts.models import Role
 from dashboard.models import Sample
 from documents.models import Collection, Document
 from documents.tests.factories import MembershipFactory, RunFactory
-from search.judging import judge, question_key
+from search.judgements import judge, question_key
 from search.models import EvaluatedQuestion, Evaluation, SearchLog
 from tests.matrix.states import State, World
 

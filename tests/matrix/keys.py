@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from accounts.keys import revoke_key
+from accounts.api_keys import revoke_key
 from accounts.models import ApiKey
 from accounts.tests.keys import make_key
 from documents.tests.factories import MembershipFactory

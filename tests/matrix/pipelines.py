@@ -4,7 +4,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from rag.models import Pipeline, Trace
-from rag.pipelines.shipped import templates
+from rag.pipelines.validation import templates
 from rag.services.pipelines import run_pipeline
 from tests.matrix.states import State, World
 

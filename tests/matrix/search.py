@@ -4,7 +4,7 @@ from playwright.sync_api import Page
 
 from documents.models import Chunk, Collection
 from documents.tests.factories import ChunkFactory, DocumentFactory
-from search.judging import judge
+from search.judgements import judge
 from search.models import SavedSearch
 from tests.browser import hold
 from tests.matrix.states import State, World

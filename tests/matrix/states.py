@@ -20,7 +20,7 @@ from documents.tests.factories import (
     UserFactory,
 )
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable
+from inference.interfaces import BackendUnavailable
 from memory.scopes import UserScope, account_id
 from rag.context import RagContext
 from rag.tests.asking import OFFICE, TRAVEL, document

@@ -6,8 +6,8 @@ from functools import cache
 
 from django.db.models import Q
 
-from documents.ingestion.recipes import prepare_for
-from documents.ingestion.stopwatch import Stopwatch
+from documents.ingestion.concurrency import Stopwatch
+from documents.ingestion.preparation import prepare_for
 from documents.models import (
     Chunk,
     Collection,
@@ -20,7 +20,8 @@ from documents.services import document_text
 from documents.validation import validate
 from graph.models import Edge, Extraction, Node
 from memory.models import Context, Fact
-from search.services import search, site_scope
+from search.query_options import site_scope
+from search.services import search
 from tests.schedules.expected import Expected, name
 
 #: Why a file of a run may end otherwise than ready: something else was asked for meanwhile.

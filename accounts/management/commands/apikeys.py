@@ -1,4 +1,4 @@
-"""`manage.py apikeys …`: make, list and revoke API keys."""
+"""`manage.py apikeys`: create, list and revoke API keys."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from datetime import timedelta
@@ -7,12 +7,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from accounts.keys import create_key, revoke_key
+from accounts.api_keys import create_key, revoke_key
 from accounts.models import ApiKey, Scope, User, Workspace
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
+from common.console import CommandOutput, make_table, print_output
 from common.errors import NotFound, RagsiteError
-from common.showing import Shown, show, table_of
 
 FATAL = 2
 MAX_DAYS = 36_500
@@ -55,7 +55,7 @@ class Command(BaseCommand):
             shown = act(options)
         except RagsiteError as error:
             raise CommandError(str(error), returncode=FATAL) from error
-        show(shown, to=self.stdout, as_json=options["json"])
+        print_output(shown, stream=self.stdout, as_json=options["json"])
 
 
 def _days(text: str) -> int:
@@ -65,7 +65,7 @@ def _days(text: str) -> int:
     return days
 
 
-def _create(options: dict[str, Any]) -> Shown:
+def _create(options: dict[str, Any]) -> CommandOutput:
     days = options["expires_days"]
     key, secret = create_key(
         user=_user(options["user"]),
@@ -75,29 +75,44 @@ def _create(options: dict[str, Any]) -> Shown:
         expires_at=timezone.now() + timedelta(days=days) if days is not None else None,
     )
     told = f"Key {key.pk}. The secret is shown this once and stored nowhere:"
-    return Shown({**_data(key), "secret": secret}, lines=(told, secret))
+    return CommandOutput({**_key_data(key), "secret": secret}, lines=(told, secret))
 
 
-def _list(options: dict[str, Any]) -> Shown:
+def _list(options: dict[str, Any]) -> CommandOutput:
     rows = ApiKey.objects.select_related("user", "workspace")
     if options["user"]:
         rows = rows.filter(user=_user(options["user"]))
     if options["workspace"]:
         rows = rows.filter(workspace=_workspace(options["workspace"]))
-    keys = [_data(key) for key in rows]
-    table = table_of(HEADINGS, [_cells(key) for key in keys]) if keys else None
-    return Shown(keys, lines=() if keys else ("There are no API keys.",), table=table)
+    keys = [_key_data(key) for key in rows]
+    cells = [
+        (
+            str(key["id"]),
+            key["name"],
+            f"{key['prefix']}…",
+            key["user"],
+            key["workspace"],
+            ", ".join(key["scopes"]),
+            key["last_used_at"] or "never",
+            "live" if key["is_live"] else "revoked" if key["revoked_at"] else "expired",
+        )
+        for key in keys
+    ]
+    table = make_table(HEADINGS, cells) if keys else None
+    return CommandOutput(keys, lines=() if keys else ("There are no API keys.",), table=table)
 
 
-def _revoke(options: dict[str, Any]) -> Shown:
+def _revoke(options: dict[str, Any]) -> CommandOutput:
     key = ApiKey.objects.select_related("user", "workspace").filter(pk=options["id"]).first()
     if key is None:
         raise NotFound(f"There is no key {options['id']}. `manage.py apikeys list` shows them.")
     revoke_key(key=key)
-    return Shown(_data(key), lines=(f"Key {key.pk}, “{key.name}”, opens nothing any more.",))
+    return CommandOutput(
+        _key_data(key), lines=(f"Key {key.pk}, “{key.name}”, opens nothing any more.",)
+    )
 
 
-def _data(key: ApiKey) -> dict[str, Any]:
+def _key_data(key: ApiKey) -> dict[str, Any]:
     names = ("id", "name", "prefix", "scopes", "created_at", "expires_at", "last_used_at")
     return {
         **{name: getattr(key, name) for name in names},
@@ -106,20 +121,6 @@ def _data(key: ApiKey) -> dict[str, Any]:
         "revoked_at": key.revoked_at,
         "is_live": key.is_live,
     }
-
-
-def _cells(key: dict[str, Any]) -> tuple[Any, ...]:
-    state = "live" if key["is_live"] else "revoked" if key["revoked_at"] else "expired"
-    return (
-        str(key["id"]),
-        key["name"],
-        f"{key['prefix']}…",
-        key["user"],
-        key["workspace"],
-        ", ".join(key["scopes"]),
-        key["last_used_at"] or "never",
-        state,
-    )
 
 
 def _user(username: str) -> User:

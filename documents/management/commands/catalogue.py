@@ -14,17 +14,15 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from documents import services
+from documents.catalogue.database import MAX_SAMPLES, database_label, read_dsn, reflect
 from documents.catalogue.ddl import read_scripts
-from documents.catalogue.dsn import database_label, read_dsn
-from documents.catalogue.reflection import reflect
-from documents.catalogue.sampling import MAX_SAMPLES
-from documents.catalogue.tables import CatalogueError, Table, UnreadTable
+from documents.catalogue.tables import CatalogueError, Table, UnparsedTable
+from documents.management.cli import ProgressBar
 from documents.management.commands.ingest import run_report
-from documents.progress import Bar
-from documents.services.catalogue import Catalogued, ingest_catalogue
-from inference.base import InferenceError
+from documents.services.catalogue import CatalogueResult, ingest_catalogue
+from inference.interfaces import InferenceError
 
 PARTIAL = 1
 FATAL = 2
@@ -97,13 +95,13 @@ class Command(BaseCommand):
         if result.run.failed:
             sys.exit(PARTIAL)
 
-    def _catalogue(self, options: dict[str, Any]) -> Catalogued:
+    def _catalogue(self, options: dict[str, Any]) -> CatalogueResult:
         database, entries = _read(options)
         workspace = get_or_create_workspace(slug=options["workspace"])
         collection = services.get_or_create_collection(
             workspace=workspace, slug=options["collection"]
         )
-        with Bar("tables", quiet=options["json"] or not sys.stderr.isatty()) as bar:
+        with ProgressBar("tables", quiet=options["json"] or not sys.stderr.isatty()) as bar:
             return ingest_catalogue(
                 collection=collection,
                 database=options["name"] or database,
@@ -120,7 +118,7 @@ class Command(BaseCommand):
         for name in report["vanished"]:
             self.stdout.write(f"{'deleted' if report['deleted'] else 'vanished'}: {name}")
         self.stdout.write(
-            f"{report['collection']}: {counted(documents['ready'], 'table')} ready,"
+            f"{report['collection']}: {pluralized(documents['ready'], 'table')} ready,"
             f" {documents['skipped']} unchanged, {documents['failed']} failed,"
             f" {len(report['vanished'])} vanished; {report['seconds']} s"
         )
@@ -130,37 +128,32 @@ class Command(BaseCommand):
             )
 
 
-def _read(options: dict[str, Any]) -> tuple[str, Sequence[Table | UnreadTable]]:
-    """What the database is called, and its tables. Raises CatalogueError."""
+def _read(options: dict[str, Any]) -> tuple[str, Sequence[Table | UnparsedTable]]:
+    """The database's name and its tables. Raises CatalogueError."""
     schema = options["schema"]
     if options["ddl"]:
         if options["samples"]:
             raise CatalogueError("Scripts hold no values: --samples needs --dsn or --dsn-env.")
-        return _read_scripts(options["ddl"], schema=schema, dialect=options["dialect"])
+        files = options["ddl"]
+        dialect = options["dialect"]
+        entries = read_scripts(files, dialect=dialect, default_schema=schema)
+        if schema:
+            entries = [
+                entry
+                for entry in entries
+                if isinstance(entry, UnparsedTable) or entry.name.schema == schema
+            ]
+        if not entries:
+            where = f" of schema {schema}" if schema else ""
+            raise CatalogueError(
+                f"The scripts define no tables{where}. Give those with CREATE TABLE."
+            )
+        return ", ".join(file.name for file in files), entries
     if not 0 <= options["samples"] <= MAX_SAMPLES:
         raise CatalogueError(f"--samples may be 0 to {MAX_SAMPLES}.")
-    url = read_dsn(options["dsn"] or _from_environment(options["dsn_env"]))
-    return database_label(url), reflect(url, schema=schema, samples=options["samples"])
-
-
-def _from_environment(name: str) -> str:
-    value = os.environ.get(name, "")
-    if not value:
+    name = options["dsn_env"]
+    dsn = options["dsn"] or os.environ.get(name, "")
+    if not dsn:
         raise CatalogueError(f"The environment variable {name} is not set. Set it to the address.")
-    return value
-
-
-def _read_scripts(
-    files: Sequence[Path], *, schema: str, dialect: str
-) -> tuple[str, Sequence[Table | UnreadTable]]:
-    entries = read_scripts(files, dialect=dialect, default_schema=schema)
-    if schema:
-        entries = [
-            entry
-            for entry in entries
-            if isinstance(entry, UnreadTable) or entry.name.schema == schema
-        ]
-    if not entries:
-        where = f" of schema {schema}" if schema else ""
-        raise CatalogueError(f"The scripts define no tables{where}. Give those with CREATE TABLE.")
-    return ", ".join(file.name for file in files), entries
+    url = read_dsn(dsn)
+    return database_label(url), reflect(url, schema=schema, samples=options["samples"])

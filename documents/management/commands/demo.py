@@ -9,10 +9,10 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import ensure_login, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from documents import services
 from documents.ingestion.sources import SourceError, discover
-from inference.base import InferenceError
+from inference.interfaces import InferenceError
 
 USERNAME = "demo"
 COLLECTION = "ragsite-docs"
@@ -50,6 +50,6 @@ class Command(BaseCommand):
         except (RagsiteError, SourceError, InferenceError) as error:
             raise CommandError(str(error), returncode=2) from error
         self.stdout.write(
-            f"Demo corpus: {counted(services.chunk_count(collection=collection), 'passage')} of"
-            f" {counted(run.ready + run.skipped, 'document')} in “{collection.name}”."
+            f"Demo corpus: {pluralized(services.chunk_count(collection=collection), 'passage')} of"
+            f" {pluralized(run.ready + run.skipped, 'document')} in “{collection.name}”."
         )

@@ -9,12 +9,10 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from documents import services
-from documents.management.naming import collection_named
-from documents.management.writing import written
-from documents.progress import Bar
-from documents.transfer.format import STANDARD
+from documents.management.cli import ProgressBar, get_collection_by_slug, write_output
+from documents.transfer.format import STANDARD_STREAM
 
 FATAL = 2
 
@@ -37,18 +35,18 @@ class Command(BaseCommand):
         parser.add_argument(
             "-o",
             "--output",
-            default=STANDARD,
+            default=STANDARD_STREAM,
             metavar="FILE",
             help="compressed where it ends in .gz; - (default) is standard output",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            collection = collection_named(
+            collection = get_collection_by_slug(
                 workspace=options["workspace"], slug=options["collection"]
             )
-            with Bar("documents", quiet=not sys.stderr.isatty()) as bar:
-                done = written(
+            with ProgressBar("documents", quiet=not sys.stderr.isatty()) as bar:
+                done = write_output(
                     options["output"],
                     lambda file: services.export_collection(
                         collection=collection,
@@ -59,6 +57,8 @@ class Command(BaseCommand):
                 )
         except (RagsiteError, OSError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
-        self.stderr.write(f"{counted(done.documents, 'document')}, {counted(done.chunks, 'chunk')}")
+        self.stderr.write(
+            f"{pluralized(done.documents, 'document')}, {pluralized(done.chunks, 'chunk')}"
+        )
         if done.left_out:
             self.stderr.write(f"{done.left_out:,} without any text yet were left out")

@@ -13,13 +13,12 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from documents import services
+from documents.management.cli import ProgressBar
 from documents.management.commands.ingest import run_report
-from documents.models import IngestionRun
-from documents.progress import Bar
-from documents.transfer.format import STANDARD, open_for_reading
-from inference.base import InferenceError
+from documents.transfer.format import STANDARD_STREAM, open_for_reading
+from inference.interfaces import InferenceError
 
 PARTIAL = 1
 FATAL = 2
@@ -44,7 +43,17 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         started = perf_counter()
         try:
-            run = self._import(options)
+            workspace = get_or_create_workspace(slug=options["workspace"])
+            name = options["file"]
+            quiet = options["json"] or not sys.stderr.isatty()
+            with open_for_reading(name) as file, ProgressBar("documents", quiet=quiet) as bar:
+                run = services.import_collection(
+                    workspace=workspace,
+                    slug=options["collection"],
+                    file=file,
+                    source="" if name == STANDARD_STREAM else Path(name).name,
+                    on_progress=bar.show_run,
+                )
         except (RagsiteError, InferenceError, OSError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
         report = run_report(run, seconds=perf_counter() - started)
@@ -55,28 +64,12 @@ class Command(BaseCommand):
         if run.failed:
             sys.exit(PARTIAL)
 
-    def _import(self, options: dict[str, Any]) -> IngestionRun:
-        workspace = get_or_create_workspace(slug=options["workspace"])
-        name = options["file"]
-        with (
-            open_for_reading(name) as file,
-            Bar("documents", quiet=options["json"] or not sys.stderr.isatty()) as bar,
-        ):
-            return services.import_collection(
-                workspace=workspace,
-                slug=options["collection"],
-                file=file,
-                source="" if name == STANDARD else Path(name).name,
-                on_progress=bar.show_run,
-            )
-
     def _print(self, report: dict[str, Any]) -> None:
         documents, chunks = report["documents"], report["chunks"]
         for failure in report["failures"]:
             self.stderr.write(f"failed: {failure['name']}: {failure['reason']}")
         self.stdout.write(
             f"{report['collection']}: {documents['ready']} put in, {documents['skipped']}"
-            f" unchanged, {documents['failed']} failed; {counted(chunks['ready'], 'chunk')}"
-            " searchable;"
-            f" {report['seconds']} s"
+            f" unchanged, {documents['failed']} failed; {pluralized(chunks['ready'], 'chunk')}"
+            f" searchable; {report['seconds']} s"
         )

@@ -13,14 +13,13 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from documents import services
-from documents.ingestion.sources import NothingFoundError, SourceError, discover_some
-from documents.ingestion.web import web_sources
-from documents.management.interrupting import EXIT_CODE, CancelOnInterrupt
+from documents.ingestion.sources import NothingFoundError, SourceError, discover_any
+from documents.ingestion.web_pages import web_sources
+from documents.management.cli import INTERRUPTED_EXIT_CODE, CancelOnInterrupt, ProgressBar
 from documents.models import IngestionItem, IngestionRun
-from documents.progress import Bar
-from inference.base import InferenceError
+from inference.interfaces import InferenceError
 
 PARTIAL = 1
 FATAL = 2
@@ -88,14 +87,14 @@ class Command(BaseCommand):
         except (RagsiteError, SourceError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
         except KeyboardInterrupt:  # before there was a run to cancel
-            sys.exit(EXIT_CODE)
+            sys.exit(INTERRUPTED_EXIT_CODE)
         report = run_report(run, seconds=perf_counter() - started)
         if options["json"]:
             self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
         else:
             self._print(report)
         if self._interrupt.has_ended(run):
-            sys.exit(EXIT_CODE)
+            sys.exit(INTERRUPTED_EXIT_CODE)
         if run.failed or run.cancelled:
             sys.exit(PARTIAL)
 
@@ -107,15 +106,20 @@ class Command(BaseCommand):
         for path in paths:
             if not path.exists():
                 raise SourceError(f"{path} does not exist. Check the path.")
-        files = discover_some(paths, glob=options["glob"]) if paths else ()
+        files = discover_any(paths, glob=options["glob"]) if paths else ()
         workspace = get_or_create_workspace(slug=options["workspace"])
         collection = services.get_or_create_collection(
             workspace=workspace, slug=options["collection"]
         )
+        policy = IngestionRun.Policy.SKIP_IF_UNCHANGED
+        if options["new_version"]:
+            policy = IngestionRun.Policy.NEW_VERSION
+        elif options["overwrite"]:
+            policy = IngestionRun.Policy.OVERWRITE
         arguments: dict[str, Any] = {
             "collection": collection,
             "sources": chain(files, web_sources(collection, urls)),
-            "policy": _policy(options),
+            "policy": policy,
             "store_once": options["store_once"],
             "source": ", ".join(options["paths"]),
             "access": options["access"],
@@ -123,10 +127,10 @@ class Command(BaseCommand):
         if options["queue"]:
             return services.ingest_sources(**arguments)
         quiet = options["json"] or not sys.stderr.isatty()
-        with self._interrupt, Bar("files", quiet=quiet) as bar:
+        with self._interrupt, ProgressBar("files", quiet=quiet) as bar:
             run = services.ingest_inline(
                 **arguments,
-                on_progress=self._interrupt.watching(bar.show_run),
+                on_progress=self._interrupt.wrap_progress(bar.show_run),
                 suspend_index=options["suspend_index"],
             )
         run.refresh_from_db()
@@ -141,21 +145,13 @@ class Command(BaseCommand):
             self.stderr.write(f"duplicate: {duplicate['name']} of {duplicate['of']}")
         self.stdout.write(
             f"{report['collection']}: {documents['ready']} ready, {documents['skipped']} unchanged,"
-            f" {documents['failed']} failed{cancelled}; {counted(chunks['embedded'], 'chunk')}"
-            " embedded,"
-            f" {chunks['ready']} searchable; {report['seconds']} s ({report['state']})"
+            f" {documents['failed']} failed{cancelled}; {pluralized(chunks['embedded'], 'chunk')}"
+            f" embedded, {chunks['ready']} searchable; {report['seconds']} s ({report['state']})"
         )
 
 
-def _policy(options: dict[str, Any]) -> str:
-    policy = IngestionRun.Policy
-    if options["new_version"]:
-        return policy.NEW_VERSION
-    return policy.OVERWRITE if options["overwrite"] else policy.SKIP_IF_UNCHANGED
-
-
 def run_report(run: IngestionRun, *, seconds: float) -> dict[str, Any]:
-    """What a program wants to know of a run. `chunks.ready` counts the whole collection."""
+    """A run as a dictionary for `--json`. `chunks.ready` counts the whole collection."""
     failures = run.items.filter(state=IngestionItem.State.FAILED).order_by("name")
     duplicates = run.items.filter(state=IngestionItem.State.READY).exclude(
         document__duplicate_of=None

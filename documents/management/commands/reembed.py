@@ -10,11 +10,11 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from documents import services
-from documents.models import Collection, EmbeddingSpace, Reembedding
-from documents.progress import Bar
-from inference.base import InferenceError
+from documents.management.cli import ProgressBar
+from documents.models import EmbeddingSpace, Reembedding
+from inference.interfaces import InferenceError
 
 State = Reembedding.State
 STOPPED = 1
@@ -44,7 +44,15 @@ class Command(BaseCommand):
         try:
             target = services.get_space(options["to"]) if options["to"] else None
             if options["cancel"]:
-                self._cancel(target)
+                stopped = services.cancel_reembedding(target=target)
+                for row in stopped:
+                    self.stdout.write(
+                        f"stopped: {row}, {row.done:,} of {pluralized(row.total, 'chunk')}. Go on"
+                        f" with `manage.py reembed --to {row.target.name}`, or go back to another"
+                        " space the same way."
+                    )
+                if not stopped:
+                    self.stdout.write("nothing is being re-embedded")
                 return
             if target is None:
                 message = "Say where to: --to SPACE. See `manage.py spaces list`."
@@ -57,34 +65,20 @@ class Command(BaseCommand):
             sys.exit(STOPPED)
         self._report(row, as_json=options["json"], queued=options["queue"])
 
-    def _cancel(self, target: EmbeddingSpace | None) -> None:
-        stopped = services.cancel_reembedding(target=target)
-        for row in stopped:
-            self.stdout.write(
-                f"stopped: {row}, {row.done:,} of {counted(row.total, 'chunk')}. Go on with"
-                " `manage.py"
-                f" reembed --to {row.target.name}`, or go back to another space the same way."
-            )
-        if not stopped:
-            self.stdout.write("nothing is being re-embedded")
-
     def _reembed(self, target: EmbeddingSpace, options: dict[str, Any]) -> Reembedding:
-        collection = self._collection(options)
+        collection = None
+        if options["collection"]:
+            workspace = get_or_create_workspace(slug=options["workspace"])
+            collection = services.get_collection(workspace=workspace, slug=options["collection"])
         if options["queue"]:
-            return services.reembed_in_queue(target=target, collection=collection)
+            return services.queue_reembedding(target=target, collection=collection)
         quiet = options["json"] or not sys.stderr.isatty()
-        with Bar("chunks", quiet=quiet) as bar:
-            return services.reembed_here(
+        with ProgressBar("chunks", quiet=quiet) as bar:
+            return services.reembed_inline(
                 target=target,
                 collection=collection,
                 on_progress=lambda row: bar.show(row.done, row.total),
             )
-
-    def _collection(self, options: dict[str, Any]) -> Collection | None:
-        if not options["collection"]:
-            return None
-        workspace = get_or_create_workspace(slug=options["workspace"])
-        return services.get_collection(workspace=workspace, slug=options["collection"])
 
     def _report(self, row: Reembedding, *, as_json: bool, queued: bool) -> None:
         if as_json:
@@ -99,7 +93,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
         else:
             self.stdout.write(
-                f"{row}: {row.done:,} of {counted(row.total, 'chunk')} moved ({row.state})"
+                f"{row}: {row.done:,} of {pluralized(row.total, 'chunk')} moved ({row.state})"
             )
         if row.error:
             self.stderr.write(row.error)

@@ -11,13 +11,12 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import NotFound, RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from documents import services
-from documents.management.naming import collection_named
+from documents.management.cli import ProgressBar, get_collection_by_slug
 from documents.models import Document
-from documents.progress import Bar
-from documents.services import Reindexed
-from inference.base import InferenceError
+from documents.services import ReindexResult
+from inference.interfaces import InferenceError
 
 PARTIAL = 1
 FATAL = 2
@@ -50,18 +49,29 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with Bar("chunks", quiet=options["json"] or not sys.stderr.isatty()) as bar:
+            with ProgressBar("chunks", quiet=options["json"] or not sys.stderr.isatty()) as bar:
                 result = self._reindex(options, bar)
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
         if options["json"]:
             self.stdout.write(json.dumps(asdict(result), indent=2))
         else:
-            self._print(result)
+            for reason, ids in (
+                ("there is no such chunk", result.unknown),
+                ("the model has no usable vector for its text", result.refused),
+                ("somebody else changes it again and again; try later", result.busy),
+            ):
+                for pk in ids:
+                    self.stderr.write(f"{pk}: {reason}")
+            indexes = f"; index of {', '.join(result.indexes)} built" if result.indexes else ""
+            self.stdout.write(
+                f"{pluralized(result.embedded, 'chunk')} embedded; words of {result.collections}"
+                f" collection{'s' * (result.collections != 1)} counted{indexes}"
+            )
         if not result.is_complete:
             sys.exit(PARTIAL)
 
-    def _reindex(self, options: dict[str, Any], bar: Bar) -> Reindexed:
+    def _reindex(self, options: dict[str, Any], bar: ProgressBar) -> ReindexResult:
         common: dict[str, Any] = {"index": options["index"], "on_progress": bar.show}
         if options["chunk_ids"]:
             return services.reindex_chunks(chunk_ids=options["chunk_ids"], **common)
@@ -70,26 +80,14 @@ class Command(BaseCommand):
             if document is None:
                 raise NotFound(f"There is no document {options['document']}.")
             return services.reindex_document(document=document, embed=options["embed"], **common)
-        collection = collection_named(workspace=options["workspace"], slug=options["collection"])
-        return services.reindex_collection(collection=collection, embed=options["embed"], **common)
-
-    def _print(self, result: Reindexed) -> None:
-        for reason, ids in (
-            ("there is no such chunk", result.unknown),
-            ("the model has no usable vector for its text", result.refused),
-            ("somebody else changes it again and again; try later", result.busy),
-        ):
-            for pk in ids:
-                self.stderr.write(f"{pk}: {reason}")
-        indexes = f"; index of {', '.join(result.indexes)} built" if result.indexes else ""
-        self.stdout.write(
-            f"{counted(result.embedded, 'chunk')} embedded; words of {result.collections}"
-            f" collection{'s' * (result.collections != 1)} counted{indexes}"
+        collection = get_collection_by_slug(
+            workspace=options["workspace"], slug=options["collection"]
         )
+        return services.reindex_collection(collection=collection, embed=options["embed"], **common)
 
 
 def chunk_ids(text: str) -> list[int]:
-    """Ids separated by commas."""
+    """Chunk ids from a comma-separated argument."""
     ids = [part.strip() for part in text.split(",") if part.strip()]
     if not ids or not all(part.isdecimal() and int(part) <= LARGEST_ID for part in ids):
         raise ArgumentTypeError(f"“{text}” is no list of ids, such as 4711,4712.")

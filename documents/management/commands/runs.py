@@ -10,7 +10,7 @@ from common.checks import SETTINGS
 from common.errors import NotFound, RagsiteError
 from documents import services
 from documents.models import IngestionItem, IngestionRun
-from documents.watching import progress_of
+from documents.run_progress import progress_event
 
 LISTED = 20
 FAILURES = 200
@@ -81,7 +81,7 @@ class Command(BaseCommand):
     def _retry(self, options: dict[str, Any]) -> None:
         retried = services.retry_failed(run=_run(options))
         if retried.left_out:
-            named = services.in_words(retried.left_out)
+            named = services.summarize_names(retried.left_out)
             self.stderr.write(f"Not stored here, to be brought again: {named}")
         self._say(retried.run, options)
 
@@ -104,7 +104,7 @@ def _run(options: dict[str, Any]) -> IngestionRun:
 
 def _report(run: IngestionRun) -> dict[str, Any]:
     return {
-        **progress_of(run).figures,
+        **progress_event(run).figures,
         "collection": run.collection.slug,
         "source": run.source,
         "retry_of": run.retry_of_id,

@@ -12,7 +12,7 @@ from common.errors import RagsiteError
 from documents import services
 from documents.services import SpaceReport
 from documents.spaces import INDEX_TYPES, METRICS, PRECISIONS, SEARCH_OPTIONS
-from inference.base import InferenceError
+from inference.interfaces import InferenceError
 
 AUTO = "auto"
 EF_SEARCH = "candidates at searching, 1 to 1000 (auto: the root of the chunks, 64 at least)"
@@ -89,7 +89,7 @@ class Command(BaseCommand):
     def _list(self, options: dict[str, Any]) -> None:
         reports = services.space_reports()
         if options["json"]:
-            self._json([report_of(report) for report in reports])
+            self._json([space_report(report) for report in reports])
             return
         rows = [("name", "model", "dimensions", "metric", "index", "state", "chunks")]
         rows += [
@@ -98,7 +98,7 @@ class Command(BaseCommand):
                 report.space.model_name,
                 str(report.space.dimensions),
                 report.space.metric,
-                index_in_words(report),
+                describe_index(report),
                 report.space.state,
                 f"{report.chunks:,}",
             )
@@ -111,7 +111,7 @@ class Command(BaseCommand):
         self.stdout.write("* new collections use it")
 
     def _stats(self, options: dict[str, Any]) -> None:
-        reports = [report_of(report) for report in services.space_reports(name=options["name"])]
+        reports = [space_report(report) for report in services.space_reports(name=options["name"])]
         if options["json"]:
             self._json(reports)
             return
@@ -160,8 +160,8 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(reports, ensure_ascii=False, indent=2))
 
 
-def index_in_words(report: SpaceReport) -> str:
-    """Type, precision, size; or why there is none."""
+def describe_index(report: SpaceReport) -> str:
+    """Type, precision and size of the index, or why there is none."""
     space = report.space
     if space.index_type == space.IndexType.NONE:
         return "none (exact)"
@@ -173,9 +173,12 @@ def index_in_words(report: SpaceReport) -> str:
     return f"{kind}, {filesizeformat(report.index.bytes)}".replace("\xa0", " ")
 
 
-def report_of(report: SpaceReport) -> dict[str, Any]:
-    """What a program wants to know of a space."""
+def space_report(report: SpaceReport) -> dict[str, Any]:
+    """A space as a dictionary for `--json`."""
     space = report.space
+    index_state = "none"
+    if report.index is not None:
+        index_state = "valid" if report.index.valid else "broken"
     return {
         "name": space.name,
         "embedder": space.embedder,
@@ -185,16 +188,10 @@ def report_of(report: SpaceReport) -> dict[str, Any]:
         "precision": space.precision,
         "index": space.index_type,
         "index_options": space.index_options,
-        "index_state": _state(report),
+        "index_state": index_state,
         "index_bytes": report.index.bytes if report.index else 0,
         "state": space.state,
         "default": space.is_default,
         "collections": report.collections,
         "chunks": report.chunks,
     }
-
-
-def _state(report: SpaceReport) -> str:
-    if report.index is None:
-        return "none"
-    return "valid" if report.index.valid else "broken"

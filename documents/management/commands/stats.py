@@ -12,10 +12,10 @@ from django.template.defaultfilters import filesizeformat
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from documents import services
-from documents.management.naming import collection_named
-from documents.services import Figures
+from documents.management.cli import get_collection_by_slug
+from documents.services import SiteStatistics
 
 FATAL = 2
 
@@ -38,12 +38,12 @@ class Command(BaseCommand):
         collection = None
         if options["collection"]:
             try:
-                collection = collection_named(
+                collection = get_collection_by_slug(
                     workspace=options["workspace"], slug=options["collection"]
                 )
             except RagsiteError as error:
                 raise CommandError(str(error), returncode=FATAL) from error
-        figures = services.figures(collection=collection)
+        figures = services.collect_statistics(collection=collection)
         if options["json"]:
             self.stdout.write(json.dumps(asdict(figures), ensure_ascii=False, indent=2))
             return
@@ -51,18 +51,18 @@ class Command(BaseCommand):
             self.stdout.write(f"{name:13} {value}")
 
 
-def _lines(figures: Figures) -> list[tuple[str, str]]:
+def _lines(figures: SiteStatistics) -> list[tuple[str, str]]:
     lines = [
         ("documents", _counts(figures.documents)),
         ("besides", f"{figures.superseded:,} superseded versions, {figures.links:,} stored once"),
-        ("chunks", f"{figures.chunks:,}, {counted(figures.tokens, 'token')}"),
+        ("chunks", f"{figures.chunks:,}, {pluralized(figures.tokens, 'token')}"),
         ("sources", f"{_size(figures.source_bytes)} read"),
         ("stored files", f"{figures.stored_files:,}, {_size(figures.stored_bytes)}"),
     ]
     lines += [
         (
             f"space {space.name}",
-            f"{counted(space.chunks, 'chunk')}, index {_size(space.index_bytes)}",
+            f"{pluralized(space.chunks, 'chunk')}, index {_size(space.index_bytes)}",
         )
         for space in figures.spaces
     ]
@@ -75,7 +75,7 @@ def _lines(figures: Figures) -> list[tuple[str, str]]:
     for name, stage in figures.stages.items():
         rates = ", ".join(f"{rate:,.0f} {what}/s" for what, rate in stage.rates.items())
         lines.append(
-            (name, f"{stage.seconds:,.1f} s in {counted(figures.last_runs, 'run')}: {rates}")
+            (name, f"{stage.seconds:,.1f} s in {pluralized(figures.last_runs, 'run')}: {rates}")
         )
     lines += [(f"table {name}", _size(size)) for name, size in figures.table_bytes.items()]
     return lines

@@ -13,11 +13,10 @@ from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
 from documents import services
+from documents.management.cli import INTERRUPTED_EXIT_CODE, CancelOnInterrupt, ProgressBar
 from documents.management.commands.ingest import run_report
-from documents.management.interrupting import EXIT_CODE, CancelOnInterrupt
-from documents.progress import Bar
-from documents.services import Sync
-from inference.base import InferenceError
+from documents.services import SyncResult
+from inference.interfaces import InferenceError
 
 PARTIAL = 1
 FATAL = 2
@@ -68,24 +67,24 @@ class Command(BaseCommand):
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
         except KeyboardInterrupt:  # before there was a run to cancel
-            sys.exit(EXIT_CODE)
+            sys.exit(INTERRUPTED_EXIT_CODE)
         report = sync_report(result, seconds=perf_counter() - started)
         if options["json"]:
             self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
         else:
             self._print(result, report, verbose=options["verbosity"] >= CHATTY)
         if self._interrupt.has_ended(result.run):
-            sys.exit(EXIT_CODE)
+            sys.exit(INTERRUPTED_EXIT_CODE)
         if result.failed or (result.run is not None and result.run.failed):
             sys.exit(PARTIAL)
 
-    def _sync(self, options: dict[str, Any]) -> Sync:
+    def _sync(self, options: dict[str, Any]) -> SyncResult:
         workspace = get_or_create_workspace(slug=options["workspace"])
         collection = services.get_or_create_collection(
             workspace=workspace, slug=options["collection"]
         )
         quiet = options["json"] or options["dry_run"] or not sys.stderr.isatty()
-        with self._interrupt, Bar("files", quiet=quiet) as bar:
+        with self._interrupt, ProgressBar("files", quiet=quiet) as bar:
             result = services.sync_directory(
                 collection=collection,
                 directory=options["directory"],
@@ -95,13 +94,13 @@ class Command(BaseCommand):
                 queue=options["queue"],
                 allow_empty=options["allow_empty"],
                 force=options["force"],
-                on_progress=self._interrupt.watching(bar.show_run),
+                on_progress=self._interrupt.wrap_progress(bar.show_run),
             )
         if result.run is not None:
             result.run.refresh_from_db()
         return result
 
-    def _print(self, result: Sync, report: dict[str, Any], *, verbose: bool) -> None:
+    def _print(self, result: SyncResult, report: dict[str, Any], *, verbose: bool) -> None:
         for what in ("new", "modified", *(("unchanged",) if verbose else ()), "deleted"):
             for name in report[what]:
                 self.stdout.write(f"{what}: {name}")
@@ -123,8 +122,8 @@ class Command(BaseCommand):
             )
 
 
-def sync_report(result: Sync, *, seconds: float) -> dict[str, Any]:
-    """What a program wants to know of a sync."""
+def sync_report(result: SyncResult, *, seconds: float) -> dict[str, Any]:
+    """A sync as a dictionary for `--json`."""
     names: dict[str, list[Any]] = {
         "new": list(result.new),
         "modified": list(result.modified),

@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
 from common.errors import RagsiteError
-from documents.management.naming import collection_named
-from documents.validation import Report, validate
+from documents.management.cli import get_collection_by_slug
+from documents.validation import ValidationReport, validate
 
 FATAL = 2
 PROBLEMS = 3
@@ -42,35 +42,32 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         started = perf_counter()
         try:
-            report = validate(collection_id=self._collection_id(options), fix=options["fix"])
+            collection_id = None
+            if options["collection"]:
+                collection_id = get_collection_by_slug(
+                    workspace=options["workspace"], slug=options["collection"]
+                ).pk
+            report = validate(collection_id=collection_id, fix=options["fix"])
         except RagsiteError as error:
             raise CommandError(str(error), returncode=FATAL) from error
         seconds = round(perf_counter() - started, 3)
         if options["json"]:
-            content = {**content_of(report), "seconds": seconds}
+            content = {**report_as_dict(report), "seconds": seconds}
             self.stdout.write(json.dumps(content, ensure_ascii=False, indent=2))
         else:
-            self._print(report, seconds)
+            for name, count in report.fixed.items():
+                self.stdout.write(f"fixed: {name}: {count:,}")
+            for finding in report.findings:
+                self.stdout.write(str(finding))
+            found = len(report.findings)
+            verdict = "clean" if report.is_clean else f"{found} problem{'s' * (found > 1)}"
+            self.stdout.write(f"{verdict}: {len(report.checks)} checks, {seconds} s")
         if not report.is_clean:
             sys.exit(PROBLEMS)
 
-    def _collection_id(self, options: dict[str, Any]) -> int | None:
-        if not options["collection"]:
-            return None
-        return collection_named(workspace=options["workspace"], slug=options["collection"]).pk
 
-    def _print(self, report: Report, seconds: float) -> None:
-        for name, count in report.fixed.items():
-            self.stdout.write(f"fixed: {name}: {count:,}")
-        for finding in report.findings:
-            self.stdout.write(str(finding))
-        found = len(report.findings)
-        verdict = "clean" if report.is_clean else f"{found} problem{'s' * (found > 1)}"
-        self.stdout.write(f"{verdict}: {len(report.checks)} checks, {seconds} s")
-
-
-def content_of(report: Report) -> dict[str, Any]:
-    """What a program wants to know of a validation."""
+def report_as_dict(report: ValidationReport) -> dict[str, Any]:
+    """A validation as a dictionary for `--json`."""
     return {
         "clean": report.is_clean,
         "checks": list(report.checks),

@@ -3,10 +3,16 @@
 import math
 from typing import Any
 
-from documents.ingestion.preparing import PreparedDocument, Recipe, prepare
+from documents.ingestion.preparation import (
+    PreparedDocument,
+    Recipe,
+    chunk_parsed,
+    parse_content,
+)
+from documents.ingestion.sources import content_from_bytes
 from documents.parsers import ParseError
 from documents.parsers.base import ErrorCode
-from documents.parsing import ParserLimits
+from documents.sandbox.limits import ParserLimits
 from documents.tests.factories_chunkers import CharacterCounter
 
 #: What no file may be refused with: its parser broke down, or a small file cost too much.
@@ -27,13 +33,12 @@ def taken(
 ) -> PreparedDocument | ParseError:
     """What becomes of the file. Raises AssertionError where something is that may not be."""
     try:
-        prepared = prepare(
-            data,
+        prepared = chunk_parsed(
+            parse_content(content_from_bytes(data), name=name, declared={}, limits=limits),
             name=name,
             recipe=RECIPE,
             counter=CharacterCounter(254),
             declared={},
-            limits=limits,
             max_chunks=100_000,
         )
     except ParseError as error:

@@ -109,7 +109,7 @@ def test_a_change_that_was_not_kept_is_told_until_it_is_dismissed(
     body = {"text": TEXT.replace("28", "30"), "expected": chunk.content_sha256}
     client.post(address(note, f"passages/{chunk.pk}/"), body)
     ingest_inline(collection=notes, sources=[text_source("note", "All of it is new.")])
-    told = "1 change by hand could not be kept"
+    told = "1 change by hand could not be reapplied"
     assert told in words(parse(client.get(address(note))))
     client.post(address(note, f"edits/{ChunkEdit.objects.get().pk}/dismiss/"))
     assert told not in words(parse(client.get(address(note))))

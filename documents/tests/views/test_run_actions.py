@@ -6,7 +6,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.test import Client
 
-from documents.ingestion import stages
+from documents.ingestion import pipeline
 from documents.ingestion.sources import text_source
 from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.services import Upload, cancel_run, ingest_inline, ingest_uploads
@@ -23,7 +23,7 @@ def run(notes: Collection) -> IngestionRun:
     uploads = [Upload(name=name, file=ContentFile(data)) for name, data in names.items()]
     run = ingest_uploads(collection=notes, uploads=uploads)
     worked = Document.objects.exclude(key="waiting.txt").values_list("id", flat=True)
-    stages.embed_documents(stages.parse_documents(list(worked)))
+    pipeline.embed_documents(pipeline.parse_documents(list(worked)))
     return run
 
 

@@ -8,27 +8,27 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
+from common.console import print_output
 from common.errors import RagsiteError
-from common.showing import show
-from graph.management import actions, files, upkeep
-from graph.reading.arms import DIRECTIONS, GRAINS
-from graph.services.reading import MAX_DEPTH, MAX_VERTICES
-from inference.base import InferenceError
+from graph.management import subcommands
+from graph.reading.steps import DIRECTIONS, GRAINS
+from graph.services.queries import MAX_DEPTH, MAX_VERTICES
+from inference.interfaces import InferenceError
 
 FATAL = 2
 FORMATS = ("graphml", "json", "jsonl")
 ACTIONS = {
-    "stats": actions.stats,
-    "find": actions.find,
-    "show": actions.show,
-    "neighbors": actions.neighbors,
-    "path": actions.path,
-    "merge": actions.merge,
-    "import": files.import_file,
-    "export": files.export,
-    "extractions": upkeep.extractions,
-    "extract": upkeep.extract,
-    "reextract": upkeep.reextract,
+    "stats": subcommands.stats,
+    "find": subcommands.find_nodes,
+    "show": subcommands.show_node,
+    "neighbors": subcommands.neighbors,
+    "path": subcommands.shortest_path,
+    "merge": subcommands.merge_nodes,
+    "import": subcommands.import_file,
+    "export": subcommands.export_file,
+    "extractions": subcommands.extraction_states,
+    "extract": subcommands.extract_now,
+    "reextract": subcommands.reextract,
 }
 
 
@@ -52,12 +52,39 @@ class Command(BaseCommand):
             return made
 
         add("stats", "how large it is, and of what it is made")
-        _add_find(add("find", "nodes by the beginning of a name, or something like it"))
+        finding = add("find", "nodes by the beginning of a name, or something like it")
+        finding.add_argument("text")
+        finding.add_argument("--label", action="append", help="with this label; may be repeated")
+        finding.add_argument("-n", type=int, default=10, help="how many at most (default: 10)")
         add("show", "a node, document or passage").add_argument("id")
-        _add_neighbors(add("neighbors", "what is related to a node"))
-        _add_path(add("path", "a shortest way between two nodes"))
-        _add_merge(add("merge", "make nodes one; edges and mentions go to the one that is kept"))
-        _add_import(add("import", "nodes and edges from a file of JSON Lines, all or none"))
+        near = add("neighbors", "what is related to a node")
+        near.add_argument("id")
+        _add_way(near)
+        near.add_argument("-n", type=int, default=50, help="how many at most (default: 50)")
+        path = add("path", "a shortest way between two nodes")
+        path.add_argument("source")
+        path.add_argument("target")
+        _add_way(path)
+        path.add_argument(
+            "--max-depth",
+            type=int,
+            default=6,
+            help=f"steps at most (default: 6, up to {MAX_DEPTH})",
+        )
+        merging = add("merge", "make nodes one; edges and mentions go to the one that is kept")
+        merging.add_argument("keep", metavar="KEEP", help="id of the node that stays")
+        merging.add_argument(
+            "others", metavar="OTHER", nargs="+", help="ids of those that go into it"
+        )
+        merging.add_argument("--dry-run", action="store_true", help="only say what would be done")
+        importing = add("import", "nodes and edges from a file of JSON Lines, all or none")
+        importing.add_argument("file", metavar="FILE", help="- is standard input; .gz is read, too")
+        importing.add_argument(
+            "--lenient", action="store_true", help="make ends of edges that are not there"
+        )
+        importing.add_argument(
+            "--replace-props", action="store_true", help="instead of adding to those that are there"
+        )
         _add_export(add("export", "all of it, or what is around some nodes"))
         collection = add("extractions", "how far documents are read for the graph")
         collection.add_argument("--collection", help="slug (default: all)")
@@ -77,30 +104,9 @@ class Command(BaseCommand):
         if action == "export":
             self.stderr.write(" ".join(shown.lines))
         else:
-            show(shown, to=self.stdout, as_json=options["json"])
+            print_output(shown, stream=self.stdout, as_json=options["json"])
         if shown.code:
             sys.exit(shown.code)
-
-
-def _add_find(parser: ArgumentParser) -> None:
-    parser.add_argument("text")
-    parser.add_argument("--label", action="append", help="with this label; may be repeated")
-    parser.add_argument("-n", type=int, default=10, help="how many at most (default: 10)")
-
-
-def _add_neighbors(parser: ArgumentParser) -> None:
-    parser.add_argument("id")
-    _add_way(parser)
-    parser.add_argument("-n", type=int, default=50, help="how many at most (default: 50)")
-
-
-def _add_path(parser: ArgumentParser) -> None:
-    parser.add_argument("source")
-    parser.add_argument("target")
-    _add_way(parser)
-    parser.add_argument(
-        "--max-depth", type=int, default=6, help=f"steps at most (default: 6, up to {MAX_DEPTH})"
-    )
 
 
 def _add_way(parser: ArgumentParser) -> None:
@@ -108,22 +114,6 @@ def _add_way(parser: ArgumentParser) -> None:
     parser.add_argument("--direction", choices=DIRECTIONS, default="both")
     parser.add_argument(
         "--grain", choices=GRAINS, default="document", help="what mentions a node is shown as"
-    )
-
-
-def _add_merge(parser: ArgumentParser) -> None:
-    parser.add_argument("keep", metavar="KEEP", help="id of the node that stays")
-    parser.add_argument("others", metavar="OTHER", nargs="+", help="ids of those that go into it")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
-
-
-def _add_import(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="- is standard input; .gz is read, too")
-    parser.add_argument(
-        "--lenient", action="store_true", help="make ends of edges that are not there"
-    )
-    parser.add_argument(
-        "--replace-props", action="store_true", help="instead of adding to those that are there"
     )
 
 

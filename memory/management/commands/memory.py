@@ -1,4 +1,4 @@
-"""`manage.py memory …`: what is remembered of a user, and the upkeep of all memories."""
+"""`manage.py memory`: one user's memory, and maintenance of all memories."""
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
@@ -11,29 +11,28 @@ from django.utils.dateparse import parse_datetime
 
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
+from common.console import print_output
 from common.errors import RagsiteError
-from common.showing import show
-from inference.base import InferenceError
+from inference.interfaces import InferenceError
 from memory.management import actions as of_one
-from memory.management import upkeep
 from memory.models import ExtractionItem
-from memory.retrieval.finding import MODES
-from memory.scopes import LOCAL
+from memory.retrieval import MODES
+from memory.scopes import LOCAL_USER
 
 FATAL = 2
-LISTED = 50
+DEFAULT_LISTED = 50
 ACTIONS = {
-    "search": of_one.search,
-    "facts": of_one.facts,
+    "search": of_one.search_contexts,
+    "facts": of_one.list_facts,
     "set": of_one.set_fact,
-    "history": of_one.history,
-    "forget": of_one.forget,
-    "export": of_one.export,
-    "erase": of_one.erase,
-    "usage": of_one.usage,
-    "prune": upkeep.prune,
-    "embed": upkeep.embed,
-    "extractions": upkeep.extractions,
+    "history": of_one.list_history,
+    "forget": of_one.forget_rows,
+    "export": of_one.export_user,
+    "erase": of_one.erase_user,
+    "usage": of_one.show_usage,
+    "prune": of_one.prune_all,
+    "embed": of_one.embed_all,
+    "extractions": of_one.list_extractions,
 }
 
 
@@ -54,7 +53,7 @@ class Command(BaseCommand):
         whose.add_argument(
             "--user",
             default=None,
-            help=f"whose memory (default: that of the only account, or else {LOCAL})",
+            help=f"whose memory (default: that of the only account, or else {LOCAL_USER})",
         )
         actions = parser.add_subparsers(dest="action", required=True)
 
@@ -64,11 +63,11 @@ class Command(BaseCommand):
 
         _add_search(add("search", "what was said that has to do with a question"))
         facts = add("facts", "everything held true")
-        facts.add_argument("--as-of", type=moment, help="what was held true then")
+        facts.add_argument("--as-of", type=datetime_option, help="what was held true then")
         setting = add("set", "a fact, from now on; what it was stays in the history")
         setting.add_argument("key")
         setting.add_argument("value")
-        setting.add_argument("--at", type=moment, help="since when it has been true")
+        setting.add_argument("--at", type=datetime_option, help="since when it has been true")
         add("history", "all values that a fact ever had").add_argument("key")
         _add_forget(add("forget", "a fact with its history, or contexts"))
         exporting = add("export", "all of it as JSON Lines")
@@ -94,7 +93,7 @@ class Command(BaseCommand):
         if action == "export":
             self.stderr.write(" ".join(shown.lines))
         else:
-            show(shown, to=self.stdout, as_json=options["json"])
+            print_output(shown, stream=self.stdout, as_json=options["json"])
         if shown.code:
             sys.exit(shown.code)
 
@@ -122,7 +121,7 @@ def _add_extractions(parser: ArgumentParser) -> None:
         choices=ExtractionItem.State.values,
         help="default: all in which something waits",
     )
-    parser.add_argument("-n", type=int, default=LISTED, help=f"how many ({LISTED})")
+    parser.add_argument("-n", type=int, default=DEFAULT_LISTED, help=f"how many ({DEFAULT_LISTED})")
     parser.add_argument(
         "--retry",
         type=int,
@@ -132,8 +131,8 @@ def _add_extractions(parser: ArgumentParser) -> None:
     )
 
 
-def moment(text: str) -> datetime:
-    """A moment as options name it; without a zone it is in the site's."""
+def datetime_option(text: str) -> datetime:
+    """Parse a time option; without a zone it is in the site's time zone."""
     try:
         found = parse_datetime(text)
     except ValueError:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from documents.tests.views.reading import href, parse, words
 from inference.backends.hashing import HashingEmbedder
-from inference.base import BackendUnavailable
+from inference.interfaces import BackendUnavailable
 from memory.models import Context, Fact
 from memory.scopes import UserScope
 from memory.tests.factories import remember

@@ -1,4 +1,4 @@
-"""`manage.py ask "…" --collection C`: an answer with its sources, on a terminal or as JSON."""
+"""`manage.py ask "…" --collection C`: an answer with its sources, in a terminal or as JSON."""
 
 import json
 from argparse import ArgumentParser, BooleanOptionalAction
@@ -11,18 +11,18 @@ from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
 from common.fusion_options import METHODS
-from memory.scopes import user_of_commands
+from memory.scopes import default_command_user
 from rag.context import RagContext
-from rag.events import Cited, Done, Event, Failed, Metadata, Retrieved, Token, passage_data
-from rag.services.answering import answer
-from search.asked import arm_weights
+from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, Token, passage_data
+from rag.services.answers import answer
+from search.query_options import arm_weights
 from search.results import MODES
 
 FATAL = 2
 
 
 class Command(BaseCommand):
-    # Checks of pages and URLs would take longer than many a run of this.
+    # Checking pages and URLs would take longer than most runs.
     requires_system_checks = [SETTINGS]
 
     help = (
@@ -57,7 +57,7 @@ class Command(BaseCommand):
         context = RagContext(
             user=None,
             workspace=workspace,
-            memory_user=user_of_commands(workspace),
+            memory_user=default_command_user(workspace),
             collections=tuple(options["collection"]),
             filter=options["filter"],
         )
@@ -75,21 +75,21 @@ class Command(BaseCommand):
             )
         except RagsiteError as error:
             raise CommandError(str(error), returncode=FATAL) from error
-        shown = self._as_json(events) if options["json"] else self._printed(events)
-        if isinstance(shown, Failed):
-            raise CommandError(shown.detail, returncode=FATAL)
+        last_event = self._as_json(events) if options["json"] else self._print_events(events)
+        if isinstance(last_event, Failed):
+            raise CommandError(last_event.detail, returncode=FATAL)
 
-    def _printed(self, events: Iterator[Event]) -> Event | None:
-        cited: dict[int, Cited] = {}
+    def _print_events(self, events: Iterator[Event]) -> Event | None:
+        cited: dict[int, Citation] = {}
         event: Event | None = None
         for event in events:
             match event:
-                case Retrieved(degraded=degraded) if degraded:
+                case Retrieval(degraded=degraded) if degraded:
                     self.stderr.write(f"Not all of the search worked: {', '.join(degraded)}.")
                 case Token(text=text):
                     self.stdout.write(text, ending="")
                     self.stdout.flush()
-                case Cited():
+                case Citation():
                     cited.setdefault(event.passage.number, event)
                 case Done():
                     self.stdout.write("\n")
@@ -100,23 +100,23 @@ class Command(BaseCommand):
         return event
 
     def _as_json(self, events: Iterator[Event]) -> Event | None:
-        told = list(events)
+        collected = list(events)
         found = {
             passage.number: passage_data(passage)
-            for event in told
-            if isinstance(event, Retrieved)
+            for event in collected
+            if isinstance(event, Retrieval)
             for passage in event.passages
         }
-        metadata = next((event.data() for event in told if isinstance(event, Metadata)), {})
-        done = next((event.data() for event in told if isinstance(event, Done)), {})
+        metadata = next((event.data() for event in collected if isinstance(event, Metadata)), {})
+        done = next((event.data() for event in collected if isinstance(event, Done)), {})
         if done:
-            whole = {
+            result = {
                 "question": metadata["question"],
                 "model": metadata["model"],
-                "answer": "".join(event.text for event in told if isinstance(event, Token)),
-                "citations": [event.data() for event in told if isinstance(event, Cited)],
+                "answer": "".join(event.text for event in collected if isinstance(event, Token)),
+                "citations": [event.data() for event in collected if isinstance(event, Citation)],
                 "passages": list(found.values()),
                 **done,
             }
-            self.stdout.write(json.dumps(whole, ensure_ascii=False, indent=2))
-        return told[-1]
+            self.stdout.write(json.dumps(result, ensure_ascii=False, indent=2))
+        return collected[-1]

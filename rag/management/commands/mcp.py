@@ -1,4 +1,4 @@
-"""`manage.py mcp`: the site for the client of the Model Context Protocol that started this."""
+"""`manage.py mcp`: serve the Model Context Protocol over stdio to the client that started this."""
 
 import os
 from argparse import ArgumentParser
@@ -10,11 +10,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from common.checks import SETTINGS
-from common.connections import give_back
 from common.errors import RagsiteError
+from common.sql import release_connection
 
 FATAL = 2
-VARIABLE = "RAGSITE_API_KEY"
+KEY_VARIABLE = "RAGSITE_API_KEY"
 
 
 class Command(BaseCommand):
@@ -23,7 +23,7 @@ class Command(BaseCommand):
     help = (
         "Serve tools and documents over standard input and output to the client of the Model"
         " Context Protocol that started this, until it ends. The API key that says on whose behalf"
-        f" stands in {VARIABLE}, or in a file. Exit code: 0 ended by the client, 2 not begun."
+        f" stands in {KEY_VARIABLE}, or in a file. Exit code: 0 ended by the client, 2 not begun."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -31,15 +31,26 @@ class Command(BaseCommand):
             "--key-file",
             type=Path,
             metavar="FILE",
-            help=f"holds the API key (default: the variable {VARIABLE})",
+            help=f"holds the API key (default: the variable {KEY_VARIABLE})",
         )
 
     def handle(self, *args: Any, key_file: Path | None, **options: Any) -> None:
-        from rag.mcp.stdio import caller_of, serve  # noqa: PLC0415 (loading it takes a second)
+        from rag.mcp.server import authenticate_caller, serve  # noqa: PLC0415
 
-        secret = _secret(key_file)
+        # The key is read from where it does not appear in a process list.
         try:
-            caller_of(secret, Event())
+            secret = os.environ.get(KEY_VARIABLE, "") if key_file is None else key_file.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"{key_file} cannot be read: {error}", returncode=FATAL) from error
+        secret = secret.strip()
+        if not secret:
+            raise CommandError(
+                "There is no API key. Make one on the site under API keys, and put it into"
+                f" {KEY_VARIABLE} or into the file that --key-file names.",
+                returncode=FATAL,
+            )
+        try:
+            authenticate_caller(secret, Event())
         except RagsiteError as error:
             raise CommandError(str(error), returncode=FATAL) from error
         except DatabaseError as error:
@@ -48,20 +59,5 @@ class Command(BaseCommand):
                 returncode=FATAL,
             ) from error
         finally:
-            give_back()
+            release_connection()
         serve(secret)
-
-
-def _secret(key_file: Path | None) -> str:
-    """The key, from where it does not show in a list of processes."""
-    try:
-        secret = os.environ.get(VARIABLE, "") if key_file is None else key_file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{key_file} cannot be read: {error}", returncode=FATAL) from error
-    if not secret.strip():
-        raise CommandError(
-            f"There is no API key. Make one on the site under API keys, and put it into {VARIABLE}"
-            " or into the file that --key-file names.",
-            returncode=FATAL,
-        )
-    return secret.strip()

@@ -1,17 +1,164 @@
-"""`manage.py pipelines …`: pipelines and templates listed, shown, checked and run."""
+"""`manage.py pipelines …`: list, show, validate and run pipelines and templates."""
 
+import json
 import sys
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.models import Membership, Role
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
-from common.errors import RagsiteError
-from common.showing import show
-from inference.base import InferenceError
+from common.console import CommandOutput, make_table, print_output, terminal_safe
+from common.errors import InvalidInput, NotFound, RagsiteError
+from common.text import pluralized
+from documents.management.cli import get_workspace_by_slug
+from inference.interfaces import InferenceError
+from rag.context import RagContext
+from rag.events import Citation, Done, Event, Failed, NodeProgress, Token, event_json
+from rag.pipelines.definition import Definition, PipelineError
+from rag.services import pipelines as services
+from rag.services.pipelines import PipelineRecord
+
+Options = Mapping[str, Any]
+
+EXIT_FAULTS = 3
+#: A definition is a page or two.
+MAX_FILE_BYTES = 10 * 1024 * 1024
+
+
+def command_context(options: Options) -> RagContext:
+    """The context of the named member of the workspace, or of its first owner. Raises NotFound."""
+    workspace = get_workspace_by_slug(options["workspace"])
+    members = Membership.objects.filter(workspace=workspace, user__is_active=True)
+    name = options["user"]
+    member = (
+        members.filter(user__username=name) if name else members.filter(role=Role.OWNER)
+    ).order_by("pk")
+    found = member.select_related("user").first()
+    if found is None:
+        who = f"user “{name}”" if name else "owner"
+        raise NotFound(f"The workspace “{workspace.slug}” has no {who}. Name a member by --user.")
+    return RagContext(
+        user=found.user, workspace=workspace, collections=tuple(options.get("collection") or ())
+    )
+
+
+def list_pipelines(options: Options) -> CommandOutput:
+    """The workspace's own pipelines, then templates."""
+    return _pipeline_table(services.list_pipelines(context=command_context(options)))
+
+
+def list_templates(options: Options) -> CommandOutput:
+    """The templates that come with the site."""
+    return _pipeline_table(services.template_pipelines())
+
+
+def show_pipeline(options: Options) -> CommandOutput:
+    """Print one pipeline's definition as JSON."""
+    record = services.get_pipeline(context=command_context(options), id=options["id"])
+    text = json.dumps(record.definition, ensure_ascii=False, indent=2)
+    return CommandOutput(record.definition, tuple(map(terminal_safe, text.splitlines())))
+
+
+def validate_file(options: Options) -> CommandOutput:
+    """Validate a definition in a file; exit code 3 if it has faults."""
+    try:
+        checked = services.validate_pipeline(definition=_read_json_file(options["file"]))
+    except PipelineError as error:
+        faults = [{"path": fault.path, "message": fault.message} for fault in error.faults]
+        lines = tuple(terminal_safe(str(fault)) for fault in error.faults)
+        return CommandOutput({"valid": False, "faults": faults}, lines, code=EXIT_FAULTS)
+    nodes, edges = pluralized(len(checked.nodes), "node"), pluralized(len(checked.edges), "edge")
+    summary = f"{nodes}, {edges}: no faults."
+    return CommandOutput({"valid": True, "faults": []}, (summary,))
+
+
+def run_pipeline(options: Options) -> CommandOutput:
+    """Run a pipeline, or a definition in a file, and print its answer as it comes."""
+    pipeline: str | Definition = options["id"]
+    if options["id"].endswith(".json"):
+        pipeline = services.validate_pipeline(definition=_read_json_file(Path(options["id"])))
+    events = services.run_pipeline(
+        pipeline,
+        options["question"],
+        context=command_context(options),
+        model=options["model"],
+        system_prompt=options["system_prompt"],
+        language=options["language"],
+    )
+    collected: list[Event] = []
+    line_is_open = False
+    for event in events:
+        collected.append(event)
+        if isinstance(event, NodeProgress) and line_is_open and sys.stdout.isatty():
+            sys.stdout.write("\n")  # both streams are on one terminal
+            line_is_open = False
+        if not options["json"]:
+            # Steps go to standard error, so that standard output contains the answer only.
+            if isinstance(event, Token):
+                sys.stdout.write("\n".join(terminal_safe(line) for line in event.text.split("\n")))
+                sys.stdout.flush()
+            elif isinstance(event, NodeProgress) and event.state != "started":
+                round_ = f" ({event.iteration})" if event.iteration > 1 else ""
+                sys.stderr.write(f"{event.id}{round_}: {event.state}, {event.elapsed_ms:,.0f} ms\n")
+            line_is_open |= isinstance(event, Token)
+    last = collected[-1]
+    code = 1 if isinstance(last, Failed) else 0
+    return CommandOutput(
+        [event_json(event) for event in collected], tuple(_footer(collected)), code=code
+    )
+
+
+def _footer(events: list[Event]) -> list[str]:
+    last = events[-1]
+    if isinstance(last, Failed):
+        return ["", f"{last.code}: {terminal_safe(last.detail)}"]
+    cited = {event.passage.number: event.passage for event in events if isinstance(event, Citation)}
+    lines = [
+        f"[{number}] {terminal_safe(passage.heading)} ({passage.collection_slug}: "
+        f"{terminal_safe(passage.document_key)})"
+        for number, passage in sorted(cited.items())
+    ]
+    if isinstance(last, Done):
+        lines.append(
+            f"{last.elapsed_ms:,.0f} ms, {last.input_tokens:,} tokens in,"
+            f" {last.output_tokens:,} out, trace {last.trace}"
+        )
+    return ["", "", *lines]
+
+
+def _pipeline_table(pipelines: list[PipelineRecord]) -> CommandOutput:
+    data = [
+        {
+            "id": each.id,
+            "name": each.name,
+            "description": each.description,
+            "is_template": each.is_template,
+            "version": each.version,
+        }
+        for each in pipelines
+    ]
+    rows = [
+        (each.id, "template" if each.is_template else each.version, each.name, each.description)
+        for each in pipelines
+    ]
+    return CommandOutput(data, (), make_table(("id", "version", "name", ""), rows))
+
+
+def _read_json_file(path: Path) -> Any:
+    with path.open("rb") as file:
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise InvalidInput(f"{path} has more than {MAX_FILE_BYTES:,} bytes: this is no definition.")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{path} is no JSON: {error}. Correct it there.") from error
+
 
 FATAL = 2
 
@@ -54,19 +201,18 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, action: str, **options: Any) -> None:
-        from rag.management import pipelines as actions  # noqa: PLC0415 (it takes a moment)
 
         does = {
-            "list": actions.list_all,
-            "templates": actions.templates,
-            "show": actions.show_one,
-            "validate": actions.validate,
-            "run": actions.run,
+            "list": list_pipelines,
+            "templates": list_templates,
+            "show": show_pipeline,
+            "validate": validate_file,
+            "run": run_pipeline,
         }[action]
         try:
-            shown = does(options)
+            output = does(options)
         except (RagsiteError, InferenceError, OSError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
-        show(shown, to=self.stdout, as_json=options["json"])
-        if shown.code:
-            sys.exit(shown.code)
+        print_output(output, stream=self.stdout, as_json=options["json"])
+        if output.code:
+            sys.exit(output.code)

@@ -1,29 +1,33 @@
-"""Running a pipeline: threads, and nothing of Django."""
+"""The engine that runs a pipeline: `run` yields `EngineEvent`s. Threads, without Django."""
 
-from rag.pipelines.engine.calls import (
-    Input,
+from rag.pipelines.engine.executor import run
+from rag.pipelines.engine.scheduler import (
+    CallRecord,
+    EngineEvent,
     Ledger,
     NodeCall,
+    NodeEnded,
+    NodeInput,
     NodeResult,
+    NodeStarted,
+    OutputPiece,
     RunError,
+    RunFinished,
     Runner,
-    Use,
 )
-from rag.pipelines.engine.progress import Ended, Finished, Happening, Piece, Started
-from rag.pipelines.engine.running import run
 
 __all__ = [
-    "Ended",
-    "Finished",
-    "Happening",
-    "Input",
+    "CallRecord",
+    "EngineEvent",
     "Ledger",
     "NodeCall",
+    "NodeEnded",
+    "NodeInput",
     "NodeResult",
-    "Piece",
+    "NodeStarted",
+    "OutputPiece",
     "RunError",
+    "RunFinished",
     "Runner",
-    "Started",
-    "Use",
     "run",
 ]

@@ -12,15 +12,14 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from common.errors import RagsiteError
-from common.wording import counted
+from common.text import pluralized
 from ragsite import backup
-from ragsite.backup import Made
 
 FATAL = 2
 
 
 class Command(BaseCommand):
-    # What is wrong with a model or a limit is no reason to have no backup.
+    # A wrong setting of a model or a limit is no reason to have no backup.
     requires_system_checks = ()
 
     help = (
@@ -41,7 +40,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         started = perf_counter()
         try:
-            made = backup.make(
+            made = backup.create_backup(
                 path=options["path"].absolute(),
                 server=backup.Server.of(connection),
                 media_root=Path(settings.MEDIA_ROOT),
@@ -51,35 +50,27 @@ class Command(BaseCommand):
         except RagsiteError as error:
             raise CommandError(str(error), returncode=FATAL) from error
         seconds = round(perf_counter() - started, 3)
-        if options["json"]:
-            self.stdout.write(json.dumps({**content_of(made), "seconds": seconds}))
-        else:
-            self._print(made, seconds)
-
-    def _print(self, made: Made, seconds: float) -> None:
         noted = made.manifest
+        if options["json"]:
+            content = {
+                "path": str(made.path),
+                "version": noted.version,
+                "postgresql": noted.postgresql,
+                "rows": noted.rows,
+                "files": len(noted.files),
+                "bytes": noted.size,
+                "with_secret_key": noted.secret_key is not None,
+                "lost": list(noted.lost),
+                "links": list(noted.links),
+                "seconds": seconds,
+            }
+            self.stdout.write(json.dumps(content))
+            return
         for name in noted.lost:
             self.stdout.write(f"not there any more: {name}")
         for name in noted.links:
             self.stdout.write(f"left out, no file: {name}")
         self.stdout.write(
-            f"{made.path}: {counted(noted.rows, 'row')}, {counted(len(noted.files), 'file')},"
-            f" {counted(noted.size, 'byte')},"
-            f" {seconds} s"
+            f"{made.path}: {pluralized(noted.rows, 'row')}, {pluralized(len(noted.files), 'file')},"
+            f" {pluralized(noted.size, 'byte')}, {seconds} s"
         )
-
-
-def content_of(made: Made) -> dict[str, Any]:
-    """What a program wants to know of a backup."""
-    noted = made.manifest
-    return {
-        "path": str(made.path),
-        "version": noted.version,
-        "postgresql": noted.postgresql,
-        "rows": noted.rows,
-        "files": len(noted.files),
-        "bytes": noted.size,
-        "with_secret_key": noted.secret_key is not None,
-        "lost": list(noted.lost),
-        "links": list(noted.links),
-    }

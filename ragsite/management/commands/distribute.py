@@ -1,4 +1,4 @@
-"""`manage.py distribute`: spread the tables over servers by workspace, with Citus."""
+"""`manage.py distribute`: shard the tables by workspace, with Citus."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -6,9 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, transaction
 
-from ragsite.sharding.catalog import read_catalog
-from ragsite.sharding.placement import KEY
-from ragsite.sharding.plan import Layout
+from ragsite.sharding import SHARD_COLUMN, ShardingLayout, read_catalog
 
 
 class Command(BaseCommand):
@@ -24,17 +22,20 @@ class Command(BaseCommand):
         only.add_argument("--sql", action="store_true", help="only print the statements")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        layout = Layout(read_catalog(connection, key=KEY))
+        layout = ShardingLayout(read_catalog(connection, key=SHARD_COLUMN))
         if problems := layout.problems():
             raise CommandError("\n".join(["Tables cannot be spread:", *problems]), returncode=1)
         if options["check"]:
-            self.stdout.write(f"{len(layout.spread)} tables can be spread by {KEY}.")
+            self.stdout.write(f"{len(layout.spread)} tables can be spread by {SHARD_COLUMN}.")
             return
         statements = layout.plan().statements
         if options["sql"]:
             self.stdout.write("".join(f"{statement};\n" for statement in statements))
             return
-        if not _has_citus():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT FROM pg_extension WHERE extname = 'citus'")
+            has_citus = bool(cursor.rowcount)
+        if not has_citus:
             raise CommandError(
                 "This database has no Citus. See docs/how-to/shard-by-workspace.md; --sql prints"
                 " what would be done.",
@@ -44,10 +45,4 @@ class Command(BaseCommand):
             cursor.execute("SET LOCAL citus.multi_shard_modify_mode TO 'sequential'")
             for statement in statements:
                 cursor.execute(statement)
-        self.stdout.write(f"{len(layout.spread)} tables are spread by {KEY}.")
-
-
-def _has_citus() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT FROM pg_extension WHERE extname = 'citus'")
-        return bool(cursor.rowcount)
+        self.stdout.write(f"{len(layout.spread)} tables are spread by {SHARD_COLUMN}.")

@@ -1,4 +1,4 @@
-"""`manage.py rerankers list|set|unset`: the model that reads the best passages again."""
+"""`manage.py rerankers list|set|unset`: the reranker of the site."""
 
 import json
 from argparse import ArgumentParser
@@ -13,28 +13,28 @@ from django.core.signals import setting_changed
 
 from accounts.services import DEFAULT_WORKSPACE
 from common.errors import Conflict, NotFound, RagsiteError
-from common.wording import counted
-from inference.base import BackendUnavailable, InferenceError
-from inference.handler import rerankers
-from inference.local.locate import locate
+from common.text import pluralized
+from inference.interfaces import BackendUnavailable, InferenceError
+from inference.local.model_folder import locate_model
+from inference.model_registry import rerankers
 from ragsite.environment import env_file_to_write, write_env_file
+from search.evaluation.datasets import golden_set, judged_collection
 from search.evaluation.evaluate import evaluate_collection
-from search.evaluation.golden import golden_set, judged_collection
 
 BACKENDS = "inference.backends"
 NO_RERANKER = f"{BACKENDS}.rerank_basic.NoReranker"
-#: What a folder's config.json says that its model is, and the backend that runs such a one.
+#: Backend by the architecture named in a folder's config.json.
 ARCHITECTURES = {
     "ForSequenceClassification": f"{BACKENDS}.rerank_cross_encoder.CrossEncoderReranker",
     "ForCausalLM": f"{BACKENDS}.rerank_qwen3.Qwen3Reranker",
 }
-#: Questions and their answers, by which anything that reranks is told from what does not.
+#: Questions with answers, to test that a model reranks at all.
 KNOWN = {
     "Who invented the telephone?": "Alexander Graham Bell patented the telephone in 1876.",
     "Which fruit is rich in potassium?": "Bananas are a fruit rich in potassium.",
     "Where does the Danube flow?": "The Danube flows into the Black Sea.",
 }
-#: As many passages as a search has read again at least, each about as long as usual ones.
+#: At least as many passages as a search reranks, of usual length.
 PASSAGES, WORDS = 20, 150
 MEASURES = ("ndcg@10", "hit@1", "hit@3")
 
@@ -68,7 +68,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            {"list": self._list, "set": self._set, "unset": self._unset}[options["action"]](options)
+            if options["action"] == "list":
+                self._list(options)
+            elif options["action"] == "set":
+                self._set(options)
+            else:
+                self._write({"RERANKER_BACKEND": None, "RERANKER_OPTIONS": None})
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=2) from error
 
@@ -94,7 +99,15 @@ class Command(BaseCommand):
 
     def _set(self, options: dict[str, Any]) -> None:
         entry = self._entry(options)
-        _use(entry)
+        # Make it the default of this process, loaded locally.
+        settings.INFERENCE = {
+            **settings.INFERENCE,
+            "reranker": {**settings.INFERENCE["reranker"], "default": entry},
+        }
+        settings.SHARED_MODELS = False
+        setting_changed.send(
+            sender=Command, setting="INFERENCE", value=settings.INFERENCE, enter=True
+        )
         for place, question in enumerate(KNOWN):
             scores = rerankers["default"].score(question, [*KNOWN.values()], stored=[1.0] * 3)
             if scores[place] <= max(scores[:place] + scores[place + 1 :]):
@@ -115,14 +128,14 @@ class Command(BaseCommand):
         )
 
     def _entry(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The entry of INFERENCE["reranker"] for what was named; a model is fetched."""
+        """The entry of INFERENCE["reranker"] for the named model, which is downloaded if needed."""
         model, more = options["model"], options["options"]
         if model.startswith(("http://", "https://")):
             if not options["served"]:
                 raise BackendUnavailable("Say with --model what the server calls the model.")
             where = {"model": options["served"], "base_url": model}
             return {"BACKEND": f"{BACKENDS}.rerank_http.HttpReranker", "OPTIONS": where | more}
-        folder, _ = locate(model, allow_download=True)
+        folder, _ = locate_model(model, allow_download=True)
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         architecture = (config.get("architectures") or [""])[0]
         for ending, backend in ARCHITECTURES.items():
@@ -135,7 +148,7 @@ class Command(BaseCommand):
         )
 
     def _measure(self, options: dict[str, Any]) -> None:
-        """Say what reranking changes on the judgements, if there are any."""
+        """Print what reranking changes on the judgements, if there are any."""
         try:
             collection = judged_collection(
                 workspace=options["workspace"], slug=options["collection"]
@@ -150,14 +163,11 @@ class Command(BaseCommand):
             ]
             for rerank in (False, True)
         )
-        self.stdout.write(f"On {counted(len(dataset.queries), 'question')} of {dataset.name}:")
+        self.stdout.write(f"On {pluralized(len(dataset.queries), 'question')} of {dataset.name}:")
         for name in (*MEASURES, "p50_ms"):
             self.stdout.write(
                 f"  {name:8} {before[name]:8g} -> {after[name]:8g}  {after[name] - before[name]:+g}"
             )
-
-    def _unset(self, options: dict[str, Any]) -> None:
-        self._write({"RERANKER_BACKEND": None, "RERANKER_OPTIONS": None})
 
     def _write(self, variables: Mapping[str, str | None]) -> None:
         path = env_file_to_write()
@@ -178,18 +188,8 @@ class Command(BaseCommand):
         )
 
 
-def _use(entry: dict[str, Any]) -> None:
-    """Make it the default of this process, which runs it by itself."""
-    settings.INFERENCE = {
-        **settings.INFERENCE,
-        "reranker": {**settings.INFERENCE["reranker"], "default": entry},
-    }
-    settings.SHARED_MODELS = False
-    setting_changed.send(sender=Command, setting="INFERENCE", value=settings.INFERENCE, enter=True)
-
-
 def _milliseconds(alias: str) -> float:
-    """Of reading usual passages again, when the model is warm."""
+    """Duration of reranking typical passages once the model is warm."""
     words = " ".join([*KNOWN.values()] * WORDS).split()[:WORDS]
     passages = [" ".join(words)] * PASSAGES
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""`manage.py restore PATH`: what `backup` wrote, checked before, compared and validated after."""
+"""`manage.py restore PATH`: restore a backup, check it before, compare and validate after."""
 
 import json
 import sys
@@ -12,13 +12,13 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, connections
 
 from common.errors import RagsiteError
-from common.wording import counted
-from documents.management.commands.validate import content_of
-from documents.validation import Report, validate
+from common.text import pluralized
+from documents.management.commands.validate import report_as_dict
+from documents.validation import ValidationReport, validate
 from ragsite import backup
-from ragsite.backup import Restored, keys
-from ragsite.backup.restoring import NotTheSame
-from ragsite.database import pending
+from ragsite.backup import RestoreResult, restoration
+from ragsite.backup.restoration import RestoreMismatch
+from ragsite.bootstrap import pending_migrations
 
 FATAL = 2
 PROBLEMS = 3
@@ -45,19 +45,30 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            done = _restored(options["path"].absolute(), replace=options["replace"])
-        except NotTheSame as error:
+            path = options["path"].absolute()
+            replace = options["replace"]
+            noted = backup.checked_manifest(path, say=say)
+            connections.close_all()  # else this process would be taken for a site that runs
+            done = backup.restore_backup(
+                folder=path,
+                noted=noted,
+                server=backup.Server.of(connection),
+                media_root=Path(settings.MEDIA_ROOT),
+                replace=replace,
+                say=say,
+            )
+        except RestoreMismatch as error:
             if options["json"]:
                 self.stdout.write(json.dumps({"restored": False, "differs": error.differences}))
             message = "\n  ".join([str(error), *error.differences])
             raise CommandError(message, returncode=FATAL) from error
         except RagsiteError as error:
             raise CommandError(str(error), returncode=FATAL) from error
-        key = keys.put_in_place(options["path"].absolute(), done.manifest, say=say)
-        migrations = pending()
+        key = restoration.restore_secret_key(options["path"].absolute(), done.manifest, say=say)
+        migrations = pending_migrations()
         if migrations:
             say(f"applying {migrations} migrations")
-        # Where there are none, too: it grants what a dump does not hold.
+        # Also without pending migrations: it grants what a dump does not hold.
         call_command("migrate", interactive=False, verbosity=0, stdout=sys.stderr)
         say("validating")
         report = validate()
@@ -69,7 +80,7 @@ class Command(BaseCommand):
         if not report.is_clean:
             sys.exit(PROBLEMS)
 
-    def _print(self, done: Restored, report: Report) -> None:
+    def _print(self, done: RestoreResult, report: ValidationReport) -> None:
         noted = done.manifest
         for name, (then, now) in done.settings.items():
             self.stdout.write(f"setting {name}: {then} in the backup, {now} here")
@@ -78,10 +89,10 @@ class Command(BaseCommand):
         for finding in report.findings:
             self.stdout.write(str(finding))
         self.stdout.write(
-            f"{counted(noted.rows, 'row')} of {counted(len(noted.tables), 'table')} and"
-            f" {counted(len(noted.files), 'file')} as"
+            f"{pluralized(noted.rows, 'row')} of {pluralized(len(noted.tables), 'table')} and"
+            f" {pluralized(len(noted.files), 'file')} as"
             f" they were at {noted.made_at}, {done.seconds} s;"
-            f" {'clean' if report.is_clean else counted(len(report.findings), 'problem')}"
+            f" {'clean' if report.is_clean else pluralized(len(report.findings), 'problem')}"
         )
 
 
@@ -89,21 +100,8 @@ def say(what: str) -> None:
     print(f"ragsite: {what}", file=sys.stderr)
 
 
-def _restored(path: Path, *, replace: bool) -> Restored:
-    noted = backup.checked(path, say=say)
-    connections.close_all()  # else this process would be taken for a site that runs
-    return backup.restore(
-        folder=path,
-        noted=noted,
-        server=backup.Server.of(connection),
-        media_root=Path(settings.MEDIA_ROOT),
-        replace=replace,
-        say=say,
-    )
-
-
-def _content(done: Restored, migrations: int, report: Report) -> dict[str, Any]:
-    """What a program wants to know of a restore."""
+def _content(done: RestoreResult, migrations: int, report: ValidationReport) -> dict[str, Any]:
+    """The restore as data for JSON output."""
     noted = done.manifest
     return {
         "restored": True,
@@ -116,6 +114,6 @@ def _content(done: Restored, migrations: int, report: Report) -> dict[str, Any]:
         "migrations_applied": migrations,
         "settings": {name: {"then": a, "now": b} for name, (a, b) in done.settings.items()},
         "lost": list(noted.lost),
-        "validation": content_of(report),
+        "validation": report_as_dict(report),
         "seconds": done.seconds,
     }

@@ -42,14 +42,12 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps({"var_dir": str(settings.VAR_DIR), "services": rows}))
         else:
             for service in services:
-                self._describe(service, used=service.name in used)
+                words = [f"{service.name:10}", service.detail]
+                if service.running:
+                    words += [f"version {service.version}", f"process {service.pid}"]
+                    words.append(service.endpoint)
+                if service.name not in used:
+                    words.append(f"(not used: {_REPLACED_BY[service.name]} is set)")
+                self.stdout.write("  ".join(words))
         if action != "stop" and not all(s.running for s in services if s.name in used):
             sys.exit(1)
-
-    def _describe(self, service: embedded.ServiceStatus, *, used: bool) -> None:
-        words = [f"{service.name:10}", service.detail]
-        if service.running:
-            words += [f"version {service.version}", f"process {service.pid}", service.endpoint]
-        if not used:
-            words.append(f"(not used: {_REPLACED_BY[service.name]} is set)")
-        self.stdout.write("  ".join(words))

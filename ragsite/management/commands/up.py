@@ -11,10 +11,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from common.checks import SETTINGS
-from inference.base import InferenceError
-from inference.handler import embedders
+from inference.interfaces import InferenceError
+from inference.model_registry import embedders
 from ragsite import bootstrap, embedded
-from ragsite.embedded.support import wait_until
+from ragsite.embedded.service import wait_until
 from ragsite.supervisor import Program, Supervisor
 
 _WEB_SECONDS = 120.0
@@ -25,8 +25,6 @@ _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # nosec B104  # noqa: S104 - only
 
 
 class Command(BaseCommand):
-    """Web server, scheduler, ingestion worker and embedding worker, under one roof."""
-
     requires_system_checks = [SETTINGS]
 
     help = "Run the web server and the workers until Ctrl-C. Exit code: 0 stopped, 2 not begun."
@@ -71,7 +69,7 @@ class Command(BaseCommand):
 
 
 def programs(bind: str, port: int) -> list[Program]:
-    """The site's processes. Embedding has its own: torch and Celery's forks do not mix."""
+    """The site's processes. Embedding has its own: torch does not work with Celery's forks."""
     python = [sys.executable, "-W", _ROOT_WARNING, "-m"]
     app = [*python, "celery", "--quiet", "-A", "ragsite"]
     celery = [*app, "worker", "--without-gossip", "--without-mingle"]
@@ -117,7 +115,7 @@ def _answers(host: str, port: int) -> bool:
 
 
 def _models_are_ready() -> bool:
-    """Whether the embedding worker has loaded what the other processes ask it for."""
+    """Whether the embedding worker has loaded its models."""
     from inference.shared import SharedEmbedder  # noqa: PLC0415 (loads numpy)
 
     try:

@@ -10,34 +10,42 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from rich.table import Table
 
 from accounts.services import DEFAULT_WORKSPACE
 from common.checks import SETTINGS
+from common.console import print_table
 from common.errors import InvalidInput, RagsiteError
 from common.fusion_options import METHODS
-from common.showing import print_table
-from common.wording import counted
+from common.text import pluralized
 from documents.models import Collection
-from inference.base import InferenceError
-from search.evaluation.baseline import TOLERANCE, compare
-from search.evaluation.dataset import Dataset, DatasetError, load_dataset
-from search.evaluation.evaluate import (
-    Report,
-    evaluate_collection,
-    ingested,
-    scope_of,
+from inference.interfaces import InferenceError
+from search.evaluation.datasets import (
+    Dataset,
+    DatasetError,
+    export_dataset,
+    golden_set,
+    judged_collection,
+    load_dataset,
 )
-from search.evaluation.golden import export_set, golden_set, judged_collection
-from search.evaluation.memory_measures import MemoryReport, evaluate_memory
-from search.evaluation.tables import (
+from search.evaluation.evaluate import (
+    EvaluationReport,
+    evaluate_collection,
+    ingested_collection,
+    question_scope,
+)
+from search.evaluation.learned_weights import reset_tuning, store_tuning, tune
+from search.evaluation.memory import MemoryReport, evaluate_memory
+from search.evaluation.reports import (
+    TOLERANCE,
     change_table,
-    learnt_sentences,
-    learnt_table,
+    compare_with_baseline,
     memory_tables,
     report_table,
+    weights_summary,
+    weights_table,
 )
-from search.evaluation.tuning import forget_tuning, store_tuning, tune
-from search.reranking import require_reranker
+from search.ranking import require_reranker
 from search.results import MODES, Mode
 
 FELL = 1
@@ -146,16 +154,23 @@ class Command(BaseCommand):
         try:
             _check(options)
             if options["forget"]:
-                self._forget(options)
+                collection = judged_collection(
+                    workspace=options["workspace"], slug=options["collection"]
+                )
+                had_some = reset_tuning(collection)
+                self.stdout.write(
+                    f"“{collection}” is searched with the default weights"
+                    + (" again." if had_some else ", as before.")
+                )
                 return
             if options["app"] == "memory":
                 self._measure_memory(load_dataset(options["directory"]), options)
                 return
-            with self._asked(options) as (collection, dataset, seconds):
+            with self._question_set(options) as (collection, dataset, seconds):
                 if options["export"]:
-                    export_set(dataset, options["export"])
+                    export_dataset(dataset, options["export"])
                     self.stderr.write(
-                        f"{counted(len(dataset.queries), 'question')} in {options['export']}."
+                        f"{pluralized(len(dataset.queries), 'question')} in {options['export']}."
                     )
                 elif options["tune"]:
                     self._tune(collection, dataset, options)
@@ -165,13 +180,17 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=FATAL) from error
 
     @contextmanager
-    def _asked(self, options: dict[str, Any]) -> Iterator[tuple[Collection, Dataset, float | None]]:
-        """Of what is asked, what, and how long it took to ingest."""
+    def _question_set(
+        self, options: dict[str, Any]
+    ) -> Iterator[tuple[Collection, Dataset, float | None]]:
+        """The collection, its questions, and the seconds of ingestion."""
         if options["directory"]:
             if options["rerank"]:
                 require_reranker()  # before minutes are spent on the corpus
             dataset = load_dataset(options["directory"])
-            with ingested(dataset, keep=options["keep"], on_progress=self._progress) as made:
+            with ingested_collection(
+                dataset, keep=options["keep"], on_progress=self._progress
+            ) as made:
                 yield made[0], dataset, round(made[1], 2)
         else:
             collection = judged_collection(
@@ -197,12 +216,7 @@ class Command(BaseCommand):
             seconds_to_ingest=seconds,
             on_progress=self._progress,
         )
-        if options["json"]:
-            self.stdout.write(json.dumps(asdict(report), indent=2))
-        else:
-            print_table(report_table(report))
-        if options["baseline"]:
-            self._compare(report, options)
+        self._show(report, [report_table(report)], options)
 
     def _measure_memory(self, dataset: Dataset, options: dict[str, Any]) -> None:
         report = evaluate_memory(
@@ -212,17 +226,24 @@ class Command(BaseCommand):
             recencies=options["recency"],
             on_progress=self._progress,
         )
+        self._show(report, memory_tables(report, k=options["k"]), options)
+
+    def _show(
+        self,
+        report: EvaluationReport | MemoryReport,
+        tables: list[Table],
+        options: dict[str, Any],
+    ) -> None:
+        """Prints the report, and the changes since the baseline; exits where one fell."""
         if options["json"]:
             self.stdout.write(json.dumps(asdict(report), indent=2))
         else:
-            for table in memory_tables(report, k=options["k"]):
+            for table in tables:
                 print_table(table)
-        if options["baseline"]:
-            self._compare(report, options)
-
-    def _compare(self, report: Report | MemoryReport, options: dict[str, Any]) -> None:
+        if not options["baseline"]:
+            return
         tolerance = options["tolerance"]
-        changes = compare(report, options["baseline"])
+        changes = compare_with_baseline(report, options["baseline"])
         print_table(change_table(changes, tolerance=tolerance), to_stderr=options["json"])
         if any(change.fell(tolerance) for change in changes):
             sys.exit(FELL)
@@ -231,18 +252,18 @@ class Command(BaseCommand):
         learnt = tune(
             collection,
             dataset,
-            scope_of=lambda query: scope_of(collection, query, options["scope_field"]),
+            scope_of=lambda query: question_scope(collection, query, options["scope_field"]),
             k=options["k"],
             on_progress=self._progress,
         )
         stays = options["keep"] or not options["directory"]
         stored = stays and store_tuning(collection, learnt)
         if options["json"]:
-            said = {**asdict(learnt), "gain": learnt.gain, "stored": stored}
-            self.stdout.write(json.dumps(said, indent=2))
+            report = {**asdict(learnt), "gain": learnt.gain, "stored": stored}
+            self.stdout.write(json.dumps(report, indent=2))
             return
-        print_table(learnt_table(dataset.name, learnt, k=options["k"]))
-        self.stdout.write(learnt_sentences(learnt))
+        print_table(weights_table(dataset.name, learnt, k=options["k"]))
+        self.stdout.write(weights_summary(learnt))
         if stored:
             self.stdout.write(f"Searches of “{collection}” use these weights from now on.")
         elif not stays:
@@ -250,21 +271,13 @@ class Command(BaseCommand):
         else:
             self.stdout.write("Nothing is changed: that is no gain.")
 
-    def _forget(self, options: dict[str, Any]) -> None:
-        collection = judged_collection(workspace=options["workspace"], slug=options["collection"])
-        had_some = forget_tuning(collection)
-        self.stdout.write(
-            f"“{collection}” is searched with the default weights"
-            + (" again." if had_some else ", as before.")
-        )
-
     def _progress(self, what: str, done: int, total: int) -> None:
         if sys.stderr.isatty():
             self.stderr.write(f"\r{what} {done}/{total}   ", ending="")
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Say which options do not go together, rather than pass one over."""
+    """Raises InvalidInput for options that cannot be combined."""
     if not 1 <= options["k"] <= 100:
         raise InvalidInput("-k may be 1 to 100.")
     if options["directory"]:

@@ -10,10 +10,10 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.table import Table
 
 from common.checks import SETTINGS
+from common.console import print_table
 from common.errors import RagsiteError
-from common.showing import print_table
-from inference.base import InferenceError
-from search.evaluation.recall import Case, measure_recall
+from inference.interfaces import InferenceError
+from search.evaluation.benchmark import RecallCase, measure_recall
 
 TOO_LITTLE = 1
 FATAL = 2
@@ -60,7 +60,7 @@ class Command(BaseCommand):
             self.stderr.write(f"\r{what} {done:,}/{total:,}   ", ending="")
 
 
-def _table(cases: list[Case], k: int) -> Table:
+def _table(cases: list[RecallCase], k: int) -> Table:
     table = Table(title=f"vector search against an exact scan, the first {k}")
     for heading in ("filter", "chunks it keeps", "method", "hits, fewest", f"recall@{k}"):
         table.add_column(heading, justify="left" if heading in ("filter", "method") else "right")

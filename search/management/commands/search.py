@@ -11,20 +11,20 @@ from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.checks import SETTINGS
 from common.errors import RagsiteError
 from common.fusion_options import METHODS
-from common.wording import counted
-from inference.base import InferenceError
-from search.asked import SearchQuery, arm_weights
-from search.export import MOST_HITS, csv_pieces, export_hits
+from common.text import pluralized
+from inference.interfaces import InferenceError
+from search.export import MAX_EXPORTED_HITS, csv_chunks, export_hits
 from search.filters import to_json
 from search.log import record_search
-from search.results import EXPANSIONS, MODES, SORTS, VERSIONS, Hit, Scope, SearchResult
-from search.services import search, site_scope
+from search.query_options import SearchQuery, arm_weights, site_scope
+from search.results import EXPANSIONS, MODES, SORTS, VERSIONS, Hit, SearchResult
+from search.services import search
 
 FATAL = 2
-#: Values of a facet on a line; `--json` tells all.
-MOST_SHOWN = 10
-#: What is handed on to the service as it is.
-QUESTION = (
+#: Facet values printed per line; `--json` prints all.
+MAX_FACET_VALUES = 10
+#: Options passed to the service unchanged.
+QUERY_OPTIONS = (
     "mode",
     "sort",
     "fusion",
@@ -115,7 +115,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--csv",
             action="store_true",
-            help=f"all hits, {MOST_HITS:,} at most, as a table; without -k, --facet, --expand",
+            help=f"all hits, {MAX_EXPORTED_HITS:,} at most, as a table; without -k,"
+            " --facet, --expand",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -128,7 +129,13 @@ class Command(BaseCommand):
                 versions=options["versions"],
             )
             if options["csv"]:
-                self._export(scope, options)
+                asked = SearchQuery(
+                    options["query"],
+                    expand="none",
+                    **_query_options(options),
+                )
+                for piece in csv_chunks(export_hits(asked, scope=scope, link=lambda hit: hit.url)):
+                    self.stdout.write(piece.decode(), ending="")
                 return
             result = search(
                 options["query"],
@@ -136,7 +143,7 @@ class Command(BaseCommand):
                 k=options["k"],
                 expand=options["expand"],
                 facets=options["facet"],
-                **_asked(options),
+                **_query_options(options),
             )
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
@@ -148,15 +155,6 @@ class Command(BaseCommand):
         else:
             self._print(result, options)
 
-    def _export(self, scope: Scope, options: dict[str, Any]) -> None:
-        asked = SearchQuery(
-            options["query"],
-            expand="none",
-            **_asked(options),
-        )
-        for piece in csv_pieces(export_hits(asked, scope=scope, link=lambda hit: hit.url)):
-            self.stdout.write(piece.decode(), ending="")
-
     def _print(self, result: SearchResult, options: dict[str, Any]) -> None:
         for note in result.notes:
             self.stderr.write(note)
@@ -165,14 +163,16 @@ class Command(BaseCommand):
         for hit in result.hits:
             self._print_hit(hit)
         for name, values in result.facets.items() if options["facet"] else ():
-            told = ", ".join(f"{value.label} {value.count}" for value in values[:MOST_SHOWN])
-            self.stdout.write(f"{name}: {told or 'no value'}")
+            labels = ", ".join(
+                f"{value.label} {value.count}" for value in values[:MAX_FACET_VALUES]
+            )
+            self.stdout.write(f"{name}: {labels or 'no value'}")
         methods = ", ".join(f"{arm.name} {arm.method}" for arm in result.arms)
         methods += f" · {result.fusion}" if len(result.arms) > 1 else ""
-        listed = counted(result.total, "document" if options["group"] else "passage")
+        listed = pluralized(result.total, "document" if options["group"] else "passage")
         listed = f"the best {listed}" if result.is_cut else listed
-        shown = listed if result.total == len(result.hits) else f"{len(result.hits)} of {listed}"
-        self.stdout.write(f"{shown} · {result.milliseconds:.0f} ms · {methods}")
+        text = listed if result.total == len(result.hits) else f"{len(result.hits)} of {listed}"
+        self.stdout.write(f"{text} · {result.milliseconds:.0f} ms · {methods}")
 
     def _print_hit(self, hit: Hit) -> None:
         heading = " > ".join(hit.heading_path)
@@ -181,8 +181,8 @@ class Command(BaseCommand):
             + ("" if hit.is_current else f" (version {hit.version}, superseded)")
             + (f" · {heading}" if heading else "")
         )
-        shown = hit.surroundings.text if hit.surroundings else hit.snippet.text
-        self.stdout.write("   " + " ".join(shown.split()))
+        text = hit.surroundings.text if hit.surroundings else hit.snippet.text
+        self.stdout.write("   " + " ".join(text.split()))
         scores = [f"fused {hit.fused:z.3f}"]
         scores += [f"similarity {hit.similarity:z.3f}"] if hit.similarity is not None else []
         scores += [f"bm25 {hit.lexical:z.2f}"] if hit.lexical is not None else []
@@ -197,18 +197,18 @@ class Command(BaseCommand):
         self.stdout.write("")
 
 
-def _asked(options: dict[str, Any]) -> dict[str, Any]:
-    """How the question is asked: fields of SearchQuery."""
+def _query_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Search options from the command line, as fields of SearchQuery."""
     weights = arm_weights(options["alpha"], options["beta"])
-    return {"weights": weights, **{name: options[name] for name in QUESTION}}
+    return {"weights": weights, **{name: options[name] for name in QUERY_OPTIONS}}
 
 
 def shortened(text: str, *, characters: int = 160) -> str:
-    """One line of it."""
+    """The text on one line, shortened."""
     line = " ".join(text.split())
     return line if len(line) <= characters else f"{line[:characters]}…"
 
 
 def result_json(result: SearchResult) -> dict[str, Any]:
-    """The whole answer as plain data."""
+    """The result as plain data for JSON."""
     return {**asdict(result), "filter": to_json(result.filter)}

@@ -1,0 +1,286 @@
+"""API of the keys and of the audit log."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.response import Response
+
+from accounts.api.base import WorkspaceParameters, WorkspaceViewSet
+from accounts.api_keys import MAX_NAME_CHARACTERS, create_key, revoke_key
+from accounts.audit import MAX_NAMED_IDS, Action, Channel, Kind
+from accounts.models import ApiKey, Change, Scope
+from common.api import ErrorSerializer
+from common.serializers import MAX_ID, PageParameters, StrictSerializer
+
+SCOPES = (
+    "`read` documents, searches and the graph, `write` them, use the `memory`, `chat` with models,"
+    " pipelines and tools; `admin` makes and revokes keys. None includes another."
+)
+
+
+class KeyFilter(PageParameters, WorkspaceParameters):
+    """Query parameters of the list of keys."""
+
+
+@extend_schema_serializer(component_name="NewApiKey")
+class NewKeyInput(StrictSerializer):
+    """Name, scopes and expiry of a new key."""
+
+    name = serializers.CharField(
+        max_length=MAX_NAME_CHARACTERS, help_text="What will use it, such as `nightly import`."
+    )
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=Scope.choices), min_length=1, help_text=SCOPES
+    )
+    expires_at = serializers.DateTimeField(
+        required=False, allow_null=True, help_text="When it ends. Without it, never."
+    )
+
+
+@extend_schema_serializer(component_name="ApiKey")
+class KeySerializer(serializers.ModelSerializer[ApiKey]):
+    """An API key without its secret."""
+
+    user = serializers.CharField(source="user.username", help_text="Whose rights it has.")
+    workspace = serializers.SlugField(source="workspace.slug", help_text="Where it works.")
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=Scope.choices), help_text=SCOPES
+    )
+    is_live = serializers.BooleanField(help_text="Neither revoked nor expired.")
+
+    class Meta:
+        model = ApiKey
+        fields = [
+            "id",
+            "name",
+            "prefix",
+            "user",
+            "workspace",
+            "scopes",
+            "is_live",
+            "created_at",
+            "expires_at",
+            "last_used_at",
+            "revoked_at",
+        ]
+        read_only_fields = fields
+
+
+@extend_schema_serializer(component_name="ApiKeyWithSecret")
+class SecretSerializer(KeySerializer):
+    """A newly created key with its secret."""
+
+    secret = serializers.CharField(help_text="`rs_…`. It is shown this once and stored nowhere.")
+
+    class Meta(KeySerializer.Meta):
+        fields = [*KeySerializer.Meta.fields, "secret"]
+        read_only_fields = fields
+
+
+NEW_KEY_EXAMPLE = OpenApiExample(
+    "A key for a program that searches",
+    value={
+        "name": "nightly report",
+        "scopes": ["read", "chat"],
+        "expires_at": "2027-01-01T00:00:00Z",
+    },
+    request_only=True,
+)
+
+
+@extend_schema(tags=["keys"])
+class ApiKeyViewSet(WorkspaceViewSet):
+    """The user's own keys; an owner sees those of all members."""
+
+    serializer_class = KeySerializer
+    lookup_value_converter = "int"
+    required_scope = Scope.ADMIN
+    action_parameters = {"list": KeyFilter}
+
+    def get_queryset(self) -> QuerySet[ApiKey]:
+        rows = ApiKey.objects.visible_to(self.request.user).select_related("user", "workspace")
+        return self.in_workspace(rows)
+
+    @extend_schema(summary="List API keys, newest first")
+    def list(self, *args: Any, **kwargs: Any) -> Response:
+        return self.page(self.get_queryset())
+
+    # Not `idempotent`: a stored answer would keep the secret.
+    @extend_schema(
+        summary="Make an API key",
+        description="It has the rights that you have, within its scopes. A key that makes another"
+        " gives it no more than it has itself.",
+        request=NewKeyInput,
+        responses={201: SecretSerializer, 409: ErrorSerializer},
+        examples=[NEW_KEY_EXAMPLE],
+    )
+    def create(self, *args: Any, **kwargs: Any) -> Response:
+        values = self.validated(NewKeyInput)
+        key, secret = create_key(
+            user=self.request.user, workspace=self.workspace, maker=self.key, **values
+        )
+        shown = KeySerializer(key, context=self.get_serializer_context()).data
+        return Response(
+            {**shown, "secret": secret}, status=201, headers={"Cache-Control": "no-store"}
+        )
+
+    @extend_schema(summary="Read an API key, without its secret")
+    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        return self.answer(self.get_object())
+
+    @extend_schema(
+        summary="Revoke an API key",
+        description="It opens nothing from then on. A key that is revoked is answered the same.",
+        request=None,
+    )
+    @action(detail=True, methods=["post"])
+    def revoke(self, *args: Any, **kwargs: Any) -> Response:
+        return self.answer(revoke_key(key=self.get_object()))
+
+
+CHANGE_EXAMPLE = OpenApiExample(
+    "A collection that is read for the graph in another way",
+    value={
+        "id": 812,
+        "at": "2026-11-22T20:41:07Z",
+        "user": "alice",
+        "key": None,
+        "door": "page",
+        "action": "changed",
+        "kind": "collection",
+        "thing": 3,
+        "count": 1,
+        "collection": 3,
+        "document": None,
+        "details": {"fields": ["graph"], "values": {"graph": ["rules", "llm"]}},
+        "summary": "changed collection 3",
+    },
+    response_only=True,
+)
+
+
+def _enum_values(known: type[Action] | type[Channel] | type[Kind]) -> list[str]:
+    return [each.value for each in known]
+
+
+class ChangeFilter(PageParameters, WorkspaceParameters):
+    """Query parameters that select changes."""
+
+    kind = serializers.ChoiceField(
+        choices=_enum_values(Kind), required=False, help_text="Only changes of this kind of thing."
+    )
+    thing = serializers.IntegerField(
+        required=False, min_value=1, max_value=MAX_ID, help_text="Only the one with this id."
+    )
+    collection = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_ID,
+        help_text="Only the collection with this id, and what is in it.",
+    )
+    document = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_ID,
+        help_text="Only the document with this id, and what is in it.",
+    )
+    action = serializers.ChoiceField(
+        choices=_enum_values(Action), required=False, help_text="Only what was done so."
+    )
+    user = serializers.CharField(
+        required=False, max_length=150, help_text="Only what the user of this name did."
+    )
+
+
+@extend_schema_serializer(component_name="ChangeDetails")
+class DetailsSerializer(serializers.Serializer[Any]):
+    """Further details of a change. Empty ones are left out."""
+
+    fields = serializers.ListField(  # type: ignore[assignment]  # DRF's metaclass takes it out
+        child=serializers.CharField(), required=False, help_text="Names of the fields."
+    )
+    values = serializers.DictField(
+        required=False,
+        help_text="Numbers, moments and choices by name; a pair is before and after.",
+    )
+    ids = serializers.ListField(
+        child=serializers.IntegerField(),
+        required=False,
+        help_text=f"The first {MAX_NAMED_IDS:,} ids, where it was done to several things.",
+    )
+
+
+@extend_schema_serializer(component_name="Change")
+class ChangeSerializer(serializers.ModelSerializer[Change]):
+    """That somebody changed something. No text of the object is stored."""
+
+    at = serializers.DateTimeField(source="created_at", help_text="When.")
+    user = serializers.CharField(
+        source="user.username",
+        default=None,
+        allow_null=True,
+        help_text="Who. Null: a command, the site itself, or a user who was deleted.",
+    )
+    key = serializers.IntegerField(
+        source="key_id", allow_null=True, help_text="Id of the API key that was shown."
+    )
+    door = serializers.ChoiceField(
+        choices=["", *_enum_values(Channel)],
+        help_text="Where it was done; empty: by the site itself.",
+    )
+    action = serializers.ChoiceField(choices=_enum_values(Action), help_text="What was done.")
+    kind = serializers.ChoiceField(choices=_enum_values(Kind), help_text="To what kind of thing.")
+    details = DetailsSerializer(help_text="More about it.")
+    summary = serializers.CharField(help_text="The same in words.")
+
+    class Meta:
+        model = Change
+        fields = [
+            "id",
+            "at",
+            "user",
+            "key",
+            "door",
+            "action",
+            "kind",
+            "thing",
+            "count",
+            "collection",
+            "document",
+            "details",
+            "summary",
+        ]
+        read_only_fields = fields
+
+
+@extend_schema(tags=["history"])
+class ChangeViewSet(WorkspaceViewSet):
+    """Who changed what in the workspace, for owners and editors."""
+
+    serializer_class = ChangeSerializer
+    lookup_value_converter = "int"
+    action_parameters = {"list": ChangeFilter}
+
+    def get_queryset(self) -> QuerySet[Change]:
+        rows = Change.objects.visible_to(self.request.user).select_related("user")
+        return self.in_workspace(rows)
+
+    @extend_schema(
+        summary="List changes, newest first",
+        description="For owners and editors. Of memories you see what you did yourself. Texts are"
+        " never kept: a change names fields, numbers and choices.",
+    )
+    def list(self, *args: Any, **kwargs: Any) -> Response:
+        self.require_editor(self.workspace)
+        names = ("kind", "thing", "collection", "document", "action")
+        wanted = {name: self.parameters[name] for name in names if name in self.parameters}
+        if "user" in self.parameters:
+            wanted["user__username"] = self.parameters["user"]
+        return self.page(self.get_queryset().filter(**wanted))
+
+    @extend_schema(summary="Read a change", examples=[CHANGE_EXAMPLE])
+    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
+        return self.answer(self.get_object())

@@ -1,0 +1,256 @@
+"""Audit log: who acts (`acting`), what was changed (`record_change`), and changes in words
+(`summarize`).
+
+Every entry point sets the actor; services record changes in the transaction that makes them.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import Enum, StrEnum
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from accounts.models import ApiKey, Change
+
+#: Ids that a note about many things names; it counts them all.
+MAX_NAMED_IDS = 1_000
+Value = bool | int | float | date | Enum | None
+
+
+class Channel(StrEnum):
+    """Entry points of people and programs. Empty for what the site does by itself."""
+
+    PAGE = "page"
+    API = "api"
+    ADMIN = "admin"
+    COMMAND = "command"
+    TOOL = "tool"
+
+
+class Action(StrEnum):
+    MADE = "made"
+    CHANGED = "changed"
+    DELETED = "deleted"
+    INGESTED = "ingested"
+    REINGESTED = "reingested"
+    REEMBEDDED = "reembedded"
+    EXPORTED = "exported"
+    IMPORTED = "imported"
+    MERGED = "merged"
+    SUPERSEDED = "superseded"
+    JUDGED = "judged"
+    TAKEN_BACK = "taken_back"
+    MEASURED = "measured"
+    CANCELLED = "cancelled"
+    RETRIED = "retried"
+    REVOKED = "revoked"
+
+
+class Kind(StrEnum):
+    """Kind of the changed object."""
+
+    WORKSPACE = "workspace"
+    MEMBERSHIP = "membership"
+    USER = "user"
+    KEY = "key"
+    COLLECTION = "collection"
+    DOCUMENT = "document"
+    CHUNK = "chunk"
+    RUN = "run"
+    SPACE = "space"
+    JUDGEMENT = "judgement"
+    WEIGHTS = "weights"
+    NODE = "node"
+    EDGE = "edge"
+    ALIAS = "alias"
+    FACT = "fact"
+    CONTEXT = "context"
+    MEMORY = "memory"
+    PIPELINE = "pipeline"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts: `user` is a user or a lazy object that becomes one."""
+
+    door: str = ""
+    user: Any = None
+    key: ApiKey | None = None
+
+    @property
+    def user_id(self) -> int | None:
+        """The user's id, if the user is known."""
+        return getattr(self.user, "pk", None)
+
+
+NO_ACTOR = Actor()
+_actor: ContextVar[Actor] = ContextVar("actor", default=NO_ACTOR)
+
+
+def current_actor() -> Actor:
+    return _actor.get()
+
+
+def set_actor(*, channel: str, user: Any = None, key: ApiKey | None = None) -> None:
+    """Set the actor until the enclosing `acting` block ends."""
+    _actor.set(Actor(channel, user, key))
+
+
+@contextmanager
+def acting(*, channel: str, user: Any = None, key: ApiKey | None = None) -> Iterator[None]:
+    """Set the actor within the block and restore the previous one afterwards."""
+    before = _actor.get()
+    _actor.set(Actor(channel, user, key))
+    try:
+        yield
+    finally:
+        # Not by its token: a request may end in another context than it began in.
+        _actor.set(before)
+
+
+def record_change(
+    *,
+    action: Action,
+    kind: Kind,
+    workspace_id: int | None,
+    object_id: int | Sequence[int] | None = None,
+    count: int | None = None,
+    collection_id: int | None = None,
+    document_id: int | None = None,
+    fields: Sequence[str] = (),
+    values: Mapping[str, Value | Sequence[Value]] | None = None,
+    memory_of: str = "",
+    user: Any = None,
+) -> None:
+    """Record in this transaction that the acting user (or `user`) did `action` to `object_id`.
+
+    `object_id` is an id or a list of ids; where they are not known, `count` says how many.
+    `collection_id` and `document_id` say what the object belongs to, so that the change is listed
+    there (filled in for collections and documents themselves). `fields` are names of fields, and
+    `values` further details: numbers, dates, booleans or members of an Enum, such as TextChoices; a
+    pair is the value before and after. `memory_of` is the user whose memory it is; erasing that
+    memory deletes the record. Raises TypeError for text, which could be private.
+    """
+    ids = [object_id] if isinstance(object_id, int) else list(object_id or ())
+    number = 1 if object_id is None else len(ids)
+    total = number if count is None else count
+    if not total:
+        return
+    one = ids[0] if len(ids) == 1 else None
+    actor = current_actor()
+    details: dict[str, Any] = {}
+    if fields:
+        details["fields"] = sorted(fields)
+    if values:
+        details["values"] = {name: _json_value(name, value) for name, value in values.items()}
+    if len(ids) > 1:
+        details["ids"] = ids[:MAX_NAMED_IDS]
+    Change.objects.create(
+        workspace_id=workspace_id,
+        user_id=actor.user_id if user is None else getattr(user, "pk", None),
+        key_id=actor.key.pk if actor.key else None,
+        door=actor.door,
+        action=action,
+        kind=kind,
+        thing=one,
+        count=total,
+        collection=one if kind == Kind.COLLECTION else collection_id,
+        document=one if kind == Kind.DOCUMENT else document_id,
+        subject=subject_digest(memory_of) if memory_of else "",
+        details=details,
+    )
+
+
+def _json_value(name: str, value: Any) -> Any:
+    """The value as JSON; text is refused."""
+    if isinstance(value, Enum):
+        # Numeric enums are stored by name: our numbers mean nothing to a reader.
+        return value.name.lower() if isinstance(value.value, int) else value.value
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_json_value(name, each) for each in value]
+    raise TypeError(
+        f"The history keeps no text: “{name}” is a {type(value).__name__}. Name the field in"
+        " `fields`, or give a number or a member of an Enum."
+    )
+
+
+def subject_digest(memory_user: str) -> str:
+    """Digest of the user whose memory a change is about, by which changes are deleted."""
+    return hashlib.sha256(memory_user.encode(errors="surrogatepass")).hexdigest()
+
+
+def delete_subject_history(*, workspace_id: int, memory_of: str) -> int:
+    """Delete the changes about a user's memory; returns how many."""
+    rows = Change.objects.filter(workspace_id=workspace_id, subject=subject_digest(memory_of))
+    return rows.delete()[0]
+
+
+def prune_changes() -> int:
+    """Delete changes older than RAGSITE_HISTORY_DAYS; returns how many."""
+    oldest = timezone.now() - timedelta(days=settings.HISTORY_DAYS)
+    return Change.objects.filter(created_at__lt=oldest)._raw_delete("default")
+
+
+VERBS = {"taken_back": "took back", "reembedded": "re-embedded", "reingested": "re-ingested"}
+#: Kinds that the pages call otherwise than the code.
+KIND_LABELS = {"key": "API key", "chunk": "passage"}
+PLURALS = {"memory": "memories", "alias": "aliases"}
+
+
+#: Label of the actor where no user is known, by channel.
+CHANNEL_ACTORS = {"": "The site", "command": "A command"}
+
+
+def actor_label(change: Change) -> str:
+    """Who did it: a user's name, or “A command”."""
+    if change.user is not None:
+        return str(change.user)
+    return CHANNEL_ACTORS.get(change.door, "Somebody")
+
+
+def summarize(change: Change) -> str:
+    """The change in words: “changed document 12”, “deleted 14 documents”."""
+    return f"{VERBS.get(change.action, change.action)} {object_label(change)}"
+
+
+def object_label(change: Change) -> str:
+    """“document 12”, “14 documents”, “a document”."""
+    kind = KIND_LABELS.get(change.kind, change.kind)
+    if change.thing is not None:
+        return f"{kind} {change.thing}"
+    if change.count == 1:
+        return f"{'an' if kind[:1] in 'aeAE' else 'a'} {kind}"
+    return f"{change.count:,} {PLURALS.get(kind, kind + 's')}"
+
+
+def describe_details(change: Change) -> str:
+    """Fields and values: “name, graph: rules → llm”."""
+    values: dict[str, Any] = change.details.get("values", {})
+    bare = [name for name in change.details.get("fields", []) if name not in values]
+    told = [f"{_field_label(name)}: {_value_label(value)}" for name, value in values.items()]
+    return ", ".join([*map(_field_label, bare), *told])
+
+
+def _field_label(field: str) -> str:
+    return field.replace("_", " ")
+
+
+def _value_label(value: Any) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        is_pair = len(value) == 2
+        return (" → " if is_pair else ", ").join(map(_value_label, value)) or "none"
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,140 @@
+"""Pages: login and logout, choice of the workspace, API keys."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth import views
+from django.db.models import F, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts.api_keys import create_key, revoke_key
+from accounts.current_workspace import request_workspace, select_workspace
+from accounts.forms import LoginForm, NewKeyForm
+from accounts.models import ApiKey, Scope
+from accounts.services import can_edit
+from common.errors import InvalidInput, NotFound
+from common.web import login_required_page
+
+
+class Login(views.LoginView):
+    """The only page that anonymous visitors see."""
+
+    template_name = "accounts/login.html"
+    authentication_form = LoginForm
+    redirect_authenticated_user = True
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        answer = super().form_invalid(form)
+        if form.retry_after is not None:
+            answer.status_code = 429
+            answer.headers["Retry-After"] = str(form.retry_after)
+        return answer
+
+
+class Logout(views.LogoutView):
+    """Ends the session; Django takes POST only."""
+
+
+@require_POST
+@login_required_page
+def switch_workspace(request: HttpRequest) -> HttpResponse:
+    """Switch to the posted workspace and redirect to `next`. The form omits `next` where that page
+    shows an object of the former workspace.
+    """
+    slug = request.POST.get("workspace", "")
+    if not slug:
+        raise InvalidInput("No workspace was chosen. Choose one from the menu.")
+    chosen = select_workspace(request, slug=slug)
+    may_edit = can_edit(user=request.user, workspace=chosen)
+    messages.success(
+        request,
+        f"This is {chosen} now."
+        if may_edit
+        else f"This is {chosen} now. You may read here; an owner can let you edit.",
+    )
+    target = request.POST.get("next", "")
+    is_ours = url_has_allowed_host_and_scheme(
+        target, {request.get_host()}, require_https=request.is_secure()
+    )
+    return redirect(target if is_ours else "search")
+
+
+LISTED_KEYS = 200
+#: Example requests for a key that has the scope.
+EXAMPLES = {
+    Scope.READ: "'{site}api/v1/search/?q=hello'",
+    Scope.CHAT: "'{site}v1/models'",
+    Scope.MEMORY: "'{site}api/v1/memory/facts/'",
+    Scope.ADMIN: "'{site}api/v1/keys/'",
+    Scope.WRITE: "--json '{{\"name\": \"Notes\"}}' '{site}api/v1/collections/'",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A newly created key. This page is the only one that ever shows `secret`."""
+
+    key: ApiKey
+    secret: str
+    command: str
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required_page
+def api_keys(request: HttpRequest) -> HttpResponse:
+    """List of keys and the form for a new one. The answer to the form shows the secret without a
+    redirect, because it would have to be stored until then.
+    """
+    form = NewKeyForm(request.POST if request.method == "POST" else None, initial={"days": "90"})
+    made = _create_key(request, form) if form.is_valid() else None
+    context = {
+        "keys": _visible_keys(request)[:LISTED_KEYS],
+        "form": form if made is None else NewKeyForm(initial={"days": "90"}),
+        "made": made,
+    }
+    answer = render(request, "accounts/keys.html", context, status=400 if form.errors else 200)
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required_page
+def revoke_api_key(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask for confirmation; on POST revoke the key."""
+    key = _visible_keys(request).filter(pk=pk).first()
+    if key is None:
+        raise NotFound("There is no such key, or it is not yours.")
+    if request.method == "POST":
+        revoke_key(key=key)
+        messages.success(request, f"“{key.name}” opens nothing any more.")
+        return redirect("keys")
+    return render(request, "accounts/key_revoke.html", {"key": key})
+
+
+def _visible_keys(request: HttpRequest) -> QuerySet[ApiKey]:
+    """Visible keys of the workspace, usable ones first."""
+    workspace = request_workspace(request)
+    rows = ApiKey.objects.visible_to(request.user).filter(workspace=workspace)
+    return rows.select_related("user").order_by(F("revoked_at").desc(nulls_first=True), "-id")
+
+
+def _create_key(request: HttpRequest, form: NewKeyForm) -> NewKey | None:
+    """Create the key; None where it is refused, with the reason added to the form."""
+    try:
+        key, secret = create_key(
+            user=request.user,
+            workspace=request_workspace(request),
+            name=form.cleaned_data["name"],
+            scopes=form.cleaned_data["scopes"],
+            expires_at=form.expires_at(),
+        )
+    except InvalidInput as error:
+        form.add_error(error.field or None, str(error))
+        return None
+    scope = next(scope for scope in EXAMPLES if scope in key.scopes)
+    asked = EXAMPLES[scope].format(site=request.build_absolute_uri("/"))
+    return NewKey(key, secret, f"curl -H 'Authorization: Bearer {secret}' {asked}")

@@ -1,1 +1,0 @@
-"""Pages: logging in and out, API keys."""

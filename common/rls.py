@@ -1,0 +1,337 @@
+"""Row-level security: which workspaces PostgreSQL shows to the current request
+(docs/decisions/0045).
+
+Begin with `WorkspaceContext` and `workspace_context`; `rls_prefix` is the SQL put before each
+statement, `secure_tables` creates role, policies and grants after each migration. Pages and the API
+also filter by `visible_to(user)`; this second check applies when that filter was forgotten.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import inf
+from time import monotonic
+from typing import Any, TypeVar
+
+from django.apps import AppConfig, apps
+from django.conf import settings
+from django.db import DatabaseError, connections, transaction
+from psycopg import sql
+
+T = TypeVar("T")
+
+#: The setting that policies read: ids of workspaces with commas between them.
+WORKSPACES_SETTING = "ragsite.workspace"
+
+FindWorkspaces = Callable[[], Iterable[int] | None]
+
+
+class WorkspaceContext:
+    """The workspaces visible to a piece of work, looked up when the first statement needs them.
+
+    `find()` runs with row-level security bypassed, because the user is looked up in the database
+    too. If it returns None, everything is visible.
+    """
+
+    __slots__ = ("_find", "_workspaces")
+
+    def __init__(self, find: FindWorkspaces) -> None:
+        self._find: FindWorkspaces | None = find
+        self._workspaces: frozenset[int] | None = None
+
+    @property
+    def workspace_ids(self) -> frozenset[int] | None:
+        """Ids of the visible workspaces; None for all."""
+        if self._find is not None:
+            with bypass_rls():
+                found = self._find()
+            # The lookup of the user may have restricted it in the meantime.
+            if self._find is not None:
+                self.show(found)
+        return self._workspaces
+
+    def show(self, workspaces: Iterable[int] | None) -> None:
+        """Restrict the context to these workspaces from now on; None for all."""
+        self._workspaces = None if workspaces is None else frozenset(workspaces)
+        self._find = None
+
+
+#: Context of work without one of its own: everything for commands and workers, nothing in a web
+#: server.
+_default_context: WorkspaceContext | None = None
+_current: ContextVar[WorkspaceContext | None] = ContextVar("workspace_context", default=None)
+_bypassed: ContextVar[bool] = ContextVar("rls_bypassed", default=False)
+
+
+def current_context() -> WorkspaceContext | None:
+    """The current context; None where there is none."""
+    if _bypassed.get():
+        return None
+    return _current.get() or _default_context
+
+
+def has_context() -> bool:
+    """Whether the current work answers a request, even while row-level security is bypassed."""
+    return (_current.get() or _default_context) is not None
+
+
+@contextmanager
+def use_context(context: WorkspaceContext) -> Iterator[None]:
+    """Within the block, PostgreSQL shows only the workspaces of `context`."""
+    before, bypassed = _current.get(), _bypassed.get()
+    _current.set(context)
+    _bypassed.set(False)
+    try:
+        yield
+    finally:
+        # Not by their tokens: a request may end in another context than it began in.
+        _current.set(before)
+        _bypassed.set(bypassed)
+
+
+@contextmanager
+def workspace_context(*workspaces: int) -> Iterator[None]:
+    """Within the block, PostgreSQL shows only these workspaces."""
+    with use_context(WorkspaceContext(lambda: workspaces)):
+        yield
+
+
+@contextmanager
+def bypass_rls() -> Iterator[None]:
+    """Within the block, PostgreSQL shows everything: for looking up the user, and for statements
+    that name their workspaces themselves and return ids only. Say why where you use it.
+    """
+    before = _bypassed.get()
+    _bypassed.set(True)
+    try:
+        yield
+    finally:
+        _bypassed.set(before)
+
+
+def restrict_workspaces(workspaces: Iterable[int] | None) -> None:
+    """Show only these workspaces for the rest of the current work, if it has a context."""
+    context = _current.get()
+    if context is not None:
+        context.show(workspaces)
+
+
+def deny_by_default() -> None:
+    """Show nothing to work in this process without a context of its own: a thread that has lost its
+    request's context must find nothing, not everything.
+    """
+    global _default_context  # noqa: PLW0603 (one state of the process)
+    _default_context = WorkspaceContext(tuple)
+
+
+def iterate_within(context: WorkspaceContext, parts: Iterable[T]) -> Iterator[T]:
+    """`parts`, each produced within the context: a stream continues after its request was
+    answered.
+    """
+    iterator = iter(parts)
+    while True:
+        with use_context(context):
+            try:
+                part = next(iterator)
+            except StopIteration:
+                return
+        yield part
+
+
+#: Before a statement without a context, in a transaction where an earlier one may have set a role.
+RESET_ROLE = "SET LOCAL ROLE NONE; "
+#: The same of a statement without a limit.
+RESET_TIMEOUT = "SET LOCAL statement_timeout = DEFAULT; "
+
+#: Name of the role of a login: roles are a server's, and two sites must not share one.
+ROLE_NAME = "left(current_user::text, 58) || '_site'"
+#: Since PostgreSQL 16 one may be a member who cannot take the role.
+CAN_SET_ROLE = (
+    "pg_has_role(current_user, oid, CASE WHEN current_setting('server_version_num')::int >= 160000"
+    " THEN 'SET' ELSE 'MEMBER' END)"
+)
+_ROLE_QUERY = f"""
+    SELECT quote_ident(rolname)
+    FROM pg_roles
+    WHERE rolname = {ROLE_NAME}
+      AND {CAN_SET_ROLE}
+      AND has_table_privilege(oid, to_regclass('accounts_workspace'), 'SELECT')
+"""  # noqa: S608 (constants)
+#: A missing role is looked up again after this time: a migration may create it.
+ROLE_CACHE_SECONDS = 30.0
+#: Role by alias in this process, and until when it is cached.
+_roles: dict[str, tuple[str, float]] = {}
+
+
+#: Whether statements without a context are limited too: those of a short command.
+_limits_commands = False
+
+
+def limit_statements() -> None:
+    """Limit each statement of this process to RAGSITE_DATABASE_STATEMENT_SECONDS."""
+    global _limits_commands  # noqa: PLW0603 (one state of the process)
+    _limits_commands = True
+
+
+def timeout_prefix() -> str:
+    """The time limit as a setting of the transaction: with PgBouncer a session is shared."""
+    seconds: float = settings.DATABASE_STATEMENT_SECONDS
+    if seconds <= 0 or not (_limits_commands or has_context()):
+        return ""
+    return f"SET LOCAL statement_timeout = {max(1, round(seconds * 1000))}; "
+
+
+def rls_prefix(connection: Any) -> str:
+    """SQL that sets role and workspaces; empty without a context, and where row-level security is
+    not set up (check `common.W003`).
+    """
+    current = current_context()
+    if current is None:
+        return ""
+    workspaces = current.workspace_ids
+    if workspaces is None:
+        return ""
+    role = request_role(connection)
+    if not role:
+        return ""
+    ids = ",".join(map(str, sorted(workspaces)))
+    return f"SET LOCAL ROLE {role}; SET LOCAL {WORKSPACES_SETTING} = '{ids}'; "
+
+
+def request_role(connection: Any) -> str:
+    """The quoted role of request statements; empty where there is none."""
+    role, until = _roles.get(connection.alias, ("", 0.0))
+    if monotonic() < until:
+        return role
+    with bypass_rls(), connection.cursor() as cursor:
+        cursor.execute(_ROLE_QUERY)
+        row = cursor.fetchone()
+    role = row[0] if row else ""
+    _roles[connection.alias] = role, inf if role else monotonic() + ROLE_CACHE_SECONDS
+    return role
+
+
+def forget_role(connection: Any) -> None:
+    """Forget the cached role: it may have been created or dropped."""
+    _roles.pop(connection.alias, None)
+
+
+#: Name of each policy.
+POLICY_NAME = "workspace"
+#: Tables that requests never touch. The admin, which does, bypasses row-level security.
+HIDDEN_TABLES = ("django_admin_log",)
+
+logger = logging.getLogger(__name__)
+
+_WITHOUT_POLICY = f"""
+    SELECT c.oid::regclass::text, own.col
+    FROM unnest(%s::text[], %s::text[]) AS own (name, col)
+    JOIN pg_class AS c ON c.oid = to_regclass(quote_ident(own.name))
+    WHERE NOT c.relrowsecurity
+       OR NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = c.oid AND polname = '{POLICY_NAME}')
+"""  # noqa: S608 (a constant)
+_ROLE_OF_LOGIN = f"SELECT {ROLE_NAME}"
+_CAN_SET_ROLE_QUERY = f"SELECT {CAN_SET_ROLE} FROM pg_roles WHERE rolname = %s"  # noqa: S608 (a constant)
+#: Tables of the schema that the role cannot write yet, without the hidden ones.
+_UNGRANTED = """
+    SELECT count(*)
+    FROM pg_class AS c
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+      AND c.relname <> ALL(%s)
+      AND NOT has_table_privilege(%s, c.oid, 'INSERT')
+"""
+
+
+def secure_after_migrate() -> None:
+    """Set it up after all apps are migrated."""
+    from django.db.models.signals import post_migrate  # noqa: PLC0415 (as the app is ready)
+
+    post_migrate.connect(_after_migration, dispatch_uid="common.rls")
+
+
+def _after_migration(sender: AppConfig, using: str = "default", **kwargs: Any) -> None:
+    if sender.name == "common":
+        secure_tables(using=using)
+
+
+def workspace_columns() -> dict[str, str]:
+    """The workspace column of each table, for every model that has one."""
+    tables = {
+        model._meta.db_table: "workspace_id"
+        for model in apps.get_models(include_auto_created=True)
+        if any(field.column == "workspace_id" for field in model._meta.local_concrete_fields)
+    }
+    return {**tables, apps.get_model("accounts", "Workspace")._meta.db_table: "id"}
+
+
+def secure_tables(*, using: str = "default") -> None:
+    """Create the missing role, policies and grants; repeating it changes nothing.
+
+    Where this login may not create a role, the policies exist but apply to nobody: check
+    common.W003 says what to run.
+    """
+    connection = connections[using]
+    with transaction.atomic(using=using), connection.cursor() as cursor:
+        tables = workspace_columns()
+        cursor.execute(_WITHOUT_POLICY, [list(tables), list(tables.values())])
+        for table, column in cursor.fetchall():
+            # Policy: show rows of the workspaces set with the statement. Not FORCEd:
+            # docs/decisions/0045.
+            cursor.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+            cursor.execute(f"DROP POLICY IF EXISTS {POLICY_NAME} ON {table}")
+            # In a subquery it is evaluated once a statement, not once a row; the cast only tells
+            # the parser that the subquery returns an array.
+            ids = f"string_to_array(current_setting('{WORKSPACES_SETTING}', true), ',')::bigint[]"
+            named = f"(SELECT {ids})::bigint[]"
+            cursor.execute(
+                f"CREATE POLICY {POLICY_NAME} ON {table} USING ({column} = ANY({named}))"
+            )
+    role = _ensure_role(connection)
+    if role is None:
+        return
+    with transaction.atomic(using=using), connection.cursor() as cursor:
+        cursor.execute(_UNGRANTED, [list(HIDDEN_TABLES), role])
+        if cursor.fetchone()[0]:
+            _grant_role(cursor, role)
+    forget_role(connection)
+
+
+def _ensure_role(connection: Any) -> str | None:
+    """The role of requests, created where possible; None where this login cannot use it."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ROLE_OF_LOGIN)
+        role: str = cursor.fetchone()[0]
+        cursor.execute(_CAN_SET_ROLE_QUERY, [role])
+        found = cursor.fetchone()
+        if found and found[0]:
+            return role
+        quoted = sql.Identifier(role)
+        steps = [] if found else [sql.SQL("CREATE ROLE {} NOLOGIN").format(quoted)]
+        steps.append(sql.SQL("GRANT {} TO CURRENT_USER").format(quoted))
+        problem = ""
+        for step in steps:
+            try:
+                with transaction.atomic(using=connection.alias):
+                    cursor.execute(step)
+            except DatabaseError as error:  # or another process was quicker
+                problem = problem or str(error).splitlines()[0]
+        cursor.execute(_CAN_SET_ROLE_QUERY, [role])
+        found = cursor.fetchone()
+    if found and found[0]:
+        return role
+    logger.warning("row-level security is not in force: %s", problem)
+    return None
+
+
+def _grant_role(cursor: Any, role: str) -> None:
+    cursor.execute("SELECT current_schema()")
+    schema, quoted = sql.Identifier(cursor.fetchone()[0]), sql.Identifier(role)
+    for statement in (
+        "GRANT USAGE ON SCHEMA {schema} TO {role}",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
+        "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
+    ):
+        cursor.execute(sql.SQL(statement).format(schema=schema, role=quoted))
+    for table in HIDDEN_TABLES:
+        cursor.execute(sql.SQL("REVOKE ALL ON {} FROM {}").format(sql.Identifier(table), quoted))

@@ -1,0 +1,175 @@
+"""Text helpers: escaping of non-printing characters, counts with nouns, grapheme boundaries,
+Markdown without its markup. Pure.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable
+
+#: A part of some scripts' spelling, and of emoji.
+_JOINERS = "\u200c\u200d"
+
+
+def escape_nonprinting(text: str, escape: Callable[[str], str]) -> str:
+    """`text` with each non-printing character replaced by `escape(character)`."""
+    return "".join(
+        letter if letter.isprintable() or letter in _JOINERS else escape(letter) for letter in text
+    )
+
+
+#: More of one text is not worth a model's attention.
+MAX_TOOL_CHARACTERS = 2000
+
+
+def json_quoted(text: str) -> str:
+    """`text` as a JSON string on one line, so that stored text cannot forge entries of an
+    answer.
+    """
+    quoted_text = json.dumps(text, ensure_ascii=False)
+    return escape_nonprinting(quoted_text, lambda letter: json.dumps(letter)[1:-1])
+
+
+def pluralized(number: int, noun: str) -> str:
+    """A number with its noun: “1 step”, “2,000 steps”."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def count_heading(number: int, what: str) -> str:
+    """The first line of a list: how many there are."""
+    return f"Found {number} {what}:" if number else f"Found 0 {what}."
+
+
+def truncated(text: str, limit: int = MAX_TOOL_CHARACTERS) -> str:
+    """The beginning of a long text, with an ellipsis."""
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+_ZERO_WIDTH = frozenset("\u200c\u200d")
+#: Grapheme_Cluster_Break=Prepend of Unicode 17: they belong to what follows, even to a space.
+_PREPEND = frozenset(
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e"
+    "\U000110bd\U000110cd\U000111c2\U000111c3\U000113d1\U0001193f\U00011941\U00011a3a"
+    "\U00011a84\U00011a85\U00011a86\U00011a87\U00011a88\U00011a89\U00011d46\U00011f02"
+)
+_VIRAMA = 9
+_COMBINING = frozenset({"Mn", "Mc", "Me"})
+
+
+def may_combine(before: str, after: str) -> bool:
+    """True if one grapheme cluster may contain both characters (UAX #29).
+
+    It may be True where the standard breaks, never False where it does not.
+    """
+    if (after < "\u0300" and before < "\u0300") or _is_control(before) or _is_control(after):
+        return False
+    return (
+        _extends(after)
+        or before in _PREPEND
+        or before == "\u200d"
+        or unicodedata.combining(before) == _VIRAMA
+        or (_is_flag(before) and _is_flag(after))
+        or (_is_jamo(after) and (_is_jamo(before) or _is_syllable(before)))
+        or (_is_jamo(before) and _is_syllable(after))
+    )
+
+
+def is_grapheme_boundary(text: str, at: int, start: int = 0) -> bool:
+    """Whether a cut before `text[at]` splits no grapheme cluster. `start` is a boundary itself.
+
+    Flags are pairs of letters, counted from the start of their run.
+    """
+    before, after = text[at - 1], text[at]
+    if not (_is_flag(before) and _is_flag(after)):
+        return not may_combine(before, after)
+    row = at
+    while row > start and _is_flag(text[row - 1]):
+        row -= 1
+    return (at - row) % 2 == 0
+
+
+def _is_control(character: str) -> bool:
+    """Line ends and controls stand alone, whatever is behind them."""
+    return unicodedata.category(character) in {"Cc", "Zl", "Zp"}
+
+
+def _extends(character: str) -> bool:
+    return (
+        unicodedata.category(character) in _COMBINING
+        or character in _ZERO_WIDTH
+        or "\uff9e" <= character <= "\uff9f"
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+        or "\U000e0020" <= character <= "\U000e007f"
+        or character in "\u0e33\u0eb3"
+    )
+
+
+def _is_flag(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _is_jamo(character: str) -> bool:
+    """The letters of Hangul; they join each other, and syllables on either side."""
+    return (
+        "\u1100" <= character <= "\u11ff"
+        or "\ua960" <= character <= "\ua97f"
+        or "\ud7b0" <= character <= "\ud7ff"
+    )
+
+
+def _is_syllable(character: str) -> bool:
+    return "\uac00" <= character <= "\ud7a3"
+
+
+#: Marks around a highlight, until the text is escaped.
+HIGHLIGHT_START, HIGHLIGHT_END = "\ue000", "\ue001"
+#: The target of a link.
+_LINK_TARGET = re.compile(r"\]\([^)\s]{0,2000}+\)")
+#: Marks that a reader of one line does not need: code, emphasis, ends of links. Each is found
+#: without what a highlight may have cut off.
+_MARKUP = re.compile(
+    r"!?\[|\]|`+|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|^(?:(?<!\s\n)\s*+|[ \t]*+)#{1,6}\s", re.MULTILINE
+)
+#: The line above or below a block of code, with the name of its language.
+_CODE_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^`\n]*(?:\n|\Z)", re.MULTILINE)
+#: A heading that something follows.
+_HEADING = re.compile(
+    r"^[ \t]*+#{1,6}[ \t]++(?P<words>[^\n]*[^\s#])[ \t#]*+\n\s*+(?=\S)", re.MULTILINE
+)
+_ITEM = re.compile(r"^[ \t]*+[-*+][ \t]++(?=\S)", re.MULTILINE)
+#: The line between the head of a table and its rows, and the ends of a row.
+_RULE = re.compile(
+    r"^[ \t]*+\|?(?:[ \t]*+:?-++:?[ \t]*+\|)++[ \t]*+:?-*+:?[ \t]*+(?:\n|\Z)", re.MULTILINE
+)
+_ROW_START = re.compile(r"^[ \t]*\|[ \t]*", re.MULTILINE)
+_ROW_END = re.compile(r"(?:(?<![ \t])[ \t]++)?\|[ \t]*+$(?!\Z)", re.MULTILINE)
+_LAST_ROW_END = re.compile(r"(?:(?<![ \t])[ \t]++)?\|\s*+\Z")
+_CELL_END = re.compile(r"(?:(?<!\s)\s++)?\|\s*+")
+
+
+def strip_markdown(text: str) -> str:
+    """Plain text of Markdown. Table cells are separated by dots, rows by semicolons.
+
+    A heading is followed by a colon, but a first heading is removed, since it is shown above the
+    text already; it stays where nothing else is highlighted.
+    """
+    text = _CODE_FENCE.sub(_keep_highlight, _RULE.sub("", text))
+    heading = _HEADING.match(text.lstrip("\n"))
+    rest = text.lstrip("\n")[heading.end() :] if heading else ""
+    without_first_heading = (
+        rest if heading and (HIGHLIGHT_START in rest or HIGHLIGHT_START not in heading[0]) else text
+    )
+    text = _HEADING.sub(_heading_with_colon, without_first_heading)
+    text = _MARKUP.sub("", _LINK_TARGET.sub(_keep_highlight, _ITEM.sub("• ", text)))
+    text = _ROW_END.sub(";", _LAST_ROW_END.sub("", _ROW_START.sub("", text)))
+    return _CELL_END.sub(" · ", text)
+
+
+def _heading_with_colon(heading: re.Match[str]) -> str:
+    words = heading["words"]
+    return f"{words} " if words.endswith((".", ":", "?", "!", "…")) else f"{words}: "
+
+
+def _keep_highlight(match: re.Match[str]) -> str:
+    """Remove the markup, but keep a highlight's start or end mark inside it."""
+    return "" if match[0].count(HIGHLIGHT_START) == match[0].count(HIGHLIGHT_END) else match[0]

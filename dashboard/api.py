@@ -1,0 +1,168 @@
+"""The dashboard's figures as JSON, one number for each part of the time range."""
+
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema_serializer as named
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api import WorkspaceParameters, WorkspaceView
+from dashboard.figures import (
+    DEFAULT_RANGE,
+    RANGE_CHOICES,
+    read_dashboard,
+    unanswered_questions,
+)
+
+UNKNOWN_HELP = "Null where nothing is known."
+
+
+class DashboardParameters(WorkspaceParameters):
+    """Which time range, of which workspace."""
+
+    range = serializers.ChoiceField(
+        choices=RANGE_CHOICES,
+        default=DEFAULT_RANGE,
+        help_text="`24h` by the hour, `7d` by six hours, `30d` by the day.",
+    )
+
+
+def _counts(help_text: str = "") -> Any:
+    return serializers.ListField(child=serializers.IntegerField(), help_text=help_text or None)
+
+
+def _values(help_text: str = UNKNOWN_HELP) -> Any:
+    return serializers.ListField(child=serializers.FloatField(allow_null=True), help_text=help_text)
+
+
+@named(component_name="DashboardNow")
+class CurrentCountsSerializer(serializers.Serializer[Any]):
+    """The counts at this moment."""
+
+    documents = serializers.IntegerField()
+    chunks = serializers.IntegerField()
+    waiting = serializers.IntegerField(help_text="Documents queued or in work.")
+    failed = serializers.IntegerField(help_text="Documents.")
+
+
+@named(component_name="DashboardStock")
+class CountsOverTimeSerializer(serializers.Serializer[Any]):
+    """Counts at the end of each part."""
+
+    documents = _values()
+    chunks = _values()
+    waiting = _values("The most that waited at once. " + UNKNOWN_HELP)
+    since = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Counted since then; before, from the documents that are still there.",
+    )
+
+
+@named(component_name="DashboardIngested")
+class IngestedSerializer(serializers.Serializer[Any]):
+    """Ingestion runs that ended in each part."""
+
+    ready = _counts("Files.")
+    failed = _counts("Files.")
+    chunks = _counts("Passages.")
+    rate = serializers.FloatField(allow_null=True, help_text="Passages a second while runs worked.")
+
+
+@named(component_name="DashboardDoor")
+class SearchSourceSerializer(serializers.Serializer[Any]):
+    """Searches that came from one source."""
+
+    door = serializers.CharField(source="source", help_text="`web`, `api`, `command` or `chat`.")
+    count = _counts()
+
+
+@named(component_name="DashboardSearched")
+class SearchedSerializer(serializers.Serializer[Any]):
+    """Searches in each part of the time range."""
+
+    count = _counts()
+    nothing = _counts("That found nothing, or that the chat had no answer to.")
+    asked = _counts("Questions of chats.")
+    refused = _counts("Of these, those that the documents do not answer.")
+    p50_ms = _values("Half took no longer. " + UNKNOWN_HELP)
+    p95_ms = _values("95 % took no longer. " + UNKNOWN_HELP)
+    total_p50_ms = serializers.FloatField(allow_null=True, help_text="Of all parts.")
+    total_p95_ms = serializers.FloatField(allow_null=True, help_text="Of all parts.")
+    doors = SearchSourceSerializer(many=True)
+
+
+@named(component_name="DashboardQuality")
+class QualitySerializer(serializers.Serializer[Any]):
+    """Retrieval quality of one collection."""
+
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    ndcg = _values("nDCG@10 as last measured in each part; null where it was not.")
+    latest = serializers.FloatField()
+    questions = serializers.IntegerField(help_text="Judged ones.")
+
+
+@named(component_name="DashboardUnanswered")
+class UnansweredSerializer(serializers.Serializer[Any]):
+    """A question that found nothing."""
+
+    question = serializers.CharField()
+    times = serializers.IntegerField()
+    people = serializers.IntegerField()
+    refused = serializers.BooleanField(help_text="A chat said that the documents do not tell.")
+    last_at = serializers.DateTimeField()
+
+
+@named(component_name="Dashboard")
+class DashboardSerializer(serializers.Serializer[Any]):
+    """All figures; every list has as many numbers as `starts`."""
+
+    range = serializers.ChoiceField(choices=RANGE_CHOICES)
+    starts = serializers.ListField(
+        child=serializers.DateTimeField(), help_text="When each part begins."
+    )
+    end = serializers.DateTimeField(help_text="When the last part ends, after now.")
+    now = CurrentCountsSerializer()
+    stock = CountsOverTimeSerializer()
+    ingested = IngestedSerializer()
+    searched = SearchedSerializer()
+    quality = QualitySerializer(many=True, help_text="Of the four largest golden sets.")
+    unanswered = UnansweredSerializer(
+        many=True,
+        help_text="The 20 most frequent ones: to editors of everybody, to others their own.",
+    )
+
+
+@extend_schema(tags=["dashboard"])
+class DashboardView(WorkspaceView):
+    """Contents of a workspace, its searches, and its retrieval quality."""
+
+    action_parameters = {"get": DashboardParameters}
+
+    @extend_schema(
+        operation_id="dashboard", summary="Read the dashboard", responses=DashboardSerializer
+    )
+    def get(self, request: Request) -> Response:
+        workspace = self.workspace
+        board = read_dashboard(workspace=workspace, range_name=self.parameters["range"])
+        questions, _ = unanswered_questions(
+            workspace=workspace, user=request.user, range=board.range
+        )
+        shown = {
+            "range": board.range.kind.name,
+            "starts": board.range.starts,
+            "end": board.range.end,
+            "now": board.now,
+            "stock": board.stock,
+            "ingested": board.ingested,
+            "searched": board.searched,
+            "quality": board.quality,
+            "unanswered": questions,
+        }
+        return Response(DashboardSerializer(shown).data)
+
+
+urlpatterns = [path("dashboard/", DashboardView.as_view(), name="dashboard")]

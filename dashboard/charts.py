@@ -1,0 +1,569 @@
+"""Server-rendered SVG charts of the dashboard: axes, geometry, and what each chart shows.
+Begin with `dashboard_charts`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil, floor, log10
+from typing import Literal
+
+from django.contrib.humanize.templatetags.humanize import intcomma, naturaltime
+from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+
+from dashboard.figures import DAY, Dashboard, Range
+from search.models import Evaluation
+
+#: Steps that are easy to read.
+ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+#: Smaller values count as zero.
+MIN_VALUE = 1e-6
+SI_SUFFIXES = ((1e9, "B"), (1e6, "M"), (1e3, "k"))
+
+
+def axis_values(most: float, *, integers: bool = True, count: int = 3) -> tuple[float, ...]:
+    """Axis values from 0 in even, round steps up to the first that is not below `most`; at most
+    `count` steps. `integers` allows whole steps only."""
+    if most < MIN_VALUE:
+        return (0.0, 1.0)
+    power = 10.0 ** floor(log10(most / count))
+    sizes = [size * power * scale for scale in (1, 10) for size in ROUND_STEPS]
+    if integers:
+        sizes = [size for size in sizes if size >= 1 and size == int(size)] or [1.0]
+    step = next((size for size in sizes if size * count >= most - 1e-9), sizes[-1])
+    return tuple(round(step * number, 9) for number in range(ceil(most / step - 1e-9) + 1))
+
+
+def format_short(value: float) -> str:
+    """At most three digits: 950, 1.2k, 34k, 1.5M."""
+    for size, letter in SI_SUFFIXES:
+        if value >= size * 0.9995:
+            scaled = value / size
+            return _trimmed(scaled, 1 if scaled < 99.95 else 0) + letter
+    return _trimmed(value, 2 if value < 1 else 1 if value < 10 else 0)
+
+
+def format_milliseconds(value: float) -> str:
+    """A duration in a suitable unit: 8.5 ms, 120 ms, 1.4 s."""
+    if value >= 999.5:
+        return f"{_trimmed(value / 1000, 1)} s"
+    return f"{_trimmed(value, 1 if value < 10 else 0)} ms"
+
+
+def format_score(value: float) -> str:
+    """A value from 0 to 1 with two decimals."""
+    return f"{value:.2f}"
+
+
+def _trimmed(value: float, digits: int) -> str:
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").removesuffix(".") if "." in text else text
+
+
+Values = Sequence[float | None]
+
+WIDTH = 360
+HEIGHT = 150
+LEFT = 38
+RIGHT = 10
+TOP = 10
+BOTTOM = 22
+#: Share of its part's width that a bar fills.
+BAR_SHARE = 0.72
+#: Minimum height of a bar for a value above 0.
+MIN_BAR_HEIGHT = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class BarShape:
+    """A bar, or a layer of one."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class LineShape:
+    """A path through the known values, the area below it, and dots for values without neighbours or
+    if there are few."""
+
+    path: str
+    area: str
+    dots: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlotArea:
+    """The plot area: `count` parts side by side, and values from 0 to `top`."""
+
+    count: int
+    top: float
+
+    @property
+    def step(self) -> float:
+        return (WIDTH - LEFT - RIGHT) / self.count
+
+    @property
+    def floor(self) -> float:
+        return HEIGHT - BOTTOM
+
+    def x(self, place: float) -> float:
+        return round(LEFT + place * self.step, 1)
+
+    def middle(self, place: int) -> float:
+        return round(LEFT + (place + 0.5) * self.step, 1)
+
+    def y(self, value: float) -> float:
+        """The y coordinate of a value, clipped at `top`."""
+        share = min(max(value / self.top, 0.0), 1.0)
+        return round(self.floor - share * (self.floor - TOP), 1)
+
+
+def make_plot_area(
+    count: int, values: Sequence[Values], *, integers: bool = True, top: float = 0
+) -> PlotArea:
+    """Large enough for all values; `top` overrides the maximum."""
+    most = max((value for each in values for value in each if value is not None), default=0)
+    return PlotArea(count, top or axis_values(most, integers=integers)[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class AxisLabel:
+    """A label on an axis."""
+
+    at: float
+    text: str
+
+
+def axis_labels(
+    plane: PlotArea, format_value: Callable[[float], str], *, integers: bool = True
+) -> tuple[AxisLabel, ...]:
+    """The labels of the y axis."""
+    return tuple(
+        AxisLabel(plane.y(value), format_value(value))
+        for value in axis_values(plane.top, integers=integers)
+    )
+
+
+def stacked_bars(plane: PlotArea, layers: Sequence[Values]) -> list[list[BarShape]]:
+    """Stacked bars, the first layer at the bottom; nothing is drawn for 0."""
+    heights = [0.0] * plane.count
+    width = round(plane.step * BAR_SHARE, 1)
+    drawn = []
+    for layer in layers:
+        boxes = []
+        for place, value in enumerate(layer):
+            if not value:
+                continue
+            bottom = plane.y(heights[place])
+            heights[place] += value
+            height = max(bottom - plane.y(heights[place]), MIN_BAR_HEIGHT)
+            x = round(plane.middle(place) - width / 2, 1)
+            boxes.append(BarShape(x, round(bottom - height, 1), width, round(height, 1)))
+        drawn.append(boxes)
+    return drawn
+
+
+def draw_line(plane: PlotArea, values: Values, *, bridged: bool = False) -> LineShape:
+    """A line through the middles of the parts. A missing value makes a gap, unless `bridged`."""
+    runs: list[list[tuple[int, float]]] = [[]]
+    for place, value in enumerate(values):
+        if value is not None:
+            runs[-1].append((place, value))
+        elif not bridged and runs[-1]:
+            runs.append([])
+    points = [
+        [(plane.middle(place), plane.y(value)) for place, value in run] for run in runs if run
+    ]
+    path = " ".join(_svg_path(run) for run in points if len(run) > 1)
+    area = " ".join(
+        f"{_svg_path(run)} L{run[-1][0]} {plane.floor} L{run[0][0]} {plane.floor} Z"
+        for run in points
+        if len(run) > 1
+    )
+    dots = [dot for run in points if len(run) == 1 or bridged for dot in run]
+    return LineShape(path, area, tuple(dots))
+
+
+def _svg_path(points: Sequence[tuple[float, float]]) -> str:
+    return "M" + " L".join(f"{x} {y}" for x, y in points)
+
+
+ChartKind = Literal["bars", "lines", "marks"]
+#: Colour of a series, by its meaning.
+Tone = Literal["one", "two", "three", "four", "bad", "soft"]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line, or one layer of the bars."""
+
+    name: str
+    values: Values
+    tone: Tone = "one"
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnSeries:
+    """A series with its shapes."""
+
+    series: Series
+    boxes: Sequence[BarShape] = ()
+    line: LineShape | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of the table behind the chart."""
+
+    part: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A picture, its headline number, and the table behind it. `headline` is that number and
+    `about` says what it counts. `empty` is the text if there is nothing to draw."""
+
+    id: str
+    title: str
+    headline: str
+    about: str
+    empty: str
+    plane: PlotArea
+    drawn: tuple[DrawnSeries, ...]
+    levels: tuple[AxisLabel, ...]
+    times: tuple[AxisLabel, ...]
+    rows: tuple[TableRow, ...]
+    kind: ChartKind
+    link: str = ""
+    link_text: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return not any(value for each in self.drawn for value in each.series.values)
+
+    @property
+    def has_area(self) -> bool:
+        """Whether the area below the line is filled."""
+        return self.kind == "lines" and len(self.drawn) == 1
+
+    @property
+    def has_key(self) -> bool:
+        """Whether a legend is needed."""
+        return len(self.drawn) > 1
+
+    @property
+    def description(self) -> str:
+        """The text alternative of the picture."""
+        return f"{self.title}: {self.headline} {self.about}."
+
+
+def make_chart(
+    id: str,
+    title: str,
+    *,
+    range: Range,
+    series: Sequence[Series],
+    headline: str,
+    about: str,
+    empty: str,
+    kind: ChartKind = "bars",
+    format_value: Callable[[float], str] = lambda value: intcomma(int(value)),
+    format_axis: Callable[[float], str] = format_short,
+    integers: bool = True,
+    top: float = 0,
+    link: str = "",
+    link_text: str = "",
+) -> Chart:
+    """`marks` are lines through single measurements, `format_value` writes a value and
+    `format_axis` one on the axis; `top` is the axis maximum, by default the next round value."""
+    values = [each.values for each in series]
+    count = len(range.starts)
+    if kind == "bars":
+        sums = [sum(value or 0 for value in part) for part in zip(*values, strict=True)]
+        plane = make_plot_area(count, [sums], integers=integers, top=top)
+        boxes = stacked_bars(plane, values)
+        drawn = [
+            DrawnSeries(each, boxes=shapes) for each, shapes in zip(series, boxes, strict=True)
+        ]
+    else:
+        plane = make_plot_area(count, values, integers=integers, top=top)
+        bridged = kind == "marks"
+        drawn = [
+            DrawnSeries(each, line=draw_line(plane, each.values, bridged=bridged))
+            for each in series
+        ]
+    return Chart(
+        id=id,
+        title=title,
+        headline=headline,
+        about=about,
+        empty=empty,
+        plane=plane,
+        drawn=tuple(drawn),
+        levels=axis_labels(plane, format_axis, integers=integers),
+        times=tuple(_time_labels(plane, range)),
+        rows=tuple(
+            TableRow(
+                part_name(start, range),
+                tuple("–" if value is None else format_value(value) for value in part),
+            )
+            for start, *part in zip(range.starts, *values, strict=True)
+        ),
+        kind=kind,
+        link=link,
+        link_text=link_text,
+    )
+
+
+def _time_labels(plane: PlotArea, range: Range) -> list[AxisLabel]:
+    """Labels for some hours, days or dates; those that would cross the edge are left out."""
+    every, form = {
+        "24h": (timedelta(hours=6), "H:i"),
+        "7d": (DAY, "D"),
+        "30d": (7 * DAY, "j M"),
+    }[range.kind.name]
+    labels = []
+    for place, start in enumerate(range.starts):
+        # Weeks are counted back from the last part, shorter steps from midnight.
+        since = range.starts[-1] if every >= 7 * DAY else start.replace(hour=0, minute=0)
+        if (since - start) % every == timedelta(0):
+            labels.append(AxisLabel(plane.x(place), date_format(start, form)))
+    return [label for label in labels if LEFT <= label.at < WIDTH - 3 * _HALF_LABEL_WIDTH]
+
+
+_HALF_LABEL_WIDTH = 9
+
+
+def part_name(start: datetime, range: Range) -> str:
+    """Label of a part: its day, or its day and hours."""
+    if range.kind.step >= DAY:
+        return date_format(start, "D j M")
+    end = start + range.kind.step
+    return f"{date_format(start, 'D j M, H')}–{date_format(end, 'H')} h"
+
+
+#: Field, label and colour of each metric drawn.
+METRICS: tuple[tuple[str, str, Tone], ...] = (
+    ("ndcg", "nDCG@10", "one"),
+    ("recall", "Recall@10", "two"),
+    ("mrr", "MRR", "three"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricCurves:
+    """The metrics over a collection's evaluations, evenly spaced, with a label at both ends."""
+
+    plane: PlotArea
+    curves: tuple[DrawnSeries, ...]
+    levels: tuple[AxisLabel, ...]
+    first: str
+    last: str
+    description: str
+
+
+def metric_curves(history: Sequence[Evaluation]) -> MetricCurves | None:
+    """For evaluations with figures, oldest first; None for fewer than two."""
+    if len(history) < 2:
+        return None
+    values = {name: [getattr(row, name) for row in history] for name, _, _ in METRICS}
+    plane = make_plot_area(len(history), list(values.values()), integers=False, top=1.0)
+    ends = ", ".join(
+        f"{label} from {format_score(values[name][0])} to {format_score(values[name][-1])}"
+        for name, label, _ in METRICS
+    )
+    return MetricCurves(
+        plane=plane,
+        curves=tuple(
+            DrawnSeries(Series(label, values[name], tone), line=draw_line(plane, values[name]))
+            for name, label, tone in METRICS
+        ),
+        levels=axis_labels(plane, format_score, integers=False),
+        first=date_format(localtime(history[0].created_at), "j M, H:i"),
+        last=str(naturaltime(history[-1].created_at)),
+        description=f"Over {len(history)} evaluations: {ends}.",
+    )
+
+
+SOURCE_NAMES = {"web": "Pages", "chat": "Chat", "api": "API", "command": "Commands"}
+SERIES_TONES: tuple[Tone, ...] = ("one", "two", "three", "four")
+
+
+def dashboard_charts(board: Dashboard, *, may_edit: bool) -> list[Chart]:
+    """All charts in the order of the page."""
+    return [
+        *_document_charts(board, may_edit),
+        *_ingestion_charts(board),
+        *_search_charts(board),
+        *_source_charts(board),
+        _quality(board),
+    ]
+
+
+def _document_charts(board: Dashboard, may_edit: bool) -> list[Chart]:
+    failed = board.now.failed
+    return [
+        make_chart(
+            "documents",
+            "Documents",
+            range=board.range,
+            kind="lines",
+            series=[Series("Documents", board.stock.documents)],
+            headline=intcomma(board.now.documents),
+            about=f"now, {intcomma(failed)} more failed" if failed else "now",
+            empty="Upload some documents, and how their number grows is drawn here.",
+            link=reverse("collections") if may_edit else "",
+            link_text="Add documents",
+        ),
+        make_chart(
+            "passages",
+            "Passages",
+            range=board.range,
+            kind="lines",
+            series=[Series("Passages", board.stock.chunks)],
+            headline=intcomma(board.now.chunks),
+            about="searchable now",
+            empty="How many passages there are to be found is drawn here.",
+        ),
+    ]
+
+
+def _ingestion_charts(board: Dashboard) -> list[Chart]:
+    made = board.ingested
+    rate = f", {format_short(made.rate)} passages a second" if made.rate else ""
+    now = board.now.waiting
+    return [
+        make_chart(
+            "ingested",
+            "Files ingested",
+            range=board.range,
+            series=[Series("Ready", made.ready, "one"), Series("Failed", made.failed, "bad")],
+            headline=intcomma(sum(made.ready)),
+            about=f"in {board.range.kind.label}{rate}",
+            empty="No files were ingested in this time.",
+            link=reverse("runs"),
+            link_text="All runs",
+        ),
+        make_chart(
+            "waiting",
+            "Queue",
+            range=board.range,
+            kind="lines",
+            series=[Series("Waiting", board.stock.waiting)],
+            headline=intcomma(now),
+            about="documents now" if now != 1 else "document now",
+            empty="Nothing was queued in this time.",
+            link=reverse("runs") if now else "",
+            link_text="See the runs",
+        ),
+    ]
+
+
+def _search_charts(board: Dashboard) -> list[Chart]:
+    made = board.searched
+    total, nothing = sum(made.count), sum(made.nothing)
+    found = tuple(count - none for count, none in zip(made.count, made.nothing, strict=True))
+    median, most = made.total_p50_ms, made.total_p95_ms
+    return [
+        make_chart(
+            "searches",
+            "Searches",
+            range=board.range,
+            series=[
+                Series("Found something", found, "one"),
+                Series("Found nothing", made.nothing, "bad"),
+            ],
+            headline=intcomma(total),
+            about=f"in {board.range.kind.label}, {intcomma(nothing)} found nothing",
+            empty="How often people and programs search is drawn here. Nobody did in this time.",
+            link=reverse("search") if not total else "",
+            link_text="Search something",
+        ),
+        make_chart(
+            "times",
+            "Search time in ms",
+            range=board.range,
+            kind="lines",
+            series=[
+                Series("Half within", made.p50_ms, "one"),
+                Series("95 % within", made.p95_ms, "two"),
+            ],
+            headline="–" if median is None else format_milliseconds(median),
+            about="" if most is None else f"for half of them, {format_milliseconds(most)} for 95 %",
+            empty="How long searches take is drawn here.",
+            format_value=format_milliseconds,
+            integers=False,
+        ),
+    ]
+
+
+def _source_charts(board: Dashboard) -> list[Chart]:
+    made = board.searched
+    answered = tuple(asked - none for asked, none in zip(made.asked, made.refused, strict=True))
+    doors = [door for door in board.searched.doors if sum(door.count)]
+    return [
+        make_chart(
+            "refused",
+            "Chat questions",
+            range=board.range,
+            series=[
+                Series("Answered", answered, "one"),
+                Series("Not answered", made.refused, "bad"),
+            ],
+            headline=intcomma(sum(made.asked)),
+            about=f"in {board.range.kind.label}, {intcomma(sum(made.refused))} not in the sources",
+            empty="Questions asked in the chat are counted here, and how many of them the documents"
+            " did not answer.",
+            link=reverse("chat") if not sum(made.asked) else "",
+            link_text="Ask something",
+        ),
+        make_chart(
+            "doors",
+            "Search sources",
+            range=board.range,
+            series=[
+                Series(SOURCE_NAMES[door.source], door.count, tone)
+                for door, tone in zip(doors, SERIES_TONES, strict=False)
+            ],
+            headline=intcomma(len(doors)),
+            about="source" if len(doors) == 1 else "sources used",
+            empty="People search on this page and ask in the chat, programs use the API: how often"
+            " each of them does is drawn here.",
+            link=reverse("keys") if doors else "",
+            link_text="API keys",
+        ),
+    ]
+
+
+def _quality(board: Dashboard) -> Chart:
+    lines = board.quality
+    judged = lines[0].questions if lines else 0
+    return make_chart(
+        "quality",
+        "Retrieval quality",
+        range=board.range,
+        kind="marks",
+        series=[
+            Series(line.name, line.ndcg, tone)
+            for line, tone in zip(lines, SERIES_TONES, strict=False)
+        ],
+        headline=format_score(lines[0].latest) if lines else "–",
+        about=f"of 1, {lines[0].name}: {intcomma(judged)} judged question{'s' * (judged != 1)}"
+        if lines
+        else "",
+        empty="Say of some hits that they are good or bad: how high up the good ones come is then"
+        " measured, and drawn here.",
+        format_value=format_score,
+        format_axis=format_score,
+        integers=False,
+        top=1.0,
+        link=reverse("dashboard_quality"),
+        link_text="Question by question" if lines else "How to begin",
+    )

@@ -1,0 +1,146 @@
+"""Pages of the dashboard: charts of a time range, and retrieval quality by collection."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.current_workspace import request_workspace
+from accounts.services import can_edit, require_editor
+from common.web import login_required_page
+from dashboard.charts import dashboard_charts, metric_curves
+from dashboard.figures import RANGE_KINDS, read_dashboard, unanswered_questions
+from dashboard.quality import (
+    ComparedQuestion,
+    Comparison,
+    JudgedCollection,
+    compare,
+    judged_collection,
+    judged_collections,
+)
+from documents.models import Collection
+from documents.services import get_collection
+from search.tasks import request_evaluation
+
+#: Questions on one page.
+QUESTIONS_PER_PAGE = 100
+QUESTION_FILTERS = {
+    "all": "All",
+    "worse": "Worse",
+    "better": "Better",
+    "missed": "Not found",
+    "new": "New",
+}
+
+
+@require_safe
+@login_required_page
+def quality_page(request: HttpRequest) -> HttpResponse:
+    """Retrieval quality of every collection with judgements."""
+    workspace = request_workspace(request)
+    judged = judged_collections(workspace=workspace, user=request.user)
+    collections = Collection.objects.visible_to(request.user).filter(workspace=workspace)
+    context: dict[str, Any] = {
+        "cards": [_card(each, compare(each)) for each in judged],
+        "is_open": any(each.is_open for each in judged),
+        "has_collections": collections.exists(),
+    }
+    return render(request, "dashboard/quality.html", context)
+
+
+@require_safe
+@login_required_page
+def collection_quality(request: HttpRequest, slug: str) -> HttpResponse:
+    """One collection, question by question."""
+    collection = _collection(request, slug)
+    judged = judged_collection(collection)
+    text = request.GET.get("against", "")
+    against = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+    comparison = compare(judged, against=against)
+    show = request.GET.get("show", "")
+    show = show if show in QUESTION_FILTERS else "all"
+    questions = _questions(comparison, show) if comparison else []
+    extra_parameters: dict[str, int] = {} if against is None else {"against": against}
+    filter_links = [
+        {
+            "label": label,
+            "count": len(_questions(comparison, name)),
+            "selected": name == show,
+            "url": f"?{urlencode([('show', name), *extra_parameters.items()])}",
+        }
+        for name, label in QUESTION_FILTERS.items()
+        if comparison
+    ]
+    context: dict[str, Any] = {
+        **_card(judged, comparison),
+        "is_open": judged.is_open,
+        "shown": questions[:QUESTIONS_PER_PAGE],
+        "more": max(0, len(questions) - QUESTIONS_PER_PAGE),
+        "shows": filter_links,
+        "show": show,
+        "earlier": [row for row in judged.history[::-1] if judged.last and row.pk < judged.last.pk],
+    }
+    return render(request, "dashboard/quality_of.html", context)
+
+
+@require_POST
+@login_required_page
+def measure(request: HttpRequest, slug: str) -> HttpResponse:
+    """Request an evaluation of the collection, and redirect to its page."""
+    collection = _collection(request, slug)
+    require_editor(user=request.user, workspace=collection.workspace)
+    request_evaluation(collection=collection, user=request.user)
+    messages.success(request, f"“{collection}” is being measured. The page shows it when done.")
+    return redirect("dashboard_quality_of", slug=slug)
+
+
+def _collection(request: HttpRequest, slug: str) -> Collection:
+    return get_collection(workspace=request_workspace(request), slug=slug)
+
+
+def _card(judged: JudgedCollection, comparison: Comparison | None) -> dict[str, Any]:
+    return {"judged": judged, "comparison": comparison, "curves": metric_curves(judged.history)}
+
+
+def _questions(comparison: Comparison, show: str) -> list[ComparedQuestion]:
+    """The questions sorted by gain, worst first."""
+    fits = [
+        each
+        for each in comparison.questions
+        if (each.now.first_rank is None if show == "missed" else show in {"all", each.change})
+    ]
+    return sorted(fits, key=lambda each: (each.gain, each.now.ndcg, each.question))
+
+
+@require_safe
+@login_required_page
+def dashboard_page(request: HttpRequest) -> HttpResponse:
+    """Figures of the workspace; only the changing part if a script requests it."""
+    workspace = request_workspace(request)
+    may_edit = can_edit(user=request.user, workspace=workspace)
+    board = read_dashboard(workspace=workspace, range_name=request.GET.get("range", ""))
+    questions, different = unanswered_questions(
+        workspace=workspace, user=request.user, range=board.range
+    )
+    context: dict[str, Any] = {
+        "board": board,
+        "charts": dashboard_charts(board, may_edit=may_edit),
+        "ranges": [
+            {
+                "label": kind.label,
+                "url": f"{reverse('dashboard')}?{urlencode({'range': name})}",
+                "selected": name == board.range.kind.name,
+            }
+            for name, kind in RANGE_KINDS.items()
+        ],
+        "questions": questions,
+        "different": different,
+        "nothing": sum(board.searched.nothing),
+    }
+    is_part = request.headers.get("X-Part") == "figures"
+    template = "dashboard/figures.html" if is_part else "dashboard/dashboard.html"
+    return render(request, template, context)

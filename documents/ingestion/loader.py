@@ -1,0 +1,574 @@
+"""Embed prepared documents and load them into the chunk table, group after group. Begin with
+`load_groups`; `load_documents` is the transaction."""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from time import perf_counter
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from django.db import connection, transaction
+from django.utils import timezone
+from numpy.typing import NDArray
+from psycopg.types.json import Jsonb
+
+from common.leases import retry_on_deadlock
+from common.sql import copy_rows
+from documents import lexical_index
+from documents.embedders import embedder_for
+from documents.ingestion import duplicates, edits, listeners, versions
+from documents.ingestion import jobs as ingestion_jobs
+from documents.ingestion.concurrency import Stopwatch, prefetch, share_collection_locks
+from documents.ingestion.preparation import PreparedChunk, PreparedDocument, recipe_for
+from documents.languages import configuration, configuration_oids
+from documents.models import Chunk, Collection, Document, IngestionItem, StagedDocument
+from inference.interfaces import Embedder, InvalidVector
+from inference.vectors import check_vectors
+
+Vectors = dict[str, NDArray[np.float32]]
+
+#: Texts that one of several threads asks the model for at a time.
+TEXTS_PER_CALL = 64
+
+
+# A version on its way takes those of the current one over.
+_KNOWN_HASHES = """
+    WITH source (document_id, chunks_of) AS (
+        SELECT id, id FROM unnest(%(ids)s::bigint[]) AS id
+        UNION ALL
+        SELECT waiting.id, current.id FROM documents_document AS waiting
+        JOIN documents_document AS current USING (collection_id, key)
+        WHERE waiting.id = ANY(%(ids)s) AND NOT waiting.is_current AND current.is_current
+    )
+    SELECT source.document_id, chunk.content_sha256
+    FROM source JOIN documents_chunk AS chunk ON chunk.document_id = source.chunks_of
+    WHERE chunk.embedding IS NOT NULL
+"""
+
+
+def known_hashes(document_ids: Sequence[int]) -> set[tuple[int, str]]:
+    """(document, content hash) of the chunks that already have a vector.
+
+    In any space: chunks outside their collection's space are being re-embedded.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN_HASHES, {"ids": list(document_ids)})
+        return set(cursor.fetchall())
+
+
+def texts_to_embed(documents: Sequence[tuple[int, PreparedDocument]]) -> dict[str, str]:
+    """Texts to embed, by content hash: those of chunks that are new to their document."""
+    known = known_hashes([document_id for document_id, _ in documents])
+    return {
+        chunk.content_sha256: chunk.embedding_text
+        for document_id, document in documents
+        for chunk in document.chunks
+        if (document_id, chunk.content_sha256) not in known
+    }
+
+
+def embed_texts(texts: dict[str, str], *, embedder: Embedder, concurrency: int = 1) -> Vectors:
+    """Vectors under the keys of `texts`, embedded in batches across documents, `concurrency` at a
+    time. Uses no database. Raises inference.interfaces.InferenceError."""
+    if not texts:
+        return {}
+    ordered = list(texts.values())
+    slices = [
+        ordered[start : start + TEXTS_PER_CALL] for start in range(0, len(texts), TEXTS_PER_CALL)
+    ]
+    if concurrency == 1 or len(slices) == 1:
+        array = embedder.embed_documents(ordered)
+    else:
+        with ThreadPoolExecutor(min(concurrency, len(slices))) as threads:
+            array = np.concatenate(list(threads.map(embedder.embed_documents, slices)))
+    checked = check_vectors(array, dimensions=embedder.dimensions)
+    return dict(zip(texts, checked, strict=True))
+
+
+CHUNK_COLUMNS = (
+    ("workspace_id", "int8"),
+    ("collection_id", "int8"),
+    ("document_id", "int8"),
+    ("space_id", "int8"),
+    ("ordinal", "int4"),
+    ("key", "varchar"),
+    ("text", "text"),
+    ("context", "text"),
+    ("heading_path", "text[]"),
+    ("summary", "text"),
+    ("token_count", "int4"),
+    ("start", "int8"),
+    ("end", "int8"),
+    ("page", "int4"),
+    ("parent", "int4"),
+    ("media_type", "varchar"),
+    ("metadata", "jsonb"),
+    ("access", "varchar[]"),
+    # regconfig: its binary form is that of an oid
+    ("language", "oid"),
+    ("embedding", "vector"),
+    ("content_sha256", "varchar"),
+    ("is_current", "bool"),
+)
+
+#: Columns of a kept chunk that may change although its text did not.
+MOVABLE_COLUMNS = (
+    "ordinal",
+    "start",
+    "end",
+    "page",
+    "parent",
+    "token_count",
+    "media_type",
+    "metadata",
+    "access",
+    "language",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadJob:
+    """One document to load, under the claim it was taken with.
+
+    People's edits of it are reapplied, unless it `replaces` them too.
+    """
+
+    document: Document
+    prepared: PreparedDocument
+    digest: str  # of the recipe
+    source_sha256: str
+    replaces: bool = False
+
+
+class StaleVectors(Exception):
+    """The tables changed since the vectors were made: the collection got another space, a chunk
+    whose vector was to be kept was deleted, or a document with a new key was created."""
+
+
+@transaction.atomic
+def load_documents(jobs: Sequence[LoadJob], vectors: Vectors, *, token: UUID) -> list[int]:
+    """Make the documents' chunks exactly the prepared ones; returns the ids that were loaded.
+
+    A document that `token` no longer claims is skipped. Chunks whose text did not change keep their
+    id and vector; all others are replaced. Readers see the old or the new document, because all of
+    it is one transaction. Raises StaleVectors, and loads nothing, if the vectors are for a space
+    that a collection has left meanwhile, or a chunk that had one was deleted.
+    """
+    _check_spaces(job.document.collection for job in jobs)
+    deduplicated = duplicates.documents_to_deduplicate([job.document.id for job in jobs])
+    duplicates.lock_content_hashes(
+        (job.document.collection_id, job.source_sha256)
+        for job in jobs
+        if job.document.id in deduplicated
+    )
+    held = versions.lock_for_loading([job.document.id for job in jobs], token=token)
+    mine = [job for job in jobs if job.document.id in held.ids]
+    revisions = edits.load_pending_edits(job.document for job in mine)
+    # The documents with people's edits applied, by id.
+    revised = {
+        job.document.id: edits.apply_pending_edits(
+            job.prepared, revisions[job.document.id], collection=job.document.collection
+        )
+        for job in mine
+        if job.document.id in revisions and not job.replaces
+    }
+    mine = [
+        replace(job, prepared=revised[job.document.id].document)
+        if job.document.id in revised
+        else job
+        for job in mine
+    ]
+    original_of = duplicates.find_originals(
+        {job.document.id: job.source_sha256 for job in mine if job.document.id in deduplicated}
+    )
+    _supersede_versions(mine, held, original_of)
+    edits.settle_edits(revisions, revised)
+    stored = [job for job in mine if job.document.id not in original_of]
+    new = _copy_vectors(_keep_unchanged(stored, held), held)
+    if any(chunk.content_sha256 not in vectors for _, chunk in new):
+        raise StaleVectors
+    if new:
+        configuration_oids()  # read now: no query can run while rows are being copied
+        copy_rows(
+            "documents_chunk",
+            CHUNK_COLUMNS,
+            (_chunk_row(job, chunk, vectors) for job, chunk in new),
+        )
+    _finish_documents(mine, original_of)
+    StagedDocument.objects.filter(document_id__in=held.ids).delete()
+    ingestion_jobs.count_loaded(_loaded_counts(stored, new))
+    duplicates.count_aliases(list(original_of))
+    listeners.loaded(sorted(held.ids))
+    ingestion_jobs.settle_items(held.ids, state=IngestionItem.State.READY)
+    return sorted(held.ids)
+
+
+def load_new_documents(collection: Collection, jobs: Iterable[LoadJob], vectors: Vectors) -> None:
+    """Insert documents that are in no table yet, with their chunks, in the caller's transaction;
+    each row is written once.
+
+    The documents have ids and are inserted after their chunks, so that `jobs` may create them one
+    by one while PostgreSQL works. Raises StaleVectors like `load_documents`, and where a key was
+    used meanwhile.
+    """
+    _check_spaces([collection])
+    configuration_oids()  # read now: no query can run while rows are being copied
+    documents: list[Document] = []
+    now = timezone.now()
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for job in jobs:
+            outcome = {**_loaded_values(job), "status": Document.Status.READY, "indexed_at": now}
+            for name, value in outcome.items():
+                setattr(job.document, name, value)
+            documents.append(job.document)
+            for chunk in job.prepared.chunks:
+                if chunk.content_sha256 not in vectors:
+                    raise StaleVectors
+                yield _chunk_row(job, chunk, vectors)
+
+    copy_rows("documents_chunk", CHUNK_COLUMNS, rows())
+    if len(versions.insert_documents(documents)) < len(documents):
+        raise StaleVectors
+    listeners.loaded(sorted(document.pk for document in documents))
+
+
+def _supersede_versions(
+    jobs: Sequence[LoadJob], locked: versions.LockedDocuments, original_of: Mapping[int, int]
+) -> None:
+    """Supersede current versions, and give duplicates of changing documents another original."""
+    texts: dict[int, duplicates.DocumentContent | None] = {}
+    for job in jobs:
+        new = job.document.id
+        text = duplicates.DocumentContent(original_of.get(new, new), job.source_sha256)
+        job.document.is_current = new not in locked.behind
+        texts[new] = text
+        if new in locked.superseding and new in locked.current:
+            texts[locked.current[new]] = text
+    duplicates.promote_next_original(texts)
+    versions.supersede(locked)
+
+
+def _check_spaces(collections: Iterable[Collection]) -> None:
+    wanted = {collection.pk: collection.space_id for collection in collections}
+    share_collection_locks(wanted)
+    spaces = dict(Collection.objects.filter(id__in=wanted).values_list("id", "space_id"))
+    if any(spaces.get(collection_id, space) != space for collection_id, space in wanted.items()):
+        raise StaleVectors
+
+
+def _keep_unchanged(
+    jobs: Sequence[LoadJob], locked: versions.LockedDocuments
+) -> list[tuple[LoadJob, PreparedChunk]]:
+    """Delete chunks that vanished, move those that stay, return the new ones."""
+    filled = [job.document.id for job in jobs if job.document.id in locked.with_chunks]
+    with_vectors = Chunk.objects.filter(document__in=filled, embedding__isnull=False)
+    known: dict[tuple[int, str], deque[Chunk]] = defaultdict(deque)
+    for chunk in with_vectors.defer("text", "context", "search_vector", "embedding").order_by(
+        "document_id", "ordinal"
+    ):
+        known[chunk.document_id, chunk.content_sha256].append(chunk)
+    new: list[tuple[LoadJob, PreparedChunk]] = []
+    moved: list[Chunk] = []
+    staying: set[int] = set()
+    for job in jobs:
+        for prepared in job.prepared.chunks:
+            same = known.get((job.document.id, prepared.content_sha256))
+            if same:
+                chunk = same.popleft()
+                staying.add(chunk.id)
+                values = {**_position_values(job, prepared), "access": job.document.access}
+                if any(getattr(chunk, name) != value for name, value in values.items()):
+                    moved.append(chunk)
+                for name, value in values.items():
+                    setattr(chunk, name, value)
+            else:
+                new.append((job, prepared))
+    if filled:
+        vanished = Chunk.objects.filter(document_id__in=filled).exclude(id__in=staying)
+        if vanished.exists():
+            lexical_index.forget_words(vanished)
+            listeners.remove_chunks(vanished)
+    Chunk.objects.bulk_update(moved, MOVABLE_COLUMNS, batch_size=500)
+    return new
+
+
+def _position_values(job: LoadJob, chunk: PreparedChunk) -> dict[str, Any]:
+    """The columns of a chunk that may differ between two texts that contain it."""
+    return {
+        "ordinal": chunk.ordinal,
+        "start": chunk.start,
+        "end": chunk.end,
+        "page": chunk.page,
+        "parent": chunk.parent,
+        "token_count": chunk.token_count,
+        "media_type": job.prepared.media_type,
+        "metadata": _chunk_metadata(job, chunk),
+        "language": _chunk_configuration(job, chunk),
+    }
+
+
+def _copy_vectors(
+    new: Sequence[tuple[LoadJob, PreparedChunk]], locked: versions.LockedDocuments
+) -> list[tuple[LoadJob, PreparedChunk]]:
+    """Copy vectors of chunks that a version shares with the current one; return the others."""
+    known = versions.chunks_of_current_versions(locked.current)
+    rest: list[tuple[LoadJob, PreparedChunk]] = []
+    shared: list[dict[str, Any]] = []
+    for job, chunk in new:
+        source = known.get((job.document.id, chunk.content_sha256))
+        if source is None:
+            rest.append((job, chunk))
+            continue
+        shared.append(
+            {
+                "source": source,
+                "document_id": job.document.id,
+                "key": chunk.key,
+                "heading_path": chunk.heading_path,
+                "summary": chunk.summary,
+                **_position_values(job, chunk),
+            }
+        )
+    versions.copy_chunks(shared)
+    return rest
+
+
+def _loaded_counts(
+    jobs: Sequence[LoadJob], new: Sequence[tuple[LoadJob, PreparedChunk]]
+) -> dict[int, ingestion_jobs.LoadedCounts]:
+    """What each document added to its runs, by id."""
+    embedded = Counter(job.document.id for job, _ in new)
+    return {
+        job.document.id: ingestion_jobs.LoadedCounts(
+            chunks=len(job.prepared.chunks),
+            embedded=embedded[job.document.id],
+            tokens=job.prepared.token_count,
+        )
+        for job in jobs
+    }
+
+
+def _chunk_metadata(job: LoadJob, chunk: PreparedChunk) -> dict[str, Any]:
+    return {**job.prepared.metadata, **chunk.metadata}
+
+
+def _chunk_configuration(job: LoadJob, chunk: PreparedChunk) -> str:
+    """The chunk's text search configuration."""
+    return configuration(chunk.language or job.prepared.language)
+
+
+def _chunk_row(job: LoadJob, chunk: PreparedChunk, vectors: Vectors) -> tuple[Any, ...]:
+    document = job.document
+    return (
+        document.workspace_id,
+        document.collection_id,
+        document.id,
+        document.collection.space_id,
+        chunk.ordinal,
+        chunk.key,
+        chunk.text,
+        chunk.context,
+        list(chunk.heading_path),
+        chunk.summary,
+        chunk.token_count,
+        chunk.start,
+        chunk.end,
+        chunk.page,
+        chunk.parent,
+        job.prepared.media_type,
+        Jsonb(_chunk_metadata(job, chunk)),
+        document.access,
+        configuration_oids()[_chunk_configuration(job, chunk)],
+        vectors[chunk.content_sha256],
+        chunk.content_sha256,
+        document.is_current,
+    )
+
+
+_FINISH_DOCUMENTS = """
+    UPDATE documents_document AS document
+    SET title = new.title, media_type = new.media_type, rendering = new.rendering,
+        language = new.language, metadata = new.metadata, content_sha256 = new.content_sha256,
+        source_sha256 = new.source_sha256, recipe = new.recipe, chunk_count = new.chunk_count,
+        token_count = new.token_count, duplicate_of_id = new.duplicate_of_id,
+        status = 'ready', error_code = '', error = '', attempts = 0,
+        claimed_by = NULL, claimed_until = NULL, indexed_at = now(), updated_at = now()
+    FROM jsonb_to_recordset(%s) AS new (
+        id bigint, title text, media_type text, rendering text, language text, metadata jsonb,
+        content_sha256 text, source_sha256 text, recipe text, chunk_count int, token_count bigint,
+        duplicate_of_id bigint)
+    WHERE document.id = new.id
+"""
+
+
+def _finish_documents(jobs: Sequence[LoadJob], original_of: Mapping[int, int]) -> None:
+    """Update the locked documents by one statement."""
+    rows = [
+        {
+            "id": job.document.id,
+            **_loaded_values(job),
+            "duplicate_of_id": original_of[job.document.id],
+            "chunk_count": 0,
+            "token_count": 0,
+        }
+        if job.document.id in original_of
+        else {"id": job.document.id, **_loaded_values(job)}
+        for job in jobs
+    ]
+    parameters: list[Any] = [Jsonb(rows)]
+    with connection.cursor() as cursor:
+        cursor.execute(_FINISH_DOCUMENTS, parameters)
+
+
+def _loaded_values(job: LoadJob) -> dict[str, Any]:
+    """New column values of a loaded document with chunks of its own."""
+    return {
+        "title": job.prepared.title,
+        "media_type": job.prepared.media_type,
+        "rendering": job.prepared.rendering,
+        "language": job.prepared.language,
+        "metadata": job.prepared.metadata,
+        "content_sha256": job.prepared.content_sha256,
+        "source_sha256": job.source_sha256,
+        "recipe": job.digest,
+        "chunk_count": len(job.prepared.chunks),
+        "token_count": job.prepared.token_count,
+    }
+
+
+#: Documents are loaded in groups of about this many chunks, so that progress shows.
+GROUP_CHUNKS = 512
+#: Chunks that the model may be ahead of the loading, unless one document has more.
+PREFETCHED_CHUNKS = 2 * GROUP_CHUNKS
+
+
+def group_jobs(jobs: Iterable[LoadJob]) -> Iterator[list[LoadJob]]:
+    """Neighbours of one space, about GROUP_CHUNKS chunks a group."""
+
+    def space_id(job: LoadJob) -> int:
+        return job.document.collection.space_id
+
+    for _, of_space in groupby(jobs, key=space_id):
+        group: list[LoadJob] = []
+        size = 0
+        for job in of_space:
+            if size >= GROUP_CHUNKS:
+                yield group
+                group, size = [], 0
+            group.append(job)
+            size += len(job.prepared.chunks)
+        yield group
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Documents of one space, and the texts of theirs that have no vector yet."""
+
+    jobs: Sequence[LoadJob]
+    texts: dict[str, str]
+
+
+#: The vectors of a group's texts, and the seconds they took.
+_Embedded = tuple[Vectors | InvalidVector, float]
+
+
+def load_groups(groups: Iterable[Sequence[LoadJob]], *, token: UUID) -> Iterator[Sequence[LoadJob]]:
+    """Embed and load group after group; yields each when it is done.
+
+    The model works on the next group while one is loaded, and the caller prepares more meanwhile:
+    loading has its own thread and connection, unless the caller is inside a transaction. An
+    unusable vector fails the document that it is for, not its neighbours. Raises InferenceError if
+    the model does not work at all.
+    """
+    embedded = prefetch(
+        _embed_group,
+        map(_make_group, groups),
+        room=PREFETCHED_CHUNKS,
+        size=lambda group: max(GROUP_CHUNKS, len(group.texts)),
+    )
+    if connection.in_atomic_block:
+        for group, vectors in embedded:
+            _load_group(group, vectors, token=token)
+            yield group.jobs
+        return
+
+    def load_apart(pair: tuple[_Group, _Embedded]) -> None:
+        _load_group(*pair, token=token)
+
+    def close_connection() -> None:
+        connection.close()  # that of the thread which calls this
+
+    for (group, _), _ in prefetch(load_apart, embedded, room=2, at_end=close_connection):
+        yield group.jobs
+
+
+def _embed_and_load(jobs: Sequence[LoadJob], *, token: UUID) -> None:
+    group = _make_group(jobs)
+    _load_group(group, _embed_group(group), token=token)
+
+
+def _make_group(jobs: Sequence[LoadJob]) -> _Group:
+    """The texts include people's edits; loading applies them again, as they are then."""
+    revisions = edits.load_pending_edits(job.document for job in jobs)
+    prepared = {
+        job.document.id: edits.apply_pending_edits(
+            job.prepared, revision, collection=job.document.collection
+        ).document
+        for job in jobs
+        if (revision := revisions.get(job.document.id))
+    }
+    return _Group(
+        jobs,
+        texts_to_embed(
+            [(job.document.id, prepared.get(job.document.id, job.prepared)) for job in jobs]
+        ),
+    )
+
+
+def _embed_group(group: _Group) -> _Embedded:
+    """Runs beside the caller's transaction, so it uses no database."""
+    started = perf_counter()
+    embedder = embedder_for(group.jobs[0].document.collection.space)
+    vectors: Vectors | InvalidVector
+    try:
+        vectors = embed_texts(group.texts, embedder=embedder)
+    except InvalidVector as error:
+        vectors = error
+    return vectors, perf_counter() - started
+
+
+def _load_group(group: _Group, embedded: _Embedded, *, token: UUID) -> None:
+    jobs, (vectors, seconds) = group.jobs, embedded
+    if isinstance(vectors, InvalidVector):
+        if len(jobs) == 1:
+            reason = str(vectors)
+            ingestion_jobs.fail_documents(
+                [jobs[0].document.id], code="invalid_vector", message=reason, token=token
+            )
+            return
+        for job in jobs:
+            _embed_and_load([job], token=token)
+        return
+    watch = Stopwatch({"embed": seconds})
+    run_ids = ingestion_jobs.open_runs([job.document.id for job in jobs])
+    try:
+        with watch("load"):
+            retry_on_deadlock(partial(load_documents, jobs, vectors, token=token))
+    except StaleVectors:
+        # The same documents, prepared for the current spaces of their collections.
+        for job in jobs:
+            job.document.collection.refresh_from_db()
+        fresh = [
+            replace(job, digest=recipe_for(job.document.collection).digest(job.document.declared))
+            for job in jobs
+        ]
+        for again in group_jobs(fresh):
+            _embed_and_load(again, token=token)
+        return
+    ingestion_jobs.add_timings(run_ids, watch.seconds)

@@ -1,0 +1,380 @@
+"""Parse and chunk: from a source's content to chunks that lack only their vectors. Begin with
+`prepare_for`; `Recipe` is how a collection does it."""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from itertools import chain, islice
+from typing import Any
+
+from django.conf import settings
+
+from documents.chunkers import ChunkerError, Embed, Span, TokenCounter, get_chunker
+from documents.embedders import embedder_for
+from documents.ingestion.concurrency import Stopwatch
+from documents.ingestion.sources import Content, check_size, content_from_bytes
+from documents.languages import detect_language
+from documents.models import Collection
+from documents.models.chunk import embedding_text
+from documents.parsers import ParsedDocument, ParseError, content_sha256, parse
+from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, chunk_offsets
+from documents.parsers.registry import detect_media_type
+from documents.sandbox.limits import ParserLimits
+from documents.sandbox.process import parse_in_sandbox
+from documents.sandbox.protocol import ParseRequest
+
+#: Changes when the same bytes would be cut differently, so that documents are cut anew.
+RECIPE_VERSION = 3
+
+#: The context (title and headings) may take this share of what a model reads of a chunk.
+CONTEXT_SHARE = 0.25
+
+#: `to_tsvector` refuses more than a megabyte; far below that a chunk is no passage any more.
+MAX_CHUNK_CHARACTERS = 200_000
+#: Of what a chunk's author puts before it, which is indexed with it.
+MAX_CONTEXT_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How documents of a collection are chunked and embedded.
+
+    `language` is the collection's, empty to detect it per document; `fallback_language` is used
+    where a text is too short for detection.
+    """
+
+    chunker: str
+    chunker_options: dict[str, Any]
+    space_id: int
+    model_name: str
+    language: str
+    fallback_language: str
+
+    def digest(self, declared: dict[str, Any]) -> str:
+        """Changes with everything except the bytes that affects the chunks."""
+        own = json.dumps(declared, sort_keys=True)
+        return hashlib.sha256(f"{self._written}{own}]".encode()).hexdigest()
+
+    @cached_property
+    def _written(self) -> str:
+        """A JSON array of the values that all documents share."""
+        return json.dumps([RECIPE_VERSION, asdict(self)], sort_keys=True)[:-1] + ", "
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChunk:
+    """A chunk without its vector. Offsets count characters of the document's text."""
+
+    ordinal: int
+    text: str
+    context: str
+    start: int
+    end: int
+    token_count: int
+    content_sha256: str
+    heading_path: tuple[str, ...] = ()
+    page: int | None = None
+    key: str = ""
+    summary: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    language: str = ""  # ISO code where it is not the document's
+    parent: int | None = None  # the same for all parts of one larger passage
+
+    @property
+    def embedding_text(self) -> str:
+        """Context and text, as the embedding model reads them."""
+        return embedding_text(self.context, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDocument:
+    """A parsed and chunked document. `language` is an ISO code or empty."""
+
+    title: str
+    media_type: str
+    rendering: str
+    language: str
+    content_sha256: str
+    metadata: dict[str, Any]
+    chunks: tuple[PreparedChunk, ...]
+
+    @property
+    def token_count(self) -> int:
+        """Sum of the tokens of all chunks."""
+        return sum(chunk.token_count for chunk in self.chunks)
+
+
+def parse_content(
+    content: Content, *, name: str, declared: dict[str, Any], limits: ParserLimits
+) -> ParsedDocument:
+    """Parse in the sandbox, so that no file can harm this process. Raises ParseError; its message
+    says how to fix the file.
+
+    A text that a program gave as a string is only decoded, which is linear and uses no library; the
+    trip to the sandbox would be most of the work.
+    """
+    check_size(limits.max_bytes, content.size, name=name)
+    file_name = str(declared.get("file_name") or name)
+    if (
+        content.is_given_text
+        and content.data is not None
+        and detect_media_type(content.data, name=file_name) == "text/plain"
+    ):
+        return parse(content.data, name=file_name, max_bytes=limits.max_bytes)
+    parser_name = name if name.endswith(CHUNK_BUNDLE_SUFFIX) else file_name
+    return parse_in_sandbox(
+        ParseRequest(name=parser_name, data=content.data, path=content.path), limits=limits
+    )
+
+
+def chunk_parsed(
+    parsed: ParsedDocument,
+    *,
+    name: str,
+    recipe: Recipe,
+    counter: TokenCounter,
+    declared: dict[str, Any],
+    embed: Embed | None = None,
+    max_chunks: int | None = None,
+) -> PreparedDocument:
+    """Chunk a parsed document. `embed` serves chunkers that cut by meaning.
+
+    Raises ParseError, and whatever `embed` raises.
+    """
+    title = str(declared.get("title") or parsed.title)
+    language = document_language(parsed.text, declared, recipe, stated=parsed.language)
+    most = None if max_chunks is None else max_chunks + 1
+    chunks = tuple(islice(_cut_chunks(parsed, title, recipe, counter, embed), most))
+    if most is not None and len(chunks) == most:
+        raise ParseError(
+            "too_large",
+            f"{name} gives more than {max_chunks:,} chunks. Split it, or let the collection's"
+            " chunks be longer.",
+        )
+    if not chunks:
+        raise ParseError("empty", f"{name} holds no text. Nothing of it could be found.")
+    return PreparedDocument(
+        title=title[:500],
+        media_type=parsed.media_type,
+        rendering=parsed.rendering,
+        language=language,
+        content_sha256=content_sha256(parsed.text),
+        metadata={**parsed.metadata, **declared.get("metadata", {})},
+        chunks=chunks,
+    )
+
+
+def document_language(
+    text: str, declared: Mapping[str, Any], recipe: Recipe, *, stated: str = ""
+) -> str:
+    """ISO code: the caller's, else the file's (`stated`), else the collection's; detected only if
+    none of them gives one."""
+    return str(
+        declared.get("language")
+        or stated
+        or recipe.language
+        or detect_language(text, default=recipe.fallback_language)
+    )
+
+
+def _cut_chunks(
+    parsed: ParsedDocument,
+    title: str,
+    recipe: Recipe,
+    counter: TokenCounter,
+    embed: Embed | None,
+) -> Iterable[PreparedChunk]:
+    if parsed.chunks:
+        return _author_chunks(parsed, counter)
+    limit = max_context_tokens(counter)
+    contexts: dict[tuple[str, ...], str] = {(): chunk_context(title, (), counter, limit)}
+    above: list[tuple[int, str]] = []
+    for heading in parsed.headings:
+        above = [entry for entry in above if entry[0] < heading.level]
+        above.append((heading.level, heading.title))
+        path = tuple(name for _, name in above)
+        contexts[path] = chunk_context(title, path, counter, limit)
+    reserve = max(counter.count(context) for context in contexts.values()) + 1
+    try:
+        chunker = get_chunker(
+            recipe.chunker,
+            counter=counter,
+            reserve=reserve,
+            embed=embed,
+            **recipe.chunker_options,
+        )
+        spans = chunker.split(parsed)
+    except ChunkerError as error:
+        raise ParseError("too_large", str(error)) from error
+    return (
+        _cut_chunk(parsed.text, span, ordinal, contexts.get(span.heading_path, title))
+        for ordinal, span in enumerate(spans)
+    )
+
+
+def max_context_tokens(counter: TokenCounter) -> int:
+    """Tokens that a chunk's context may have."""
+    return int(counter.max_tokens * CONTEXT_SHARE)
+
+
+def chunk_context(title: str, path: Sequence[str], counter: TokenCounter, limit: int) -> str:
+    """Title and headings; if too long, the title and the innermost heading, cut."""
+    parts = [title, *(heading for heading in path if heading != title)]
+    context = " > ".join(part for part in parts if part)
+    if counter.count(context) <= limit:
+        return context
+    words = " > ".join(part for part in (parts[0], parts[-1] if path else "") if part).split()
+    low, high = 0, len(words)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if counter.count(" ".join(words[:middle])) <= limit:
+            low = middle
+        else:
+            high = middle - 1
+    return " ".join(words[:low])
+
+
+def _cut_chunk(text: str, span: Span, ordinal: int, context: str) -> PreparedChunk:
+    chunk = text[span.start : span.end]
+    return PreparedChunk(
+        ordinal=ordinal,
+        text=chunk,
+        context=context,
+        start=span.start,
+        end=span.end,
+        token_count=span.token_count,
+        heading_path=span.heading_path,
+        page=span.page,
+        content_sha256=chunk_digest(context, chunk),
+        parent=span.parent,
+    )
+
+
+def _author_chunks(parsed: ParsedDocument, counter: TokenCounter) -> Iterable[PreparedChunk]:
+    for ordinal, (chunk, (start, _)) in enumerate(
+        zip(parsed.chunks, chunk_offsets(parsed), strict=True)
+    ):
+        if len(chunk.text) > MAX_CHUNK_CHARACTERS:
+            raise ParseError(
+                "too_large",
+                f"{chunk.key} has {len(chunk.text):,} characters; a chunk may have"
+                f" {MAX_CHUNK_CHARACTERS:,}. Split it.",
+            )
+        if len(chunk.context) > MAX_CONTEXT_CHARACTERS:
+            raise ParseError(
+                "too_large",
+                f"The contextual_prefix, or the titles, of {chunk.key} have {len(chunk.context):,}"
+                f" characters; {MAX_CONTEXT_CHARACTERS:,} are allowed. Shorten them.",
+            )
+        yield PreparedChunk(
+            ordinal=ordinal,
+            text=chunk.text,
+            context=chunk.context,
+            start=start,
+            end=start + len(chunk.text),
+            token_count=chunk.token_count or counter.count(chunk.text),
+            heading_path=chunk.heading_path,
+            page=chunk.page,
+            key=chunk.key,
+            summary=chunk.summary,
+            metadata=chunk.metadata,
+            content_sha256=chunk_digest(chunk.context, chunk.text),
+            # Records of one source may be in several languages, such as a leaflet with
+            # translations.
+            language=detect_language(chunk.text),
+        )
+
+
+def chunk_digest(context: str, text: str) -> str:
+    """The chunk's content hash, of its context and its text."""
+    return hashlib.sha256(f"{len(context)}:{context}{text}".encode()).hexdigest()
+
+
+#: A document is loaded in one transaction, and its vectors are in memory together.
+MAX_VECTOR_BYTES = 256 * 1024 * 1024
+VECTOR_ITEM_BYTES = 4
+
+
+def recipe_for(collection: Collection) -> Recipe:
+    """How this collection's documents are chunked and embedded."""
+    return Recipe(
+        chunker=collection.chunker,
+        chunker_options=collection.chunker_options,
+        space_id=collection.space_id,
+        model_name=collection.space.model_name,
+        language=collection.default_language,
+        fallback_language=settings.FALLBACK_LANGUAGE,
+    )
+
+
+def prepare_for(
+    collection: Collection,
+    content: Content | bytes,
+    *,
+    name: str,
+    declared: dict[str, Any],
+    watch: Stopwatch,
+) -> PreparedDocument:
+    """Parse and chunk a document of `collection`, timed by `watch`. Raises ParseError."""
+    embedder = embedder_for(collection.space)
+    limits = ParserLimits(
+        seconds=settings.PARSER_SECONDS,
+        memory_bytes=settings.PARSER_MEMORY_BYTES,
+        max_bytes=settings.MAX_UPLOAD_BYTES,
+    )
+    if isinstance(content, bytes):
+        content = content_from_bytes(content)
+    with watch("parse"):
+        parsed = parse_content(content, name=name, declared=declared, limits=limits)
+    with watch("chunk"):
+        return chunk_parsed(
+            parsed,
+            name=name,
+            recipe=recipe_for(collection),
+            counter=embedder.token_counter(),
+            declared=declared,
+            embed=embedder.embed_documents,
+            max_chunks=MAX_VECTOR_BYTES // (VECTOR_ITEM_BYTES * embedder.dimensions),
+        )
+
+
+_CHUNK_FIELDS = tuple(each.name for each in fields(PreparedChunk))
+_DOCUMENT_FIELDS = tuple(f.name for f in fields(PreparedDocument) if f.name != "chunks")
+#: Of a packed document, unpacked at a time.
+_UNPACK_BYTES = 64 * 1024
+
+
+def pack_document(document: PreparedDocument) -> bytes:
+    """Compressed form for the embed queue: a line of JSON for the document, then one per chunk, so
+    that no second copy of the text is needed."""
+    compressor = zlib.compressobj(level=1)
+    packed = bytearray()
+    own = {name: getattr(document, name) for name in _DOCUMENT_FIELDS}
+    chunks = ({name: getattr(chunk, name) for name in _CHUNK_FIELDS} for chunk in document.chunks)
+    for values in chain([own], chunks):
+        packed += compressor.compress(json.dumps(values).encode() + b"\n")
+    packed += compressor.flush()
+    return bytes(packed)
+
+
+def unpack_document(payload: bytes) -> PreparedDocument:
+    """The prepared document from the bytes of `pack_document`."""
+    lines = _payload_lines(payload)
+    own = json.loads(next(lines))
+    chunks = tuple(
+        PreparedChunk(**{**values, "heading_path": tuple(values["heading_path"])})
+        for values in map(json.loads, lines)
+    )
+    return PreparedDocument(chunks=chunks, **own)
+
+
+def _payload_lines(payload: bytes) -> Iterator[bytes]:
+    decompressor = zlib.decompressobj()
+    rest = b""
+    for start in range(0, len(payload), _UNPACK_BYTES):
+        rest += decompressor.decompress(payload[start : start + _UNPACK_BYTES])
+        *lines, rest = rest.split(b"\n")
+        yield from lines

@@ -1,0 +1,172 @@
+"""Rows for documents that are about to be ingested, many at a time. Begin with
+`register_documents`; `check_access` decides whether a text may replace that of an existing
+document."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from psycopg.types.json import Jsonb
+
+from common.errors import Conflict
+from common.leases import database_now
+from documents.ingestion import jobs, versions
+from documents.ingestion.concurrency import share_collection_locks
+from documents.ingestion.sources import BrokenSource, Source
+from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
+
+HIDDEN_KEY = "A document that you may not see has this key. Use another one."
+WIDER_ACCESS = (
+    "A document with this key is there, and others than those named in the access list may see it."
+    " Change its access first, or use another key."
+)
+
+
+def check_access(source: Source, document: Document | None, *, user: Any) -> BrokenSource | None:
+    """Why the text may not replace that of `document`; None if it may.
+
+    A document keeps its access list. So a text for few people is not put where others can read it,
+    and nobody writes into a document that they may not see. `user` None is the site itself.
+    """
+    if document is None:
+        return None
+    if (
+        user is not None
+        and document.access is not None
+        and not Document.objects.visible_to(user).filter(pk=document.pk).exists()
+    ):
+        return BrokenSource(source.name, source.size, "taken", HIDDEN_KEY)
+    if source.access is not None and not (
+        document.access is not None and set(document.access) <= set(source.access)
+    ):
+        return BrokenSource(source.name, source.size, "access", WIDER_ACCESS)
+    return None
+
+
+#: Column values of a document with a new text. Claims on an older text end: the newest wins.
+QUEUED_VALUES = {
+    "status": Document.Status.QUEUED,
+    "error_code": "",
+    "error": "",
+    "attempts": 0,
+    "claimed_by": None,
+    "claimed_until": None,
+}
+
+
+@transaction.atomic
+def register_documents(
+    collection: Collection,
+    sources: Sequence[Source],
+    *,
+    run: IngestionRun | None,
+    state: str = "",
+    token: UUID | None = None,
+) -> dict[str, Document]:
+    """The rows for the texts, by key, queued or claimed at once under `token`; and an open item on
+    `run`, if given, for each.
+
+    Under the policy `new_version` they may be rows that are not current yet. Raises Conflict if a
+    row that others made meanwhile does not admit its text.
+    """
+    share_collection_locks([collection.pk])
+    by_key = {source.key: source for source in sources}
+    waiting: Mapping[str, Any] = QUEUED_VALUES
+    if token is not None:
+        waiting = QUEUED_VALUES | {
+            "status": Document.Status.PROCESSING,
+            "attempts": 1,
+            "claimed_by": token,
+            "claimed_until": database_now() + jobs.lease_duration(),
+        }
+    made: dict[str, Document] = {}
+
+    def make(key: str) -> Document:
+        made[key] = Document(
+            workspace_id=collection.workspace_id,
+            collection=collection,
+            key=key,
+            title=str(by_key[key].declared.get("title", ""))[:500],
+            access=None if by_key[key].access is None else list(by_key[key].access or ()),
+        )
+        queue_new_text(made[key], by_key[key], waiting)
+        return made[key]
+
+    documents = versions.lock_for_writing(
+        collection,
+        by_key,
+        policy=run.policy if run is not None else IngestionRun.Policy.OVERWRITE,
+        make=make,
+    )
+    for key, document in documents.items():
+        why = check_access(by_key[key], document, user=run.user if run is not None else None)
+        if why is not None:
+            raise Conflict(f"{why.name}: {why.reason}")
+    known = [row for row in documents.values() if row is not made.get(row.key)]
+    for document in known:
+        document.collection = collection
+        queue_new_text(document, by_key[document.key], waiting)
+    if known:
+        # An older text that waits for its vectors must not be loaded after this.
+        StagedDocument.objects.filter(document__in=known).delete()
+        _save_queued(known, waiting)
+    if run is not None:
+        open_items(run, [documents[source.key] for source in sources], state=state)
+    return documents
+
+
+def open_items(run: IngestionRun, documents: Iterable[Document], *, state: str) -> None:
+    """Create an open item on the run for each of the documents."""
+    IngestionItem.objects.bulk_create(
+        IngestionItem(
+            workspace_id=run.workspace_id,
+            run=run,
+            document=document,
+            name=document.source or document.key,
+            size=document.size,
+            state=state,
+        )
+        for document in documents
+    )
+
+
+def queue_new_text(
+    document: Document, source: Source, waiting: Mapping[str, Any] = QUEUED_VALUES
+) -> None:
+    """Set the row's source to its new text, and queue it."""
+    document.source = source.name[:1024]
+    document.declared = source.declared
+    document.url = source.declared.get("url", "")
+    document.size = source.size
+    for name, value in waiting.items():
+        setattr(document, name, value)
+
+
+#: Bulk updates in Django's way take a thousand documents four seconds, most of it in Python.
+_SAVE_QUEUED = """
+    UPDATE documents_document AS document
+    SET source = new.source, declared = new.declared, url = new.url, size = new.size,
+        updated_at = statement_timestamp(), status = %(status)s, error_code = %(error_code)s,
+        error = %(error)s, attempts = %(attempts)s, claimed_by = %(claimed_by)s,
+        claimed_until = %(claimed_until)s
+    FROM jsonb_to_recordset(%(rows)s)
+         AS new (id bigint, source text, declared jsonb, url text, size bigint)
+    WHERE document.id = new.id
+"""
+
+
+def _save_queued(documents: Iterable[Document], waiting: Mapping[str, Any]) -> None:
+    rows = [
+        {
+            "id": document.pk,
+            "source": document.source,
+            "declared": document.declared,
+            "url": document.url,
+            "size": document.size,
+        }
+        for document in documents
+    ]
+    parameters: dict[str, Any] = {**waiting, "rows": Jsonb(rows)}
+    with connection.cursor() as cursor:
+        cursor.execute(_SAVE_QUEUED, parameters)

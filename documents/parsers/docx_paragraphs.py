@@ -1,0 +1,356 @@
+"""Paragraphs of a Word document: visible text (`read_paragraph`), styles, and the list numbers that
+Word computes (`Numbering`)."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from documents.parsers.office_package import (
+    Element,
+    W,
+    alternative_content,
+    is_true,
+    local_name,
+    parse_integer,
+)
+
+_GREEK = "αβχδεφγηιϕκλμνοπθρστυϖωξψζ"
+_GREEK_CAPITALS = "ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ"
+_OPERATORS = {
+    0xA3: "≤", 0xA5: "∞", 0xAB: "↔", 0xAC: "←", 0xAD: "↑", 0xAE: "→", 0xAF: "↓", 0xB0: "°",
+    0xB1: "±", 0xB3: "≥", 0xB4: "×", 0xB5: "∝", 0xB7: "•", 0xB8: "÷", 0xB9: "≠", 0xBA: "≡",
+    0xBB: "≈", 0xC5: "⊕", 0xC6: "∅", 0xCE: "∈", 0xD5: "∏", 0xD6: "√", 0xE5: "∑", 0xF2: "∫",
+}  # fmt: skip
+
+
+def symbol_character(font: str, code: str) -> str:
+    """The character for `w:sym` in the font `Symbol`; empty for pictorial fonts such as
+    Wingdings."""
+    try:
+        place = int(code, 16)
+    except ValueError:
+        return ""
+    private = 0xF000 <= place <= 0xF0FF
+    place -= 0xF000 if private else 0
+    if font.lower() != "symbol":
+        return "" if private or not 0x20 <= place < 0xD800 else chr(place)
+    if 0x61 <= place <= 0x7A:
+        return _GREEK[place - 0x61]
+    if 0x41 <= place <= 0x5A:
+        return _GREEK_CAPITALS[place - 0x41]
+    return _OPERATORS.get(place, chr(place) if 0x20 <= place < 0x7F else "")
+
+
+#: Word names its own styles in English in every language, other programs in their own.
+_HEADING_STYLE = re.compile(
+    r"(?:heading|(?:ü|ue)?berschrift|titre|t[ií]tulo|titolo|kop|rubrik|overskrift|otsikko|nag[łl][óo]wek|"
+    r"nadpis|c[ií]msor|ba[sş]l[ıi]k|заголовок|標題|标题|見出し|제목)[\s_-]*([1-9])",
+    re.I,
+)
+_TITLE_STYLES = frozenset(
+    {"title", "titel", "titre", "título", "titulo", "titolo", "tytuł", "название"}
+)
+_CONTENTS_STYLE = re.compile(r"(?:toc|contents|verzeichnis|inhaltsverzeichnis)\s*[1-9]", re.I)
+_BODY_TEXT = 9
+_MAX_CHAIN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ListPosition:
+    """A list and the level in it, from 0."""
+
+    list_id: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParagraphStyle:
+    name: str
+    base: str = ""
+    outline: int | None = None
+    numbered: ListPosition | None = None
+
+
+class ParagraphStyles:
+    """Paragraph styles by id; an undefined one is known by its id only."""
+
+    def __init__(self, root: Element | None) -> None:
+        nodes = [] if root is None else root.findall(f"{W}style")
+        self._styles = {
+            node.get(f"{W}styleId", ""): ParagraphStyle(
+                name=child_value(node, "name"),
+                base=child_value(node, "basedOn"),
+                outline=outline_level(node.find(f"{W}pPr")),
+                numbered=list_position(node.find(f"{W}pPr")),
+            )
+            for node in nodes
+        }
+
+    def is_title(self, style_id: str) -> bool:
+        return any(style.name.lower() in _TITLE_STYLES for style in self._chain(style_id))
+
+    def is_contents(self, style_id: str) -> bool:
+        """Whether it is an entry of the table of contents, which repeats the headings."""
+        return any(_CONTENTS_STYLE.fullmatch(style.name) for style in self._chain(style_id))
+
+    def heading_level(self, style_id: str) -> int | None:
+        """1 for the highest; None if it is not a heading."""
+        for style in self._chain(style_id):
+            if style.outline is not None:
+                return heading_level_of_outline(style.outline)
+            if heading := _HEADING_STYLE.fullmatch(style.name):
+                return int(heading[1])
+        return None
+
+    def numbered(self, style_id: str) -> ListPosition | None:
+        found = (style.numbered for style in self._chain(style_id))
+        return next((numbered for numbered in found if numbered), None)
+
+    def _chain(self, style_id: str) -> Iterator[ParagraphStyle]:
+        """The style and those it is based on."""
+        for _ in range(_MAX_CHAIN):
+            if not style_id:
+                return
+            style = self._styles.get(style_id) or ParagraphStyle(name=style_id)
+            yield style
+            style_id = style.base
+
+
+def heading_level_of_outline(outline: int) -> int | None:
+    """Outline levels count from 0, and 9 is body text."""
+    return outline + 1 if 0 <= outline < _BODY_TEXT else None
+
+
+def outline_level(properties: Element | None) -> int | None:
+    """The outline level in `w:pPr`."""
+    node = None if properties is None else properties.find(f"{W}outlineLvl")
+    return None if node is None else parse_integer(node.get(f"{W}val"), _BODY_TEXT)
+
+
+def list_position(properties: Element | None) -> ListPosition | None:
+    """The list position in `w:pPr`; list id 0 means none."""
+    node = None if properties is None else properties.find(f"{W}numPr")
+    if node is None:
+        return None
+    return ListPosition(child_value(node, "numId"), parse_integer(child_value(node, "ilvl")))
+
+
+def child_value(node: Element | None, name: str) -> str:
+    """`w:val` of the child `w:name`."""
+    child = None if node is None else node.find(f"{W}{name}")
+    return "" if child is None else child.get(f"{W}val", "")
+
+
+_PLACEHOLDER = re.compile(r"%([1-9])")
+_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"),
+          (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _ListLevel:
+    start: int = 1
+    kind: str = "bullet"
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _NumberedList:
+    """Lists of one `scheme` continue each other's numbers, unless they restart a level."""
+
+    scheme: str
+    restarts: dict[int, int]
+
+
+class Numbering:
+    """Counts the items of all lists in text order."""
+
+    def __init__(self, root: Element | None) -> None:
+        nodes = [] if root is None else [node for node in root if isinstance(node.tag, str)]
+        self._schemes = {
+            node.get(f"{W}abstractNumId", ""): {
+                parse_integer(level.get(f"{W}ilvl")): _ListLevel(
+                    start=parse_integer(child_value(level, "start"), 1),
+                    kind=child_value(level, "numFmt") or "decimal",
+                    text=child_value(level, "lvlText"),
+                )
+                for level in node.iterfind(f"{W}lvl")
+            }
+            for node in nodes
+            if node.tag == f"{W}abstractNum"
+        }
+        self._lists = {
+            node.get(f"{W}numId", ""): _NumberedList(
+                child_value(node, "abstractNumId"), _restarts(node)
+            )
+            for node in nodes
+            if node.tag == f"{W}num"
+        }
+        self._counts: dict[str, dict[int, int]] = {}
+        self._begun: set[ListPosition] = set()
+
+    def label(self, numbered: ListPosition) -> str | None:
+        """The next label, such as `2.1` or `(a)`; empty for a bullet, None if there is no list."""
+        entry = self._lists.get(numbered.list_id)
+        if entry is None:
+            return None
+        levels = self._schemes.get(entry.scheme, {})
+        counts = self._counts.setdefault(entry.scheme, {})
+        at = numbered.level
+        if at in entry.restarts and numbered not in self._begun:
+            counts[at] = entry.restarts[at] - 1
+        self._begun.add(numbered)
+        level = levels.get(at, _ListLevel())
+        counts[at] = counts.get(at, level.start - 1) + 1
+        for deeper in [other for other in counts if other > at]:
+            del counts[deeper]
+        if level.kind in {"bullet", "none"}:
+            return ""
+
+        def format_number(place: re.Match[str]) -> str:
+            at = int(place[1]) - 1
+            level = levels.get(at, _ListLevel(kind="decimal"))
+            number = counts.get(at, level.start)
+            return _NUMBER_FORMATS.get(level.kind, str)(number) if number > 0 else str(number)
+
+        return _PLACEHOLDER.sub(format_number, level.text)
+
+
+def _restarts(entry: Element) -> dict[int, int]:
+    overrides = entry.iterfind(f"{W}lvlOverride")
+    starts = {
+        parse_integer(node.get(f"{W}ilvl")): child_value(node, "startOverride")
+        for node in overrides
+    }
+    return {level: parse_integer(start, 1) for level, start in starts.items() if start}
+
+
+def _alphabetic(number: int) -> str:
+    """a … z, aa, bb …, as Word counts."""
+    times, letter = divmod(number - 1, 26)
+    return chr(ord("a") + letter) * min(times + 1, 10)
+
+
+def _roman(number: int) -> str:
+    text, left = "", min(number, 3999)
+    for size, letters in _ROMAN:
+        times, left = divmod(left, size)
+        text += letters * times
+    return text
+
+
+_NUMBER_FORMATS: dict[str, Callable[[int], str]] = {
+    "decimalZero": lambda number: f"{number:02}",
+    "lowerLetter": _alphabetic,
+    "upperLetter": lambda number: _alphabetic(number).upper(),
+    "lowerRoman": _roman,
+    "upperRoman": lambda number: _roman(number).upper(),
+}
+
+
+_SKIPPED = frozenset(
+    {
+        "pPr", "rPr", "sdtPr", "sdtEndPr", "fldData", "ffData",
+        "del", "moveFrom", "delText", "delInstrText",
+        "rt", "rubyPr", "commentReference", "annotationRef", "",
+    }
+)  # fmt: skip
+_BREAKS = {"br": "\n", "cr": "\n", "tab": "\t", "ptab": "\t", "noBreakHyphen": "-"}
+_DRAWING_TAGS = frozenset({"drawing", "pict", "object"})
+_REFERENCES = _DRAWING_TAGS | {"sym", "footnoteReference", "endnoteReference"}
+_FIELDS = frozenset({"fldChar", "instrText", "fldSimple"})
+_PAGE_FIELD = re.compile(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES)\b")
+
+
+@dataclass(slots=True)
+class Paragraph:
+    """Line breaks are `\\n`; notes and drawings follow the paragraph.
+
+    `notes` are pairs such as `("footnote", "2")`, each marked in the text by its number; these
+    begin at `first_note`.
+    """
+
+    first_note: int
+    parts: list[str] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    drawings: list[Element] = field(default_factory=list)
+    has_page_number: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+
+def read_paragraph(node: Element, *, first_note: int = 1) -> Paragraph:
+    """Walk a `w:p`; notes are numbered in the text from `first_note`."""
+    walk = _ParagraphReader(first_note)
+    walk.children(node)
+    return walk.found
+
+
+class _ParagraphReader:
+    def __init__(self, first_note: int) -> None:
+        self.found = Paragraph(first_note)
+        self._instruction = ""
+        self._in_page_field = False
+
+    def children(self, node: Element) -> None:
+        for child in node:
+            self._element(child)
+
+    def _element(self, node: Element) -> None:
+        match local_name(node):
+            case "t":
+                self._write(node.text or "")
+            case name if name in _SKIPPED or (
+                _is_on(node.find(f"{W}rPr/{W}vanish")) or is_placeholder(node)
+            ):
+                return
+            case name if name in _BREAKS:
+                self._write(_BREAKS[name])
+            case name if name in _REFERENCES:
+                # References to notes, drawings and symbols.
+                if name == "sym":
+                    self._write(
+                        symbol_character(node.get(f"{W}font", ""), node.get(f"{W}char", ""))
+                    )
+                elif name in _DRAWING_TAGS:
+                    self.found.drawings.append(node)
+                else:
+                    self.found.notes.append(
+                        (name.removesuffix("Reference"), node.get(f"{W}id", ""))
+                    )
+                    self._write(f"[{self.found.first_note + len(self.found.notes) - 1}]")
+            case name if name in _FIELDS:
+                self._field(node, name)
+            case "AlternateContent":
+                for child in alternative_content(node):
+                    self._element(child)
+            case _:
+                self.children(node)
+
+    def _write(self, text: str) -> None:
+        if not self._in_page_field:
+            self.found.parts.append(text)
+
+    def _field(self, node: Element, name: str) -> None:
+        """Keep the result of a field, except page numbers."""
+        if name == "instrText":
+            self._instruction += node.text or ""
+        elif name == "fldSimple" and _PAGE_FIELD.match(node.get(f"{W}instr", "")):
+            self.found.has_page_number = True
+        elif name == "fldSimple":
+            self.children(node)
+        elif node.get(f"{W}fldCharType") == "separate":
+            self._in_page_field = bool(_PAGE_FIELD.match(self._instruction))
+            self.found.has_page_number |= self._in_page_field
+        else:
+            self._instruction, self._in_page_field = "", False
+
+
+def is_placeholder(control: Element) -> bool:
+    """Whether a content control was not filled in and shows its prompt."""
+    return _is_on(control.find(f"{W}sdtPr/{W}showingPlcHdr"))
+
+
+def _is_on(flag: Element | None) -> bool:
+    return flag is not None and is_true(flag.get(f"{W}val"))

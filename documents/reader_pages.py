@@ -1,0 +1,115 @@
+"""What the page of a document shows besides its text: pages of long texts, sections, and the
+passages around the marked one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from documents.document_html import OutlineEntry
+from documents.models import Chunk
+
+PAGE_CHARACTERS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class TextPage:
+    """Characters from `start` to `end` of a document; `number` counts from 1 to `count`."""
+
+    number: int
+    count: int
+    start: int
+    end: int
+
+
+def split_pages(
+    length: int, boundaries: Sequence[int], *, size: int = PAGE_CHARACTERS
+) -> list[TextPage]:
+    """Pages of about `size` characters that begin at `boundaries`, which ascend.
+
+    A page is longer than `size` only if it contains no boundary. There is always at least one.
+    """
+    starts = [0]
+    candidate = 0
+    for boundary in [*boundaries, length]:
+        if boundary - starts[-1] > size and candidate > starts[-1]:
+            starts.append(candidate)
+        candidate = boundary
+    ends = [*starts[1:], length]
+    return [
+        TextPage(number=number, count=len(starts), start=start, end=end)
+        for number, (start, end) in enumerate(zip(starts, ends, strict=True), start=1)
+    ]
+
+
+def page_at(parts: Sequence[TextPage], offset: int) -> TextPage:
+    """The page with the character at `offset`; the last one if it is beyond the end."""
+    return next((part for part in parts if offset < part.end), parts[-1])
+
+
+#: Passages listed at once.
+LISTED_PASSAGES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PassageList:
+    """Some of a document's passages; `number` is the position of the marked one among `count`, 0 if
+    none is marked."""
+
+    listed: Sequence[Chunk]
+    count: int
+    number: int
+    marked: Chunk | None
+    previous: Chunk | None
+    following: Chunk | None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSection:
+    """A heading known only from the passages under it. `level` counts from 1."""
+
+    title: str
+    level: int
+    first: Chunk
+
+
+def passages_around(chunks: Sequence[Chunk], marked: Chunk | None, part: TextPage) -> PassageList:
+    """The passages near the marked one, or from the beginning of the shown page."""
+    if marked is None:
+        begin = (index for index, chunk in enumerate(chunks) if chunk.start >= part.start)
+        at, first = -1, next(begin, 0)
+    else:
+        at = chunks.index(marked)
+        first = at - LISTED_PASSAGES // 2
+    first = max(0, min(first, len(chunks) - LISTED_PASSAGES))
+    return PassageList(
+        listed=chunks[first : first + LISTED_PASSAGES],
+        count=len(chunks),
+        number=at + 1,
+        marked=marked,
+        previous=chunks[at - 1] if at > 0 else None,
+        following=chunks[at + 1] if marked and at + 1 < len(chunks) else None,
+    )
+
+
+def sections_of(chunks: Sequence[Chunk], part: TextPage) -> list[DocumentSection]:
+    """The headings that begin on a page, from the heading paths of its passages."""
+    sections: list[DocumentSection] = []
+    above: list[str] = []
+    for chunk in chunks:
+        path = list(chunk.heading_path)
+        if part.start <= chunk.start < part.end:
+            pairs = zip(above, path, strict=False)
+            known = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+            sections += [
+                DocumentSection(title, level, chunk)
+                for level, title in enumerate(path, start=1)
+                if level > known
+            ]
+        above = path
+    return sections
+
+
+def normalize_levels(outline: Sequence[OutlineEntry]) -> list[OutlineEntry]:
+    """The outline shifted so that its highest headings have level 1."""
+    highest = min((entry.level for entry in outline), default=1)
+    return [replace(entry, level=entry.level - highest + 1) for entry in outline]

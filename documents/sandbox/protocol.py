@@ -1,0 +1,152 @@
+"""Messages between the site and its parser process: a prefix with two lengths, a JSON header, a
+body of bytes. Never pickles."""
+
+import json
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from documents.parsers import Heading, Page, ParsedChunk, ParsedDocument, chunk_offsets
+from documents.parsers.base import Rendering
+from documents.parsers.normalise import normalise_text, refuse_constant
+
+#: Whether the process ends after this message, bytes of the header, bytes of the body.
+PREFIX = struct.Struct("<?QQ")
+#: Bytes of an answer's header; ten thousand headings take about 1 MB.
+MAX_HEADER_BYTES = 64 * 1024 * 1024
+
+MessageHeader = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ParseRequest:
+    """A file to parse: its bytes, or the path to read them from."""
+
+    name: str
+    data: bytes | None = None
+    path: Path | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of bytes to send."""
+        return len(self.data or b"")
+
+
+def encode_header(header: MessageHeader) -> bytes:
+    """The header as JSON bytes. Raises TypeError for values that are not JSON."""
+    return json.dumps(header).encode()
+
+
+def frame_message(header: bytes, body: bytes, *, is_last: bool = False) -> tuple[bytes, bytes]:
+    """A message as two byte strings to send one after the other."""
+    return PREFIX.pack(is_last, len(header), len(body)) + header, body
+
+
+def decode_header(encoded: bytes | bytearray) -> MessageHeader:
+    """A header from its bytes. Raises TypeError or ValueError."""
+    header = _dict(json.loads(encoded, parse_constant=refuse_constant))
+    # PostgreSQL stores neither, and would refuse the neighbours with it.
+    if b"\\u0000" in encoded or b"\\ud" in encoded:
+        return _dict(_clean_json(header))
+    return header
+
+
+def document_fields(document: ParsedDocument) -> MessageHeader:
+    """Everything of a document except its text, as JSON values."""
+    return {
+        "media_type": document.media_type,
+        "title": document.title,
+        "rendering": document.rendering,
+        "headings": [(each.offset, each.level, each.title) for each in document.headings],
+        "pages": [(page.offset, page.number) for page in document.pages],
+        "metadata": document.metadata,
+        "language": document.language,
+        "chunks": [
+            {
+                "start": start,
+                "end": end,
+                "key": chunk.key,
+                "context": chunk.context,
+                "heading_path": chunk.heading_path,
+                "summary": chunk.summary,
+                "token_count": chunk.token_count,
+                "page": chunk.page,
+                "metadata": chunk.metadata,
+            }
+            for chunk, (start, end) in zip(document.chunks, chunk_offsets(document), strict=True)
+        ],
+    }
+
+
+def document_from_fields(fields: MessageHeader, text: str) -> ParsedDocument:
+    """Reverse of `document_fields`. Raises LookupError, TypeError or ValueError for invalid
+    fields."""
+    headings = tuple(
+        Heading(_int(offset), _int(level), _str(title))
+        for offset, level, title in fields["headings"]
+    )
+    pages = tuple(Page(_int(offset), _int(number)) for offset, number in fields["pages"])
+    for offsets in ([each.offset for each in headings], [page.offset for page in pages]):
+        if offsets and not (
+            offsets[0] >= 0 and offsets == sorted(offsets) and offsets[-1] <= len(text)
+        ):
+            raise ValueError("offsets outside the text")
+    if fields["rendering"] not in get_args(Rendering) or "\0" in text:
+        raise ValueError("not the text of a document")
+    return ParsedDocument(
+        text=text,
+        media_type=_str(fields["media_type"]),
+        title=_str(fields["title"]),
+        rendering=fields["rendering"],
+        headings=headings,
+        pages=pages,
+        metadata=_dict(fields["metadata"]),
+        language=_str(fields["language"]),
+        chunks=tuple(_chunk_from_fields(chunk, text) for chunk in fields["chunks"]),
+    )
+
+
+def _chunk_from_fields(fields: MessageHeader, text: str) -> ParsedChunk:
+    numbers = (fields["token_count"], fields["page"])
+    token_count, page = (number if number is None else _int(number) for number in numbers)
+    return ParsedChunk(
+        key=_str(fields["key"]),
+        text=text[_int(fields["start"]) : _int(fields["end"])],
+        context=_str(fields["context"]),
+        heading_path=tuple(map(_str, fields["heading_path"])),
+        summary=_str(fields["summary"]),
+        token_count=token_count,
+        page=page,
+        metadata=_dict(fields["metadata"]),
+    )
+
+
+def _int(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def _str(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no string")
+    return value
+
+
+def _dict(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} is no object")
+    return value
+
+
+def _clean_json(value: Any) -> Any:
+    match value:
+        case str():
+            return normalise_text(value)
+        case list():
+            return [_clean_json(item) for item in value]
+        case dict():
+            return {normalise_text(key): _clean_json(item) for key, item in value.items()}
+        case _:
+            return value

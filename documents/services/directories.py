@@ -1,0 +1,501 @@
+"""Directories of the server: keep a collection in sync with one (`sync_directory`), or ingest one
+for a request (`ingest_server_directory`, only below RAGSITE_INGEST_ROOTS)."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from common.errors import Conflict, Forbidden, InvalidInput
+from documents.ingestion import listeners, preparation, versions
+from documents.ingestion.sources import (
+    BrokenSource,
+    NothingFoundError,
+    Source,
+    discover,
+    discover_any,
+    matches_glob,
+    read_content,
+    storable_key,
+    storable_name,
+)
+from documents.models import Collection, Document, IngestionItem, IngestionRun
+from documents.parsers import ParseError
+from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX
+from documents.parsers.normalise import readable_title
+from documents.services.deletion import delete_documents
+from documents.services.documents import ingest_inline, ingest_sources
+
+Entry = Source | BrokenSource
+
+
+def sync_run_source(directory: Path) -> str:
+    """The `source` of a run that syncs the directory."""
+    return f"sync {directory}"
+
+
+#: Sources whose rows are asked for at once.
+COMPARED_SOURCES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFile:
+    """A document whose file no longer exists."""
+
+    id: int
+    key: str
+    name: str
+    size: int
+    source_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedFile:
+    """A document whose bytes are now in a file of another name."""
+
+    gone: RemovedFile
+    key: str
+    name: str
+
+
+@dataclass(slots=True)
+class SyncPlan:
+    """Changes of a directory since it was ingested; each list names files by their relative path.
+
+    `failed` cannot be read, so nothing is concluded about them; `retried` failed to ingest before
+    and are tried again. `reasons` says why, by name, for both. `changed_keys` are those to ingest.
+    """
+
+    new: list[str] = field(default_factory=list)
+    modified: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    renamed: list[RenamedFile] = field(default_factory=list)
+    gone: list[RemovedFile] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    retried: list[str] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
+    changed_keys: set[str] = field(default_factory=set)
+
+    @property
+    def found(self) -> int:
+        """Number of files in the directory."""
+        return (
+            len(self.new)
+            + len(self.modified)
+            + len(self.unchanged)
+            + len(self.renamed)
+            + len(self.failed)
+            + len(self.retried)
+        )
+
+
+def plan_sync(
+    collection: Collection, directory: Path, glob: str, sources: Iterable[Entry]
+) -> SyncPlan:
+    """Compare the directory's `sources` with the collection. Each file is read once, for its hash.
+
+    Only documents whose key is below the directory and whose file `glob` would match can be
+    removed, and only if the file certainly does not exist.
+    """
+    plan = SyncPlan()
+    broken: list[str] = []
+    unknown: list[Source] = []
+    seen: set[str] = set()
+    # The last failed attempt at each file, by name: a file that never became a document is known
+    # only from the runs of this directory.
+    rows = IngestionItem.objects.filter(
+        run__collection=collection,
+        run__source__in=[sync_run_source(directory), str(directory)],
+        state=IngestionItem.State.FAILED,
+    )
+    failures = {item.name: item for item in rows.select_related("run").order_by("id")}
+    remaining = iter(sources)
+    while batch := list(islice(remaining, COMPARED_SOURCES)):
+        keys = [entry.key for entry in batch if isinstance(entry, Source)]
+        known = versions.documents_to_compare(collection, keys)
+        for entry in batch:
+            if isinstance(entry, BrokenSource):
+                broken.append(entry.name)
+                plan.reasons[entry.name] = entry.reason
+                continue
+            seen.add(entry.key)
+            document, failure = known.get(entry.key), failures.get(entry.name)
+            if document is not None and _is_unchanged(document, collection, entry):
+                plan.unchanged.append(entry.name)
+            elif reason := _previous_failure(entry, document, failure):
+                plan.retried.append(entry.name)
+                plan.reasons[entry.name] = reason
+                plan.changed_keys.add(entry.key)
+            elif document is not None:
+                plan.modified.append(entry.name)
+                plan.changed_keys.add(entry.key)
+            else:
+                unknown.append(entry)
+    plan.failed += broken
+    gone = _removed_files(collection, directory, glob, present_keys=seen, broken=broken)
+    _match_renames(plan, unknown, gone)
+    return plan
+
+
+def _source_digest(source: Source) -> str | None:
+    """Hash of its bytes; None if it cannot be read or is too large, which ingestion will report."""
+    try:
+        return read_content(source, max_bytes=settings.MAX_UPLOAD_BYTES).sha256
+    except ParseError:
+        return None
+
+
+def _is_unchanged(document: Document, collection: Collection, source: Source) -> bool:
+    digest = _source_digest(source)
+    recipe = preparation.recipe_for(collection).digest(source.declared)
+    policy = IngestionRun.Policy.SKIP_IF_UNCHANGED
+    return digest is not None and document.is_unchanged(policy, digest, recipe)
+
+
+def _previous_failure(source: Source, document: Document | None, item: IngestionItem | None) -> str:
+    """Why the ingestion of these bytes failed, empty if it did not. Of a failed attempt only the
+    size is known, not the hash."""
+    if document is not None:
+        if document.status == Document.Status.FAILED and document.size == source.size:
+            return document.error
+        if item is not None and item.run.started_at < document.updated_at:
+            return ""  # it was loaded since
+    return item.error if item is not None and item.size == source.size else ""
+
+
+def _match_renames(plan: SyncPlan, unknown: Iterable[Source], gone: list[RemovedFile]) -> None:
+    """A file without document is new, or a renamed one."""
+    sizes = {entry.size for entry in gone}
+    left: dict[tuple[str, str], list[RemovedFile]] = defaultdict(list)
+    for entry in reversed(gone):
+        left[entry.source_sha256, _suffix(entry.name)].append(entry)
+    moved: set[int] = set()
+    for source in unknown:
+        # Only where a size agrees: a first run would read every file twice.
+        digest = _source_digest(source) if source.size in sizes else None
+        # The same bytes, which are read in the same way.
+        if digest and (same := left[digest, _suffix(source.name)]):
+            before = same.pop()
+            moved.add(before.id)
+            plan.renamed.append(RenamedFile(before, source.key, source.name))
+        else:
+            plan.new.append(source.name)
+            plan.changed_keys.add(source.key)
+    plan.gone += [entry for entry in gone if entry.id not in moved]
+
+
+def _suffix(name: str) -> str:
+    return PurePosixPath(name).suffix.lower()
+
+
+# --- removed files -------------------------------------------------------------------------------
+
+
+def _removed_files(
+    collection: Collection, directory: Path, glob: str, *, present_keys: set[str], broken: list[str]
+) -> list[RemovedFile]:
+    prefix = key_prefix(directory)
+    rows = Document.objects.filter(
+        collection=collection,
+        is_current=True,
+        key__startswith=prefix,  # Django escapes what LIKE would take for a sign
+        # What a program gave as text has no file, whatever its id looks like.
+        declared__file_name__isnull=True,
+        url="",
+    ).order_by("key")
+    fields = rows.values_list("id", "key", "source", "size", "source_sha256", "status")
+    return [
+        RemovedFile(pk, key, source, size, digest if status == Document.Status.READY else "")
+        for pk, key, source, size, digest, status in fields.iterator(chunk_size=2000)
+        if key not in present_keys and _is_removed(key, source, prefix, glob, broken)
+    ]
+
+
+def key_prefix(directory: Path) -> str:
+    """The common prefix of the keys of all files below the directory, not of those of
+    `directory-2`."""
+    return storable_key(str(directory)).rstrip("/") + "/"
+
+
+def _is_removed(key: str, source: str, prefix: str, glob: str, broken: list[str]) -> bool:
+    relative = key.removeprefix(prefix)
+    if any(part.startswith(".") for part in relative.split("/")):
+        return False
+    if source.endswith(CHUNK_BUNDLE_SUFFIX):
+        # Of many files, any of which may have been the last one: unless an unreadable file, record
+        # or directory may have belonged to it. A chunk file may have any name.
+        folders = {str(parent) for parent in PurePosixPath(relative).parents}
+        return matches_glob(f"{relative}_chunk_001.json", glob) and not any(
+            str(PurePosixPath(name).parent) in folders or _is_file_or_below(relative, name)
+            for name in broken
+        )
+    return (
+        matches_glob(relative, glob)
+        and not any(_is_file_or_below(relative, name) for name in broken)
+        and not _may_exist(Path(key))
+    )
+
+
+def _is_file_or_below(relative: str, broken: str) -> bool:
+    """Whether the unreadable path is the file or a directory above it."""
+    name = storable_name(relative)
+    return broken in {name, "."} or name.startswith(f"{broken}/")
+
+
+def _may_exist(path: Path) -> bool:
+    """Only a definite answer counts: a file that cannot be reached may exist."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def changed_sources(
+    directory: Path, glob: str, keys: set[str], *, below: Path | None = None
+) -> Iterator[Entry]:
+    """The sources to ingest and those that cannot be read, discovered again: a directory may be too
+    large to keep its sources in memory."""
+    for entry in discover([directory], glob=glob, below=below):
+        if isinstance(entry, BrokenSource) or entry.key in keys:
+            yield entry
+
+
+def allowed_directory(directory: str) -> tuple[Path, Path]:
+    """The directory, resolved and so without links in its path, and the root above it. Raises
+    Forbidden unless it is below a root, without revealing whether it exists, and InvalidInput if it
+    is no directory."""
+    roots = [Path(root).resolve() for root in settings.INGEST_ROOTS]
+    if not roots:
+        raise Forbidden(
+            "Directories of the server are not read for requests here. Upload the files, or ask"
+            " the operator to name their directory in RAGSITE_INGEST_ROOTS."
+        )
+    path = Path(directory)
+    if not path.is_absolute() or ".." in path.parts or "\0" in directory:
+        raise InvalidInput(
+            "Name the directory by its whole path, from / on and without “..”.", field="directory"
+        )
+    resolved = path.resolve()
+    root = next((root for root in roots if resolved.is_relative_to(root)), None)
+    if root is None:
+        raise Forbidden(
+            f"{directory} is not below a directory that may be read here. The operator names those"
+            " in RAGSITE_INGEST_ROOTS."
+        )
+    if not resolved.is_dir():
+        raise InvalidInput(f"{directory} is no directory. Check the path.", field="directory")
+    return resolved, root
+
+
+#: More deletions than this, of more than half of the documents, are not done unasked.
+FREE_DELETIONS = 10
+DELETION_BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    """The outcome for the files, each by its relative path. `run` is None if nothing was ingested;
+    `deleted` files no longer exist, and their documents were deleted only if requested
+    (`deletions_applied`). `failed` could not be read, `retried` failed to ingest before; `reasons`
+    says why, by name, for both."""
+
+    run: IngestionRun | None
+    new: tuple[str, ...]
+    modified: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    renamed: tuple[tuple[str, str], ...]
+    deleted: tuple[str, ...]
+    failed: tuple[str, ...]
+    retried: tuple[str, ...]
+    reasons: Mapping[str, str]
+    deletions_applied: bool
+
+
+def sync_directory(
+    *,
+    collection: Collection,
+    directory: Path,
+    glob: str = "**/*",
+    delete: bool = False,
+    dry_run: bool = False,
+    queue: bool = False,
+    allow_empty: bool = False,
+    force: bool = False,
+    below: Path | None = None,
+    user: Any = None,
+    on_progress: Callable[[IngestionRun], Any] = lambda run: None,
+) -> SyncResult:
+    """Ingest what is new or modified below `directory`, rename documents of renamed files and, with
+    `delete`, delete documents whose files are gone.
+
+    Every file is read once to compare. With `queue` the workers ingest; with `below` links that
+    lead out of that directory are not followed. Raises InvalidInput if there is no directory, or it
+    is empty and not `allow_empty`, or too much would be deleted and not `force`; Conflict if
+    somebody else is syncing it; InferenceError.
+    """
+    if not directory.is_dir():
+        raise InvalidInput(
+            f"{directory} is no directory that can be read. Nothing was changed; is its volume"
+            " there?",
+            field="directory",
+        )
+    directory = directory.resolve()
+    with _exclusive_sync(collection, directory):
+        plan = plan_sync(collection, directory, glob, discover([directory], glob=glob, below=below))
+        _refuse_doubtful_plan(
+            plan, directory, allow_empty=allow_empty, allow_deletions=force or not delete
+        )
+        if dry_run:
+            return _sync_result(plan, directory, run=None, applied=False)
+        moved = [move for move in plan.renamed if _rename_document(collection, move)]
+        # Changed keys, and those that could not be renamed because somebody changed the document
+        # meanwhile.
+        arguments: dict[str, Any] = {
+            "collection": collection,
+            "sources": changed_sources(
+                directory,
+                glob,
+                plan.changed_keys | {move.key for move in plan.renamed if move not in moved},
+                below=below,
+            ),
+            "source": sync_run_source(directory),
+        }
+        if queue:
+            run = ingest_sources(**arguments, user=user)
+        else:
+            run = ingest_inline(**arguments, on_progress=on_progress)
+        goes_on = run.cancel_requested_at is None
+        if delete and goes_on:
+            _delete_removed(plan.gone)
+        return _sync_result(plan, directory, run=run, applied=delete and goes_on)
+
+
+@contextmanager
+def _exclusive_sync(collection: Collection, directory: Path) -> Iterator[None]:
+    """Lock against another sync of this directory; ends with the connection, however that ends.
+
+    The lock is held by a separate transaction: a session lock would stay behind in a connection
+    pooler.
+    """
+    key: list[Any] = [f"sync {directory}", collection.pk]
+    own = connection.copy()
+    try:
+        own.set_autocommit(False)
+        with own.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, %s))", key)
+            if not cursor.fetchone()[0]:
+                raise Conflict(
+                    f"{directory} is being synced into {collection} by somebody else. Wait for it,"
+                    " then run this again."
+                )
+        yield
+    finally:
+        own.close()
+
+
+def _refuse_doubtful_plan(
+    plan: SyncPlan, directory: Path, *, allow_empty: bool, allow_deletions: bool
+) -> None:
+    """Raise InvalidInput where a directory is empty that had files, or most of them are gone."""
+    if plan.found == 0 and plan.gone and not allow_empty:
+        raise InvalidInput(
+            f"{directory} holds no file, and documents from there: {len(plan.gone):,}. Nothing was"
+            " changed. Is its volume there, and the glob right? If it is meant to be empty, say so:"
+            " --allow-empty.",
+            field="directory",
+        )
+    gone, known = len(plan.gone), len(plan.gone) + len(plan.modified) + len(plan.unchanged)
+    known += len(plan.renamed) + len(plan.retried)
+    if gone > FREE_DELETIONS and 2 * gone > known and not allow_deletions:
+        raise InvalidInput(
+            f"{gone:,} of {known:,} documents would be deleted, more than half. Nothing was"
+            " changed. Look at them with --dry-run; if that is meant, say so: --force.",
+            field="delete",
+        )
+
+
+def _delete_removed(gone: Sequence[RemovedFile]) -> None:
+    """Delete the documents whose files are still missing: checked again just before."""
+    sure = [
+        entry.id
+        for entry in gone
+        if entry.name.endswith(CHUNK_BUNDLE_SUFFIX) or not _may_exist(Path(entry.key))
+    ]
+    for start in range(0, len(sure), DELETION_BATCH):
+        batch = sure[start : start + DELETION_BATCH]
+        delete_documents(documents=list(Document.objects.filter(pk__in=batch)))
+
+
+@transaction.atomic
+def _rename_document(collection: Collection, move: RenamedFile) -> bool:
+    """Give a document with all its versions the new key; chunks and vectors stay."""
+    rows = Document.objects.select_for_update().filter(collection=collection, key=move.gone.key)
+    held = list(rows.order_by("id"))
+    is_same = any(
+        row.pk == move.gone.id
+        and row.status == Document.Status.READY
+        and row.source_sha256 == move.gone.source_sha256
+        for row in held
+    )
+    if not is_same or Document.objects.filter(collection=collection, key=move.key).exists():
+        return False
+    for row in held:
+        row.key, before = move.key, row.source
+        row.source = move.name[:1024]
+        if row.title == readable_title(before):
+            row.title = readable_title(move.name)[:500]
+        row.updated_at = timezone.now()
+    Document.objects.bulk_update(held, ["key", "source", "title", "updated_at"])
+    listeners.loaded([row.pk for row in held])
+    return True
+
+
+def _sync_result(
+    plan: SyncPlan, directory: Path, *, run: IngestionRun | None, applied: bool
+) -> SyncResult:
+    prefix = key_prefix(directory)
+
+    def relative(gone: RemovedFile) -> str:
+        return gone.key.removeprefix(prefix)
+
+    return SyncResult(
+        run=run,
+        new=tuple(plan.new),
+        modified=tuple(plan.modified),
+        unchanged=tuple(plan.unchanged),
+        renamed=tuple((relative(move.gone), move.name) for move in plan.renamed),
+        deleted=tuple(map(relative, plan.gone)),
+        failed=tuple(plan.failed),
+        retried=tuple(plan.retried),
+        reasons=plan.reasons,
+        deletions_applied=applied,
+    )
+
+
+def ingest_server_directory(
+    *, collection: Collection, directory: str, glob: str = "**/*", **options: Any
+) -> IngestionRun:
+    """Store and queue the files of a directory; links that lead out of the root fail. Raises
+    Forbidden and InvalidInput."""
+    path, root = allowed_directory(directory)
+    try:
+        sources = discover_any([path], glob=glob, below=root)
+    except NothingFoundError as error:
+        raise InvalidInput(str(error), field="glob") from error
+    return ingest_sources(collection=collection, sources=sources, source=str(path), **options)
+
+
+def sync_server_directory(*, collection: Collection, directory: str, **options: Any) -> SyncResult:
+    """`sync_directory` below an allowed root, ingested by the workers. Also raises Forbidden."""
+    path, root = allowed_directory(directory)
+    return sync_directory(collection=collection, directory=path, below=root, queue=True, **options)

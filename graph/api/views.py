@@ -1,0 +1,528 @@
+"""API views of nodes, edges, neighbours, mentions, traversals, paths and subgraphs.
+Begin with `GraphView`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any, ClassVar
+from urllib.parse import parse_qsl
+
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import Serializer
+from rest_framework.utils.urls import replace_query_param
+
+from accounts.api import WorkspaceView
+from accounts.api.base import READ_METHODS
+from common.api import StreamNegotiation
+from common.errors import InvalidInput, NotFound
+from common.serializers import CursorPagination
+from graph import services
+from graph.api import examples, inputs, serializers
+from graph.models import Edge, Node, Origin
+from graph.reading.pages import list_edges
+from graph.reading.vertices import KINDS, Ref, load_vertices
+from graph.scopes import GraphScope, access_filter, graph_scope
+from graph.services import MissingNode
+from graph.services.queries import MAX_FOUND
+
+InputClass = type[Serializer[Any]]
+
+
+class GraphView(WorkspaceView):
+    """Base of the graph's views, within one workspace as the user may see it."""
+
+    #: Parameters, or fields of the body, that together name one thing.
+    names: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def is_detail_request(self) -> bool:
+        is_list = self.request.method in READ_METHODS and hasattr(self, "parameters")
+        return super().is_detail_request and not (
+            is_list and set(self.names) - self.parameters.keys()
+        )
+
+    def named(self, name: str) -> str:
+        """The id or name part `name` from parameters or body; empty if missing."""
+        body: Any = self.request.data
+        given = self.parameters.get(name) or body.get(name)
+        return given if isinstance(given, str) else ""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        # Raises InvalidInput for invalid UTF-8, which would make two ids one.
+        try:
+            parse_qsl(request.META.get("QUERY_STRING", ""), errors="strict")
+        except UnicodeDecodeError as error:
+            raise InvalidInput("The address is not UTF-8. Percent-encode it as UTF-8.") from error
+        super().initial(request, *args, **kwargs)
+
+    @cached_property
+    def scope(self) -> GraphScope:
+        """The graph as the user may see it. Raises NotFound."""
+        return graph_scope(user=self.request.user, workspace=self.workspace)
+
+    @property
+    def editable(self) -> GraphScope:
+        """The scope, for users who may edit. Raises Forbidden."""
+        scope = self.scope
+        self.require_editor(self.workspace)
+        return scope
+
+    def body(self, input_class: InputClass) -> dict[str, Any]:
+        """The validated data of the request's body."""
+        body = input_class(data=self.request.data)
+        body.is_valid(raise_exception=True)
+        values: dict[str, Any] = body.validated_data
+        return values
+
+    def asked(self, input_class: InputClass) -> dict[str, Any]:
+        """Query parameters that the POST body has too."""
+        names = input_class().fields
+        return {name: self.parameters[name] for name in names & self.parameters.keys()}
+
+    def address_of(self, cursor: str) -> str | None:
+        """URL of this request with another cursor; None without one."""
+        if not cursor:
+            return None
+        return str(replace_query_param(self.request.build_absolute_uri(), "cursor", cursor))
+
+
+@contextmanager
+def naming_missing_node(values: Mapping[str, Any], *fields: str) -> Iterator[None]:
+    """Sets the field of a MissingNode error to the one that holds the missing id."""
+    try:
+        yield
+    except MissingNode as error:
+        error.field = next((each for each in fields if values[each] in error.ids), "")
+        raise
+
+
+def node_not_found() -> NotFound:
+    """Error for a missing or invisible node, which look the same."""
+    return NotFound("There is no node with this id, or you may not see it.")
+
+
+#: What `q` looks for.
+DEFAULT_KINDS = ("node", "document")
+
+
+class NodePagination(CursorPagination):
+    """Pages of nodes ordered by id."""
+
+    ordering = "key"
+
+    @staticmethod
+    def is_position(position: Any) -> bool:
+        return position is None or "\0" not in position
+
+
+@extend_schema(tags=["graph"])
+class NodesView(GraphView):
+    """Lists, finds, reads, writes and deletes nodes."""
+
+    action_parameters = {"get": inputs.NodeParameters, "delete": inputs.DeletionParameters}
+    is_detail = True
+    names = ("id",)
+
+    def read_object(self) -> Any:
+        vertex = services.get_node(scope=self.scope, id=self.named("id"))
+        if vertex is None:
+            raise node_not_found()
+        return serializers.NodeSerializer(vertex).data
+
+    def locked_rows(self) -> QuerySet[Node]:
+        found = services.get_node(scope=self.scope, id=self.named("id"))
+        is_row = found is not None and found.kind == "node"
+        return Node.objects.filter(pk__in=[found.pk] if found and is_row else [])
+
+    @extend_schema(
+        operation_id="graph_nodes",
+        summary="List or find nodes, or read one",
+        description="With `id` the answer is that one: a node, a document (`doc:…`), a passage"
+        " (`chunk:…`), or what a node was merged into. With `q` it is what is called so or alike,"
+        " the best first, without further pages. Otherwise it is a page of all nodes by id;"
+        " documents and passages are listed at `/documents/`.",
+        responses={
+            200: PolymorphicProxySerializer(
+                component_name="GraphNodesAnswer",
+                serializers=[serializers.NodePageSerializer, serializers.NodeSerializer],
+                resource_type_field_name=None,
+            )
+        },
+        examples=[examples.NODE, examples.NODES],
+    )
+    def get(self, request: Request) -> Response:
+        if "id" in self.parameters:
+            return Response(self.read_object())
+        asked = self.parameters
+        if "q" in asked:
+            vertices = services.find_nodes(
+                scope=self.scope,
+                text=asked["q"],
+                labels=asked.get("label", ()),
+                kinds=[kind for kind in KINDS if kind in asked.get("kind", DEFAULT_KINDS)],
+                limit=min(asked.get("page_size", 50), MAX_FOUND),
+            )
+            results = _node_data(vertices)
+            return Response({"next": None, "previous": None, "results": results})
+        rows = Node.objects.visible_to(request.user).filter(
+            workspace=self.workspace, document=None, chunk=None
+        )
+        if labels := asked.get("label"):
+            rows = rows.filter(labels__overlap=labels)
+        paginator = NodePagination()
+        page = paginator.paginate_queryset(rows.only("key"), request, view=self) or ()
+        refs = [Ref("node", row.pk) for row in page]
+        found = load_vertices(access_filter(self.scope), refs)
+        listed = [found[ref] for ref in refs if ref in found]
+        return paginator.get_paginated_response(_node_data(listed))
+
+    @extend_schema(
+        operation_id="graph_node_upsert",
+        summary="Make or change a node",
+        description="201 for a new one, else 200. What is left out stays as it is; properties are"
+        " added to those that are there, name by name. The same again changes nothing, so that to"
+        " send it again does no harm.",
+        request=inputs.NodeBody,
+        responses={
+            200: serializers.NodeChangeSerializer,
+            201: serializers.NodeChangeSerializer,
+        },
+        examples=[examples.NODE_BODY, examples.NODE_CHANGE],
+    )
+    def put(self, request: Request) -> Response:
+        body = self.body(inputs.NodeBody)
+        with naming_missing_node(body, "id"):
+            change = services.upsert_node(scope=self.editable, **body)
+        answer = {
+            "node": change.node,
+            "created": change.created,
+            "changed": change.changed,
+            "taken": change.taken,
+        }
+        shown = serializers.NodeChangeSerializer(answer).data
+        return Response(shown, status=201 if change.created else 200)
+
+    @extend_schema(
+        operation_id="graph_node_delete",
+        summary="Delete a node with its edges",
+        description="What documents mention comes back when they are read again: merge it, or have"
+        " its collection read in another way. With `preview` nothing goes.",
+        responses={200: serializers.DeletionSerializer},
+        examples=[examples.DELETION],
+    )
+    def delete(self, request: Request) -> Response:
+        gone = _delete(self, [self.parameters["id"]], preview=self.parameters["preview"])
+        if not gone["nodes"]:
+            raise node_not_found()
+        return Response(gone)
+
+
+@extend_schema(tags=["graph"])
+class NodesDeleteView(GraphView):
+    """Deletes several nodes by id."""
+
+    @extend_schema(
+        operation_id="graph_nodes_delete",
+        summary="Delete nodes by id, with their edges",
+        description="Ids that are not there are passed over. With `preview` nothing goes.",
+        request=inputs.IdsBody,
+        responses={200: serializers.DeletionSerializer},
+        examples=[examples.IDS, examples.DELETION],
+    )
+    def post(self, request: Request) -> Response:
+        body = self.body(inputs.IdsBody)
+        return Response(_delete(self, body["ids"], preview=body["preview"]))
+
+
+def _node_data(vertices: Any) -> Any:
+    return serializers.NodeSerializer(vertices, many=True).data
+
+
+def _delete(view: GraphView, ids: Sequence[str], *, preview: bool) -> dict[str, Any]:
+    act = services.deletion_preview if preview else services.delete_nodes
+    gone = act(scope=view.editable, ids=ids)
+    return dict(serializers.DeletionSerializer({"preview": preview, **asdict(gone)}).data)
+
+
+EDGE_NAMES = ("source", "rel", "target")
+
+
+@extend_schema(tags=["graph"])
+class EdgesView(GraphView):
+    """Lists, writes and deletes edges."""
+
+    action_parameters = {"get": inputs.EdgeParameters, "delete": inputs.EdgeNameParameters}
+    is_detail = True
+    names = EDGE_NAMES
+
+    def read_object(self) -> Any:
+        page = self._page({name: self.named(name) for name in EDGE_NAMES})
+        if not page["results"]:
+            raise _edge_not_found()
+        return page
+
+    def locked_rows(self) -> QuerySet[Edge]:
+        ends = [
+            services.get_node(scope=self.scope, id=self.named(name))
+            for name in ("source", "target")
+        ]
+        source, target = (each.pk if each and each.kind == "node" else None for each in ends)
+        return Edge.objects.filter(source=source, rel=self.named("rel"), target=target)
+
+    @extend_schema(
+        operation_id="graph_edges",
+        summary="List edges, newest first",
+        description="Those that somebody gave or that passages tell of. Relations that documents"
+        " tell themselves (`HAS_CHUNK`, `MENTIONS`, `REFERS_TO`, `NEXT`, `VERSION_OF`) are read at"
+        " `/graph/neighbors/`.",
+        responses=serializers.EdgePageSerializer,
+        examples=[examples.EDGES],
+    )
+    def get(self, request: Request) -> Response:
+        return Response(self._page({name: self.parameters.get(name) for name in EDGE_NAMES}))
+
+    def _page(self, named: dict[str, str | None]) -> Any:
+        page = list_edges(
+            access_filter(self.scope),
+            **named,
+            limit=self.parameters.get("page_size", 50),
+            cursor=self.parameters.get("cursor", ""),
+        )
+        edges = [{**asdict(each.link), "props": each.props} for each in page.items]
+        answer = {"next": self.address_of(page.next), "results": edges}
+        return serializers.EdgePageSerializer(answer).data
+
+    @extend_schema(
+        operation_id="graph_edge_upsert",
+        summary="Make or change an edge",
+        description="201 for a new one, else 200. What is left out stays as it is. The same again"
+        " changes nothing, so that to send it again does no harm.",
+        request=inputs.EdgeBody,
+        responses={
+            200: serializers.EdgeChangeSerializer,
+            201: serializers.EdgeChangeSerializer,
+        },
+        examples=[examples.EDGE_BODY, examples.EDGE_CHANGE],
+    )
+    def put(self, request: Request) -> Response:
+        body = self.body(inputs.EdgeBody)
+        with naming_missing_node(body, "source", "target"):
+            change = services.upsert_edge(scope=self.editable, **body)
+        answer = {
+            "edge": {**asdict(change), "origin": Origin.GIVEN},
+            "created": change.created,
+            "changed": change.changed,
+            "stubs": change.stubs,
+        }
+        shown = serializers.EdgeChangeSerializer(answer).data
+        return Response(shown, status=201 if change.created else 200)
+
+    @extend_schema(
+        operation_id="graph_edge_delete", summary="Delete an edge", responses={204: None}
+    )
+    def delete(self, request: Request) -> Response:
+        name = {part: self.parameters[part] for part in EDGE_NAMES}
+        if not services.delete_edge(scope=self.editable, **name):
+            raise _edge_not_found()
+        return Response(status=204)
+
+
+def _edge_not_found() -> NotFound:
+    return NotFound("There is no such edge, or you may not see it.")
+
+
+GRAPHML = "application/graphml+xml"
+POST_DESCRIPTION = (
+    "For ids that are too long for an address, of which servers take about 8,000 bytes."
+)
+
+
+@extend_schema(tags=["graph"])
+class NeighborsView(GraphView):
+    """Nodes that are one step away."""
+
+    action_parameters = {"get": inputs.NeighborParameters}
+
+    @extend_schema(
+        operation_id="graph_neighbors",
+        summary="List what is related to a node",
+        description="In natural order: `…:2` before `…:10`. Besides edges these are relations that"
+        " documents tell themselves: `HAS_CHUNK` (document → passage), `NEXT` (passage → passage),"
+        " `MENTIONS` (document or passage → node), `REFERS_TO` (document → document),"
+        " `VERSION_OF` (an old version → the current one).",
+        responses=serializers.NeighboursSerializer,
+        examples=[examples.NEIGHBORS],
+    )
+    def get(self, request: Request) -> Response:
+        asked = {**self.parameters}
+        asked.pop("workspace", None)
+        found = services.neighbors(scope=self.scope, **asked)
+        answer = {
+            "node": found.vertex,
+            "total": found.total,
+            "next": self.address_of(found.next),
+            "results": found.items,
+            "truncated": found.truncated,
+        }
+        return Response(serializers.NeighboursSerializer(answer).data)
+
+
+@extend_schema(tags=["graph"])
+class MentionsView(GraphView):
+    """Passages that mention a node."""
+
+    action_parameters = {"get": inputs.MentionParameters}
+
+    @extend_schema(
+        operation_id="graph_mentions",
+        summary="List the passages that speak of a node",
+        responses=serializers.MentionsSerializer,
+        examples=[examples.MENTIONS],
+    )
+    def get(self, request: Request) -> Response:
+        asked = {**self.parameters}
+        asked.pop("workspace", None)
+        found = services.mentions_of(scope=self.scope, **asked)
+        answer = {
+            "node": found.vertex,
+            "next": self.address_of(found.next),
+            "results": found.items,
+        }
+        return Response(serializers.MentionsSerializer(answer).data)
+
+
+@extend_schema(tags=["graph"], responses=serializers.TraversalSerializer)
+class TraverseView(GraphView):
+    """Nodes within reach of a node."""
+
+    action_parameters = {"get": inputs.TraversalParameters}
+    required_scope = "read"
+
+    @extend_schema(
+        operation_id="graph_traverse",
+        summary="Walk from a node, the nearest first",
+        examples=[examples.TRAVERSAL],
+    )
+    def get(self, request: Request) -> Response:
+        return self._reached(self.asked(inputs.TraversalBody))
+
+    @extend_schema(
+        operation_id="graph_traverse_post",
+        summary="Walk from a node, asked with a JSON body",
+        description=POST_DESCRIPTION,
+        request=inputs.TraversalBody,
+        examples=[examples.TRAVERSAL_BODY, examples.TRAVERSAL],
+    )
+    def post(self, request: Request) -> Response:
+        return self._reached(self.body(inputs.TraversalBody))
+
+    def _reached(self, options: dict[str, Any]) -> Response:
+        found = services.traverse(scope=self.scope, rels=options.pop("rel", ()), **options)
+        return Response(serializers.TraversalSerializer(found).data)
+
+
+@extend_schema(tags=["graph"], responses=serializers.PathSerializer)
+class PathsView(GraphView):
+    """Shortest path between two nodes."""
+
+    action_parameters = {"get": inputs.PathParameters}
+    required_scope = "read"
+
+    @extend_schema(
+        operation_id="graph_paths",
+        summary="Find a shortest way between two nodes",
+        description="That there is none is an answer: `found` is false then. 404 where one of the"
+        " two is not there.",
+        examples=[examples.PATH],
+    )
+    def get(self, request: Request) -> Response:
+        return self._way(self.asked(inputs.PathBody))
+
+    @extend_schema(
+        operation_id="graph_paths_post",
+        summary="Find a shortest way, asked with a JSON body",
+        description=POST_DESCRIPTION,
+        request=inputs.PathBody,
+        examples=[examples.PATH_BODY, examples.PATH],
+    )
+    def post(self, request: Request) -> Response:
+        return self._way(self.body(inputs.PathBody))
+
+    def _way(self, asked: dict[str, Any]) -> Response:
+        found = services.shortest_path(scope=self.scope, rels=asked.pop("rel", ()), **asked)
+        path = found.path
+        path_data = {
+            "found": path is not None,
+            "length": path.length if path else None,
+            "nodes": path.vertices if path else (),
+            "edges": path.links if path else (),
+            "max_depth": found.max_depth,
+            "truncated": found.truncated,
+        }
+        return Response(serializers.PathSerializer(path_data).data)
+
+
+@extend_schema(
+    tags=["graph"],
+    responses={(200, "application/json"): serializers.SubgraphSerializer, (200, GRAPHML): str},
+)
+class SubgraphView(GraphView):
+    """The subgraph around some nodes."""
+
+    action_parameters = {"get": inputs.SubgraphParameters}
+    required_scope = "read"
+    content_negotiation_class = StreamNegotiation
+
+    @extend_schema(
+        operation_id="graph_subgraph",
+        summary="Take what is around some nodes, with all relations among it",
+        description="As cytoscape.js reads it, or as a file of GraphML. Those of the ids that are"
+        " not there are named in `missing`; 404 where none is.",
+        examples=[examples.SUBGRAPH, examples.GRAPHML],
+    )
+    def get(self, request: Request) -> HttpResponseBase:
+        return self._taken(self.asked(inputs.SubgraphBody))
+
+    @extend_schema(
+        operation_id="graph_subgraph_post",
+        summary="Take what is around some nodes, asked with a JSON body",
+        description=POST_DESCRIPTION,
+        request=inputs.SubgraphBody,
+        examples=[examples.SUBGRAPH_BODY, examples.SUBGRAPH, examples.GRAPHML],
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        return self._taken(self.body(inputs.SubgraphBody))
+
+    def _taken(self, asked: dict[str, Any]) -> HttpResponseBase:
+        around: dict[str, Any] = {
+            "ids": asked["id"],
+            "hops": asked["hops"],
+            "cap": asked["limit"],
+            "rels": asked.get("rel", ()),
+            "labels": asked.get("label", ()),
+        }
+        if asked["format"] == "graphml":
+            return file_response(services.export_graphml(scope=self.scope, **around))
+        found = services.subgraph(scope=self.scope, grain=asked["grain"], **around)
+        drawn = services.export_cytoscape(found)
+        return Response({**drawn, "missing": list(found.missing)})
+
+
+def file_response(
+    parts: Iterator[bytes], *, content_type: str = GRAPHML, suffix: str = "graphml"
+) -> StreamingHttpResponse:
+    """The parts as a streaming download."""
+    name = f"graph-{timezone.now():%Y-%m-%d}.{suffix}"
+    return StreamingHttpResponse(
+        parts,
+        content_type=content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )

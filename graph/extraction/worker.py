@@ -1,0 +1,569 @@
+"""Extraction worker: claims documents, extracts mentions and relations, writes them to the graph.
+
+Begin with `extract`. Rows are locked in one order: queue, passages, nodes, edges, runs
+(docs/decisions/0030).
+"""
+
+import json
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from django.db import connection, transaction
+
+from common.errors import RagsiteError
+from common.leases import DEADLOCK_TRIES, retry_on_deadlock
+from common.sql import copy_rows
+from documents.models import Chunk, Collection, Document
+from graph.extraction import extractors, queue
+from graph.extraction import queue as extraction_queue
+from graph.extraction.mentions import (
+    KINDS,
+    Extraction,
+    Mention,
+    Source,
+    SourcePassage,
+    merge_mentions,
+)
+from graph.extraction.queue import Claim, DueDocument, Failure
+from graph.models import Evidence
+from graph.models import Extraction as Row
+from graph.models import Mention as MentionRow
+from graph.storing.removal import MentionedRows, mentioned_by, remove_orphans
+from inference.interfaces import BackendUnavailable
+from inference.remote.retry import ServerRefused
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document to extract from, with the ids of its chunks in order."""
+
+    document_id: int
+    source: Source
+    chunk_ids: Sequence[int]
+
+
+def load_documents(document_ids: Sequence[int]) -> list[StoredDocument]:
+    """These documents with their passages; deleted ones are left out."""
+    passages: dict[int, list[tuple[int, SourcePassage]]] = defaultdict(list)
+    chunks = Chunk.objects.filter(document_id__in=document_ids).order_by("document_id", "ordinal")
+    for document_id, pk, text, path in chunks.values_list(
+        "document_id", "pk", "text", "heading_path"
+    ).iterator():
+        passages[document_id].append((pk, SourcePassage(text, tuple(path))))
+    documents = Document.objects.filter(pk__in=document_ids).only(
+        "key", "title", "url", "media_type", "language", "metadata"
+    )
+    stored = []
+    for document in documents.order_by("pk"):
+        source = Source(
+            key=document.key,
+            title=document.title,
+            passages=[passage for _, passage in passages[document.pk]],
+            url=document.url,
+            media_type=document.media_type,
+            language=document.language,
+            metadata=document.metadata,
+        )
+        stored.append(StoredDocument(document.pk, source, [pk for pk, _ in passages[document.pk]]))
+    return stored
+
+
+#: Titles become nodes of type name.
+_LABELS = {"title": "name"}
+
+# Thousands of texts go as JSON, which is written three times as fast as an array.
+_KNOWN_SQL = """
+    SELECT form, node_id FROM graph_alias
+    WHERE workspace_id = %s AND form IN (SELECT jsonb_array_elements_text(%s::jsonb))
+"""
+# Inserts in a fixed order avoid deadlocks.
+_MAKE_NODES_SQL = """
+    INSERT INTO graph_node (
+        workspace_id, key, name, labels, props, origin, created_at, updated_at)
+    SELECT %s, new.key, new.name, ARRAY[new.label], '{}', 'extracted', now(), now()
+    FROM jsonb_to_recordset(%s::jsonb) AS new (key text, name text, label text)
+    ORDER BY new.key
+    ON CONFLICT (workspace_id, key) DO NOTHING
+    RETURNING id
+"""
+_MAKE_ALIASES_SQL = """
+    INSERT INTO graph_alias (workspace_id, form, node_id)
+    SELECT node.workspace_id, new.form, node.id
+    FROM jsonb_to_recordset(%s::jsonb) AS new (key text, form text)
+    JOIN graph_node AS node ON node.workspace_id = %s AND node.key = new.key
+    ORDER BY new.form
+    ON CONFLICT (workspace_id, form) DO NOTHING
+"""
+
+
+class VanishedNode(Exception):
+    """A node or edge was deleted concurrently: everything must be looked up again."""
+
+
+def resolve_mentions(
+    workspace_id: int, mentions: Iterable[Mention]
+) -> tuple[dict[str, int], frozenset[int]]:
+    """Node ids of the mentions by form, created where missing; and nodes just created that a
+    concurrent one replaced. Raises VanishedNode.
+
+    Forms are looked up among all aliases, so that merged nodes stay merged, and extracted names
+    match given nodes.
+    """
+    first = {mention.form: mention for mention in reversed(list(mentions))}
+    known = _known_nodes(workspace_id, list(first))
+    new = [mention for form, mention in first.items() if form not in known]
+    if not new:
+        return known, frozenset()
+    rows = json.dumps(
+        [
+            {
+                "key": node_key(each),
+                "form": each.form,
+                "name": each.name,
+                "label": _node_label(each),
+            }
+            for each in new
+        ]
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(_MAKE_NODES_SQL, [workspace_id, rows])
+        made = frozenset(pk for (pk,) in cursor.fetchall())
+        cursor.execute(_MAKE_ALIASES_SQL, [rows, workspace_id])
+    known |= _known_nodes(workspace_id, [mention.form for mention in new])
+    if len(known) < len(first):
+        raise VanishedNode
+    return known, made.difference(known.values())
+
+
+def node_key(mention: Mention) -> str:
+    """Id of a new node: `ent:name:ada lovelace`, `ref:example.com/guide`."""
+    match mention.type:
+        case "ref":
+            return mention.form
+        case "table" | "email":
+            return f"ent:{mention.form}"
+        case "date":
+            return f"ent:date:{mention.form.replace(' ', '-')}"
+    return f"ent:{_node_label(mention)}:{mention.form}"
+
+
+def _node_label(mention: Mention) -> str:
+    return _LABELS.get(mention.type, mention.type)
+
+
+def _known_nodes(workspace_id: int, forms: list[str]) -> dict[str, int]:
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN_SQL, [workspace_id, json.dumps(forms)])
+        return dict(cursor.fetchall())
+
+
+Triple = tuple[int, str, int]
+
+_FIND_EDGES_SQL = """
+    SELECT edge.source_id, edge.rel, edge.target_id, edge.id
+    FROM graph_edge AS edge
+    JOIN unnest(%s::bigint[], %s::text[], %s::bigint[]) AS said (source_id, rel, target_id)
+      USING (source_id, rel, target_id)
+    WHERE edge.workspace_id = %s
+"""
+_MAKE_EDGES_SQL = """
+    INSERT INTO graph_edge (workspace_id, source_id, rel, target_id, weight, props, origin)
+    SELECT %s, said.source_id, said.rel, said.target_id, 1, '{}', 'extracted'
+    FROM unnest(%s::bigint[], %s::text[], %s::bigint[]) AS said (source_id, rel, target_id)
+    ORDER BY 2, 3, 4
+    ON CONFLICT (source_id, rel, target_id, workspace_id) DO NOTHING
+"""
+_EDGE_ENDS_SQL = "SELECT source_id, target_id FROM graph_edge WHERE id = ANY(%s)"
+_EVIDENCE_COLUMNS = (
+    ("workspace_id", "int8"),
+    ("chunk_id", "int8"),
+    ("edge_id", "int8"),
+    ("start", "int4"),
+    ("end", "int4"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RelationEvidence:
+    """Evidence: a passage states a relation of two nodes in the sentence from `start` to `end`."""
+
+    chunk_id: int
+    triple: Triple
+    start: int
+    end: int
+
+
+def find_edges(workspace_id: int, triples: Iterable[Triple]) -> dict[Triple, int]:
+    """Existing edges by (source, relation, target)."""
+    wanted = sorted(set(triples))
+    if not wanted:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_FIND_EDGES_SQL, [*_triple_arrays(wanted), workspace_id])
+        return {(source, rel, target): pk for source, rel, target, pk in cursor.fetchall()}
+
+
+def edge_ends(edge_ids: Iterable[int]) -> set[int]:
+    """Nodes at both ends of these edges."""
+    with connection.cursor() as cursor:
+        cursor.execute(_EDGE_ENDS_SQL, [sorted(edge_ids)])
+        return {pk for ends in cursor.fetchall() for pk in ends}
+
+
+def write_relations(workspace_id: int, statements: Sequence[RelationEvidence]) -> int:
+    """Creates missing edges and their evidence; returns the number of evidence rows.
+    Raises VanishedNode.
+    """
+    if not statements:
+        return 0
+    wanted = sorted({statement.triple for statement in statements})
+    with connection.cursor() as cursor:
+        cursor.execute(_MAKE_EDGES_SQL, [workspace_id, *_triple_arrays(wanted)])
+    edges = find_edges(workspace_id, wanted)
+    if len(edges) < len(wanted):
+        raise VanishedNode
+    said: dict[tuple[int, int], RelationEvidence] = {}
+    for statement in statements:
+        said.setdefault((statement.chunk_id, edges[statement.triple]), statement)
+    copy_rows(
+        "graph_evidence",
+        _EVIDENCE_COLUMNS,
+        (
+            (workspace_id, chunk_id, edge_id, statement.start, statement.end)
+            for (chunk_id, edge_id), statement in said.items()
+        ),
+    )
+    return len(said)
+
+
+def _triple_arrays(triples: Sequence[Triple]) -> list[list[int] | list[str]]:
+    return [
+        [source for source, _, _ in triples],
+        [rel for _, rel, _ in triples],
+        [target for _, _, target in triples],
+    ]
+
+
+_MENTION_COLUMNS = (
+    ("workspace_id", "int8"),
+    ("chunk_id", "int8"),
+    ("node_id", "int8"),
+    ("kind", "int2"),
+    ("count", "int4"),
+    ("start", "int4"),
+    ("end", "int4"),
+)
+_LOCK_EDGES_SQL = "SELECT id FROM graph_edge WHERE id = ANY(%s) ORDER BY id FOR "
+_LOCK_NODES_SQL = "SELECT id FROM graph_node WHERE id = ANY(%s) ORDER BY id FOR "
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentReading:
+    """Extraction result of a document with its recipe. `note` describes failures."""
+
+    stored: StoredDocument
+    extraction: Extraction
+    recipe: str
+    note: str = ""
+
+    @property
+    def document_id(self) -> int:
+        return self.stored.document_id
+
+
+@dataclass(frozen=True, slots=True)
+class _WritePlan:
+    """Rows to write. `before` are rows that the passages mentioned so far, which may
+    become orphans.
+    """
+
+    mentions: Mapping[tuple[int, int], Mention]
+    statements: Sequence[RelationEvidence]
+    before: MentionedRows
+
+    @property
+    def nodes(self) -> set[int]:
+        return {node for _, node in self.mentions}
+
+
+def record_readings(claim: Claim, readings: Sequence[DocumentReading]) -> list[int]:
+    """Replaces the documents' earlier mentions and relations; returns the ids recorded.
+
+    Documents that the claim no longer holds are skipped: another worker has them, or they were
+    reloaded.
+    """
+    for _ in range(DEADLOCK_TRIES - 1):
+        try:
+            return retry_on_deadlock(partial(_record_batch, claim, readings))
+        except VanishedNode:
+            continue
+    return retry_on_deadlock(partial(_record_batch, claim, readings))
+
+
+@transaction.atomic
+def _record_batch(claim: Claim, readings: Sequence[DocumentReading]) -> list[int]:
+    # Removal of passages locks these rows first, so it cannot run concurrently. Documents are not
+    # locked: loading skips locked ones.
+    held = queue.claimed_rows(claim).select_for_update().order_by("pk")
+    rows = {row.document_id: row for row in held}
+    mine = _unchanged([reading for reading in readings if reading.document_id in rows])
+    if mine:
+        plan = _make_plan(claim, mine)
+        # Locks all affected nodes and edges in order of ids. If some may be deleted, all are locked
+        # FOR UPDATE at once: upgrading locks would deadlock. Raises VanishedNode.
+        found = find_edges(claim.workspace_id, (said.triple for said in plan.statements))
+        edges = {*found.values(), *plan.before.edges}
+        nodes = {*plan.nodes, *plan.before.nodes}
+        strength = "UPDATE" if plan.before.nodes else "KEY SHARE"
+        with connection.cursor() as cursor:
+            cursor.execute(_LOCK_NODES_SQL + strength, [sorted(nodes)])
+            if not plan.nodes <= {pk for (pk,) in cursor.fetchall()}:
+                raise VanishedNode
+            cursor.execute(_LOCK_EDGES_SQL + strength, [sorted(edges)])
+        if plan.before.nodes:
+            chunk_ids = [pk for reading in mine for pk in reading.stored.chunk_ids]
+            Evidence.objects.filter(chunk__in=chunk_ids)._raw_delete("default")
+            MentionRow.objects.filter(chunk__in=chunk_ids)._raw_delete("default")
+        mention_rows = (
+            (
+                *(claim.workspace_id, chunk_id, node_id, KINDS.index(mention.kind)),
+                *(mention.count, mention.start, mention.end),
+            )
+            for (chunk_id, node_id), mention in plan.mentions.items()
+        )
+        copy_rows("graph_mention", _MENTION_COLUMNS, mention_rows)
+        write_relations(claim.workspace_id, plan.statements)
+        gone = {*plan.before.nodes} - plan.nodes
+        remove_orphans(MentionedRows(gone, plan.before.edges))
+        _finish_documents(mine, rows, plan)
+    return [reading.document_id for reading in mine]
+
+
+def _unchanged(readings: Sequence[DocumentReading]) -> list[DocumentReading]:
+    """Readings of documents whose passages have not changed since."""
+    ids = [reading.document_id for reading in readings]
+    there: dict[int, set[int]] = {}
+    for document_id, pk in Chunk.objects.filter(document__in=ids).values_list("document_id", "pk"):
+        there.setdefault(document_id, set()).add(pk)
+    return [
+        reading
+        for reading in readings
+        if there.get(reading.document_id, set()) == {*reading.stored.chunk_ids}
+    ]
+
+
+def _make_plan(claim: Claim, readings: Sequence[DocumentReading]) -> _WritePlan:
+    nodes, unused = resolve_mentions(
+        claim.workspace_id,
+        (mention for reading in readings for mention in reading.extraction.mentions),
+    )
+    mentions: dict[tuple[int, int], Mention] = {}
+    statements: list[RelationEvidence] = []
+    for reading in readings:
+        # By (chunk, node): two names of one node may occur in one passage.
+        for mention in reading.extraction.mentions:
+            key = reading.stored.chunk_ids[mention.passage], nodes[mention.form]
+            same = mentions.get(key)
+            mentions[key] = merge_mentions(same, mention) if same else mention
+        for relation in reading.extraction.relations:
+            chunk_id = reading.stored.chunk_ids[relation.passage]
+            source, target = nodes[relation.source], nodes[relation.target]
+            if source != target:
+                triple = source, relation.rel, target
+                statements.append(RelationEvidence(chunk_id, triple, relation.start, relation.end))
+    chunk_ids = [pk for reading in readings for pk in reading.stored.chunk_ids]
+    old = mentioned_by(Chunk.objects.filter(pk__in=chunk_ids))
+    before = MentionedRows({*old.nodes, *edge_ends(old.edges), *unused}, old.edges)
+    return _WritePlan(mentions, statements, before)
+
+
+_FINISH_SQL = """
+    UPDATE graph_extraction
+    SET mentions = %s, relations = %s, recipe = %s, error = %s, state = 'done',
+        extracted_at = now(), token = NULL, leased_until = NULL, due_at = NULL, attempts = 0,
+        outages = 0
+    WHERE id = %s
+"""
+_COUNT_RUN_SQL = """
+    UPDATE documents_ingestionrun SET mentions = mentions + %s, relations = relations + %s
+    WHERE id = %s
+"""
+
+
+def _finish_documents(
+    readings: Sequence[DocumentReading], rows: Mapping[int, Row], plan: _WritePlan
+) -> None:
+    """Updates the queue rows, and adds the difference to the ingestion runs."""
+    document_of = {pk: each.document_id for each in readings for pk in each.stored.chunk_ids}
+    mentions = Counter(document_of[chunk_id] for chunk_id, _ in plan.mentions)
+    said = {(statement.chunk_id, statement.triple) for statement in plan.statements}
+    relations = Counter(document_of[chunk_id] for chunk_id, _ in said)
+    done: list[tuple[Any, ...]] = []
+    more: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for reading in readings:
+        row = rows[reading.document_id]
+        found = mentions[row.document_id], relations[row.document_id]
+        done.append((*found, reading.recipe, reading.note, row.pk))
+        if row.run_id is not None:
+            more[row.run_id][0] += found[0] - row.mentions
+            more[row.run_id][1] += found[1] - row.relations
+    with connection.cursor() as cursor:
+        cursor.executemany(_FINISH_SQL, done)
+        cursor.executemany(
+            _COUNT_RUN_SQL, [(*more[run], run) for run in sorted(more) if any(more[run])]
+        )
+
+
+logger = logging.getLogger(__name__)
+
+#: Most passages and documents per batch.
+MAX_BATCH_CHUNKS = 1_000
+MAX_BATCH_DOCUMENTS = 200
+#: Attempts to claim a document.
+CLAIM_TRIES = 5
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Documents claimed and extracted; those left for the chat model; when failed ones
+    are retried.
+    """
+
+    taken: int = 0
+    read: int = 0
+    for_model: list[int] = field(default_factory=list)
+    again: dict[int, datetime] = field(default_factory=dict)
+
+
+def extract(document_ids: Sequence[int]) -> Outcome:
+    """Extracts those of the documents that are due, by rules.
+
+    Failures are recorded on the rows; none is raised, and none stops the others.
+    """
+    due = extraction_queue.due_documents(document_ids)
+    outcome = Outcome(for_model=[each.document_id for each in due if _needs_model(each)])
+    for batch in batches([each for each in due if not _needs_model(each)]):
+        if claim := extraction_queue.claim(batch):
+            outcome.taken += len(claim.document_ids)
+            with extraction_queue.renew_lease(claim):
+                _extract_claim(claim, outcome)
+    return outcome
+
+
+def extract_with_model(document_id: int) -> Outcome:
+    """Extracts this document by the chat model, unless it is paused."""
+    outcome = Outcome()
+    due = [each for each in extraction_queue.due_documents([document_id]) if _needs_model(each)]
+    if not due or extraction_queue.is_paused():
+        return outcome
+    if claim := extraction_queue.claim(due):
+        outcome.taken = 1
+        with extraction_queue.renew_lease(claim):
+            extract_claim_with_model(claim, outcome)
+    return outcome
+
+
+def extract_next() -> Outcome:
+    """Extracts the next document by the chat model, if it has capacity."""
+    for _ in range(CLAIM_TRIES):
+        document_id = extraction_queue.next_for_model()
+        if document_id is None:
+            break
+        outcome = extract_with_model(document_id)
+        if outcome.taken:  # else somebody else was quicker
+            return outcome
+    return Outcome()
+
+
+def _needs_model(due: DueDocument) -> bool:
+    return due.mode == Collection.Graph.LLM
+
+
+def batches(due: Sequence[DueDocument]) -> Iterator[list[DueDocument]]:
+    """Batches of one collection and bounded size. Documents with failed attempts are alone, so
+    that one that kills its worker takes no others with it.
+    """
+    yield from ([each] for each in due if each.tries)
+    fresh = [each for each in due if not each.tries]
+    fresh.sort(key=lambda each: (each.collection_id, each.document_id))
+    for _, documents in groupby(fresh, key=lambda each: each.collection_id):
+        batch: list[DueDocument] = []
+        chunks = 0
+        for each in documents:
+            if batch and (
+                chunks + each.chunks > MAX_BATCH_CHUNKS or len(batch) >= MAX_BATCH_DOCUMENTS
+            ):
+                yield batch
+                batch, chunks = [], 0
+            batch.append(each)
+            chunks += each.chunks
+        if batch:
+            yield batch
+
+
+def _extract_claim(claim: Claim, outcome: Outcome) -> None:
+    recipe = extractors.recipe_of(claim.mode)
+    readings = []
+    for stored in load_documents(claim.document_ids):
+        try:
+            readings.append(
+                DocumentReading(stored, extractors.read_by_rules(stored.source), recipe)
+            )
+        except Exception as error:
+            _record_failure(claim, stored.document_id, error, outcome)
+    if len(readings) > 1:
+        try:
+            outcome.read += len(record_readings(claim, readings))
+        except Exception as error:  # one of them cannot be stored: the others can
+            logger.warning("documents are recorded one by one: %s", type(error).__name__)
+        else:
+            return
+    for reading in readings:
+        _record_alone(claim, reading, outcome)
+
+
+def _record_alone(claim: Claim, reading: DocumentReading, outcome: Outcome) -> None:
+    try:
+        outcome.read += len(record_readings(claim, [reading]))
+    except Exception as error:
+        _record_failure(claim, reading.document_id, error, outcome)
+
+
+def extract_claim_with_model(claim: Claim, outcome: Outcome) -> None:
+    """Extracts the claimed documents by the chat model."""
+    for stored in load_documents(claim.document_ids):
+        try:
+            extraction, note = extractors.read_by_model(
+                stored.source, goes_on=extraction_queue.claimed_rows(claim).exists
+            )
+            extraction_queue.record_answer()
+            recipe = extractors.recipe_of(claim.mode)
+            _record_alone(claim, DocumentReading(stored, extraction, recipe, note), outcome)
+        except Exception as error:
+            _record_failure(claim, stored.document_id, error, outcome)
+
+
+def _record_failure(claim: Claim, document_id: int, error: Exception, outcome: Outcome) -> None:
+    """Records a failure. The log contains no text of the document."""
+    failure = Failure.OWN
+    if isinstance(error, ServerRefused | BackendUnavailable):
+        if not extractors.is_passage_error(error):
+            failure = Failure.OUTAGE
+    elif isinstance(error, RagsiteError):
+        failure = Failure.FINAL  # errors of the site itself are permanent
+    if failure is Failure.OUTAGE:
+        extraction_queue.record_outage()
+    elif claim.mode == Collection.Graph.LLM:
+        extraction_queue.record_answer()
+    logger.warning("document %d could not be read: %s", document_id, type(error).__name__)
+    when = extraction_queue.retry_later(
+        claim, document_id, str(error) or type(error).__name__, failure=failure
+    )
+    if when is not None:
+        outcome.again[document_id] = when

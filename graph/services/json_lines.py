@@ -1,0 +1,228 @@
+"""A graph as JSON Lines, `{"node": …}` or `{"edge": …}` a line: import and export.
+Begin with `import_lines`.
+"""
+
+import json
+import re
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from itertools import islice
+from typing import Any, Literal, Self, TypeVar
+
+from django.db.models import Model, QuerySet
+
+from common import bounded_json
+from common.errors import InvalidInput
+from common.text import escape_nonprinting
+from graph.inputs import EdgeInput, NodeInput
+from graph.models import Alias, Edge, Node, Origin
+from graph.node_ids import is_retired_id_form
+from graph.querysets import GraphQuerySet
+from graph.reading.vertices import load_vertices, ref_of_node
+from graph.scopes import GraphScope, access_filter
+from graph.services.edits import upsert_many
+from graph.storing.upsert import UpsertResult
+
+Kind = Literal["node", "edge"]
+ItemT = TypeVar("ItemT", NodeInput, EdgeInput)
+
+#: A node whose properties are as large as may be, with every character escaped.
+MAX_LINE_BYTES = 16 * 1024 * 1024
+_OTHER_KIND = {"node": b'{"edge"', "edge": b'{"node"'}
+_MAX_NAME = 100
+#: Item positions in errors of the services.
+_PLACE_PATTERN = re.compile(r"(node|edge)s[.\[]([0-9]+)\]?(?:\.(.+))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPlace:
+    """Position of an item in a batch, from 0, and the part of it."""
+
+    kind: str
+    position: int
+    name: str = ""
+
+    @classmethod
+    def of(cls, error: InvalidInput) -> Self | None:
+        """The item that a service error is about; None if it is about no single item."""
+        found = _PLACE_PATTERN.fullmatch(error.field)
+        return cls(found[1], int(found[2]), found[3] or "") if found else None
+
+    def __str__(self) -> str:
+        return f"{self.kind}s.{self.position}" + (f".{self.name}" if self.name else "")
+
+
+class JsonLines:
+    """Nodes and edges of a file, opened by `read` twice: nodes come first and nothing is held in
+    memory.
+
+    Iterating raises InvalidInput with the line number.
+    """
+
+    def __init__(self, read: Callable[[], Iterable[bytes]]) -> None:
+        self._read = read
+        self._numbers: dict[str, array[int]] = {}
+
+    def nodes(self) -> Iterator[NodeInput]:
+        return self._all("node", NodeInput)
+
+    def edges(self) -> Iterator[EdgeInput]:
+        return self._all("edge", EdgeInput)
+
+    def by_line(self, error: InvalidInput) -> InvalidInput:
+        """The error with the line number instead of the item's position."""
+        place = ItemPlace.of(error)
+        if place is None:
+            return error
+        number = self._numbers[place.kind][place.position]
+        _, _, problem = str(error).partition(": ")
+        return _line_error(number, InvalidInput(problem, field=place.name), code=error.code)
+
+    def _all(self, kind: Kind, of: type[ItemT]) -> Iterator[ItemT]:
+        numbers = self._numbers[kind] = array("Q")
+        for number, line in enumerate(self._read(), 1):
+            stripped = line.strip()
+            # Lines of the other kind are read in the other pass.
+            if not stripped or stripped.startswith(_OTHER_KIND[kind]):
+                continue
+            try:
+                found, value = _parse_line(line, number)
+                if found != kind:
+                    continue
+                item = make_item(value, of)
+            except InvalidInput as error:
+                raise _line_error(number, error) from error
+            numbers.append(number)
+            yield item
+
+
+def make_item(value: Any, of: type[ItemT]) -> ItemT:
+    """The node or edge that a JSON object describes; raises InvalidInput.
+
+    Keys are checked here, values when they are written.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidInput("A node or edge is a JSON object.")
+    known = {each.name: each.default is MISSING for each in fields(of)}
+    for name in value:
+        if name not in known:
+            name_shown = escape_nonprinting(
+                name[:_MAX_NAME], lambda letter: letter.encode("unicode_escape").decode()
+            )
+            raise InvalidInput(
+                f"The name “{name_shown}” is not known here. Known are: {', '.join(known)}."
+            )
+    for name, is_needed in known.items():
+        if is_needed and value.get(name) is None:
+            raise InvalidInput(f"“{name}” is needed.", field=name)
+    given = {name: part for name, part in value.items() if part is not None}
+    return of(**given)
+
+
+def _parse_line(line: bytes, number: int) -> tuple[str, Any]:
+    if len(line) > MAX_LINE_BYTES:
+        raise InvalidInput(f"A line may have {MAX_LINE_BYTES:,} bytes.")
+    try:
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput("This is not UTF-8.") from error
+    value = bounded_json.load(text)
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, inner),) = value.items()
+        if kind in _OTHER_KIND and isinstance(inner, dict):
+            return kind, inner
+    raise InvalidInput('A line is {"node": {…}} or {"edge": {…}}.')
+
+
+def _line_error(number: int, error: InvalidInput, *, code: str = InvalidInput.code) -> InvalidInput:
+    place = f"{error.field}: " if error.field else ""
+    named = InvalidInput(f"Line {number:,}: {place}{error}", field=f"line {number}")
+    named.code = code
+    return named
+
+
+EXPORT_BATCH = 1000
+RowT = TypeVar("RowT", bound=Model)
+
+
+def import_lines(
+    *,
+    scope: GraphScope,
+    read: Callable[[], Iterable[bytes]],
+    strict: bool = True,
+    replace_props: bool = False,
+) -> UpsertResult:
+    """Writes all nodes and edges of a file, or none; `read` opens it and is called twice.
+
+    Raises InvalidInput and MissingNode with the line number.
+    """
+    lines = JsonLines(read)
+    try:
+        return upsert_many(
+            scope=scope,
+            nodes=lines.nodes(),
+            edges=lines.edges(),
+            strict=strict,
+            replace_props=replace_props,
+        )
+    except InvalidInput as error:
+        raise lines.by_line(error) from error
+
+
+def export_lines(*, scope: GraphScope, extracted: bool = False) -> Iterator[bytes]:
+    """JSON Lines that `import_lines` reads: all nodes, then all edges.
+
+    Without `extracted` only given ones; extracted ones come from documents, and go with them.
+    """
+    for nodes in _batches(_exported_rows(Node, scope, extracted)):
+        names: dict[int, list[str]] = {}
+        aliases = Alias.objects.filter(node__in=[node.pk for node in nodes]).order_by("form")
+        for pk, form in aliases.values_list("node", "form"):
+            if not is_retired_id_form(form):
+                names.setdefault(pk, []).append(form)
+        for node, (id,) in _with_ids(scope, nodes, lambda node: [node]):
+            parts = {
+                "name": node.name,
+                "labels": node.labels,
+                "props": node.props,
+                "aliases": names.get(node.pk),
+            }
+            given = {name: part for name, part in parts.items() if part}
+            yield _encode_line("node", {"id": id, **given})
+    edges = _exported_rows(Edge, scope, extracted).select_related("source", "target")
+    for part in _batches(edges.defer("source__props", "target__props")):
+        for edge, (source, target) in _with_ids(
+            scope, part, lambda edge: [edge.source, edge.target]
+        ):
+            named = {"source": source, "rel": edge.rel, "target": target, "weight": edge.weight}
+            yield _encode_line("edge", {**named, "props": edge.props} if edge.props else named)
+
+
+def _exported_rows(model: Any, scope: GraphScope, extracted: bool) -> "QuerySet[Any]":
+    rows: GraphQuerySet[Any] = model.objects.filter(workspace=scope.workspace_id)
+    if scope.user is not None:
+        rows = rows.visible_to(scope.user)
+    return rows.order_by("pk") if extracted else rows.filter(origin=Origin.GIVEN).order_by("pk")
+
+
+def _batches(rows: "QuerySet[RowT, Any]") -> Iterator[list[RowT]]:
+    waiting = rows.iterator(chunk_size=EXPORT_BATCH)
+    while part := list(islice(waiting, EXPORT_BATCH)):
+        yield part
+
+
+def _with_ids(
+    scope: GraphScope, rows: Sequence[RowT], nodes_of: Callable[[RowT], list[Node]]
+) -> Iterator[tuple[RowT, list[str]]]:
+    """Rows with the ids of their nodes; those with an invisible node are left out."""
+    refs = {node.pk: ref_of_node(node) for row in rows for node in nodes_of(row)}
+    found = load_vertices(access_filter(scope), refs.values())
+    for row in rows:
+        wanted = [refs[node.pk] for node in nodes_of(row)]
+        if all(ref in found for ref in wanted):
+            yield row, [found[ref].id for ref in wanted]
+
+
+def _encode_line(kind: str, value: dict[str, Any]) -> bytes:
+    return json.dumps({kind: value}, ensure_ascii=False).encode() + b"\n"

@@ -1,0 +1,257 @@
+"""Merging of nodes: edges, mentions, aliases and properties move to the node that is
+kept. Begin with `merge_rows`.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection, transaction
+
+from accounts.audit import Action, Kind, record_change
+from common.errors import NotFound
+from common.leases import retry_on_deadlock
+from graph import inputs
+from graph.models import Edge, Node, Origin
+from graph.node_ids import retired_id_form
+from graph.scopes import AccessFilter
+
+_LOCK_TOUCHED_EDGES_SQL = """
+    SELECT id FROM graph_edge
+    WHERE source_id = ANY(%(nodes)s) OR target_id = ANY(%(nodes)s) ORDER BY id FOR UPDATE
+"""
+# Those that are given count more than those that were found, those of the kept node more than
+# those that come to it.
+_TOUCHED_EDGES_SQL = """
+    SELECT edge.id, edge.source_id, edge.rel, edge.target_id
+    FROM graph_edge AS edge
+    JOIN graph_node AS source ON source.id = edge.source_id
+    JOIN graph_node AS target ON target.id = edge.target_id
+    WHERE (edge.source_id = ANY(%(nodes)s) OR edge.target_id = ANY(%(nodes)s)) AND {seen}
+    ORDER BY edge.origin = 'given' DESC,
+             %(keep)s IN (edge.source_id, edge.target_id) DESC, edge.id
+"""
+_DELETE_EDGES_SQL = "DELETE FROM graph_edge WHERE id = ANY(%(edges)s)"
+_MOVE_EVIDENCE_SQL = """
+    INSERT INTO graph_evidence (chunk_id, edge_id, workspace_id, start, "end")
+    SELECT DISTINCT ON (evidence.chunk_id, joined.kept)
+           evidence.chunk_id, joined.kept, evidence.workspace_id, evidence.start, evidence."end"
+    FROM unnest(%(lost)s::bigint[], %(kept)s::bigint[]) AS joined (lost, kept)
+    JOIN graph_evidence AS evidence ON evidence.edge_id = joined.lost
+    ORDER BY evidence.chunk_id, joined.kept, evidence.edge_id
+    ON CONFLICT ON CONSTRAINT graph_evidence_pkey DO NOTHING
+"""
+_MOVE_EDGES_SQL = """
+    UPDATE graph_edge
+    SET source_id = CASE WHEN source_id = ANY(%(nodes)s) THEN %(keep)s ELSE source_id END,
+        target_id = CASE WHEN target_id = ANY(%(nodes)s) THEN %(keep)s ELSE target_id END,
+        updated_at = now()
+    WHERE id = ANY(%(edges)s)
+"""
+
+Ends = tuple[int, str, int]
+
+
+@dataclass(slots=True)
+class EdgePlan:
+    """What happens to the edges: `inner` ones (among the nodes) are deleted, `lost` ones merged
+    into the edge they map to, `moving` ones attached to the kept node. Others stay.
+    """
+
+    inner: list[int] = field(default_factory=list)
+    lost: dict[int, int] = field(default_factory=dict)
+    moving: list[int] = field(default_factory=list)
+
+
+def plan_edges(nodes: Sequence[int], *, keep: int, seen: AccessFilter | None = None) -> EdgePlan:
+    """The plan for visible edges, or for all.
+
+    Edges between two of the nodes would become self-relations and are deleted; existing
+    self-relations stay.
+    """
+    merged, planned, first = set(nodes), EdgePlan(), dict[Ends, int]()
+    parameters: dict[str, Any] = {"nodes": list(nodes), "keep": keep}
+    condition = "TRUE"
+    if seen is not None:
+        condition = " AND ".join((seen.edge("edge"), seen.node("source"), seen.node("target")))
+        parameters |= seen.parameters
+    with connection.cursor() as cursor:
+        cursor.execute(_TOUCHED_EDGES_SQL.format(seen=condition), parameters)
+        touched_edges: list[tuple[Any, ...]] = cursor.fetchall()
+    for pk, source, rel, target in touched_edges:
+        ends = (keep if source in merged else source, rel, keep if target in merged else target)
+        if source != target and ends[0] == ends[2]:
+            planned.inner.append(pk)
+        elif (kept := first.setdefault(ends, pk)) != pk:
+            planned.lost[pk] = kept
+        elif ends != (source, rel, target):
+            planned.moving.append(pk)
+    return planned
+
+
+def join_edges(nodes: Sequence[int], *, keep: int) -> None:
+    """Moves all edges to `keep`; the caller has locked the nodes."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK_TOUCHED_EDGES_SQL, {"nodes": list(nodes)})
+        planned = plan_edges(nodes, keep=keep)
+        _merge_edge_values(planned.lost)
+        lost, kept = list(planned.lost), list(planned.lost.values())
+        cursor.execute(_MOVE_EVIDENCE_SQL, {"lost": lost, "kept": kept})
+        cursor.execute(_DELETE_EDGES_SQL, {"edges": [*planned.inner, *lost]})
+        cursor.execute(
+            _MOVE_EDGES_SQL, {"nodes": list(nodes), "keep": keep, "edges": planned.moving}
+        )
+
+
+def _merge_edge_values(lost: dict[int, int]) -> None:
+    """Gives kept edges the largest weight, and missing properties.
+
+    Values of extracted edges are not copied into given ones, which others can see.
+    """
+    groups: dict[int, list[int]] = defaultdict(list)
+    for other, kept in lost.items():
+        groups[kept].append(other)
+    rows = Edge.objects.in_bulk([*lost, *groups])
+    for kept, others in groups.items():
+        row = rows[kept]
+        same = [rows[pk] for pk in others if rows[pk].origin == row.origin]
+        row.weight = max(each.weight for each in (row, *same))
+        props: dict[str, Any] = {}
+        for each in (*reversed(same), row):
+            props |= each.props
+        if inputs.props_fit(props):
+            row.props = props
+    Edge.objects.bulk_update([rows[kept] for kept in groups], ["weight", "props"], batch_size=500)
+
+
+# Locks in order of ids, as everywhere; no new rows can refer to them meanwhile.
+_LOCK_NODES_SQL = """
+    SELECT id, key FROM graph_node
+    WHERE workspace_id = %(workspace)s AND id = ANY(%(all)s) ORDER BY id FOR UPDATE
+"""
+# Counts of a passage that mentions several of them are added.
+_MOVE_MENTIONS_SQL = """
+    WITH gone AS (
+        DELETE FROM graph_mention WHERE node_id = ANY(%(others)s) RETURNING *
+    ), joined AS (
+        SELECT DISTINCT ON (chunk_id) chunk_id, kind, start, "end",
+               sum(count) OVER (PARTITION BY chunk_id) AS total
+        FROM gone ORDER BY chunk_id, kind, start
+    )
+    INSERT INTO graph_mention AS kept
+        (chunk_id, node_id, workspace_id, kind, count, start, "end")
+    SELECT chunk_id, %(keep)s, %(workspace)s, kind, total, start, "end" FROM joined
+    ON CONFLICT ON CONSTRAINT graph_mention_pkey DO UPDATE
+    SET count = kept.count + excluded.count, kind = least(kept.kind, excluded.kind),
+        start = CASE WHEN excluded.kind < kept.kind THEN excluded.start ELSE kept.start END,
+        "end" = CASE WHEN excluded.kind < kept.kind THEN excluded."end" ELSE kept."end" END
+"""
+_MOVE_ALIASES_SQL = "UPDATE graph_alias SET node_id = %(keep)s WHERE node_id = ANY(%(others)s)"
+_RETIRE_IDS_SQL = """
+    INSERT INTO graph_alias (workspace_id, form, node_id)
+    SELECT %(workspace)s, form, %(keep)s FROM unnest(%(forms)s::text[]) AS retired (form)
+    ORDER BY form
+    ON CONFLICT (workspace_id, form) DO UPDATE SET node_id = excluded.node_id
+"""
+_DELETE_NODES_SQL = "DELETE FROM graph_node WHERE id = ANY(%(others)s)"
+_COUNT_SQL = """
+    SELECT (SELECT count(*) FROM graph_mention AS mention
+            JOIN documents_chunk AS chunk ON chunk.id = mention.chunk_id
+            WHERE mention.node_id = ANY(%(others)s) AND {passage}),
+           (SELECT count(*) FROM graph_alias AS alias
+            WHERE alias.node_id = ANY(%(others)s) AND left(alias.form, 1) NOT IN ('=', '~'))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """Counts of a merge: nodes merged, edges moved, merged with another (`edges_joined`) or
+    deleted (`edges_dropped`), mentions and aliases moved.
+    """
+
+    nodes: int = 0
+    edges: int = 0
+    edges_joined: int = 0
+    edges_dropped: int = 0
+    mentions: int = 0
+    aliases: int = 0
+
+
+def preview_merge(seen: AccessFilter, *, keep: int, others: Sequence[int]) -> MergeResult:
+    """What a merge would do, as far as visible."""
+    plan = plan_edges([keep, *others], keep=keep, seen=seen)
+    with connection.cursor() as cursor:
+        statement = _COUNT_SQL.format(passage=seen.passage("chunk"))
+        cursor.execute(statement, seen.parameters | {"others": list(others)})
+        mentions, aliases = cursor.fetchone()
+    return MergeResult(
+        nodes=len(others),
+        edges=len(plan.moving),
+        edges_joined=len(plan.lost),
+        edges_dropped=len(plan.inner),
+        mentions=mentions,
+        aliases=aliases,
+    )
+
+
+def merge_rows(
+    seen: AccessFilter, *, workspace_id: int, keep: int, others: Sequence[int]
+) -> MergeResult:
+    """Merges `others` into `keep`; returns visible counts. Raises NotFound where one
+    was deleted meanwhile.
+    """
+    return retry_on_deadlock(lambda: _merge_locked(seen, workspace_id, keep, sorted(others)))
+
+
+@transaction.atomic
+def _merge_locked(
+    seen: AccessFilter, workspace_id: int, keep: int, others: Sequence[int]
+) -> MergeResult:
+    parameters: dict[str, Any] = {
+        "workspace": workspace_id,
+        "keep": keep,
+        "others": list(others),
+        "all": [keep, *others],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK_NODES_SQL, parameters)
+        keys = dict(cursor.fetchall())
+        if len(keys) != len(others) + 1:
+            raise NotFound("One of the nodes has just been removed. Look again which there are.")
+        done = preview_merge(seen, keep=keep, others=others)
+        # Unites labels and properties; the kept node's take precedence. Values of extracted nodes
+        # are not copied into given ones, which others can see.
+        rows = Node.objects.in_bulk([keep, *others])
+        kept = rows[keep]
+        given = any(row.origin == Origin.GIVEN for row in rows.values())
+        describing = [rows[pk] for pk in others if not given or rows[pk].origin == Origin.GIVEN]
+        props: dict[str, Any] = {}
+        for row in (*reversed(describing), kept):
+            props |= row.props
+        if inputs.props_fit(props):
+            kept.props = props
+        kept.labels = list(
+            dict.fromkeys(label for row in (kept, *describing) for label in row.labels)
+        )
+        kept.name = kept.name or next((row.name for row in describing if row.name), "")
+        kept.is_stub = kept.is_stub and all(row.is_stub for row in describing)
+        kept.origin = Origin.GIVEN if given else Origin.EXTRACTED
+        kept.save()
+        join_edges([keep, *others], keep=keep)
+        parameters["forms"] = [retired_id_form(keys[pk]) for pk in others]
+        for statement in (
+            _MOVE_MENTIONS_SQL,
+            _MOVE_ALIASES_SQL,
+            _RETIRE_IDS_SQL,
+            _DELETE_NODES_SQL,
+        ):
+            cursor.execute(statement, parameters)
+    record_change(
+        action=Action.MERGED,
+        kind=Kind.NODE,
+        workspace_id=workspace_id,
+        object_id=keep,
+        values={"nodes": done.nodes, "edges": done.edges, "mentions": done.mentions},
+    )
+    return done

@@ -1,0 +1,211 @@
+"""Chat models by name: aliases of the settings, and models of known providers."""
+
+import os
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from django.conf import settings
+from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
+
+from common.errors import RagsiteError
+from inference.backends.chat_basic import NoChat
+from inference.interfaces import ChatModel, InferenceError
+from inference.model_registry import chats
+
+DEFAULT = "default"
+EXTRACTIVE = "extractive"
+NO_PROVIDER = "none"  # in place of names and patterns: no maker's model
+MAX_NAME_CHARACTERS = 200
+CACHED_MODELS = (
+    64  # models of makers; whoever asks may make names up, and each would be kept for good
+)
+LISTED_NAMES = 20  # names in an error
+
+
+class UnknownModel(InferenceError, RagsiteError):
+    """This site has no chat model of that name."""
+
+    code = "unknown_model"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """A chat model that may be requested. `owner` is the provider's name, or “ragsite” for aliases
+    of the settings and for extractive answers.
+    """
+
+    name: str
+    owner: str
+    is_default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A provider whose model names match `prefix`.
+
+    `backend` is called with the name without `dropped`, and with the address in the setting
+    `address` where that is set. Without the variable `needs` its models are not available.
+    """
+
+    owner: str
+    prefix: re.Pattern[str]
+    backend: str
+    address: str
+    needs: str
+    dropped: str = ""
+
+    def is_configured(self) -> bool:
+        """Whether the address (Ollama, a setting) or the key (others, environment) is set."""
+        is_key = self.needs.endswith("_KEY")
+        return bool(os.environ.get(self.needs, "").strip() if is_key else self._address())
+
+    def made(self, name: str) -> ChatModel:
+        """An instance of the backend for this model. Raises BackendUnavailable."""
+        where = {"base_url": self._address()} if self._address() else {}
+        model: ChatModel = import_string(self.backend)(name.removeprefix(self.dropped), **where)
+        return model
+
+    def _address(self) -> str:
+        address: str = getattr(settings, self.address)
+        return address
+
+
+PROVIDERS = (
+    Provider(
+        owner="anthropic",
+        prefix=re.compile(r"claude-"),
+        backend="inference.backends.chat_anthropic.AnthropicChat",
+        address="ANTHROPIC_URL",
+        needs="ANTHROPIC_API_KEY",
+    ),
+    Provider(
+        owner="openai",
+        prefix=re.compile(r"gpt-|chatgpt-|o[1-9](-|$)"),
+        backend="inference.backends.chat_openai.OpenAIChat",
+        address="OPENAI_URL",
+        needs="OPENAI_API_KEY",
+    ),
+    Provider(
+        owner="ollama",
+        prefix=re.compile(r"ollama/"),
+        backend="inference.backends.chat_ollama.OllamaChat",
+        address="OLLAMA_URL",
+        needs="RAGSITE_OLLAMA_URL",
+        dropped="ollama/",
+    ),
+)
+
+
+def chat_model(name: str = "") -> ChatModel | None:
+    """The chat model called `name`; None for “extractive”, which answers by quoting.
+
+    "" and “default” are the default of the settings, which is extractive where they name no model.
+    Other names are, in this order: an alias of INFERENCE["chat"]; the model name of an alias; a
+    known provider's model, where the site has its key or address and RAGSITE_CHAT_MODELS, if set,
+    allows it. Raises UnknownModel, or BackendUnavailable for a configured model that cannot be
+    built.
+    """
+    name = name or DEFAULT
+    if name == EXTRACTIVE:
+        return None
+    if name in chats:
+        return _or_none(chats[name])
+    if name == DEFAULT:
+        return None
+    for alias in chats:
+        if (model := _build_alias(alias)) and model.model_name == name:
+            return model
+    maker = provider_of(name)
+    is_routed = (
+        maker is not None
+        and maker.is_configured()
+        and len(name) <= MAX_NAME_CHARACTERS
+        and name.isprintable()
+        and (
+            not settings.CHAT_MODELS
+            or any(fnmatchcase(name, pattern) for pattern in settings.CHAT_MODELS)
+        )
+    )
+    if is_routed:
+        return _build_routed(name)
+    raise _unknown_model(name)
+
+
+def chat_models() -> list[ModelName]:
+    """The names known in advance, the default first.
+
+    Aliases that cannot be built are left out, and so are providers' models that RAGSITE_CHAT_MODELS
+    does not list by full name.
+    """
+    default = _build_alias(DEFAULT)
+    aliases = [alias for alias in chats if alias != DEFAULT and _build_alias(alias)]
+    try:
+        has_no_default = DEFAULT not in chats or isinstance(chats[DEFAULT], NoChat)
+    except InferenceError:
+        has_no_default = False
+    names = [ModelName(EXTRACTIVE, "ragsite", is_default=has_no_default)]
+    if default:
+        # Prefer the model's name to “default”, unless another alias has that name.
+        own = DEFAULT if default.model_name in {*aliases, EXTRACTIVE} else default.model_name
+        names.insert(0, ModelName(own, "ragsite", is_default=True))
+    names += [ModelName(alias, "ragsite", is_default=False) for alias in aliases]
+    known = {each.name for each in names}
+    names += [
+        ModelName(name, maker.owner, is_default=False)
+        for name in dict.fromkeys(settings.CHAT_MODELS)
+        if name not in known and (maker := provider_of(name)) and maker.is_configured()
+        if not any(character in name for character in "*?[")  # a pattern
+    ]
+    return names
+
+
+def provider_of(name: str) -> Provider | None:
+    """The provider of a model or pattern, configured or not."""
+    return next((maker for maker in PROVIDERS if maker.prefix.match(name)), None)
+
+
+@lru_cache(CACHED_MODELS)
+def _build_routed(name: str) -> ChatModel:
+    maker = provider_of(name)
+    if maker is None:
+        raise _unknown_model(name)
+    return maker.made(name)
+
+
+def _build_alias(alias: str) -> ChatModel | None:
+    """None also for an alias that cannot be built: it must not break the others."""
+    try:
+        return _or_none(chats[alias])
+    except InferenceError:
+        return None
+
+
+def _or_none(model: ChatModel) -> ChatModel | None:
+    return None if isinstance(model, NoChat) else model
+
+
+def _unknown_model(name: str) -> UnknownModel:
+    known = [each.name for each in chat_models()]
+    more = f" and {len(known) - LISTED_NAMES} more" if len(known) > LISTED_NAMES else ""
+    maker = provider_of(name)
+    why = ""
+    if maker and not maker.is_configured():
+        why = f" Models of {maker.owner} need {maker.needs} in the site's environment."
+    elif maker:
+        why = " RAGSITE_CHAT_MODELS does not allow it."
+    shown = name if len(name) <= MAX_NAME_CHARACTERS else f"{name[:MAX_NAME_CHARACTERS]}…"
+    return UnknownModel(
+        f"There is no chat model “{shown}”. There are:"
+        f" {', '.join(known[:LISTED_NAMES])}{more}.{why}"
+    )
+
+
+def _forget(*, setting: str, **kwargs: object) -> None:
+    if setting in {"CHAT_MODELS", "OPENAI_URL", "ANTHROPIC_URL", "OLLAMA_URL"}:
+        _build_routed.cache_clear()
+
+
+setting_changed.connect(_forget)

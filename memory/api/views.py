@@ -1,0 +1,549 @@
+"""Views of the memory API. Begin with `MemoryView`, which finds whose memory a request works on."""
+
+from dataclasses import asdict, fields
+from datetime import datetime
+from functools import cached_property
+from typing import Any, ClassVar
+
+from django.db.models import Func, IntegerField, QuerySet
+from django.http import StreamingHttpResponse
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api import WorkspaceView
+from common.api import ErrorSerializer, StreamNegotiation
+from common.errors import Conflict, InvalidInput, NotFound
+from common.serializers import CursorPagination, is_datetime
+from memory import services
+from memory.api import examples
+from memory.api import serializers as api_serializers
+from memory.api.serializers import USER_ID_HELP, MemoryParameters
+from memory.fact_keys import fact_key
+from memory.models import Context, ExtractionItem, Fact, FactQuerySet
+from memory.scopes import UserScope, scope_of
+from memory.services.memories import record_messages, retry_extractions
+from memory.services.search import inject
+
+
+def context_rows(scope: UserScope | None, *, conversation: str | None = None) -> QuerySet[Context]:
+    """Contexts of the user, of one conversation or all."""
+    rows = Context.objects.of(scope).defer("embedding", "search_vector")
+    return rows if conversation is None else rows.filter(conversation=conversation)
+
+
+def fact_rows(scope: UserScope | None, *, as_of: datetime | None) -> QuerySet[Fact]:
+    """Facts that hold now, or held at `as_of`."""
+    rows = _listed_facts(scope)
+    return rows.current() if as_of is None else rows.as_of(as_of)
+
+
+def conversation_rows(scope: UserScope | None) -> QuerySet[ExtractionItem]:
+    """Conversations with the number of waiting messages instead of their texts."""
+    rows = ExtractionItem.objects.of(scope).defer("messages", "taken")
+    length = Func("messages", function="jsonb_array_length", output_field=IntegerField())
+    return rows.annotate(waiting=length)
+
+
+def _listed_facts(scope: UserScope | None) -> FactQuerySet[Fact]:
+    return Fact.objects.of(scope).defer("embedding", "search_vector")
+
+
+class MemoryPagination(CursorPagination):
+    """Pages of one user's rows. Rows with equal positions are counted through by offset."""
+
+    offset_cutoff = 1_000_000
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        described = super().get_paginated_response_schema(schema)
+        user_id = {"type": "string", "nullable": True, "description": USER_ID_HELP}
+        described["properties"] = {"user_id": user_id, **described["properties"]}
+        described["required"] = ["user_id", *described["required"]]
+        return described
+
+
+class ByTimePagination(MemoryPagination):
+    """Pages of a list that is ordered by a time."""
+
+    is_position = staticmethod(is_datetime)
+
+
+class ContextPagination(ByTimePagination):
+    ordering = ("-created_at", "-id")
+
+
+class ConversationPagination(ByTimePagination):
+    """Conversations, the last message first."""
+
+    ordering = ("-last_message_at", "-id")
+
+
+class HistoryPagination(ByTimePagination):
+    """Values of a fact, the latest first."""
+
+    ordering = ("-valid_from", "-id")
+
+
+class FactPagination(MemoryPagination):
+    """Facts in order of their keys."""
+
+    ordering = "key"
+
+    @staticmethod
+    def is_position(position: Any) -> bool:
+        return position is None or "\0" not in position
+
+
+Serializer = type[serializers.BaseSerializer[Any]]
+
+
+class MemoryView(WorkspaceView):
+    """A view that works on the memory of one user."""
+
+    parameters_class = MemoryParameters
+    required_scope = "memory"
+    pagination_class: ClassVar[type[MemoryPagination] | None] = None
+
+    @cached_property
+    def scope(self) -> UserScope | None:
+        """The user's scope; None where nothing is kept. Raises Forbidden and InvalidInput."""
+        return scope_of(
+            user=self.request.user,
+            workspace=self.workspace,
+            user_id=self.parameters.get("user_id"),
+        )
+
+    @property
+    def user_id(self) -> str | None:
+        """The user id of the scope, or None."""
+        return self.scope.user_id if self.scope else None
+
+    def body(self, input_class: type[serializers.Serializer[Any]]) -> dict[str, Any]:
+        """The request's validated body. Raises ValidationError."""
+        body = input_class(data=self.request.data)
+        body.is_valid(raise_exception=True)
+        values: dict[str, Any] = body.validated_data
+        return values
+
+    def answer(self, serializer: Serializer, *, status: int = 200, **values: Any) -> Response:
+        """A response with `values` and the user id."""
+        return Response(serializer({"user_id": self.user_id, **values}).data, status=status)
+
+    def page(self, rows: QuerySet[Any], serializer: Serializer) -> Response:
+        """The requested page of `rows`."""
+        assert self.pagination_class is not None
+        paginator = self.pagination_class()
+        page = paginator.paginate_queryset(rows, self.request, view=self)
+        shown = paginator.get_paginated_response(serializer(page, many=True).data)
+        return Response({"user_id": self.user_id, **shown.data})
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        answer.headers["Cache-Control"] = "no-store"
+        return answer
+
+
+@extend_schema(
+    tags=["memory"],
+    responses={200: api_serializers.SearchAnswerSerializer, 503: ErrorSerializer},
+)
+class SearchView(MemoryView):
+    """Search for relevant contexts, best first."""
+
+    action_parameters = {"get": api_serializers.SearchParameters}
+
+    @extend_schema(
+        operation_id="memory_search",
+        summary="Search a user's memory",
+        examples=[examples.SEARCH_ANSWER],
+    )
+    def get(self, request: Request) -> Response:
+        names = api_serializers.SearchInput().fields
+        return self._found({name: self.parameters[name] for name in names & self.parameters.keys()})
+
+    @extend_schema(
+        operation_id="memory_search_post",
+        summary="Search a user's memory with a JSON body",
+        description="For questions that should not stand in a log of addresses.",
+        request=api_serializers.SearchInput,
+        examples=[examples.SEARCH, examples.SEARCH_ANSWER],
+    )
+    def post(self, request: Request) -> Response:
+        return self._found(self.body(api_serializers.SearchInput))
+
+    def _found(self, asked: dict[str, Any]) -> Response:
+        result = services.search_memory(scope=self.scope, **asked)
+        return self.answer(
+            api_serializers.SearchAnswerSerializer,
+            query=asked["query"],
+            mode=asked["mode"],
+            hits=result.hits,
+            below=result.below,
+            searched=result.searched,
+            degraded=result.degraded,
+            milliseconds=result.milliseconds,
+        )
+
+
+@extend_schema(tags=["memory"])
+class ContextsView(MemoryView):
+    """Contexts of a user: turns of conversations."""
+
+    action_parameters = {"get": api_serializers.ContextFilter}
+    pagination_class = ContextPagination
+
+    @extend_schema(
+        operation_id="memory_contexts",
+        summary="List a user's contexts, newest first",
+        responses=api_serializers.ContextSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        rows = context_rows(self.scope, conversation=self.parameters.get("conversation"))
+        return self.page(rows, api_serializers.ContextSerializer)
+
+    @extend_schema(
+        operation_id="memory_archive",
+        summary="Archive a turn of a conversation",
+        description="201 for a new one. 200 for one that is there already, which only gets the"
+        " later time: to send it again does no harm. Of nobody nothing is kept: 200 with nulls.",
+        request=api_serializers.TurnInput,
+        responses={
+            200: api_serializers.ArchivedSerializer,
+            201: api_serializers.ArchivedSerializer,
+        },
+        examples=[examples.TURN, examples.ARCHIVED],
+    )
+    def post(self, request: Request) -> Response:
+        archived = services.archive_turn(scope=self.scope, **self.body(api_serializers.TurnInput))
+        is_new = archived is not None and archived.is_new
+        row = context_rows(self.scope).filter(pk=archived.id).first() if archived else None
+        return self.answer(
+            api_serializers.ArchivedSerializer,
+            status=201 if is_new else 200,
+            context=row,
+            is_new=is_new,
+        )
+
+
+@extend_schema(tags=["memory"])
+class ContextView(MemoryView):
+    """Read or delete one context."""
+
+    is_detail = True
+
+    def locked_rows(self) -> QuerySet[Context]:
+        return Context.objects.of(self.scope).filter(pk=self.kwargs["context_id"])
+
+    @extend_schema(
+        operation_id="memory_context",
+        summary="Read a context",
+        responses=api_serializers.ContextAnswerSerializer,
+    )
+    def get(self, request: Request, context_id: int) -> Response:
+        row = context_rows(self.scope).filter(pk=context_id).first()
+        if row is None:
+            raise _no_context(context_id)
+        return self.answer(api_serializers.ContextAnswerSerializer, context=row)
+
+    @extend_schema(
+        operation_id="memory_context_forget", summary="Forget a context", responses={204: None}
+    )
+    def delete(self, request: Request, context_id: int) -> Response:
+        if not services.forget_contexts(scope=self.scope, ids=[context_id]):
+            raise _no_context(context_id)
+        return Response(status=204)
+
+
+def _no_context(context_id: int) -> NotFound:
+    return NotFound(f"There is no context {context_id} in this memory.")
+
+
+@extend_schema(tags=["memory"])
+class ContextsClearView(MemoryView):
+    """Delete all contexts with a given question."""
+
+    @extend_schema(
+        operation_id="memory_clear",
+        summary="Forget every context of a question",
+        description="All whose user message is this one, whatever was answered.",
+        request=api_serializers.QuestionInput,
+        responses=api_serializers.RemovedSerializer,
+        examples=[examples.QUESTION],
+    )
+    def post(self, request: Request) -> Response:
+        question = self.body(api_serializers.QuestionInput)["question"]
+        removed = services.clear_memory(scope=self.scope, question=question)
+        return self.answer(api_serializers.RemovedSerializer, removed=removed)
+
+
+KEY_PARAMETER = OpenApiParameter(
+    "key",
+    str,
+    OpenApiParameter.PATH,
+    description="What the fact is about. Many ways to write it are one key: `favouriteColor` is"
+    " `favourite_color`, and a slash stands for `_`.",
+)
+
+
+@extend_schema(tags=["memory"])
+class FactsView(MemoryView):
+    """All facts of a user."""
+
+    action_parameters = {"get": api_serializers.FactFilter}
+    pagination_class = FactPagination
+
+    @extend_schema(
+        operation_id="memory_facts",
+        summary="List what is known of a user, by key",
+        responses=api_serializers.FactSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        rows = fact_rows(self.scope, as_of=self.parameters.get("as_of"))
+        return self.page(rows, api_serializers.FactSerializer)
+
+
+@extend_schema(tags=["memory"], parameters=[KEY_PARAMETER])
+class FactView(MemoryView):
+    """Read, set or delete one fact."""
+
+    action_parameters = {"get": api_serializers.FactReading}
+    is_detail = True
+
+    def locked_rows(self) -> QuerySet[Fact]:
+        return Fact.objects.of(self.scope).filter(key=fact_key(self.kwargs["key"]))
+
+    @extend_schema(
+        operation_id="memory_fact",
+        summary="Read a fact",
+        responses=api_serializers.FactAnswerSerializer,
+    )
+    def get(self, request: Request, key: str) -> Response:
+        fact = services.get_fact(scope=self.scope, key=key, as_of=self.parameters.get("as_of"))
+        if fact is None:
+            raise NotFound(f"Fact not found: {fact_key(key)}")
+        return self.answer(api_serializers.FactAnswerSerializer, fact=fact)
+
+    @extend_schema(
+        operation_id="memory_fact_set",
+        summary="Set a fact",
+        description="What was true until then stays in the history. The same again changes"
+        " nothing, so that to send it again does no harm. Of nobody nothing is kept: nulls."
+        " 409 when the user's quota of facts is used up.",
+        request=api_serializers.FactInput,
+        responses={200: api_serializers.FactChangeSerializer, 409: ErrorSerializer},
+        examples=[examples.FACT, examples.FACT_CHANGE],
+    )
+    def put(self, request: Request, key: str) -> Response:
+        change = services.set_fact(
+            scope=self.scope, key=key, **self.body(api_serializers.FactInput)
+        )
+        return self.answer(
+            api_serializers.FactChangeSerializer,
+            fact=change.fact if change else None,
+            changed=change is not None and change.changed,
+            superseded=change.superseded if change else None,
+        )
+
+    @extend_schema(
+        operation_id="memory_fact_forget",
+        summary="Forget a fact with its history",
+        responses={200: api_serializers.RemovedSerializer},
+    )
+    def delete(self, request: Request, key: str) -> Response:
+        removed = services.forget_fact(scope=self.scope, key=key)
+        return self.answer(api_serializers.RemovedSerializer, removed=removed)
+
+
+@extend_schema(tags=["memory"], parameters=[KEY_PARAMETER])
+class FactClearView(MemoryView):
+    """End a fact and keep its history."""
+
+    @extend_schema(
+        operation_id="memory_fact_clear",
+        summary="Let a fact end",
+        description="It is true no longer. What it was stays in the history.",
+        request=None,
+        responses=api_serializers.ClearedSerializer,
+    )
+    def post(self, request: Request, key: str) -> Response:
+        cleared = services.clear_fact(scope=self.scope, key=key)
+        return self.answer(api_serializers.ClearedSerializer, cleared=cleared)
+
+
+@extend_schema(tags=["memory"], parameters=[KEY_PARAMETER])
+class FactHistoryView(MemoryView):
+    """All values that a fact ever had."""
+
+    action_parameters = {"get": api_serializers.HistoryFilter}
+    pagination_class = HistoryPagination
+
+    @extend_schema(
+        operation_id="memory_fact_history",
+        summary="List what a fact is and was, the latest first",
+        responses=api_serializers.FactSerializer(many=True),
+    )
+    def get(self, request: Request, key: str) -> Response:
+        rows = _listed_facts(self.scope).filter(key=fact_key(key))
+        return self.page(rows, api_serializers.FactSerializer)
+
+
+@extend_schema(tags=["memory"])
+class ConversationsView(MemoryView):
+    """The extraction queue: list conversations, enqueue messages."""
+
+    action_parameters = {"get": api_serializers.ConversationFilter}
+    pagination_class = ConversationPagination
+
+    @extend_schema(
+        operation_id="memory_conversations",
+        summary="List the conversations that facts are learnt from, newest first",
+        responses=api_serializers.ConversationSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        rows = conversation_rows(self.scope)
+        if state := self.parameters.get("state"):
+            rows = rows.filter(state=state)
+        return self.page(rows, api_serializers.ConversationSerializer)
+
+    @extend_schema(
+        operation_id="memory_learn",
+        summary="Have facts learnt from a conversation",
+        description="It is queued, and read when it has been quiet for a while. Send the whole"
+        " conversation each time: what was sent before is not taken again, so that to send it"
+        " twice does no harm. Only what the user said is kept, and only until it has been read."
+        " 429 where too much waits.",
+        request=api_serializers.ConversationInput,
+        responses={200: api_serializers.RecordedSerializer, 429: ErrorSerializer},
+        examples=[examples.CONVERSATION, examples.RECORDED],
+    )
+    def post(self, request: Request) -> Response:
+        recorded = record_messages(scope=self.scope, **self.body(api_serializers.ConversationInput))
+        row = conversation_rows(self.scope).filter(pk=recorded.item_id) if recorded else None
+        return self.answer(
+            api_serializers.RecordedSerializer,
+            conversation=row.first() if row is not None else None,
+            new=recorded.new if recorded else 0,
+        )
+
+
+@extend_schema(tags=["memory"])
+class ConversationRetryView(MemoryView):
+    """Retry a conversation whose extraction failed for good."""
+
+    @extend_schema(
+        operation_id="memory_conversation_retry",
+        summary="Try a conversation again that was given up",
+        description="As if for the first time. 409 where it has not been given up.",
+        request=None,
+        responses={200: api_serializers.ConversationAnswerSerializer, 409: ErrorSerializer},
+    )
+    def post(self, request: Request, conversation_id: int) -> Response:
+        mine = conversation_rows(self.scope).filter(pk=conversation_id)
+        if not mine.exists():
+            raise NotFound(f"There is no conversation {conversation_id} in this memory.")
+        if not retry_extractions(item_ids=[conversation_id]):
+            raise Conflict("This conversation has not been given up. It is tried by itself.")
+        return self.answer(api_serializers.ConversationAnswerSerializer, conversation=mine.first())
+
+
+@extend_schema(tags=["memory"])
+class InjectView(MemoryView):
+    """Messages for a chat model, with relevant memory added to the last question."""
+
+    @extend_schema(
+        operation_id="memory_inject",
+        summary="Put what is remembered before a chat model",
+        description="Only the last user message changes: what has to do with it is added behind a"
+        " blank line, fenced as data. All others come back as they were sent, and so does that one"
+        " where nothing is remembered. `facts` and `context` are the same as lists.",
+        request=api_serializers.InjectionInput,
+        responses={200: api_serializers.InjectionSerializer},
+        examples=[examples.INJECT, examples.INJECTED],
+    )
+    def post(self, request: Request) -> Response:
+        done = inject(scope=self.scope, enabled=True, **self.body(api_serializers.InjectionInput))
+        return self.answer(
+            api_serializers.InjectionSerializer,
+            messages=done.messages,
+            facts=[{"key": key, "value": value} for key, value in done.facts],
+            context=[
+                {
+                    "said_on": turn.said_on,
+                    "user_message": turn.question,
+                    "assistant_response": turn.answer,
+                }
+                for turn in done.context
+            ],
+            tokens=done.tokens,
+            degraded=done.degraded,
+        )
+
+
+JSON_LINES = "application/x-ndjson"
+
+
+@extend_schema(tags=["memory"])
+class EraseView(MemoryView):
+    """Erase everything of a user."""
+
+    action_parameters = {"delete": api_serializers.Erasure}
+
+    @extend_schema(
+        operation_id="memory_erase",
+        summary="Erase everything that is remembered of a user",
+        description="Contexts, facts with their history, conversations that wait, and what logs"
+        " say of them: afterwards no table holds any of it. So that no slip erases anything,"
+        " `confirm` must repeat the user id.",
+        responses={200: api_serializers.ErasedSerializer},
+        examples=[examples.ERASED],
+    )
+    def delete(self, request: Request) -> Response:
+        if self.user_id not in (None, self.parameters.get("confirm")):
+            raise InvalidInput(
+                f"This erases everything that is remembered of “{self.user_id}”. Repeat that id in"
+                " `confirm` if you mean it.",
+                field="confirm",
+            )
+        erased = services.erase_memory(scope=self.scope)
+        return self.answer(api_serializers.ErasedSerializer, **asdict(erased))
+
+
+@extend_schema(tags=["memory"])
+class UsageView(MemoryView):
+    """Usage and quotas of a user."""
+
+    @extend_schema(
+        operation_id="memory_usage",
+        summary="Read how much is kept of a user, and how much may be",
+        responses=api_serializers.UsageSerializer,
+        examples=[examples.USAGE],
+    )
+    def get(self, request: Request) -> Response:
+        used = services.usage(scope=self.scope)
+        values = {each.name: getattr(used, each.name) for each in fields(used)}
+        return self.answer(api_serializers.UsageSerializer, **values)
+
+
+@extend_schema(tags=["memory"])
+class ExportView(MemoryView):
+    """Export of everything as JSON Lines."""
+
+    content_negotiation_class = StreamNegotiation
+
+    @extend_schema(
+        operation_id="memory_export",
+        summary="Export a user's memory as JSON Lines",
+        description="A header, every fact with its history, every context, every conversation"
+        " that waits, and what a quota removed: each a line with its `kind`. Of nobody no line.",
+        responses={(200, JSON_LINES): str},
+        examples=[examples.EXPORT],
+    )
+    def get(self, request: Request) -> StreamingHttpResponse:
+        name = f"memory-{timezone.now():%Y-%m-%d}.jsonl"
+        return StreamingHttpResponse(
+            services.export_memory(scope=self.scope),
+            content_type=f"{JSON_LINES}; charset=utf-8",
+            headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        )

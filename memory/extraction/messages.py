@@ -1,0 +1,89 @@
+"""Input and output of an extraction, and which messages of a conversation are new. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """A message of the user with its time."""
+
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedFact:
+    """`key` is normalised; `message_index` is the 0-based index of the message that it
+    comes from.
+    """
+
+    key: str
+    value: str
+    message_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedContext:
+    """A question as the user may ask it again, with its answer; or a statement without one."""
+
+    question: str
+    answer: str
+    message_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """In the order of the messages: a later fact supersedes an earlier one of its key."""
+
+    facts: tuple[ExtractedFact, ...] = ()
+    contexts: tuple[ExtractedContext, ...] = ()
+
+
+#: Number of digests stored for a conversation; earlier messages are not compared.
+MAX_DIGESTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """`start` is the first new message. `kept` of the known ones are still part of the
+    conversation: fewer than all where the user went back and changed one.
+    """
+
+    kept: int
+    start: int
+
+    def is_edit(self, known: Sequence[str]) -> bool:
+        """Whether some known messages were removed or changed."""
+        return self.kept < len(known)
+
+
+def overlap(known: Sequence[str], sent: Sequence[str]) -> Overlap:
+    """Compare known messages, by digest, with those that a client sends now.
+
+    Clients send the whole conversation, its last part, or only what is new; a user may have changed
+    an earlier message; an older request may arrive late. Where nothing matches, everything is new:
+    better read twice than lost.
+    """
+    whole = len(known)
+    if not known:
+        return Overlap(0, 0)
+    if (at := _find_sublist(known, within=sent)) is not None:
+        return Overlap(whole, at + whole)
+    if _find_sublist(sent, within=known) is not None:
+        return Overlap(whole, len(sent))
+    pairs = enumerate(zip(known, sent, strict=False))
+    same = next((at for at, (old, new) in pairs if old != new), min(len(known), len(sent)))
+    # How many of the last known messages equal the first sent ones.
+    sizes = range(min(len(known), len(sent)), 0, -1)
+    behind = next((size for size in sizes if known[-size:] == sent[:size]), 0)
+    if same > behind:
+        return Overlap(same, same)
+    return Overlap(whole, behind)
+
+
+def _find_sublist(part: Sequence[str], *, within: Sequence[str]) -> int | None:
+    """Index at which `part` first occurs as a contiguous sublist."""
+    starts = range(len(within) - len(part) + 1)
+    return next((at for at in starts if within[at : at + len(part)] == part), None)

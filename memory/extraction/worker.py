@@ -1,0 +1,185 @@
+"""Extraction of one conversation: claim it, extract by chat model or rules, store facts and
+progress.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+
+from common.errors import RagsiteError
+from common.leases import database_now
+from inference.interfaces import BackendUnavailable
+from inference.model_registry import chats, has_chat
+from inference.remote.retry import ServerRefused
+from memory.extraction import queue as extraction_queue
+from memory.extraction import rules
+from memory.extraction.chat_model import extraction_messages, parse_reply
+from memory.extraction.messages import Extracted, ExtractedContext, ExtractedFact, UserMessage
+from memory.extraction.queue import Claim, Failure, State
+from memory.models import Context, Fact, Origin
+from memory.store import lock_facts, put_context, put_fact
+
+#: Answers of a server that has something against this conversation, and not against all.
+_REQUEST_ERRORS = frozenset((400, 413, 422))
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionResult:
+    """The extracted items and their origin; `extractor` is a model's name or “rules”."""
+
+    found: Extracted
+    origin: Origin
+    extractor: str
+
+
+def extract_messages(
+    messages: Sequence[UserMessage], *, known_keys: Sequence[str]
+) -> ExtractionResult:
+    """Extract facts and contexts from the messages. Raises InferenceError and UnreadableReply."""
+    if not has_chat():
+        return ExtractionResult(
+            rules.extract_by_rules(messages), Origin.RULES, rules.RULES_EXTRACTOR
+        )
+    model = chats["default"]
+    answer = model.complete(
+        extraction_messages(messages, known_keys=known_keys),
+        max_tokens=settings.MEMORY_EXTRACTION_MAX_TOKENS,
+        temperature=settings.MEMORY_EXTRACTION_TEMPERATURE,
+        timeout=settings.MEMORY_EXTRACTION_SECONDS,
+    )
+    facts, contexts = parse_reply(answer.content)
+    found = Extracted(
+        tuple(
+            ExtractedFact(key, value, _message_index(value, messages))
+            for key, value in facts.items()
+        ),
+        tuple(ExtractedContext(q, a, _message_index(a, messages)) for q, a in contexts),
+    )
+    return ExtractionResult(found, Origin.MODEL, model.model_name[:200])
+
+
+def is_outage(error: Exception) -> bool:
+    """Whether the model was unreachable, rather than unable to process this conversation."""
+    if isinstance(error, ServerRefused):
+        return not (error.too_large or error.status in _REQUEST_ERRORS)
+    return isinstance(error, BackendUnavailable)
+
+
+def _message_index(value: str, messages: Sequence[UserMessage]) -> int:
+    """Index of the last message that contains the value literally, else of the last message."""
+    wanted = value.casefold()
+    for number in range(len(messages) - 1, -1, -1):
+        if wanted in messages[number].text.casefold():
+            return number
+    return len(messages) - 1
+
+
+logger = logging.getLogger(__name__)
+
+#: Keys that the model may use again; which of them fit into its prompt it decides itself.
+KNOWN_KEYS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionOutcome:
+    """Ids of rows to embed, and when the conversation is due again."""
+
+    contexts: tuple[int, ...] = ()
+    facts: tuple[int, ...] = ()
+    due_at: datetime | None = None
+
+
+def extract_conversation(item_id: int) -> ExtractionOutcome | None:
+    """Extract facts from the waiting messages of a conversation and store them.
+
+    None where there is nothing to do: it is not due, another worker has it, or the model is paused.
+    Failures are recorded on the row; none is raised.
+    """
+    if extraction_queue.is_model_paused():
+        return None
+    claim = extraction_queue.claim(item_id)
+    if claim is None:
+        return None
+    try:
+        with extraction_queue.renew_lease(claim):
+            rows = Fact.objects.of(claim.scope).current().order_by("-valid_from", "-pk")
+            known_keys = list(rows.values_list("key", flat=True)[:KNOWN_KEYS])
+            reading = extract_messages(claim.messages, known_keys=known_keys)
+            extraction_queue.record_answer()
+            return store_extraction(claim, reading)
+    except Exception as error:  # whatever it is, the queue goes on
+        # Record the failure without text of the conversation, since the log is kept for long.
+        if is_outage(error):
+            failure = Failure.OUTAGE
+            extraction_queue.record_outage()
+        else:
+            # Final is a quota that is used up, say.
+            failure = Failure.FINAL if isinstance(error, RagsiteError) else Failure.OWN
+            extraction_queue.record_answer()
+        logger.warning("conversation %d could not be read: %s", claim.item_id, type(error).__name__)
+        due_at = extraction_queue.retry_later(
+            claim, str(error) or type(error).__name__, failure=failure
+        )
+        return ExtractionOutcome(due_at=due_at)
+
+
+@transaction.atomic
+def store_extraction(claim: Claim, reading: ExtractionResult) -> ExtractionOutcome | None:
+    """Store results and progress, or nothing where another worker has claimed the conversation."""
+    # The order in which a user's memory is erased, too: facts first.
+    lock_facts(claim.scope)
+    item = extraction_queue.claimed_row(claim).select_for_update().first()
+    if item is None:
+        logger.info("conversation %d was taken over by another worker", claim.item_id)
+        return None
+    stored = [
+        put_context(
+            scope=claim.scope,
+            user_message=context.question,
+            assistant_response=context.answer,
+            conversation=claim.conversation,
+            at=claim.messages[context.message_index].at,
+            origin=reading.origin,
+        )
+        for context in reading.found.contexts
+    ]
+    contexts = [archived.id for archived in stored if archived.is_new]
+    changes = [
+        put_fact(
+            scope=claim.scope,
+            key=fact.key,
+            value=fact.value,
+            at=claim.messages[fact.message_index].at,
+            source=_archived_turn(claim, fact.message_index),
+            origin=reading.origin,
+        )
+        for fact in reading.found.facts
+    ]
+    facts = [change.fact.pk for change in changes if change.changed]
+    now = database_now()
+    item.messages = item.messages[len(claim.messages) :]
+    # Messages that were due together are read at once; those that came meanwhile wait.
+    left = claim.waiting > len(claim.messages)
+    item.due_at = now if left else extraction_queue.next_due(len(item.messages), now=now)
+    item.state = State.WAITING if item.messages else State.IDLE
+    item.token = item.leased_until = None
+    item.attempts = item.outages = 0
+    item.error = ""
+    item.extracted_at = now
+    item.extractor = reading.extractor
+    item.facts += len(facts)
+    item.contexts += len(contexts)
+    item.save()
+    return ExtractionOutcome(tuple(contexts), tuple(facts), item.due_at)
+
+
+def _archived_turn(claim: Claim, message_index: int) -> Context | None:
+    """The archived context of this message, if there is one."""
+    turns = Context.objects.of(claim.scope).filter(
+        conversation=claim.conversation, user_message=claim.messages[message_index].text
+    )
+    return turns.only("pk").order_by("-created_at", "-pk").first()

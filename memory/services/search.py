@@ -1,0 +1,334 @@
+"""Services that read a user's memory: search, and injection before a chat model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, partial
+from time import perf_counter
+from typing import TypeVar
+
+from django.conf import settings
+from django.db.models import Model
+from django.utils import timezone
+
+from common.errors import InvalidInput
+from common.replicas import reads_from_replica
+from memory.injection import (
+    FactEntry,
+    Message,
+    TurnEntry,
+    estimated_tokens,
+    fit_to_budget,
+    inject_into,
+    last_user_index,
+    question_part,
+    remove_blocks,
+    signed_block,
+    strip_from,
+    text_of_content,
+)
+from memory.models import Context, Fact
+from memory.ranking import Ranked, Ranking, rank
+from memory.retrieval import CONTEXTS, FACTS, MODES, Mode, Retrieved, SearchedTable, find, read_sql
+from memory.scopes import UserScope
+from memory.store import signing_keys
+
+M = TypeVar("M", Context, Fact)
+
+MAX_RESULTS = 100
+MAX_QUERY_CHARACTERS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHit:
+    """A relevant context with its scores."""
+
+    context: Context
+    ranked: Ranked
+
+
+@dataclass(frozen=True, slots=True)
+class FactHit:
+    """A current fact with its scores."""
+
+    fact: Fact
+    ranked: Ranked
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryResult:
+    """Hits, the best first. `below` is the number left out below the threshold, `searched` the
+    number of the user's contexts; `degraded` names what did not work.
+    """
+
+    hits: tuple[MemoryHit, ...]
+    below: int = 0
+    searched: int = 0
+    degraded: tuple[str, ...] = ()
+    milliseconds: float = 0.0
+
+
+@reads_from_replica
+def search_memory(
+    *,
+    scope: UserScope | None,
+    query: str,
+    max_results: int = 5,
+    threshold: float | None = None,
+    recency: float | None = None,
+    mode: Mode = "hybrid",
+    now: datetime | None = None,
+) -> MemoryResult:
+    """The contexts of this user that are relevant to `query`; none without a scope.
+
+    `threshold` is the least relevance, 0..1, by default MEMORY_THRESHOLD; it is comparable between
+    questions. `recency` is the weight of freshness in the order, 0..1, by default
+    MEMORY_RECENCY_WEIGHT. Ages count from `now`. If the embedder fails, only words are searched and
+    `degraded` says so.
+
+    Raises InvalidInput, and InferenceError for mode `vector` without a model.
+    """
+    started = perf_counter()
+    if scope is None:
+        return MemoryResult(())
+    question = checked_query(query)
+    least = checked_fraction(threshold, settings.MEMORY_THRESHOLD, field="threshold")
+    if not 1 <= max_results <= MAX_RESULTS:
+        raise InvalidInput(f"max_results is from 1 to {MAX_RESULTS}.", field="max_results")
+    if mode not in MODES:
+        raise InvalidInput(f"There is no mode “{mode}”. Use {', '.join(MODES)}.", field="mode")
+    now = now or timezone.now()
+    found, ranked = _rank(CONTEXTS, question, scope=scope, recency=recency, mode=mode, now=now)
+    best = ranked.best(max_results, least=least)
+    contexts = _load_rows(Context, CONTEXTS, best, scope=scope, now=now)
+    return MemoryResult(
+        hits=tuple(MemoryHit(contexts[each.id], each) for each in best if each.id in contexts),
+        below=int((ranked.relevance < least).sum()),
+        searched=found.rows,
+        degraded=found.degraded,
+        milliseconds=round((perf_counter() - started) * 1000, 3),
+    )
+
+
+@reads_from_replica
+def rank_facts(
+    *, scope: UserScope | None, query: str, limit: int, now: datetime | None = None
+) -> list[FactHit]:
+    """This user's current facts, those most relevant to `query` first.
+
+    Irrelevant ones are included: the caller has room for `limit` of them.
+    """
+    if scope is None:
+        return []
+    question, now = checked_query(query), now or timezone.now()
+    _, ranked = _rank(FACTS, question, scope=scope, recency=0.0, mode="hybrid", now=now)
+    best = ranked.best(limit)
+    facts = _load_rows(Fact, FACTS, best, scope=scope, now=now)
+    return [FactHit(facts[each.id], each) for each in best if each.id in facts]
+
+
+def checked_query(query: str) -> str:
+    """The query without characters that PostgreSQL cannot store. Raises InvalidInput."""
+    question = query.replace("\0", " ").encode(errors="replace").decode().strip()
+    if not question:
+        raise InvalidInput("Type a question or some words.", field="query")
+    if len(question) > MAX_QUERY_CHARACTERS:
+        raise InvalidInput(
+            f"The query has {len(question):,} characters; {MAX_QUERY_CHARACTERS:,} are allowed."
+            " Ask with the part that matters.",
+            field="query",
+        )
+    return question
+
+
+def checked_fraction(value: float | None, default: float, *, field: str) -> float:
+    """`value`, or the default for None. Raises InvalidInput unless it is from 0 to 1."""
+    share = default if value is None else value
+    if not 0 <= share <= 1:
+        raise InvalidInput(f"{field} is from 0 to 1.", field=field)
+    return share
+
+
+def _rank(
+    table: SearchedTable,
+    question: str,
+    *,
+    scope: UserScope,
+    recency: float | None,
+    mode: Mode,
+    now: datetime,
+) -> tuple[Retrieved, Ranking]:
+    found = find(table, question, scope=scope, now=now, mode=mode)
+    ranked = rank(
+        question,
+        found.candidates,
+        baseline_similarity=found.background,
+        now=now,
+        recency_weight=checked_fraction(recency, settings.MEMORY_RECENCY_WEIGHT, field="recency"),
+        half_life_days=settings.MEMORY_HALF_LIFE_DAYS,
+        evidence=mode == "hybrid",
+    )
+    return found, ranked
+
+
+def _load_rows(
+    model: type[M], table: SearchedTable, best: Sequence[Ranked], *, scope: UserScope, now: datetime
+) -> dict[int, M]:
+    """Rows by id; hand-written, because compiling the queryset takes longer than running it. Rows
+    deleted meanwhile are missing.
+    """
+    if not best:
+        return {}
+    parameters = {
+        "ids": [each.id for each in best],
+        "workspace": scope.workspace_id,
+        "user": scope.user_id,
+        "now": now,
+    }
+    rows = model._default_manager.raw(read_sql(table, _columns(model)), parameters)
+    return {row.pk: row for row in rows}
+
+
+@cache
+def _columns(model: type[Model]) -> tuple[str, ...]:
+    """All columns but those that only searches need."""
+    columns = (field.attname for field in model._meta.concrete_fields)
+    return tuple(column for column in columns if column not in {"embedding", "search_vector"})
+
+
+MAX_FACTS = 20
+MAX_CONTEXT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionResult:
+    """Messages for the model, and what was added: facts as (key, value), context as turns, most
+    relevant first, and their tokens. `degraded` names parts of the search that failed.
+    """
+
+    messages: tuple[Message, ...]
+    facts: tuple[FactEntry, ...] = ()
+    context: tuple[TurnEntry, ...] = ()
+    tokens: int = 0
+    degraded: tuple[str, ...] = ()
+
+
+def inject(
+    *,
+    messages: Sequence[Message],
+    scope: UserScope | None,
+    enabled: bool | None = None,
+    max_context: int = 3,
+    max_facts: int = 10,
+    threshold: float | None = None,
+    max_tokens: int | None = None,
+    count: Callable[[str], int] = estimated_tokens,
+    now: datetime | None = None,
+) -> InjectionResult:
+    """`messages` with memory relevant to the last user message.
+
+    `messages` are mappings with `role` and `content`, as in OpenAI's API; only the last user
+    message changes, and `strip_injected` restores it. `enabled` defaults to MEMORY_INJECTION;
+    `max_tokens` of all that is added to MEMORY_INJECTION_TOKENS, counted by `count`. Turns that are
+    among these messages are not added. Without a scope nothing is added.
+
+    Context is the best `max_context` turns whose relevance reaches `threshold` (MEMORY_THRESHOLD);
+    where one of them does not, no lower-ranked turn replaces it. Each has its day in the site's
+    time zone.
+
+    Raises InvalidInput. If the embedder fails, only words are searched.
+    """
+    _check_limits(max_context, max_facts, max_tokens)
+    least = checked_fraction(threshold, settings.MEMORY_THRESHOLD, field="threshold")
+    wanted = settings.MEMORY_INJECTION if enabled is None else enabled
+    own = strip_injected(messages=messages)
+    at = last_user_index(own)
+    if scope is None or not wanted or at is None:
+        return InjectionResult(tuple(messages))
+    said = text_of_content(own[at]["content"])
+    question = question_part(remove_blocks(said.replace("\0", " ")))
+    if not question:
+        return InjectionResult(tuple(messages))
+    moment = now or timezone.now()
+    context, degraded = _relevant_turns(question, own, scope, max_context, least, moment)
+    keys = signing_keys()
+    injected = fit_to_budget(
+        facts=_relevant_facts(question, scope, max_facts, moment),
+        context=context,
+        max_tokens=settings.MEMORY_INJECTION_TOKENS if max_tokens is None else max_tokens,
+        count=count,
+        max_facts=max_facts,
+        max_context=max_context,
+        written=partial(signed_block, before=said, keys=keys),
+    )
+    block = signed_block(injected, before=said, keys=keys)
+    return InjectionResult(
+        messages=tuple(inject_into(messages, injected, keys=keys)),
+        facts=injected.facts,
+        context=injected.context,
+        tokens=count(block) if block else 0,
+        degraded=degraded,
+    )
+
+
+def strip_injected(*, messages: Sequence[Message]) -> list[Message]:
+    """`messages` as their users wrote them, byte for byte: without what `inject` added."""
+    return strip_from(messages, keys=signing_keys())
+
+
+def _relevant_turns(
+    question: str,
+    messages: Sequence[Message],
+    scope: UserScope,
+    limit: int,
+    min_relevance: float,
+    now: datetime,
+) -> tuple[list[TurnEntry], tuple[str, ...]]:
+    """The best turns that are not among `messages` and are relevant enough, and what of the search
+    failed.
+    """
+    if not limit:
+        return [], ()
+    here = {text_of_content(each.get("content")).strip() for each in messages} - {""}
+    found = search_memory(
+        scope=scope,
+        query=question,
+        max_results=min(limit + len(here), MAX_RESULTS),
+        threshold=0.0,
+        now=now,
+    )
+    best = [hit for hit in found.hits if hit.context.user_message.strip() not in here][:limit]
+    # Only now: a threshold of the search would fill up with what ranks behind. See decision 0026.
+    relevant = [hit.context for hit in best if hit.ranked.relevance >= min_relevance]
+    zone = timezone.get_default_timezone()
+    turns = [
+        TurnEntry(
+            timezone.localdate(context.created_at, zone),
+            context.user_message,
+            context.assistant_response,
+        )
+        for context in relevant
+    ]
+    return turns, found.degraded
+
+
+def _relevant_facts(question: str, scope: UserScope, limit: int, now: datetime) -> list[FactEntry]:
+    """Current facts: relevant ones first, then the newest, since a name matters to any answer."""
+    if not limit:
+        return []
+    ranked = [hit.fact for hit in rank_facts(scope=scope, query=question, limit=limit, now=now)]
+    others = Fact.objects.of(scope).current().exclude(pk__in=[fact.pk for fact in ranked])
+    newest = others.order_by("-valid_from", "-id")[: limit - len(ranked)]
+    return [
+        *((fact.key, fact.value) for fact in ranked),
+        *newest.values_list("key", "value"),
+    ]
+
+
+def _check_limits(max_context: int, max_facts: int, max_tokens: int | None) -> None:
+    limits = (("max_context", max_context, MAX_CONTEXT), ("max_facts", max_facts, MAX_FACTS))
+    for field, value, most in limits:
+        if not 0 <= value <= most:
+            raise InvalidInput(f"{field} is from 0 to {most}.", field=field)
+    if max_tokens is not None and max_tokens < 0:
+        raise InvalidInput("max_tokens is at least 0; 0 puts nothing there.", field="max_tokens")

@@ -1,1 +1,0 @@
-"""Writing what is remembered: whole, once, in the history where it belongs."""

@@ -1,0 +1,100 @@
+"""Whether the passages found can answer the question at all: term coverage and a logistic
+regression, fitted in docs/decisions/0032. Begin with `judge_answerability`. Without Django.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+from common.fusion import answer_logit
+
+#: Document count for IDF in smaller collections, where nothing would be rare.
+MIN_CHUNKS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionTerm:
+    """A lexeme of the question in one language. It occurs in `chunk_count` of that language's
+    `chunks`, and in the retrieved chunks with the ids in `holders`."""
+
+    language: str
+    chunks: float
+    chunk_count: float
+    holders: frozenset[int]
+
+    @property
+    def weight(self) -> float:
+        """Inverse document frequency as in BM25; highest for a term that occurs nowhere."""
+        chunks = max(self.chunks, MIN_CHUNKS)
+        return log(1 + (max(chunks - self.chunk_count, 0) + 0.5) / (self.chunk_count + 0.5))
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """`share` (0..1) of the question's terms, weighted by IDF, that the best passage contains;
+    `terms` is how many terms there are."""
+
+    share: float = 0.0
+    terms: int = 0
+
+
+def question_coverage(terms: Iterable[QuestionTerm], chunk_ids: Sequence[int]) -> Coverage:
+    """Coverage by the best of these chunks, in the language that gives the highest share."""
+    by_language: dict[str, list[QuestionTerm]] = defaultdict(list)
+    for term in terms:
+        by_language[term.language].append(term)
+    coverages = []
+    for found in by_language.values():
+        total = sum(term.weight for term in found)
+        covered = (sum(term.weight for term in found if pk in term.holders) for pk in chunk_ids)
+        share = max(covered, default=0.0) / total if total else 0.0
+        coverages.append(Coverage(share, len(found)))
+    return max(coverages, key=lambda each: (each.share, each.terms), default=Coverage())
+
+
+#: Below this confidence the question is refused.
+CONFIDENCE_THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Measurements of a question and its best passages. `nearness` is the calibrated similarity
+    of the nearest passage, `background` that of an average one: 0 is unrelated, 1 a typical answer;
+    both are None if no embedding model could tell. `coverage` is the IDF-weighted share (0..1) of
+    the question's `terms` that the best passage contains."""
+
+    passages: int
+    coverage: float = 0.0
+    terms: int = 0
+    nearness: float | None = None
+    background: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answerability:
+    """Whether to answer, and the confidence (0..1) that the passages contain an answer."""
+
+    answers: bool
+    confidence: float
+
+
+def judge_answerability(
+    evidence: Evidence, *, threshold: float = CONFIDENCE_THRESHOLD
+) -> Answerability:
+    """Judge by logistic regression. Similar passages speak for an answer, and so does a high
+    baseline similarity: then the question is on the collection's subject and in its language.
+    Without similarities, a long question needs a smaller share of its terms."""
+    if not evidence.passages:
+        return Answerability(False, 0.0)
+    if evidence.nearness is None:
+        logit = 12.6 * evidence.coverage + 1.75 * log(1 + evidence.terms) - 7.4
+    else:
+        background = evidence.background or 0.0
+        logit = answer_logit(
+            top_similarity=evidence.nearness,
+            baseline_similarity=background,
+            coverage=evidence.coverage,
+        )
+    confidence = 1 / (1 + exp(-logit))
+    return Answerability(confidence >= threshold, round(confidence, 4))

@@ -1,0 +1,178 @@
+"""Find the sentences of an answer that no source supports. Begin with `unsupported`.
+
+Numbers and names that occur in no source weigh most, then words. Measured in docs/decisions/0032.
+Without Django.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from common.cjk import has_unspaced_script
+from graph.extraction.normalized_names import FUNCTION_WORDS
+from rag.answering.phrases import is_refusal
+from rag.answering.segments import split_segments
+from rag.events import Passage, UnsupportedSentence
+
+#: Calibrated similarities of sentences to their nearest source: 0 is unrelated, 1 a typical answer.
+#: None if no model can compute them.
+NearnessFunction = Callable[[Sequence[str]], Sequence[float] | None]
+
+#: Share of a sentence's content words that one source must contain; below the lower share not even
+#: a similar source supports it.
+MIN_OVERLAP = 0.5
+MIN_OVERLAP_IF_SIMILAR = 0.25
+MIN_NEARNESS = 1.0
+#: A sentence with fewer content words is not judged by them.
+MIN_WORDS = 3
+
+_CITATION = re.compile(r"\s*\[\d+\]")
+_NUMBER = re.compile(r"\d+(?:[.,\u00a0\u202f' ]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?")
+_DIGIT_GROUPING = re.compile(r"[.,\u00a0\u202f' ](?=\d{3}(?:\D|$))")
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_NAME = re.compile(r"(?<![.!?:;…\n\"“„«*_>-] )(?<!^)(?<![\w'’-])[A-ZÀ-ÞА-Я][\w'’]+", re.MULTILINE)
+_MARKUP = re.compile(r"[*_`#>|]+")
+_NUMBER_WORDS = {
+    word: str(value)
+    for value, words in enumerate(
+        (
+            "zero null cero zéro",
+            "one eins uno un",
+            "two zwei dos deux",
+            "three drei tres trois",
+            "four vier cuatro quatre",
+            "five fünf cinco cinq",
+            "six sechs seis",
+            "seven sieben siete sept",
+            "eight acht ocho huit",
+            "nine neun nueve neuf",
+            "ten zehn diez dix",
+            "eleven elf once onze",
+            "twelve zwölf doce douze",
+        )
+    )
+    for word in words.split()
+}
+#: A sentence in the language of its sources shares this many of its function words with them; with
+#: fewer function words than these, in sentence or sources, the language stays unknown.
+MIN_FUNCTION_WORD_OVERLAP = 0.5
+MIN_FUNCTION_WORDS = 4
+MIN_SOURCE_FUNCTION_WORDS = 10
+#: Languages that capitalize all nouns, not only names.
+_CAPITALIZED_NOUN_LANGUAGES = frozenset({"de", "lb"})
+
+_Words = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A source text's word stems, function words and numbers."""
+
+    stems: _Words
+    small: _Words
+    numbers: _Words
+
+
+def unsupported(
+    answer: str, passages: Sequence[Passage], *, near: NearnessFunction | None = None
+) -> list[UnsupportedSentence]:
+    """The unsupported sentences in order, with offsets in `answer`. `passages` are all possible
+    sources. `near` is called once, with the sentences that words alone do not decide."""
+    capitals_are_names = not any(
+        passage.language[:2].lower() in _CAPITALIZED_NOUN_LANGUAGES for passage in passages
+    )
+    sources = []
+    for passage in passages:
+        text = f"{passage.heading}\n{passage.text}"
+        words = {word.casefold() for word in _WORD.findall(text)}
+        spelt = {_NUMBER_WORDS[word] for word in words & _NUMBER_WORDS.keys()}
+        stems = _stems(text, content_only=False)
+        sources.append(_Source(stems, _function_words(text), _numbers(text) | spelt))
+    judged = []
+    for part in split_segments(answer):
+        text = answer[part.start : part.end]
+        claims = not _CITATION.sub("", text).rstrip().endswith(("?", ":", "？", "："))
+        if claims and part.kind not in ("code", "heading") and not is_refusal(text):
+            verdict = _is_supported(text, sources, capitals=capitals_are_names)
+            judged.append((part.start, part.end, verdict))
+    unsure = [(start, end) for start, end, verdict in judged if verdict is None]
+    unsure_texts = [_CITATION.sub("", answer[start:end]) for start, end in unsure]
+    scores = near(unsure_texts) if near and unsure_texts else None
+    nearness = dict(zip(unsure, scores, strict=True)) if scores is not None else {}
+    return [
+        UnsupportedSentence(start, end, answer[start:end])
+        for start, end, verdict in judged
+        if verdict is False or (verdict is None and nearness.get((start, end), 0.0) < MIN_NEARNESS)
+    ]
+
+
+def _is_supported(sentence: str, sources: Sequence[_Source], *, capitals: bool) -> bool | None:
+    """Whether a source supports the sentence; None if that takes a model. `capitals` says whether
+    capitalized words are names."""
+    text = _MARKUP.sub(" ", _CITATION.sub("", sentence))
+    if _numbers(text) - _Words().union(*(source.numbers for source in sources)):
+        return False
+    if _is_other_language(text, sources):
+        return True  # its words cannot be compared
+    names = {_stem(name) for name in _NAME.findall(text) if capitals and _is_content_word(name)}
+    if names - _Words().union(*(source.stems for source in sources)):
+        return False
+    words = _stems(text)
+    if len(words) < MIN_WORDS:
+        return True
+    share = max((len(words & source.stems) for source in sources), default=0) / len(words)
+    if share >= MIN_OVERLAP:
+        return True
+    return None if share >= MIN_OVERLAP_IF_SIMILAR else False
+
+
+def _is_other_language(sentence: str, sources: Sequence[_Source]) -> bool:
+    """Whether the sentence seems to be in another language or script than all sources."""
+    small = _function_words(sentence)
+    known = _Words().union(*(source.small for source in sources))
+    if len(small) >= MIN_FUNCTION_WORDS and len(known) >= MIN_SOURCE_FUNCTION_WORDS:
+        return len(small & known) < MIN_FUNCTION_WORD_OVERLAP * len(small)
+    stems = _stems(sentence)
+    scripts = {_script(word) for source in sources for word in source.stems}
+    return bool(stems and scripts) and not any(_script(word) in scripts for word in stems)
+
+
+def _numbers(text: str) -> frozenset[str]:
+    """The numbers in a text, without digit grouping."""
+    return frozenset(
+        _DIGIT_GROUPING.sub("", number[0]).replace(",", ".") for number in _NUMBER.finditer(text)
+    )
+
+
+def _function_words(text: str) -> _Words:
+    return frozenset({word.casefold() for word in _WORD.findall(text)} & FUNCTION_WORDS)
+
+
+def _stems(text: str, *, content_only: bool = True) -> _Words:
+    """Stems of its content words, or of all words and their parts; for scripts without spaces,
+    character bigrams."""
+    stems: set[str] = set()
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
+        if has_unspaced_script(word):
+            stems |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
+        elif not content_only:
+            stems |= {_stem(part) for part in (word, *re.split(r"['’-]", word))}
+        elif _is_content_word(word):
+            stems.add(_stem(word))
+    return frozenset(stems)
+
+
+def _script(word: str) -> str:
+    return unicodedata.name(word[:1], "").split(" ")[0]
+
+
+def _is_content_word(word: str) -> bool:
+    return len(word) > 2 and word.casefold() not in FUNCTION_WORDS
+
+
+def _stem(word: str) -> str:
+    """The word roughly without inflection, in any alphabetic language."""
+    plain = unicodedata.normalize("NFKD", word.casefold()).split("'")[0].split("’")[0]
+    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    return plain if len(plain) < 5 else plain[: max(4, len(plain) - 3)][:7]

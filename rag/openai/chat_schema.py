@@ -1,0 +1,362 @@
+"""Request and response of a chat completion, and reading its messages and tools."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
+from rest_framework import serializers
+
+from common.errors import InvalidInput
+from inference.interfaces import ChatMessage, ToolCall
+from rag.openai.protocol import AnyField
+from rag.services.answers import GenerationOptions
+from rag.services.chat import SEARCH_OPTIONS
+from search.api.inputs import FilterField, FusionWeightsInput
+
+MAX_MESSAGES = 2_000
+MAX_TOOLS = 128
+MAX_STOP_TEXTS = 16
+#: More than any model generates at once.
+MAX_ANSWER_TOKENS = 200_000
+
+CHAT_EXAMPLE = OpenApiExample(
+    "A question to documents",
+    value={
+        "model": "extractive",
+        "messages": [{"role": "user", "content": "Where do I report a lost key card?"}],
+        "collections": ["handbook"],
+    },
+    request_only=True,
+)
+
+
+@extend_schema_field({"type": "object", "additionalProperties": {}})
+class MessageField(AnyField):
+    """A message with `role`, `content` and OpenAI's other fields."""
+
+
+@extend_schema_field({"type": "object", "additionalProperties": {}})
+class ToolField(AnyField):
+    """A `function` with its `name`, `description` and `parameters`."""
+
+
+class StopField(AnyField):
+    """One stop text, or several."""
+
+    def to_internal_value(self, data: Any) -> tuple[str, ...]:
+        stops = [data] if isinstance(data, str) else data
+        if (
+            not isinstance(stops, list)
+            or len(stops) > MAX_STOP_TEXTS
+            or not all(isinstance(stop, str) and stop for stop in stops)
+        ):
+            raise serializers.ValidationError(f"Send a text, or a list of up to {MAX_STOP_TEXTS}.")
+        return tuple(stops)
+
+
+def _nullable(**options: Any) -> dict[str, Any]:
+    """Options of a nullable field: clients send null for what they leave open."""
+    return {"required": False, "allow_null": True, **options}
+
+
+@extend_schema_serializer(component_name="OpenAIExtras")
+class ExtrasInput(FusionWeightsInput):
+    """Options that OpenAI's API does not have; unknown ones are an error."""
+
+    collections = serializers.ListField(
+        child=serializers.SlugField(max_length=63),
+        **_nullable(max_length=100, help_text="Slugs: the answer is made out of these."),
+    )
+    filter = FilterField(**_nullable(help_text="What passages must be like, as in searches."))
+    rerank = serializers.BooleanField(
+        **_nullable(
+            help_text="Whether a model reads the best passages again. Default: where one is set up."
+        )
+    )
+    memory = serializers.BooleanField(
+        **_nullable(
+            help_text="Put what is remembered before the model, and remember the question: yours,"
+            " or of the `user` that the request names. Default: the site's setting.",
+        )
+    )
+    whole = serializers.BooleanField(
+        **_nullable(help_text="Put all of the collections before the model: for few documents.")
+    )
+    pipeline = serializers.SlugField(
+        **_nullable(max_length=63, help_text="The same as the model `pipeline/ID`.")
+    )
+
+
+@extend_schema_serializer(component_name="OpenAIStreamOptions")
+class StreamOptionsInput(serializers.Serializer[Any]):
+    """Options that only a stream has."""
+
+    include_usage = serializers.BooleanField(**_nullable(default=False))
+
+
+@extend_schema_serializer(component_name="OpenAIChatRequest")
+class CompletionInput(serializers.Serializer[Any]):
+    """A conversation to be continued by a message."""
+
+    model = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=300,
+        help_text="A chat model of `/v1/models`, `extractive`, or `pipeline/ID`. Default: the"
+        " site's.",
+    )
+    messages = serializers.ListField(
+        child=MessageField(), min_length=1, max_length=MAX_MESSAGES, help_text="As OpenAI has them."
+    )
+    stream = serializers.BooleanField(**_nullable(default=False))
+    stream_options = StreamOptionsInput(**_nullable())
+    temperature = serializers.FloatField(**_nullable(min_value=0, max_value=2))
+    top_p = serializers.FloatField(**_nullable(min_value=0, max_value=1))
+    max_tokens = serializers.IntegerField(**_nullable(min_value=1, max_value=MAX_ANSWER_TOKENS))
+    max_completion_tokens = serializers.IntegerField(
+        **_nullable(min_value=1, max_value=MAX_ANSWER_TOKENS, help_text="Goes before `max_tokens`.")
+    )
+    stop = StopField(**_nullable(help_text="A text, or several, before which the answer ends."))
+    n = serializers.IntegerField(
+        **_nullable(min_value=1, max_value=1, help_text="One answer is given.")
+    )
+    tools = serializers.ListField(
+        child=ToolField(),
+        **_nullable(
+            max_length=MAX_TOOLS,
+            help_text="Functions of your program that the model may want called.",
+        ),
+    )
+    tool_choice = AnyField(**_nullable(help_text="`auto`, `none`, `required`, or one of `tools`."))
+    response_format = AnyField(**_nullable(help_text="Only `text`."))
+    user = serializers.CharField(
+        **_nullable(
+            max_length=255, allow_blank=True, help_text="Whose memory is used: a user of yours."
+        )
+    )
+    collections = serializers.ListField(
+        child=serializers.SlugField(max_length=63),
+        **_nullable(
+            max_length=100,
+            help_text="Not OpenAI's: slugs of collections. The answer is then made out of these,"
+            " and cites them.",
+        ),
+    )
+    ragsite = ExtrasInput(**_nullable(help_text="Not OpenAI's: more of that kind."))
+
+    def validate_response_format(self, value: Any) -> Any:
+        """Only text: JSON cannot be guaranteed for every model."""
+        kind = value.get("type") if isinstance(value, dict) else value
+        if kind not in (None, "text"):
+            raise serializers.ValidationError(
+                "Only “text” is given. Ask for JSON in words, or through a tool's parameters."
+            )
+        return value
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Reject fields that would silently be ignored."""
+        if self.initial_data.get("functions"):
+            raise serializers.ValidationError({"functions": "These are called `tools` now."})
+        if outside := [name for name in SEARCH_OPTIONS if name in self.initial_data]:
+            detail = "Send it within `ragsite`: {“ragsite”: {“" + outside[0] + "”: …}}."
+            raise serializers.ValidationError(dict.fromkeys(outside, detail))
+        return attrs
+
+
+def generation_options(body: dict[str, Any], *, instructions: str = "") -> GenerationOptions:
+    """The generation options in a request body."""
+    return GenerationOptions(
+        temperature=body.get("temperature"),
+        max_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
+        top_p=body.get("top_p"),
+        stop=body.get("stop") or (),
+        instructions=instructions,
+    )
+
+
+ToolSchema = Mapping[str, object]
+ROLES: Mapping[str, Literal["system", "user", "assistant", "tool"]] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
+TOOL_CHOICES = ("auto", "none", "required")
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+NO_PARAMETERS: Mapping[str, object] = {"type": "object", "properties": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentQuestion:
+    """A question to documents: the last message, the turns before it, and the caller's
+    instructions."""
+
+    question: str
+    history: tuple[ChatMessage, ...]
+    instructions: str
+
+
+def read_messages(given: list[Any]) -> list[ChatMessage]:
+    """Parse messages. Raises InvalidInput with the path of what is invalid."""
+    messages = []
+    for at, each in enumerate(given):
+        place = f"messages.{at}"
+        role = ROLES.get(str(each.get("role"))) if isinstance(each, dict) else None
+        if role is None:
+            raise InvalidInput(
+                f"A message is an object whose role is one of: {', '.join(ROLES)}.", field=place
+            )
+        calls = _calls(each.get("tool_calls") or [], f"{place}.tool_calls")
+        content = _text(each.get("content"), f"{place}.content")
+        call_id = each.get("tool_call_id") if role == "tool" else None
+        if role == "tool" and not isinstance(call_id, str):
+            raise InvalidInput(
+                "A message of a tool says which call it answers.", field=f"{place}.tool_call_id"
+            )
+        calls = calls if role == "assistant" else ()
+        messages.append(ChatMessage(role, content, tool_calls=calls, tool_call_id=call_id))
+    return messages
+
+
+def read_tools(given: list[Any]) -> list[ToolSchema]:
+    """Functions as {"name", "description", "parameters"}. Raises InvalidInput."""
+    tools: list[ToolSchema] = []
+    for at, each in enumerate(given):
+        place = f"tools.{at}"
+        function = each.get("function") if isinstance(each, dict) else None
+        if not isinstance(function, dict) or each.get("type", "function") != "function":
+            raise InvalidInput(
+                "A tool is {“type”: “function”, “function”: {“name”: …, “parameters”: …}}.",
+                field=place,
+            )
+        name, parameters = function.get("name"), function.get("parameters")
+        if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
+            raise InvalidInput(
+                "A name has up to 64 letters, digits, hyphens and underscores.",
+                field=f"{place}.function.name",
+            )
+        if parameters is not None and not isinstance(parameters, dict):
+            raise InvalidInput("This is a JSON schema.", field=f"{place}.function.parameters")
+        description = str(function.get("description") or "")
+        parameters = parameters or NO_PARAMETERS
+        tools.append({"name": name, "description": description, "parameters": parameters})
+    return tools
+
+
+def read_tool_choice(given: Any, tools: list[ToolSchema]) -> str | None:
+    """ "auto", "none", "required", the name of one of `tools`, or None. Raises InvalidInput."""
+    if given is None or given in TOOL_CHOICES:
+        return given if tools else None
+    function = given.get("function") if isinstance(given, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    if name not in [tool["name"] for tool in tools]:
+        raise InvalidInput(
+            f"Choose {', '.join(TOOL_CHOICES)}, or one of `tools` as"
+            f" {{“type”: “function”, “function”:"
+            " {“name”: …}}.",
+            field="tool_choice",
+        )
+    return str(name)
+
+
+def document_question(messages: list[ChatMessage]) -> DocumentQuestion:
+    """Raises InvalidInput if the last message is not the user's. Tool messages are left out of the
+    history: the answer is based on documents."""
+    instructions = "\n\n".join(each.content for each in messages if each.role == "system")
+    turns = [each for each in messages if each.role in ("user", "assistant") and each.content]
+    if not messages or messages[-1].role != "user" or not messages[-1].content.strip():
+        raise InvalidInput(
+            "Out of documents the last message is answered, which must be the user's and hold"
+            " text.",
+            field="messages",
+        )
+    return DocumentQuestion(turns[-1].content, tuple(turns[:-1]), instructions)
+
+
+def _text(content: Any, place: str) -> str:
+    """Text of a string or of text parts; "" for none, as with tool calls."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise InvalidInput("Content is a text or a list of parts.", field=place)
+    texts = []
+    for at, part in enumerate(content):
+        kind = part.get("type") if isinstance(part, dict) else None
+        text = part.get(kind) if kind in ("text", "refusal") else None
+        if not isinstance(text, str):
+            raise InvalidInput(
+                f"Only parts of type “text” are read here, not “{str(kind)[:40]}”. Leave images,"
+                " sound and files out.",
+                field=f"{place}.{at}",
+            )
+        texts.append(text)
+    return "\n".join(texts)
+
+
+def _calls(given: Any, place: str) -> tuple[ToolCall, ...]:
+    if not isinstance(given, list):
+        raise InvalidInput("This is a list of calls.", field=place)
+    calls = []
+    for at, each in enumerate(given):
+        function = each.get("function") if isinstance(each, dict) else None
+        fields = function if isinstance(function, dict) else {}
+        parts = (each.get("id") if function else None, fields.get("name"), fields.get("arguments"))
+        if not all(isinstance(part, str) for part in parts):
+            raise InvalidInput(
+                "A call has an `id`, and a `function` with `name` and `arguments`.",
+                field=f"{place}.{at}",
+            )
+        calls.append(ToolCall(*map(str, parts)))
+    return tuple(calls)
+
+
+@extend_schema_serializer(component_name="OpenAIMessage")
+class MessageSerializer(serializers.Serializer[Any]):
+    """The assistant's message, with citations if documents were used."""
+
+    role = serializers.ChoiceField(choices=["assistant"])
+    content = serializers.CharField(allow_null=True)
+    refusal = serializers.CharField(allow_null=True)
+    tool_calls = serializers.ListField(child=serializers.DictField(), required=False)
+    citations = serializers.ListField(
+        child=serializers.DictField(),
+        required=False,
+        help_text="Not OpenAI's. Of an answer out of documents: the sources of `[1]`, `[2]`, … as"
+        " in the events `citation` of a chat.",
+    )
+
+
+@extend_schema_serializer(component_name="OpenAIChoice")
+class ChoiceSerializer(serializers.Serializer[Any]):
+    """One answer; there is always exactly one."""
+
+    index = serializers.IntegerField()
+    message = MessageSerializer()
+    logprobs = serializers.DictField(allow_null=True)
+    finish_reason = serializers.ChoiceField(choices=["stop", "length", "tool_calls"])
+
+
+@extend_schema_serializer(component_name="OpenAIUsage")
+class UsageSerializer(serializers.Serializer[Any]):
+    """Tokens as the model's server counts them, 0 if it does not."""
+
+    prompt_tokens = serializers.IntegerField()
+    completion_tokens = serializers.IntegerField()
+    total_tokens = serializers.IntegerField()
+
+
+@extend_schema_serializer(component_name="OpenAIChatCompletion")
+class CompletionSerializer(serializers.Serializer[Any]):
+    """A chat completion in OpenAI's format."""
+
+    id = serializers.CharField()
+    object = serializers.CharField(help_text="`chat.completion`.")
+    created = serializers.IntegerField(help_text="Seconds since 1970.")
+    model = serializers.CharField()
+    system_fingerprint = serializers.CharField(allow_null=True)
+    choices = ChoiceSerializer(many=True)
+    usage = UsageSerializer()
+    ragsite = serializers.DictField(help_text="Not OpenAI's: how the answer came about.")

@@ -1,0 +1,232 @@
+"""Shared by the OpenAI-compatible endpoints: authentication, the error format, request fields.
+Begin with `OpenAIView`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.settings import api_settings
+
+from accounts.api import WorkspaceView
+from accounts.authentication import BasicAuthentication, KeyAuthentication
+from common.api import StreamNegotiation
+from common.api import exception_handler as ours
+from common.errors import NotFound, RagsiteError
+from common.openapi import ERRORS, AutoSchema
+
+MAX_LISTED_MODELS = 20
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+#: Request fields by the names our services use.
+_PARAM_OF_FIELD = {
+    api_settings.NON_FIELD_ERRORS_KEY: None,
+    f"ragsite.{api_settings.NON_FIELD_ERRORS_KEY}": "ragsite",
+    "message": "messages",
+    "filter": "ragsite.filter",
+}
+_CODES = {"authentication_failed": "invalid_api_key", "invalid": "invalid_value"}
+
+
+class ModelNotFound(RagsiteError):
+    """No model of this site has this name, or none for this endpoint."""
+
+    code = "model_not_found"
+    status = 404
+    field = "model"
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        there = list(known)
+        more = (
+            f" and {len(there) - MAX_LISTED_MODELS} more" if len(there) > MAX_LISTED_MODELS else ""
+        )
+        super().__init__(
+            f"There is no model “{name[:200]}” for this. There are:"
+            f" {', '.join(there[:MAX_LISTED_MODELS]) or 'none'}{more}."
+        )
+
+
+def exception_handler(error: Exception, context: Any) -> Response | None:
+    """The JSON API's error response, converted to OpenAI's format."""
+    response = ours(error, context)
+    if response is not None:
+        field = getattr(error, "field", "")
+        where = response.data["errors"][0]["attr"]
+        param = _PARAM_OF_FIELD.get(where, where)
+        response.data = error_data(
+            response.data["detail"],
+            response.data["code"],
+            response.status_code,
+            param or field or None,
+        )
+    return response
+
+
+def error_data(message: str, code: str, status: int, param: str | None = None) -> dict[str, Any]:
+    """An error in OpenAI's format."""
+    kind = "server_error" if status >= 500 else _TYPES.get(status, "invalid_request_error")
+    error = {"message": message, "type": kind, "param": param, "code": _CODES.get(code, code)}
+    return {"error": error}
+
+
+@extend_schema_serializer(component_name="OpenAIErrorDetail")
+class ErrorDetailSerializer(serializers.Serializer[Any]):
+    """What went wrong, in OpenAI's fields."""
+
+    message = serializers.CharField(help_text="What is wrong and, where there is one, the cure.")
+    type = serializers.CharField(help_text="`invalid_request_error`, `server_error` and others.")
+    param = serializers.CharField(allow_null=True, help_text="The field that is to blame.")
+    code = serializers.CharField(help_text="Stable and machine-readable.")
+
+
+@extend_schema_serializer(component_name="OpenAIError")
+class ErrorSerializer(serializers.Serializer[Any]):
+    """An error in the format of OpenAI's API."""
+
+    error = ErrorDetailSerializer()
+
+
+class OpenAISchema(AutoSchema):
+    """Describes errors in OpenAI's format."""
+
+    def _error_response(self, status: str) -> dict[str, Any]:
+        response = self._get_response_for_code(ErrorSerializer, status)  # type: ignore[no-untyped-call]
+        return {**response, "description": ERRORS[status].description}
+
+
+class OpenAIView(WorkspaceView):
+    """Base of these endpoints: any `Accept` and `Content-Type` is accepted, bodies and errors are
+    JSON. Session cookies are ignored, so that no page of another site can send requests."""
+
+    authentication_classes = [KeyAuthentication, BasicAuthentication]
+    content_negotiation_class = StreamNegotiation
+    required_scope = "chat"
+    schema = OpenAISchema()
+
+    def get_exception_handler(self) -> Callable[..., Any]:
+        return exception_handler
+
+    def body(self, input_class: type[serializers.Serializer[Any]]) -> dict[str, Any]:
+        """The validated request body. Unknown fields are ignored, because clients send many."""
+        body = input_class(data=self.request.data)
+        body.is_valid(raise_exception=True)
+        values: dict[str, Any] = body.validated_data
+        return values
+
+
+@extend_schema(exclude=True)
+class UnknownEndpoint(OpenAIView):
+    """Any other path below `/v1/`: an error in this format instead of a page."""
+
+    authentication_classes = []
+    permission_classes = []
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        raise NotFound(
+            f"There is nothing at {request.path}. There are: /v1/models, /v1/embeddings,"
+            " /v1/chat/completions, /v1/rerank and /v2/rerank, without a slash at the end."
+        )
+
+
+MAX_TEXTS = 2_048
+#: Of one text: some 8,192 tokens, which is OpenAI's own limit. Ten times as many take a minute.
+MAX_TEXT_CHARACTERS = 32_768
+#: Of all texts of one request together.
+MAX_CHARACTERS = 1_000_000
+_NUMBERS_REFUSED = (
+    "Token numbers are not taken: they stand for other words to this model. Send the text itself."
+)
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string"},
+            {"type": "array", "items": {"type": "string"}, "maxItems": MAX_TEXTS},
+        ]
+    }
+)
+class TextsField(serializers.Field[list[str], Any, Any, Any]):
+    """One text or a list of texts."""
+
+    def to_internal_value(self, data: Any) -> list[str]:
+        texts = [data] if isinstance(data, str) else data
+        if not isinstance(texts, list) or not texts:
+            raise serializers.ValidationError("Send a text, or a list of at least one.")
+        first = texts[0]
+        are_token_numbers = isinstance(first, int) or (
+            isinstance(first, list) and all(isinstance(each, int) for each in first)
+        )
+        if are_token_numbers:
+            raise serializers.ValidationError(_NUMBERS_REFUSED, code="tokens")
+        for at, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise serializers.ValidationError(f"Item {at} is no text.")
+            if not text.strip():
+                raise serializers.ValidationError(f"Text {at} is empty. Leave it out.")
+        check_text_limits(texts)
+        return texts
+
+
+@extend_schema_field(
+    {
+        "type": "array",
+        "items": {
+            "oneOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {"text": {"type": "string"}},
+                    "required": ["text"],
+                },
+            ]
+        },
+    }
+)
+class DocumentsField(serializers.Field[list[str], Any, Any, Any]):
+    """Texts, each a string or {"text": …}."""
+
+    def to_internal_value(self, data: Any) -> list[str]:
+        if not isinstance(data, list) or not data:
+            raise serializers.ValidationError("Send a list of at least one document.")
+        texts: list[str] = []
+        for at, each in enumerate(data):
+            text = each.get("text") if isinstance(each, dict) else each
+            if not isinstance(text, str):
+                raise serializers.ValidationError(
+                    f"Document {at} is neither a text nor an object with a `text`."
+                )
+            texts.append(text)
+        check_text_limits(texts)
+        return texts
+
+
+@extend_schema_field(OpenApiTypes.ANY)
+class AnyField(serializers.Field[Any, Any, Any, Any]):
+    """Any JSON, passed on unchanged and validated where it is used."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+
+def check_text_limits(texts: Sequence[str]) -> None:
+    """Raise ValidationError if there are too many texts or characters."""
+    if len(texts) > MAX_TEXTS:
+        raise serializers.ValidationError(
+            f"At most {MAX_TEXTS:,} texts are taken at once, these are {len(texts):,}."
+        )
+    if (characters := sum(map(len, texts))) > MAX_CHARACTERS:
+        raise serializers.ValidationError(
+            f"At most {MAX_CHARACTERS:,} characters are taken at once, these are {characters:,}."
+            " Send them in parts."
+        )
+    for at, text in enumerate(texts):
+        if len(text) > MAX_TEXT_CHARACTERS:
+            raise serializers.ValidationError(
+                f"Text {at} has {len(text):,} characters; {MAX_TEXT_CHARACTERS:,} are taken. Cut it"
+                " into passages.",
+                code="max_length",
+            )

@@ -1,0 +1,525 @@
+"""Answer a question from documents: retrieve, judge, quote or ask a chat model, cite, validate.
+Begin with `answer`.
+"""
+
+import logging
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from time import monotonic, perf_counter
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from common.errors import InvalidInput, RagsiteError
+from common.metrics import ANSWER_SECONDS, FIRST_TOKEN_SECONDS
+from common.sql import release_connection
+from documents.languages import detect_language
+from inference.cancellation import Cancelled
+from inference.chat_models import chat_model
+from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
+from rag.answering import answerability, coreference, evidence, prompt
+from rag.answering.citations import AnswerPiece, CitationScanner
+from rag.answering.evidence import question_similarity
+from rag.answering.extractive import extract_answer
+from rag.answering.groundedness import unsupported
+from rag.answering.phrases import is_refusal, not_found_text, say, small_talk
+from rag.context import RagContext
+from rag.errors import failure_event
+from rag.events import (
+    Done,
+    Event,
+    FinishReason,
+    InjectedMemory,
+    Metadata,
+    Passage,
+    Retrieval,
+    Token,
+    Verdict,
+)
+from rag.services.whole_collection import whole_passages
+from search.log import record_refusal, record_search
+from search.results import Mode, Scope
+from search.services import search
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationOptions:
+    """How a chat model is to answer; None leaves an option to the model's configuration.
+    `instructions` are appended to the rules of the prompt: they are the caller's, never a
+    document's."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    instructions: str = ""
+    language: str = ""
+
+
+@dataclass(slots=True)
+class AnswerRequest:
+    """A question with everything its answer needs, and the state of answering it."""
+
+    question: str
+    context: RagContext
+    scope: Scope
+    history: Sequence[ChatMessage]
+    chat: ChatModel | None
+    memory: bool | None
+    whole: bool | None
+    options: GenerationOptions
+    mode: Mode
+    conversation: str
+    search_options: Mapping[str, Any] = field(default_factory=dict)
+    began: float = field(default_factory=perf_counter)
+    deadline: float = field(default_factory=lambda: monotonic() + settings.RAG_ANSWER_SECONDS)
+    text: list[str] = field(default_factory=list)
+    first_token_ms: float | None = None
+    search_log_id: int | None = None
+    budget_tokens: int = field(default_factory=lambda: settings.RAG_CONTEXT_TOKENS)
+
+    @property
+    def uses_memory(self) -> bool:
+        """Whether the user's memory is put before the model and extended."""
+        if self.memory is None:
+            return settings.MEMORY_INJECTION and self.context.allows("memory")
+        return self.memory
+
+    @property
+    def whole_tokens(self) -> int:
+        """Up to how many tokens everything is put before the model; 0: never."""
+        if self.chat is None or self.whole is False:
+            return 0
+        most: int = settings.RAG_WHOLE_TOKENS
+        return most or (settings.RAG_CONTEXT_TOKENS if self.whole else 0)
+
+    @property
+    def elapsed_ms(self) -> float:
+        return round((perf_counter() - self.began) * 1000, 1)
+
+    def emit(self, piece: AnswerPiece) -> Event:
+        """Record a piece of the answer and return its event."""
+        if not isinstance(piece, str):
+            return piece
+        if self.first_token_ms is None:
+            self.first_token_ms = self.elapsed_ms
+        self.text.append(piece)
+        return Token(piece)
+
+    def done(
+        self,
+        *,
+        finish: FinishReason = "stop",
+        verdict: Verdict | None = None,
+        usage: Usage | None = None,
+    ) -> Done:
+        """The last event of a successful answer."""
+        ANSWER_SECONDS.labels(finish).observe(self.elapsed_ms / 1000)
+        if self.first_token_ms is not None:
+            FIRST_TOKEN_SECONDS.observe(self.first_token_ms / 1000)
+        return Done(
+            elapsed_ms=self.elapsed_ms,
+            first_token_ms=self.first_token_ms,
+            input_tokens=usage.input_tokens if usage else 0,
+            output_tokens=usage.output_tokens if usage else 0,
+            finish_reason=finish,
+            verdict=verdict or Verdict(),
+        )
+
+
+def validate_question(question: str, *, most: int, field: str) -> str:
+    """The question without NUL characters. Raises InvalidInput, naming `field`, if it is empty or
+    has more than `most` characters."""
+    plain = question.replace("\0", " ").strip()
+    if not plain:
+        raise InvalidInput("There is no question. Write one.", field=field)
+    if len(plain) > most:
+        raise InvalidInput(
+            f"A question has at most {most:,} characters, this one has {len(plain):,}. Put long"
+            " texts into a document.",
+            field=field,
+        )
+    return plain
+
+
+def checked_language(language: str) -> str:
+    """The name or code of a language, fit to stand in a prompt. Raises InvalidInput."""
+    plain = language.strip()
+    if not re.fullmatch(r"[\w#+. ()-]{0,40}", plain):
+        raise InvalidInput(
+            "A language is a name or a code of up to 40 characters, such as German, de or Python.",
+            field="language",
+        )
+    return plain
+
+
+logger = logging.getLogger(__name__)
+
+#: Minimum relevance (memory.ranking) of a memory quoted as an answer. Of 20 questions in the
+#: first person about other things, the best of eight facts had up to 0.3, and one had 0.7.
+MIN_RECALL_RELEVANCE = 0.5
+FIRST_PERSON = re.compile(
+    r"\b(?:i|i'm|me|my|mine|myself|ich|mir|mich|mein\w{0,2}|yo|mis?|vivo|je|j'\w+|moi|mon|mes"
+    r"|io|mi[oa]|eu|meu|minha|ik|mijn)\b",
+    re.IGNORECASE,
+)
+#: Questions that ask for a fact without naming its key.
+FACT_KEYS = {
+    re.compile(r"\bwhere do i live\b|\b(?:wohne ich|vivo)\b", re.IGNORECASE): (
+        *("city", "town", "home", "address", "residence", "location"),
+    ),
+    re.compile(r"\b(?:who am i|am i called|heiße ich|heisse ich|me llamo)\b", re.IGNORECASE): (
+        *("name", "full_name", "first_name"),
+    ),
+    re.compile(r"\bwhere do i work\b|\b(?:arbeite ich|trabajo)\b", re.IGNORECASE): (
+        *("employer", "company", "workplace", "job"),
+    ),
+    re.compile(r"\bhow old am i\b|\balt bin ich\b", re.IGNORECASE): ("age", "birthday"),
+}
+
+
+def inject_memory(
+    messages: Sequence[Mapping[str, str]], *, context: RagContext
+) -> tuple[list[str], InjectedMemory]:
+    """The contents of the messages, the last with relevant memory added, and that memory."""
+    from memory.services import inject  # noqa: PLC0415 (loads Celery and the rules of extraction)
+
+    injected = inject(messages=messages, scope=context.memory_scope, enabled=True)
+    remembered = InjectedMemory(
+        facts=injected.facts,
+        context=tuple((turn.said_on.isoformat(), turn.question) for turn in injected.context),
+        tokens=injected.tokens,
+    )
+    return [str(message["content"]) for message in injected.messages], remembered
+
+
+def recall(question: str, *, context: RagContext) -> InjectedMemory | None:
+    """The memory that answers a question about the user, without a chat model: a fact, else
+    something the user wrote; None if nothing fits."""
+    if not FIRST_PERSON.search(question) or not context.allows("memory"):
+        return None
+    from memory.services import get_fact, rank_facts, search_memory  # noqa: PLC0415
+
+    scope = context.memory_scope
+    facts = [
+        hit.fact
+        for hit in rank_facts(scope=scope, query=question, limit=1)
+        if hit.ranked.relevance >= MIN_RECALL_RELEVANCE
+    ]
+    keys = [key for asks, named in FACT_KEYS.items() if asks.search(question) for key in named]
+    facts += [fact for key in keys if (fact := get_fact(scope=scope, key=key))]
+    if facts:
+        return InjectedMemory(facts=((facts[0].key, facts[0].value),))
+    # Stored questions are no answers.
+    for hit in search_memory(
+        scope=scope, query=question, max_results=10, threshold=MIN_RECALL_RELEVANCE
+    ).hits:
+        message = hit.context.user_message
+        if "?" not in message and FIRST_PERSON.search(message):
+            day = timezone.localdate(hit.context.created_at).isoformat()
+            return InjectedMemory(context=((day, message),))
+    return None
+
+
+def remember_turn(
+    question: str,
+    response: str,
+    *,
+    context: RagContext,
+    history: Sequence[ChatMessage] = (),
+    conversation: str = "",
+) -> None:
+    """Store question and `response` in memory, and have facts extracted from a named
+    `conversation`."""
+    from memory.services import archive_turn, record_messages  # noqa: PLC0415
+
+    scope = context.memory_scope
+    try:
+        archive_turn(
+            scope=scope,
+            user_message=question,
+            assistant_response=response,
+            conversation=conversation,
+        )
+        if conversation:
+            record_messages(
+                scope=scope, conversation=conversation, messages=_chat_messages(question, history)
+            )
+    except RagsiteError as error:
+        # Mostly a full quota; the answer itself is not affected.
+        logger.warning("a turn is not remembered: %s", error)
+
+
+def _chat_messages(question: str, history: Sequence[ChatMessage]) -> list[dict[str, str]]:
+    return [
+        *({"role": turn.role, "content": turn.content} for turn in history),
+        {"role": "user", "content": question},
+    ]
+
+
+MAX_QUESTION_CHARACTERS = 8_000
+#: Model name of answers without a chat model.
+EXTRACTIVE = "extractive"
+
+
+def answer(
+    question: str,
+    *,
+    context: RagContext,
+    history: Sequence[ChatMessage] = (),
+    model: str = "",
+    memory: bool | None = None,
+    whole: bool | None = None,
+    options: GenerationOptions | None = None,
+    mode: Mode = "hybrid",
+    search_options: Mapping[str, Any] | None = None,
+    conversation: str = "",
+) -> Iterator[Event]:
+    """Answer `question` from what the user may read: an iterator of events, the last Done or
+    Failed.
+
+    `model` is a name known to `inference.chat_models.chat_model`; without one, and if none is
+    connected, sentences are quoted. `search_options` are further options of
+    `search.services.search`, such as `fusion`. `history` are the earlier turns, oldest first, to
+    which a follow-up question may refer. `memory` puts the user's memory before a chat model and
+    stores the question, under the name `conversation`; None means the setting MEMORY_INJECTION.
+
+    Invalid requests raise at once: InvalidInput, NotFound, Forbidden. No database connection is
+    held while a chat model answers.
+    """
+    context.require("chat")
+    try:
+        chat = chat_model(model)
+    except InferenceError as error:
+        raise InvalidInput(str(error), field="model") from error
+    if whole and chat is None:
+        raise InvalidInput(
+            "Only a chat model can be given everything, and there is none. Leave it out.",
+            field="whole",
+        )
+    request = AnswerRequest(
+        question=validate_question(question, most=MAX_QUESTION_CHARACTERS, field="message"),
+        context=context,
+        scope=context.search_scope(),
+        history=history,
+        chat=chat,
+        memory=memory,
+        whole=whole,
+        options=replace(options, language=checked_language(options.language))
+        if options
+        else GenerationOptions(),
+        mode=mode,
+        search_options=search_options or {},
+        conversation=conversation,
+    )
+    return guarded_events(_events(request))
+
+
+def guarded_events(events: Iterator[Event]) -> Iterator[Event]:
+    """The events of an answer; an error becomes the last one, Failed. Releases the database
+    connection at the end."""
+    try:
+        yield from events
+    except Cancelled:
+        raise
+    except Exception as error:
+        yield failure_event(error)
+    finally:
+        release_connection()
+
+
+def _events(request: AnswerRequest) -> Iterator[Event]:
+    prompt_question, remembered = request.question, None
+    if request.chat is None and request.memory is not False:
+        remembered = recall(request.question, context=request.context)
+    elif request.uses_memory:
+        messages = _chat_messages(request.question, request.history)
+        (*_, prompt_question), remembered = inject_memory(messages, context=request.context)
+    yield Metadata(
+        question=request.question,
+        model=request.chat.model_name if request.chat else EXTRACTIVE,
+        generator="model" if request.chat else "extractive",
+        collections=request.context.collections,
+        memory=remembered,
+    )
+    if talk := small_talk(request.question):
+        yield request.emit(talk)
+        yield request.done()
+        return
+    if request.chat is None and remembered:
+        yield from _answer_from_memory(request, remembered)
+        return
+    retrieved, language = yield from _retrieve(request)
+    if retrieved.refused:
+        yield request.emit(not_found_text(language))
+        _remember(request, response="")
+        yield request.done(finish="refused", verdict=Verdict(refused=True))
+        return
+    if request.chat is None:
+        similar = question_similarity(retrieved.query, retrieved.passages)
+        release_connection()
+        extracted = extract_answer(
+            retrieved.query,
+            retrieved.passages,
+            similar=similar,
+            language=language,
+        )
+        for piece in extracted.pieces:
+            request.context.check()
+            yield request.emit(piece)
+        _remember(request, response="")
+        yield request.done()
+    else:
+        yield from _generate(request, request.chat, retrieved, prompt_question, language)
+
+
+def _answer_from_memory(request: AnswerRequest, remembered: InjectedMemory) -> Iterator[Event]:
+    """Quote the user's memory: `metadata` names the entry."""
+    entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
+    entries += [f"{message} ({day})" for day, message in remembered.context]
+    language = request.options.language or detect_language(request.question, default="")
+    yield request.emit("\n".join([say("remembered", language), *(f"> {each}" for each in entries)]))
+    _remember(request, response="")
+    yield request.done()
+
+
+def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval, str]]:
+    """Search and emit what was found; returns it with the language to answer in."""
+    query = request.question
+    leans = bool(request.history) and coreference.needs_history(request.question, request.history)
+    if leans:
+        release_connection()
+        query = coreference.rewrite_question(request.question, request.history, model=request.chat)
+    request.context.check()
+    result = search(
+        query,
+        scope=request.scope,
+        mode=request.mode,
+        k=settings.RAG_PASSAGES,
+        snippets=False,
+        **request.search_options,
+    )
+    if passages := _whole(request):
+        refused = False
+    else:
+        passages = request.context.found.collect(result.hits)
+        judgement = answerability.judge_answerability(
+            evidence.gather_evidence(result, passages, scope=request.scope)
+        )
+        # With a chat model “make it shorter” is answered from the conversation.
+        refused = not judgement.answers and not (leans and request.chat)
+    asker = request.context.user
+    request.search_log_id = record_search(
+        result=result,
+        scope=request.scope,
+        user=asker,
+        source="chat" if asker else "command",
+        refused=refused,
+    )
+    retrieved = Retrieval(
+        query=query,
+        passages=tuple(passages),
+        elapsed_ms=result.milliseconds,
+        degraded=result.degraded,
+        refused=refused,
+    )
+    yield retrieved
+    # The question's language if it can be detected, else the best passage's.
+    return retrieved, request.options.language or detect_language(
+        query, default=passages[0].language if passages else ""
+    )
+
+
+def _whole(asked: AnswerRequest) -> list[Passage]:
+    """Everything that may be answered from, where it is to be given whole and fits; else []."""
+    if not (most := asked.whole_tokens):
+        return []
+    passages = whole_passages(context=asked.context, scope=asked.scope, max_tokens=most)
+    if passages:
+        asked.budget_tokens += most
+    elif asked.whole:
+        raise InvalidInput(
+            f"There is nothing, or more than the {most:,} tokens that may be put before the model"
+            " whole. Name collections or a filter, raise RAGSITE_RAG_WHOLE_TOKENS, or ask without"
+            " `whole`.",
+            field="whole",
+        )
+    return passages
+
+
+def _generate(
+    request: AnswerRequest,
+    chat: ChatModel,
+    retrieved: Retrieval,
+    prompt_question: str,
+    language: str,
+) -> Iterator[Event]:
+    written = prompt.build_prompt(
+        prompt_question,
+        retrieved.passages,
+        request.history,
+        budget_tokens=request.budget_tokens,
+        language=language,
+        instructions=request.options.instructions,
+        in_language=request.options.language,
+    )
+    # Released before calling the model, which may be slow.
+    release_connection()
+    scanner = CitationScanner({passage.number: passage for passage in written.passages})
+    message = yield from _stream_model(request, chat, written.messages, scanner)
+    text = "".join(request.text)
+    refused = is_refusal(text)
+    if refused:
+        record_refusal(request.search_log_id)
+    verdict = Verdict(
+        refused=refused,
+        unsupported=() if refused else tuple(unsupported(text, written.passages)),
+        dropped_citations=scanner.dropped,
+    )
+    # An answer that quotes documents is not stored in memory, where it would outlive them.
+    _remember(request, response="" if written.passages else text)
+    finish: FinishReason = "refused" if refused else "length" if message.truncated else "stop"
+    yield request.done(finish=finish, verdict=verdict, usage=message.usage)
+
+
+def _stream_model(
+    request: AnswerRequest,
+    chat: ChatModel,
+    messages: Sequence[ChatMessage],
+    scanner: CitationScanner,
+) -> Generator[Event, None, ChatMessage]:
+    """Stream the model's text with citations; returns its whole message. Raises InferenceError."""
+    options = request.options
+    pieces = chat.stream(
+        messages,
+        temperature=options.temperature,
+        max_tokens=options.max_tokens,
+        top_p=options.top_p,
+        stop=options.stop,
+        timeout=max(1.0, request.deadline - monotonic()),
+    )
+    with closing(pieces):
+        while True:
+            request.context.check()
+            try:
+                piece = next(pieces)
+            except StopIteration as end:
+                message: ChatMessage = end.value
+                break
+            yield from map(request.emit, scanner.feed(piece))
+    yield from map(request.emit, scanner.finish())
+    return message
+
+
+def _remember(request: AnswerRequest, *, response: str) -> None:
+    if request.uses_memory:
+        remember_turn(
+            request.question,
+            response,
+            history=request.history,
+            conversation=request.conversation,
+            context=request.context,
+        )

@@ -1,0 +1,448 @@
+"""The document tools of a chat model: list, read, search, store and remove documents.
+
+Stored text is shown as data that cannot forge a line of a tool's own answer.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count, Q
+
+from accounts.services import require_editor
+from common.errors import InvalidInput, NotFound
+from common.fusion_options import Method
+from common.text import count_heading, escape_nonprinting, json_quoted, truncated
+from documents.ingestion.items import Item
+from documents.models import Chunk, Collection, Document
+from documents.querysets import DocumentQuerySet
+from rag.answering.evidence import passage_url
+from rag.context import RagContext
+from rag.events import Passage
+from search.query_options import arm_weights
+from search.ranked_results import EmbedderUnavailable
+from search.results import Mode, SearchResult
+from search.retrieval.statements import scope_conditions
+from search.services import search
+from search.stores import Store
+
+#: Characters of all texts in one answer, and of a single one.
+MAX_RESULT_CHARACTERS = 40_000
+MAX_TEXT_CHARACTERS = 4_000
+MAX_NAME_CHARACTERS = 200
+
+NOTHING_SIMILAR = "No similar documents found."
+
+
+def format_passages(passages: Sequence[Passage], scores: Sequence[float]) -> str:
+    """Passages with their citation numbers, best first."""
+    if not passages:
+        return NOTHING_SIMILAR
+    most = min(MAX_TEXT_CHARACTERS, MAX_RESULT_CHARACTERS // len(passages))
+    entries = (
+        f"\n--- Document {place} (score: {score:.3f}) ---\n"
+        f"{format_location(passage)}\n{prefix_lines(truncated(passage.text, most))}"
+        for place, (passage, score) in enumerate(zip(passages, scores, strict=True), 1)
+    )
+    return "\n".join([f"Found {len(passages)} relevant documents:", *entries])
+
+
+def format_location(passage: Passage) -> str:
+    """A passage's location: `[1] "Title > Heading", page 2, collection "notes", id "a.md"`."""
+    parts = [quote_name(passage.heading)]
+    if passage.page is not None:
+        parts.append(f"page {passage.page}")
+    parts.append(f"collection {quote_name(passage.collection_slug)}")
+    parts.append(f"id {json_quoted(passage.document_key)}")
+    return f"[{passage.number}] {', '.join(parts)}"
+
+
+def quote_name(text: str) -> str:
+    """A name on one line, in quotes, truncated."""
+    return json_quoted(truncated(text, MAX_NAME_CHARACTERS))
+
+
+def prefix_lines(text: str) -> str:
+    """Prefix every line of `text` with a bar, which no line of the tool's own text begins with."""
+
+    def escape(letter: str) -> str:
+        return letter if letter == "\t" else json.dumps(letter)[1:-1]
+
+    return "\n".join(f"| {escape_nonprinting(line, escape)}" for line in text.splitlines())
+
+
+#: Documents checked against a filter, at most.
+MAX_FILTERED_DOCUMENTS = 20_000
+
+_MATCHING_DOCUMENTS = """
+SELECT DISTINCT chunk.document_id FROM documents_chunk AS chunk
+WHERE chunk.document_id = ANY(%(documents)s) AND {condition}"""
+
+
+def readable_documents(
+    context: RagContext, *, collection: str = "", **wanted: Any
+) -> "DocumentQuerySet[Document]":
+    """Current documents in the context's collections, or in `collection`, that match the lookups
+    `wanted`; if the context has a filter, those with a matching passage. Raises NotFound for a
+    collection the caller cannot see."""
+    scope = context.search_scope((collection,) if collection else ())
+    documents = (
+        Document.objects.current()
+        .visible_to(context.user)
+        .filter(workspace=context.workspace, collection_id__in=scope.collection_ids)
+        .filter(**wanted)
+        .select_related("collection")
+        .defer("declared")
+    )
+    if not scope.is_filtered:
+        return documents
+    rows = documents.values_list("pk", "duplicate_of", "chunk_count")[:MAX_FILTERED_DOCUMENTS]
+    condition, parameters = scope_conditions(scope)
+    parameters |= {"documents": [pk if chunks else (of or pk) for pk, of, chunks in rows]}
+    with connection.cursor() as cursor:
+        cursor.execute(_MATCHING_DOCUMENTS.format(condition=condition), parameters)
+        fit = {document_id for (document_id,) in cursor.fetchall()}
+    # The text of a link is the original's.
+    return documents.filter(Q(pk__in=fit) | Q(chunk_count=0, duplicate_of__in=fit))
+
+
+MAX_LISTED = 200
+MAX_COLUMNS = 40
+
+
+def list_collections(*, scope: RagContext) -> str:
+    """The searchable collections, with the number of documents the caller may read in each."""
+    ids = scope.search_scope().collection_ids
+    collections = list(Collection.objects.filter(pk__in=ids).order_by("slug")[:MAX_LISTED])
+    numbers = Counter(
+        dict(
+            readable_documents(scope, collection__in=collections)
+            .values_list("collection_id")
+            .annotate(Count("pk"))
+            .values_list("collection_id", "pk__count")
+        )
+    )
+    lines = []
+    for place, collection in enumerate(collections, 1):
+        about = f": {quote_name(collection.description)}" if collection.description else ""
+        lines.append(
+            f"{place}. {quote_name(collection.slug)} ({quote_name(collection.name)}),"
+            f" {numbers[collection.pk]:,} document(s){about}"
+        )
+    return "\n".join([count_heading(len(ids), "collection(s)"), *lines, *_omitted_line(len(ids))])
+
+
+def list_tables(
+    *, scope: RagContext, database: str = "", collection: str = "", name_contains: str = ""
+) -> str:
+    """Catalogued tables and views, ordered by name."""
+    wanted = {"kind": "table", **({"database": database} if database else {})}
+    tables = readable_documents(
+        scope,
+        collection=collection,
+        metadata__contains=wanted,
+        **({"key__icontains": name_contains} if name_contains else {}),
+    )
+    number = tables.count()
+    visible = tables.order_by("key", "collection__slug")[:MAX_LISTED]
+    lines = []
+    for place, document in enumerate(visible, 1):
+        metadata: Mapping[str, Any] = document.metadata
+        kind = "view" if metadata.get("is_view") else "table"
+        line = (
+            f"{place}. {quote_name(document.key)}, {kind} of database"
+            f" {quote_name(str(metadata.get('database', '')))},"
+            f" collection {quote_name(document.collection.slug)}"
+        )
+        # Metadata may come from anyone: anything else than columns with names is ignored.
+        columns = metadata.get("columns")
+        names = [
+            str(column["name"])
+            for column in (columns if isinstance(columns, list) else [])
+            if isinstance(column, Mapping) and "name" in column
+        ]
+        if names:
+            more = ", …" if len(names) > MAX_COLUMNS else ""
+            line += f": {', '.join(map(quote_name, names[:MAX_COLUMNS]))}{more}"
+        lines.append(line)
+    return "\n".join([count_heading(number, "table(s)"), *lines, *_omitted_line(number)])
+
+
+def _omitted_line(number: int) -> Iterable[str]:
+    return [f"… and {number - MAX_LISTED} more."] if number > MAX_LISTED else []
+
+
+#: Characters of one answer; longer documents are read in parts.
+MAX_READ_CHARACTERS = 20_000
+#: Documents with the same id that are looked up, in different collections.
+MAX_SAME_ID = 20
+
+
+def get_document(*, scope: RagContext, id: str, collection: str = "", start: int = 0) -> str:
+    """A document's text from `start` on, each passage under its citation number."""
+    found = list(readable_documents(scope, collection=collection, key=id)[:MAX_SAME_ID])
+    if not found:
+        raise NotFound(f"Document not found: {quote_name(id)}. Look for it with hybrid_query.")
+    if len(found) > 1:
+        slugs = sorted(document.collection.slug for document in found)
+        raise InvalidInput(
+            f"Several collections have a document {quote_name(id)}. Name the collection: one of"
+            f" {', '.join(slugs)}."
+        )
+    (document,) = found
+    # The chunks from the one that contains `start`, as many as fit into one answer.
+    texts = Chunk.objects.filter(document=document.text_id)
+    rows = (
+        texts.filter(end__gt=int(start))
+        .defer("embedding", "search_vector", "metadata")
+        .order_by("ordinal")
+    )
+    chunks: list[Chunk] = []
+    for chunk in rows.iterator(chunk_size=50):
+        if chunks and chunk.end - chunks[0].start > MAX_READ_CHARACTERS:
+            break
+        chunks.append(chunk)
+    title = quote_name(document.display_title)
+    first = f"Document {title}, collection {quote_name(document.collection.slug)}"
+    if not chunks:
+        what = "There is no text behind this place." if int(start) else "It has no text yet."
+        return f"{first}. {what}"
+    passages = scope.found.add(passage_from_chunk(document, chunk) for chunk in chunks)
+    length = texts.order_by("-end").values_list("end", flat=True)[0]
+    end, reached = chunks[-1].end, chunks[0].start
+    lines = [f"{first}, characters {reached} to {end} of {length}:"]
+    for passage in passages:
+        page = "" if passage.page is None else f" page {passage.page}"
+        lines.append(f"\n[{passage.number}]{page}")
+        lines.append(prefix_lines(passage.text[max(reached - passage.start, 0) :]))
+        reached = passage.end
+    if end < length:
+        lines.append(f"\nThere is more: read on with start {end}.")
+    return "\n".join(lines)
+
+
+def passage_from_chunk(document: Document, chunk: Chunk) -> Passage:
+    """A passage without number and scores."""
+    return Passage(
+        number=0,
+        chunk_id=chunk.pk,
+        document_id=document.pk,
+        document_key=document.key,
+        version=document.version,
+        collection_slug=document.collection.slug,
+        title=document.display_title,
+        heading_path=tuple(chunk.heading_path),
+        page=chunk.page,
+        text=chunk.text,
+        start=chunk.start,
+        end=chunk.end,
+        url=passage_url(document.collection.slug, document.pk, chunk.pk),
+        language=document.language,
+        rank=0,
+        similarity=None,
+        lexical=None,
+        fused=0.0,
+        rerank=None,
+    )
+
+
+MAX_RESULTS = 50
+
+Filter = Mapping[str, Any] | str | None
+
+LEXICAL_ONLY = "Search by meaning does not work just now: these hold the words of the query."
+
+
+def similarity_search(
+    *,
+    scope: RagContext,
+    query: str,
+    top_k: int = 5,
+    filter: Filter = None,
+    collection: str = "",
+) -> str:
+    """Passages similar in meaning; if the model is unavailable, those that contain the words."""
+    where = scope.search_scope(_collections(collection), filter=filter)
+    options: dict[str, Any] = {
+        "k": int(top_k),
+        "rerank": scope.search_options.get("rerank"),
+        "snippets": False,
+    }
+    try:
+        result = search(query, scope=where, mode="vector", **options)
+    except EmbedderUnavailable:
+        result = search(query, scope=where, mode="lexical", **options)
+        return f"{_format_result(scope, result)}\n\n{LEXICAL_ONLY}"
+    return _format_result(scope, result)
+
+
+def hybrid_query(
+    *,
+    scope: RagContext,
+    query: str,
+    top_k: int = 5,
+    filter: Filter = None,
+    collection: str = "",
+    mode: Mode = "hybrid",
+    fusion: Method | None = None,
+    rrf_k: int | None = None,
+    alpha: float | None = None,
+    beta: float | None = None,
+    depth: int | None = None,
+    rerank: bool | None = None,
+) -> str:
+    """Passages by hybrid search, as the site's own; `alpha` (dense) and `beta` (lexical) override
+    the weights."""
+    where = scope.search_scope(_collections(collection), filter=filter)
+    given = {
+        "fusion": fusion,
+        "rrf_k": rrf_k,
+        "weights": arm_weights(alpha, beta),
+        "depth": depth,
+        "rerank": rerank,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    options: dict[str, Any] = {**scope.search_options, **chosen}
+    result = search(query, scope=where, mode=mode, k=int(top_k), snippets=False, **options)
+    text = _format_result(scope, result)
+    return f"{text}\n\n{LEXICAL_ONLY}" if result.lexical_only else text
+
+
+def search_words(
+    *,
+    scope: RagContext,
+    query: str,
+    top_k: int = 5,
+    filter: Filter = None,
+    collection: str = "",
+) -> str:
+    """Passages that contain the words of `query`, ranked by BM25."""
+    where = scope.search_scope(_collections(collection), filter=filter)
+    return _format_result(
+        scope, search(query, scope=where, mode="lexical", k=int(top_k), snippets=False)
+    )
+
+
+def search_vector(
+    *,
+    scope: RagContext,
+    vector: Sequence[float],
+    top_k: int = 5,
+    filter: Filter = None,
+    collection: str = "",
+) -> str:
+    """Passages whose vectors are most similar to the caller's vector."""
+    import numpy as np  # noqa: PLC0415  (every command would load it)
+
+    where = scope.search_scope(_collections(collection), filter=filter)
+    with np.errstate(over="ignore"):  # an overflow becomes infinite
+        query_vector = np.asarray(vector, dtype=np.float32)
+    if not np.isfinite(query_vector).all() or not query_vector.any():
+        raise InvalidInput("A vector has finite numbers, one of them not 0.", field="vector")
+    result = search(
+        "", scope=where, mode="vector", k=int(top_k), vector=query_vector, snippets=False
+    )
+    return _format_result(scope, result)
+
+
+def _collections(collection: str) -> tuple[str, ...]:
+    return (collection,) if collection else ()
+
+
+def _format_result(scope: RagContext, result: SearchResult) -> str:
+    scores = []
+    for hit in result.hits:
+        own = {"vector": hit.similarity, "lexical": hit.lexical}.get(result.mode)
+        fused = hit.fused if own is None else own
+        scores.append(fused if hit.rerank is None else hit.rerank)
+    return format_passages(scope.found.collect(result.hits), scores)
+
+
+#: Longer texts would take too long; upload files instead.
+MAX_CONTENT_CHARACTERS = 100_000
+#: Documents per call. All arguments together are limited too.
+MAX_DOCUMENTS = 100
+
+
+def index_document(
+    *,
+    scope: RagContext,
+    id: str = "",
+    content: str = "",
+    metadata: Mapping[str, Any] | None = None,
+    title: str = "",
+    documents: Sequence[Mapping[str, Any]] = (),
+    texts: Sequence[str] = (),
+    id_prefix: str = "",
+    collection: str = "",
+) -> str:
+    """Store one text, several documents, or plain texts under ids, replacing documents with the
+    same ids, all or none; they are searchable when this returns."""
+    store = _writable_store(scope, collection)
+    forms = [bool(id or content), bool(documents), bool(texts)]
+    if sum(forms) != 1 or bool(id) != bool(content) or bool(texts) != bool(id_prefix):
+        raise InvalidInput(
+            "Give id and content, or documents with an id and content each, or texts and an"
+            " id_prefix."
+        )
+    if documents:
+        items = [
+            Item(
+                id=each["id"],
+                text=each["content"],
+                metadata=each.get("metadata") or {},
+                title=each.get("title") or "",
+            )
+            for each in documents
+        ]
+    elif texts:
+        items = [
+            Item(id=f"{id_prefix}:{place}", text=text, metadata=metadata or {}, title=title)
+            for place, text in enumerate(texts)
+        ]
+    else:
+        items = [Item(id=id, text=content, metadata=metadata or {}, title=title)]
+    stored = store.index_many(items)
+    into = quote_name(store.collection.slug)
+    if len(items) == 1:
+        what = "Unchanged" if stored.unchanged else "Indexed"
+        return f"{what}: {quote_name(items[0].id)} in collection {into}. It can be searched now."
+    new = len(items) - stored.unchanged
+    return (
+        f"Indexed {new} of {len(items)} documents in collection {into}, the others are unchanged:"
+        f" {quote_name(items[0].id)} to {quote_name(items[-1].id)}. They can be searched now."
+    )
+
+
+def remove_document(*, scope: RagContext, id: str, collection: str = "") -> str:
+    """Delete a document; it can no longer be found when this returns. Raises NotFound."""
+    store = _writable_store(scope, collection)
+    if not store.remove(id):
+        raise NotFound(
+            f"There is no document {quote_name(id)} in collection"
+            f" {quote_name(store.collection.slug)}."
+        )
+    return f"Removed: {quote_name(id)} from collection {quote_name(store.collection.slug)}."
+
+
+def _writable_store(scope: RagContext, slug: str) -> Store:
+    """The store of the named collection, else of the only one. Raises NotFound, InvalidInput and
+    Forbidden. Does not use `scope.search_scope`: a key may be allowed to write but not to read."""
+    scope.require("write")
+    require_editor(user=scope.user, workspace=scope.workspace)
+    there = Collection.objects.visible_to(scope.user).filter(workspace=scope.workspace)
+    if scope.collections:
+        there = there.filter(slug__in=scope.collections)
+    collections = list(there.select_related("space", "workspace").order_by("slug"))
+    slugs = ", ".join(collection.slug for collection in collections[:20])
+    if not collections:
+        raise NotFound("There is no collection yet. Ask the user to make one.")
+    if slug:
+        collections = [collection for collection in collections if collection.slug == slug]
+        if not collections:
+            raise NotFound(f"There is no collection {quote_name(slug)}. There are: {slugs}.")
+    if len(collections) > 1:
+        raise InvalidInput(f"There are several collections. Name one of {slugs}.")
+    return Store(collections[0], user=scope.user)

@@ -1,0 +1,239 @@
+"""Pages of the documentation: contents in the order of docs/index.md, links, rendering as HTML."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils.html import escape, strip_tags
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from documents.document_html import SafeRenderer
+
+ROOT: Path = settings.BASE_DIR
+DOCS = ROOT / "docs"
+#: Beside docs/, and linked from there.
+_ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+_ABOUT = "About the project"
+_DECISIONS = "Decisions"
+_LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]+\.md)\)")
+_SECTIONS_BY_FOLDER = {"how-to": "Do something", "reference": "Look something up"}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One file. `name` is its path below /docs/, `label` its title in the navigation."""
+
+    name: str
+    file: Path
+    label: str
+    section: str
+
+    @property
+    def url(self) -> str:
+        return reverse("docs_page", args=[self.name]) if self.name else reverse("docs")
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """All pages in reading order. Only these are served."""
+
+    pages: tuple[Page, ...]
+
+    def named(self, name: str) -> Page | None:
+        return next((page for page in self.pages if page.name == name), None)
+
+    def of_file(self, file: Path) -> Page | None:
+        return next((page for page in self.pages if page.file == file), None)
+
+    def sections(self) -> dict[str, list[Page]]:
+        found: dict[str, list[Page]] = {}
+        for page in self.pages:
+            found.setdefault(page.section, []).append(page)
+        return found
+
+    def neighbours(self, page: Page) -> tuple[Page | None, Page | None]:
+        """The previous and the next page, or None."""
+        at = self.pages.index(page)
+        return (
+            self.pages[at - 1] if at else None,
+            self.pages[at + 1] if at + 1 < len(self.pages) else None,
+        )
+
+
+def contents() -> Contents:
+    """Read again when a page was added or removed, or the index changed."""
+    files = tuple(sorted(DOCS.rglob("*.md")))
+    return _contents(files, (DOCS / "index.md").stat().st_mtime_ns)
+
+
+def link_target(page: Page, href: str) -> str:
+    """URL of `href` in `page`; empty where the target is not served."""
+    path, hash_, fragment = href.partition("#")
+    if "://" in href or href.startswith("mailto:") or not path:
+        return href
+    file = (page.file.parent / path).resolve()
+    if found := contents().of_file(file):
+        return f"{found.url}{hash_}{fragment}"
+    if file.parent == DOCS / "images":
+        return reverse("docs_image", args=[file.name])
+    if file == DOCS / "openapi.yaml":
+        return reverse("schema")
+    if file == DOCS / "how-to":
+        return reverse("docs")
+    return ""
+
+
+@lru_cache(maxsize=2)
+def _contents(files: tuple[Path, ...], changed: int) -> Contents:
+    pages = [Page("", DOCS / "index.md", "Overview", "Learn"), *_indexed_pages()]
+    known = {page.file for page in pages}
+    for file in files:
+        if file not in known:
+            section = _SECTIONS_BY_FOLDER.get(file.parent.name, _DECISIONS)
+            pages.append(Page(_name(file), file, _title(file), section))
+    for file in (ROOT / name for name in _ROOT_PAGES):
+        if file.exists():
+            pages.append(Page(file.stem.lower(), file, _title(file), _ABOUT))
+    order = list(dict.fromkeys(page.section for page in pages))
+    return Contents(tuple(sorted(pages, key=lambda page: order.index(page.section))))
+
+
+def _indexed_pages() -> list[Page]:
+    """The pages that the index links to, under its headings."""
+    pages: dict[Path, Page] = {}
+    for part in (DOCS / "index.md").read_text().split("\n## ")[1:]:
+        heading, _, text = part.partition("\n")
+        for label, link in _LINK.findall(text):
+            file = (DOCS / link).resolve()
+            section = _DECISIONS if file.parent.name == "decisions" else heading.strip()
+            if file.exists() and file.is_relative_to(DOCS):
+                plain = label.replace("`", "")
+                named = plain[0].upper() + plain[1:]
+                pages.setdefault(file, Page(_name(file), file, named, section))
+    return list(pages.values())
+
+
+def _name(file: Path) -> str:
+    return str(file.relative_to(DOCS).with_suffix(""))
+
+
+def _title(file: Path) -> str:
+    with file.open() as lines:
+        first = next((line for line in lines if line.startswith("# ")), f"# {file.stem}")
+    return first[2:].strip()
+
+
+_NOT_IN_ANCHORS = re.compile(r"[^\w\- ]")
+_OUTLINE_LEVELS = (2, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading with its text, as plain text, up to the next heading."""
+
+    title: str
+    level: int
+    anchor: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPage:
+    """`sections` begins with the page's own heading."""
+
+    html: SafeString
+    sections: tuple[Section, ...]
+
+    @property
+    def title(self) -> str:
+        return self.sections[0].title if self.sections else ""
+
+    @property
+    def outline(self) -> list[Section]:
+        return [section for section in self.sections if section.level in _OUTLINE_LEVELS]
+
+
+def render_page(page: Page) -> RenderedPage:
+    """Rendered once for each modification of the file."""
+    return _render(page, page.file.stat().st_mtime_ns)
+
+
+def anchor_of(title: str) -> str:
+    """The same anchors as GitHub's, so that links work in both places."""
+    return _NOT_IN_ANCHORS.sub("", title.lower()).replace(" ", "-")
+
+
+class _Renderer(SafeRenderer):
+    """Links stay on the site, images of docs/images are shown, headings get anchors."""
+
+    def link_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """A link; without href where the target is not served."""
+        href = link_target(env["page"], str(tokens[idx].attrGet("href")))
+        rel = ' rel="noopener noreferrer"' if "://" in href else ""
+        return f'<a href="{escape(href)}"{rel}>' if href else "<a>"
+
+    def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """An image of ours, or its description."""
+        source = link_target(env["page"], str(tokens[idx].attrGet("src")))
+        if "://" in source or not source:
+            return super().image(tokens, idx, options, env)
+        described = self.renderInlineAsText(tokens[idx].children or [], options, env)
+        return f'<img src="{escape(source)}" alt="{escape(described)}" loading="lazy">'
+
+    def heading_close(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
+        """Behind a heading stands the link to it."""
+        opening = tokens[idx - 2]
+        anchor, title = opening.attrGet("id"), escape(tokens[idx - 1].content)
+        link = f'<a class="anchor" href="#{anchor}" aria-label="Link to “{title}”">#</a>'
+        return f"{link if opening.tag != 'h1' else ''}</{opening.tag}>\n"
+
+
+_parser = MarkdownIt("commonmark", renderer_cls=_Renderer).enable(["table", "strikethrough"])
+
+
+@lru_cache(maxsize=256)
+def _render(page: Page, changed: int) -> RenderedPage:
+    tokens = _parser.parse(page.file.read_text())
+    taken: set[str] = set()
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open":
+            anchor = anchor_of(_words(inline))
+            unique, number = anchor, 0
+            while unique in taken:
+                number += 1
+                unique = f"{anchor}-{number}"
+            taken.add(unique)
+            opening.attrSet("id", unique)
+    env = {"page": page}
+    html = _parser.renderer.render(tokens, _parser.options, env)
+    return RenderedPage(
+        html=mark_safe(html),  # noqa: S308 - the project's own files, raw HTML in them is text
+        sections=tuple(_sections(tokens, env)),
+    )
+
+
+def _sections(tokens: Sequence[Token], env: dict[str, Any]) -> Iterator[Section]:
+    starts = [at for at, token in enumerate(tokens) if token.type == "heading_open"]
+    for start, end in zip(starts, [*starts[1:], len(tokens)], strict=True):
+        heading = tokens[start]
+        html = _parser.renderer.render(list(tokens[start + 3 : end]), _parser.options, env)
+        yield Section(
+            title=_words(tokens[start + 1]),
+            level=int(heading.tag[1]),
+            anchor=str(heading.attrGet("id")),
+            text=" ".join(strip_tags(html).split()),
+        )
+
+
+def _words(inline: Token) -> str:
+    """Plain text of a heading."""
+    shown = {"text", "code_inline"}
+    return "".join(each.content for each in inline.children or [] if each.type in shown)

@@ -1,1 +1,0 @@
-"""Laying the tables out over several servers by workspace, with Citus."""

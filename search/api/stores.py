@@ -1,0 +1,639 @@
+"""API of stores, below `collections/<slug>/store/`: inputs, serializers, views,
+addresses. Begin with `StoreView`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+from django.db.models import QuerySet
+from django.urls import path
+from drf_spectacular.utils import (
+    OpenApiExample,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_serializer,
+)
+from rest_framework import exceptions, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api import WorkspaceParameters, WorkspaceView, idempotent
+from common import bounded_json
+from common.api import ErrorSerializer
+from common.errors import InvalidInput, NotFound
+from common.parsers import JSONParser
+from common.serializers import MetadataField, StrictSerializer, TextField
+from documents.ingestion.items import InvalidItems, Item
+from documents.models import Document, EmbeddingSpace
+from documents.services import MAX_BATCH, get_collection
+from documents.services.items import StoredItem, StoreResult
+from documents.spaces import resolve_metric
+from search.api.inputs import FilterField, FusionInput
+from search.query import MAX_QUERY_CHARACTERS
+from search.results import MODES
+from search.stores import MAX_NEAREST, Matches, Store
+
+BATCH = OpenApiExample(
+    "A text, a vector, and a text with its vector",
+    value={
+        "items": [
+            {"id": "note-1", "text": "We move in March.", "metadata": {"year": 2026}},
+            {"id": "picture-7", "vector": [0.12, -0.07, 0.33], "metadata": {"kind": "photo"}},
+            {"id": "note-2", "text": "The canteen opens.", "vector": [0.02, 0.41, -0.3]},
+        ]
+    },
+    request_only=True,
+)
+ITEM = OpenApiExample(
+    "A text with its title",
+    value={"text": "We move in March.", "title": "Moving", "metadata": {"year": 2026}},
+    request_only=True,
+)
+IDS = OpenApiExample("Two items", value={"ids": ["note-1", "note-2"]}, request_only=True)
+HYBRID = OpenApiExample(
+    "Words and a vector, weighed",
+    value={
+        "query": "when do we move?",
+        "vector": [0.12, -0.07, 0.33],
+        "weights": {"lexical": 0.4, "vector": 0.6},
+        "filter": {"year": {"$gte": 2025}},
+        "k": 5,
+    },
+    request_only=True,
+)
+NEAREST = OpenApiExample(
+    "The nearest by inner product",
+    value={"vector": [0.12, -0.07, 0.33], "metric": "ip", "k": 20},
+    request_only=True,
+)
+
+
+MAX_BYTES = 64 * 1024 * 1024
+#: Of everything but vectors.
+MAX_OTHER_VALUES = 200_000
+NUMBER_TYPES = {int, float}
+
+
+class VectorsJSONParser(JSONParser):
+    """JSON of up to 64 MB; numbers of lists called `vector` do not count towards the
+    value limit.
+    """
+
+    max_bytes = MAX_BYTES
+    too_large = f"This body may have {MAX_BYTES:,} bytes. Send fewer items at once."
+
+    def value(self, text: str) -> Any:
+        """Parses; vectors are set aside while the rest is checked, and validated later."""
+        value = bounded_json.load(text)
+        items = value.get("items") if isinstance(value, dict) else None
+        objects = [value, *(items if isinstance(items, list) else ())]
+        holders = [
+            each
+            for each in objects
+            if isinstance(each, dict)
+            and isinstance(each.get("vector"), list)
+            and set(map(type, each["vector"])) <= NUMBER_TYPES
+        ]
+        vectors = [holder.pop("vector") for holder in holders]
+        bounded_json.check(value, max_values=MAX_OTHER_VALUES)
+        for holder, vector in zip(holders, vectors, strict=True):
+            holder["vector"] = vector
+        return value
+
+
+MAX_DIMENSIONS = 16_000  # pgvector's own limit
+
+
+@extend_schema_field(
+    {
+        "type": "array",
+        "items": {"type": "number", "format": "double"},
+        "maxItems": MAX_DIMENSIONS,
+        "example": [0.12, -0.07, 0.33],
+    }
+)
+class VectorField(serializers.Field[Any, Any, Any, Any]):
+    """A list of numbers. Its length is checked against the space later, where the
+    error names the item.
+    """
+
+    def to_internal_value(self, data: Any) -> list[float]:
+        if not isinstance(data, list) or not set(map(type, data)) <= {int, float}:
+            raise serializers.ValidationError("A vector is a list of numbers.")
+        if len(data) > MAX_DIMENSIONS:
+            raise serializers.ValidationError(f"A vector may have {MAX_DIMENSIONS:,} numbers.")
+        return data
+
+
+class ItemParameters(WorkspaceParameters):
+    """Query string of one item."""
+
+    vectors = serializers.BooleanField(default=False, help_text="Show the items' vectors too.")
+
+
+class ItemsParameters(ItemParameters):
+    """Query string of several items."""
+
+    id = serializers.ListField(
+        child=TextField(max_length=1024),
+        min_length=1,
+        max_length=100,
+        help_text="Id of an item; may be repeated.",
+    )
+
+
+@extend_schema_serializer(component_name="StoreItemBody")
+class ItemBody(StrictSerializer):
+    """A text, a vector, or a text with its vector."""
+
+    text = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        trim_whitespace=False,
+        help_text="Embedded by the collection's model unless it comes with a vector.",
+    )
+    vector = VectorField(
+        required=False,
+        allow_null=True,
+        help_text="As long as the store's `dimension`. Its text then stays one passage.",
+    )
+    metadata = MetadataField(
+        required=False, help_text="JSON object of your own, found again with every match."
+    )
+    title = serializers.CharField(required=False, allow_blank=True, max_length=500)
+    language = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=20,
+        help_text="ISO code, such as `de`. Empty: the text's is detected.",
+    )
+
+
+@extend_schema_serializer(component_name="StoreItemInput")
+class ItemInput(ItemBody):
+    """An item with its id."""
+
+    id = serializers.CharField(
+        required=False,
+        max_length=1024,
+        trim_whitespace=False,
+        help_text="Your own id: the same again replaces the item. Default: a new one.",
+    )
+
+
+@extend_schema_serializer(component_name="StoreBatch")
+class BatchInput(StrictSerializer):
+    """Items that are stored together or not at all."""
+
+    items = serializers.ListField(
+        child=ItemInput(),
+        min_length=1,
+        max_length=MAX_BATCH,
+        help_text="Of two with one id the last counts.",
+    )
+
+
+def batch_items(values: dict[str, Any]) -> list[Item]:
+    """The items of a checked batch, each with an id."""
+    return [Item(**{"id": str(uuid4()), **item}) for item in values["items"]]
+
+
+@extend_schema_serializer(component_name="StoreIds")
+class IdsInput(StrictSerializer):
+    """Ids of the items to delete."""
+
+    ids = serializers.ListField(
+        child=TextField(max_length=1024),
+        min_length=1,
+        max_length=MAX_BATCH,
+        help_text="Ids that are not there are passed over.",
+    )
+
+
+@extend_schema_serializer(component_name="StoreWeights")
+class WeightsInput(StrictSerializer):
+    """Fusion weight of each arm."""
+
+    lexical = serializers.FloatField(min_value=0, default=0.0)
+    vector = serializers.FloatField(min_value=0, default=0.0)
+
+
+class MetricField(serializers.ChoiceField):
+    """A distance metric, also by the names that other systems use."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        try:
+            return resolve_metric(str(data))
+        except InvalidInput as error:
+            raise serializers.ValidationError(str(error)) from error
+
+
+@extend_schema_serializer(component_name="StoreSearch")
+class StoreSearchInput(FusionInput):
+    """A query, a vector, or both, with the search options."""
+
+    query = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=MAX_QUERY_CHARACTERS,
+        help_text="Words or a question, with the operators of a search.",
+    )
+    text = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=MAX_QUERY_CHARACTERS,
+        help_text="Of mode `hybrid`: its meaning is looked for, and the words of `query`.",
+    )
+    vector = VectorField(
+        required=False, allow_null=True, help_text="Asked instead of an embedding of the query."
+    )
+    mode = serializers.ChoiceField(
+        choices=MODES,
+        required=False,
+        help_text="Default: `hybrid` with a query, `vector` without.",
+    )
+    k = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_NEAREST,
+        default=10,
+        help_text="Matches, at most: 100, or 1,000 in mode `vector` with a vector.",
+    )
+    filter = FilterField(
+        required=False, help_text="What matches must be like, as JSON or as text: `year>=2020`."
+    )
+    metric = MetricField(
+        choices=EmbeddingSpace.Metric.choices,
+        required=False,
+        help_text="Of mode `vector` with a vector: `score` is 1 − d, −d or the inner product."
+        " Default: the store's own. Other systems' names will do, such as `euclidean`, `DOT`.",
+    )
+    weights = WeightsInput(
+        required=False, help_text="Of mode `hybrid`. Default with a vector: 0.4 and 0.6."
+    )
+    snippets = serializers.BooleanField(
+        default=True, help_text="Return a snippet of each text, where there is a query."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        query, vector = attrs.get("query", ""), attrs.get("vector")
+        if not query.strip() and vector is None:
+            raise serializers.ValidationError({"query": "Give a query, a vector, or both."})
+        attrs.setdefault("mode", "hybrid" if query.strip() else "vector")
+        mode = attrs["mode"]
+        if mode != "vector" and not query.strip():
+            raise serializers.ValidationError({"query": f"Mode {mode} needs a query."})
+        if mode == "lexical" and vector is not None:
+            raise serializers.ValidationError({"vector": "Mode lexical compares no vectors."})
+        if mode == "vector" and query.strip() and vector is not None:
+            problem = "Mode vector asks one question. Give the query or the vector."
+            raise serializers.ValidationError({"vector": problem})
+        if mode == "graph" and vector is not None:
+            problem = "Mode graph embeds the query itself. Give no vector, or use mode hybrid."
+            raise serializers.ValidationError({"vector": problem})
+        if "metric" in attrs and (mode != "vector" or vector is None):
+            problem = "A metric belongs to mode vector with a vector of your own."
+            raise serializers.ValidationError({"metric": problem})
+        for name in ("text", "weights", "fusion", "rrf_k", "depth"):
+            if mode != "hybrid" and attrs.get(name):
+                problem = f"{name.capitalize()} belongs to mode hybrid."
+                raise serializers.ValidationError({name: problem})
+        if attrs.get("text") and vector is not None:
+            raise serializers.ValidationError({"text": "Give text or a vector, not both."})
+        return attrs
+
+
+class StoreSerializer(serializers.Serializer[Any]):
+    """What a store accepts and contains."""
+
+    collection = serializers.CharField()
+    count = serializers.IntegerField(help_text="Items that you may see.")
+    dimension = serializers.IntegerField(help_text="How many numbers a vector has.")
+    metric = serializers.ChoiceField(
+        choices=EmbeddingSpace.Metric.choices,
+        help_text="By which vectors are compared unless a search names another.",
+    )
+    model = serializers.CharField(help_text="The model that embeds texts without vector.")
+
+
+class StoreItemSerializer(serializers.Serializer[StoredItem]):
+    """A stored item: a document whose key is the id."""
+
+    id = serializers.CharField()
+    text = serializers.CharField(help_text="Empty for a vector without text.")
+    vector = serializers.ListField(
+        child=serializers.FloatField(),
+        allow_null=True,
+        required=False,
+        help_text="Only with `vectors=true`; null where the text takes several passages.",
+    )
+    metadata = serializers.DictField()
+    title = serializers.CharField()
+    language = serializers.CharField(help_text="ISO code, or empty.")
+    chunks = serializers.IntegerField(help_text="How many passages it has.")
+    document = serializers.IntegerField(source="document_id", help_text="Its id as a document.")
+    updated_at = serializers.DateTimeField()
+
+    def to_representation(self, instance: StoredItem) -> Any:
+        shown = super().to_representation(instance)
+        if self.context["vectors"]:
+            vector = instance.vector
+            shown["vector"] = None if vector is None else vector.tolist()
+        else:
+            del shown["vector"]
+        return shown
+
+
+class StoreItemsSerializer(serializers.Serializer[Any]):
+    """The items found, and the ids that were not."""
+
+    items = StoreItemSerializer(many=True)
+    missing = serializers.ListField(
+        child=serializers.CharField(), help_text="Ids under which there is nothing."
+    )
+
+
+class StoredSerializer(serializers.Serializer[Any]):
+    """How many items of a batch were written."""
+
+    ids = serializers.ListField(
+        child=serializers.CharField(), help_text="Of all items, in the order given, each once."
+    )
+    stored = serializers.IntegerField(help_text="Items that were written.")
+    unchanged = serializers.IntegerField(help_text="Items that were unchanged.")
+
+
+class DeletedSerializer(serializers.Serializer[Any]):
+    """How many items were deleted."""
+
+    deleted = serializers.IntegerField(help_text="Items that there were.")
+
+
+class MatchSerializer(serializers.Serializer[Any]):
+    """An item, represented by its best passage."""
+
+    id = serializers.CharField()
+    score = serializers.FloatField(
+        help_text="Higher is better. In mode `vector` the similarity in the metric, else of the"
+        " arms together."
+    )
+    similarity = serializers.FloatField(allow_null=True)
+    lexical = serializers.FloatField(allow_null=True, help_text="BM25, 0 or more.")
+    text = serializers.CharField(help_text="The passage.")
+    snippet = serializers.CharField(
+        allow_null=True, help_text="Its best part. Null without a query, or if not requested."
+    )
+    title = serializers.CharField()
+    metadata = serializers.DictField()
+    document = serializers.IntegerField(source="document_id")
+    chunk = serializers.IntegerField(source="chunk_id")
+
+
+class MatchesSerializer(serializers.Serializer[Any]):
+    """Matching items, best first, and what did not work."""
+
+    mode = serializers.ChoiceField(choices=MODES)
+    metric = serializers.ChoiceField(
+        choices=EmbeddingSpace.Metric.choices,
+        allow_null=True,
+        help_text="Of mode `vector` with a vector; else null.",
+    )
+    matches = MatchSerializer(many=True)
+    degraded = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What should have worked and did not: `vector` when the embedder is down.",
+    )
+
+
+class StoreView(WorkspaceView):
+    """Base of the views of one collection's store."""
+
+    parser_classes = [VectorsJSONParser]
+
+    def store(self, slug: str) -> Store:
+        """Raises NotFound that names the collections there are."""
+        collection = get_collection(workspace=self.workspace, slug=slug)
+        return Store(collection, user=self.request.user)
+
+    def body(self, input_class: type[Any]) -> dict[str, Any]:
+        body = input_class(data=self.request.data)
+        body.is_valid(raise_exception=True)
+        values: dict[str, Any] = body.validated_data
+        return values
+
+    def put_items(self, store: Store, items: Sequence[Item], *, at: str = "") -> StoreResult:
+        """Stores items. Errors name the item's place in the body."""
+        try:
+            return store.index_many(items)
+        except InvalidItems as error:
+            named = {item.index: {item.field: [str(item)]} for item in error.problems}
+            problems: Any = {at: named}
+            if not at:
+                problems = {item.field: [str(item)] for item in error.problems}
+            raise exceptions.ValidationError(problems, code="invalid") from error
+
+    def item_data(self, items: Any, **kwargs: Any) -> Any:
+        """Items as JSON data, with vectors where the request asks for them."""
+        context = {"vectors": self.parameters.get("vectors", False)}
+        return StoreItemSerializer(items, context=context, **kwargs).data
+
+
+@extend_schema(tags=["store"], responses=StoreSerializer)
+class StoreDetailView(StoreView):
+    """A collection as a store of items with caller-defined ids."""
+
+    is_detail = True
+
+    @extend_schema(operation_id="store", summary="Read what a store expects and holds")
+    def get(self, request: Request, slug: str) -> Response:
+        store = self.store(slug)
+        space = store.space()
+        answer = {
+            "collection": slug,
+            "count": store.count(),
+            "dimension": space.dimensions,
+            "metric": space.metric,
+            "model": space.model_name,
+        }
+        return Response(StoreSerializer(answer).data)
+
+
+@extend_schema(tags=["store"])
+class StoreItemsView(StoreView):
+    """Read or write several items."""
+
+    action_parameters = {"get": ItemsParameters}
+
+    @property
+    def asks_model(self) -> bool:  # type: ignore[override]  # known with the request
+        """Texts that come without a vector are embedded."""
+        return self.request.method == "POST"
+
+    @extend_schema(
+        operation_id="store_items",
+        summary="Read items by id",
+        description="For ids that cannot stand in an address, such as `..`, and for several.",
+        responses=StoreItemsSerializer,
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        asked = list(dict.fromkeys(self.parameters["id"]))
+        found = self.store(slug).get_many(asked)
+        answer = {
+            "items": self.item_data([found[key] for key in asked if key in found], many=True),
+            "missing": [key for key in asked if key not in found],
+        }
+        return Response(answer)
+
+    @extend_schema(
+        operation_id="store_items_upsert",
+        summary="Store items",
+        description=(
+            "At most 1,000 and 64 MB at a time, all of them or none: they are found when this"
+            " answers. A fault is told by its place, `items.3.vector`, and the item's id."
+        ),
+        request=BatchInput,
+        responses={
+            200: StoredSerializer,
+            409: ErrorSerializer,
+            503: ErrorSerializer,
+        },
+        examples=[BATCH],
+    )
+    @idempotent
+    def post(self, request: Request, slug: str) -> Response:
+        store = self.store(slug)
+        self.require_editor(self.workspace)
+        items = batch_items(self.body(BatchInput))
+        done = self.put_items(store, items, at="items")
+        answer = {
+            "ids": list(dict.fromkeys(item.id for item in items)),
+            "stored": len(done.ids),
+            "unchanged": done.unchanged,
+        }
+        return Response(StoredSerializer(answer).data)
+
+
+@extend_schema(tags=["store"])
+class StoreItemView(StoreView):
+    """One item of a store, by its id."""
+
+    action_parameters = {"get": ItemParameters}
+    is_detail = True
+    # Read or not, it changes with `updated_at`.
+    etag_excluded_fields = frozenset({"vector"})
+
+    def locked_rows(self) -> QuerySet[Document]:
+        collection = self.store(self.kwargs["slug"]).collection
+        return Document.objects.filter(collection=collection, key=self.kwargs["item_id"])
+
+    @extend_schema(operation_id="store_item", summary="Read an item", responses=StoreItemSerializer)
+    def get(self, request: Request, slug: str, item_id: str) -> Response:
+        item = self.store(slug).get(item_id)
+        if item is None:
+            raise _no_item()
+        return Response(self.item_data(item))
+
+    @extend_schema(
+        operation_id="store_item_upsert",
+        summary="Store an item, in place of what had this id",
+        request=ItemBody,
+        responses={
+            200: StoreItemSerializer,
+            409: ErrorSerializer,
+            503: ErrorSerializer,
+        },
+        examples=[ITEM],
+    )
+    def put(self, request: Request, slug: str, item_id: str) -> Response:
+        store = self.store(slug)
+        self.require_editor(self.workspace)
+        self.put_items(store, [Item(id=item_id, **self.body(ItemBody))])
+        return Response(self.item_data(store.get(item_id)))
+
+    @extend_schema(
+        operation_id="store_item_delete", summary="Delete an item", responses={204: None}
+    )
+    def delete(self, request: Request, slug: str, item_id: str) -> Response:
+        if not self.store(slug).remove(item_id):
+            raise _no_item()
+        return Response(status=204)
+
+
+def _no_item() -> NotFound:
+    return NotFound("There is no item with this id, or you may not see it.")
+
+
+@extend_schema(tags=["store"])
+class StoreDeleteView(StoreView):
+    """Deletion of several items by id."""
+
+    @extend_schema(
+        operation_id="store_delete",
+        summary="Delete items by id",
+        request=IdsInput,
+        responses=DeletedSerializer,
+        examples=[IDS],
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        store = self.store(slug)
+        self.require_editor(self.workspace)
+        return Response({"deleted": store.delete(self.body(IdsInput)["ids"])})
+
+
+@extend_schema(tags=["store"])
+class StoreSearchView(StoreView):
+    """Items that match a query or vector, best first."""
+
+    required_scope = "read"
+
+    @extend_schema(
+        operation_id="store_search",
+        summary="Search a store",
+        description=(
+            "By a query, a vector, or both. Mode `vector` always brings `k` items, or all that fit"
+            " the filter."
+        ),
+        request=StoreSearchInput,
+        responses={200: MatchesSerializer, 503: ErrorSerializer},
+        examples=[HYBRID, NEAREST],
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        store = self.store(slug)
+        asked = self.body(StoreSearchInput)
+        metric = None
+        if asked["mode"] == "vector" and asked.get("vector") is not None:
+            metric = asked.get("metric") or store.space().metric
+        matches = _run_search(store, asked)
+        answer = {
+            "mode": asked["mode"],
+            "metric": metric,
+            "matches": matches.found,
+            "degraded": matches.degraded,
+        }
+        return Response(MatchesSerializer(answer).data)
+
+
+def _run_search(store: Store, parameters: dict[str, Any]) -> Matches:
+    query, vector = parameters.get("query", ""), parameters.get("vector")
+    k, filter = parameters["k"], parameters.get("filter")
+    if parameters["mode"] == "vector" and vector is not None:
+        return store.similarity_search(vector, k, filter, metric=parameters.get("metric", ""))
+    options: dict[str, Any] = {
+        name: parameters.get(name) for name in ("fusion", "rrf_k", "depth", "snippets")
+    }
+    own = {name: parameters[name] for name in ("text", "vector", "weights") if parameters.get(name)}
+    if parameters["mode"] == "hybrid" and own:
+        return store.hybrid(query, k=k, filter=filter, **own, **options)
+    return store.search(query, k, filter, mode=parameters["mode"], **options)
+
+
+STORE_PATH = "collections/<slug:slug>/store"
+
+urlpatterns = [
+    path(f"{STORE_PATH}/", StoreDetailView.as_view(), name="store"),
+    path(f"{STORE_PATH}/items/", StoreItemsView.as_view(), name="store-items"),
+    # A path, because an id may hold slashes.
+    path(f"{STORE_PATH}/items/<path:item_id>/", StoreItemView.as_view(), name="store-item"),
+    path(f"{STORE_PATH}/delete/", StoreDeleteView.as_view(), name="store-delete"),
+    path(f"{STORE_PATH}/search/", StoreSearchView.as_view(), name="store-search"),
+]

@@ -1,0 +1,492 @@
+"""View models of the search pages: results and search state turned into labels, shares
+and addresses.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from math import ceil
+from operator import not_
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from django.conf.locale import LANG_INFO
+from django.urls import reverse
+from django.utils.dates import MONTHS_3
+
+from common.errors import InvalidInput
+from common.fusion import RERANK_FEATURES
+from common.text import strip_markdown
+from common.web import cached_reverse
+from documents.models import Chunk, Document
+from search.filters import ALL, And, Comparison, all_of, chosen_values, read_filter, to_text
+from search.filters.tree import Field, Operator, parse_field, toggle_value
+from search.forms import SearchState
+from search.judgements import Grade
+from search.models import SavedSearch
+from search.results import ArmReport, Facet, Hit, SearchResult
+from search.similar import SimilarPassage
+
+GRADES: Mapping[int, str] = {Grade.PINNED: "Best", Grade.GOOD: "Good", Grade.BAD: "Bad"}
+TAKEN_BACK = "none"
+
+
+def grade_buttons(
+    document_id: int, chunk_id: int, current: int | None
+) -> tuple[dict[str, Any], ...]:
+    """Buttons best, good, bad. Pressing the document's `current` grade removes it; `value` is
+    sent.
+    """
+    return tuple(
+        {
+            "label": label,
+            "value": f"{document_id}.{chunk_id}.{TAKEN_BACK if current == grade else grade}",
+            "pressed": current == grade,
+        }
+        for grade, label in GRADES.items()
+    )
+
+
+MODE_LABELS = {"hybrid": "Hybrid", "lexical": "Words", "vector": "Meaning", "graph": "Graph"}
+MODE_HINTS = {
+    "hybrid": "Passages that fit by words and by meaning",
+    "lexical": "Passages that hold your words",
+    "vector": "Passages that mean the same, in whatever words",
+    "graph": "By words, by meaning, and over what passages name: for answers in several documents",
+}
+SORT_LABELS = {
+    "relevance": "Best first",
+    "newest": "Newest first",
+    "oldest": "Oldest first",
+    "title": "By title",
+}
+#: Facets and fields whose names are not their headings.
+FIELD_HEADINGS = {"media_type": "Type", "origin": "Source", "dated": "Date"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A link that applies a choice, or removes it where it is selected."""
+
+    label: str
+    url: str
+    selected: bool = False
+    count: int | None = None
+    hint: str = ""
+
+
+def mode_choices(state: SearchState) -> tuple[Choice, ...]:
+    return tuple(
+        Choice(label=label, url=state.url(mode=mode), selected=mode == state.mode,
+               hint=MODE_HINTS[mode])
+        for mode, label in MODE_LABELS.items()
+    )  # fmt: skip
+
+
+def sort_choices(state: SearchState) -> tuple[Choice, ...]:
+    return tuple(
+        Choice(label=label, url=state.url(sort=sort), selected=sort == state.sort)
+        for sort, label in SORT_LABELS.items()
+    )
+
+
+def field_heading(name: str) -> str:
+    """A field name as heading: `media_type` → “Type”, `due_date` → “Due date”."""
+    return FIELD_HEADINGS.get(name) or name[:1].upper() + name[1:].replace("_", " ")
+
+
+def filter_chips(state: SearchState, names: Mapping[str, str]) -> list[Choice]:
+    """Active filters as links that remove them. `names`: collection slug → name."""
+    return [
+        *(Choice(label=names.get(slug, slug), url=state.toggled("collections", slug),
+                 hint="Collection") for slug in state.collections),
+        *(Choice(label=media_type, url=state.toggled("types", media_type), hint="Type")
+          for media_type in state.types),
+        *_conditions(state),
+    ]  # fmt: skip
+
+
+def _conditions(state: SearchState) -> Iterator[Choice]:
+    tree = state.tree
+    if tree is None:
+        yield Choice(label=state.filter, url=state.url(filter=""), hint="Filter")
+        return
+    for part in tree.parts if isinstance(tree, And) else (tree,):
+        match part:
+            case Comparison(operator=Operator.EQ, value=str() | int() | float() as value):
+                hint, label = field_heading(str(part.field)), _value_label(part.field, value)
+            case Comparison(operator=Operator.IN, value=tuple(values)):
+                labels = [_value_label(part.field, value) for value in values]
+                hint, label = field_heading(str(part.field)), ", ".join(labels)
+            case _:
+                hint, label = "Filter", to_text(part)
+        url = state.url(filter=state.without_condition(to_text(part)))
+        yield Choice(label=label, url=url, hint=hint)
+
+
+def _value_label(field: Field, value: str | float) -> str:
+    if field.name == "language":
+        return str(LANG_INFO.get(str(value), {}).get("name", value))
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+#: Facets that the page has parameters of its own for → the field of its state.
+STATE_FIELDS = {"collection": "collections", "media_type": "types"}
+#: Values visible at first; the others are collapsed.
+FIRST_VALUES = 6
+#: With more values than this, typing finds one sooner.
+LONG_FACET = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FacetGroup:
+    """Values of one facet: `first` are always visible, the most frequent and all chosen ones;
+    `others` are collapsed. `number` identifies the facet on the page.
+    """
+
+    name: str
+    number: int
+    title: str
+    choices: tuple[Choice, ...]
+    first: tuple[Choice, ...]
+    others: tuple[Choice, ...]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it needs a box to find values."""
+        return len(self.choices) > LONG_FACET
+
+
+def facet_groups(state: SearchState, facets: Mapping[str, Sequence[Facet]]) -> list[FacetGroup]:
+    """Facets that narrow this search or could."""
+    groups = (
+        facet_group(state, name, values, number=number)
+        for number, (name, values) in enumerate(facets.items())
+    )
+    return [
+        group
+        for group in groups
+        if len(group.choices) > 1 or any(choice.selected for choice in group.choices)
+    ]
+
+
+def facet_group(
+    state: SearchState, name: str, values: Sequence[Facet], *, number: int = 0
+) -> FacetGroup:
+    """Link choices for the values of one facet."""
+    choice = _parameter_choice if name in STATE_FIELDS else _condition_choice
+    choices = tuple(map(choice(state, name), values))
+    is_visible = [place < FIRST_VALUES or each.selected for place, each in enumerate(choices)]
+    return FacetGroup(
+        name=name,
+        number=number,
+        title=field_heading(name),
+        choices=choices,
+        first=tuple(compress(choices, is_visible)),
+        others=tuple(compress(choices, map(not_, is_visible))),
+    )
+
+
+def _parameter_choice(state: SearchState, name: str) -> Callable[[Facet], Choice]:
+    chosen = getattr(state, STATE_FIELDS[name])
+    return lambda facet: Choice(
+        facet.label,
+        state.toggled(STATE_FIELDS[name], facet.value),
+        facet.value in chosen,
+        facet.count,
+    )
+
+
+def _condition_choice(state: SearchState, name: str) -> Callable[[Facet], Choice]:
+    """Links that add or remove a value in the filter, beside others of its field."""
+    tree = state.tree or ALL
+    before, is_first = to_text(tree), not chosen_values(tree, parse_field(name, at="facet"))
+
+    def changed(facet: Facet) -> str:
+        if is_first:
+            return f"{before}; {facet.filter}" if before else facet.filter
+        match read_filter(facet.filter):
+            case Comparison(field, Operator.EQ, str() | int() | float() as value):
+                return to_text(toggle_value(tree, field, value))
+        return before
+
+    return lambda facet: Choice(
+        facet.label, state.url(filter=changed(facet)), facet.selected, facet.count
+    )
+
+
+ARM_LABELS = {"lexical": "Words", "vector": "Meaning", "graph": "Graph"}
+ARM_PHRASES = {
+    "lexical": "by your words",
+    "vector": "by meaning",
+    "graph": "over what passages name",
+}
+EVIDENCE_LABELS = {"letters": "Letters in common", "likeness": "Like the best"}
+#: As many found words go along in the address of a passage.
+MAX_PASSED_WORDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ArmLine:
+    """How one arm or feature scored a hit; `share` ("0.00" to "1.00") is its part of
+    the fused score.
+    """
+
+    label: str
+    place: str
+    score: str
+    contribution: str
+    share: str
+
+
+@dataclass(frozen=True, slots=True)
+class HitView:
+    """A hit with its URL and the reasons for its rank. `more_url` finds the other
+    passages of its document.
+    """
+
+    hit: Hit
+    url: str
+    arms: tuple[ArmLine, ...]
+    more_url: str
+    grades: tuple[dict[str, Any], ...]
+
+    @property
+    def percent(self) -> int:
+        return round(100 * self.hit.relevance)
+
+    @property
+    def relevance(self) -> str:
+        """Relevance 0..1 for a progress bar."""
+        return f"{self.hit.relevance:.2f}"
+
+    @property
+    def fused(self) -> str:
+        return f"{self.hit.fused:.3f}"
+
+    @property
+    def move(self) -> str:
+        """Effect of reranking, such as “up from 7”; empty if none."""
+        before, now = self.hit.fused_rank, self.hit.rank
+        if self.hit.rerank is None or before == now:
+            return ""
+        return f"{'up' if before > now else 'down'} from {before}"
+
+    @property
+    def found_by(self) -> str:
+        """Which arms found it: “Found by your words and by meaning”."""
+        ways = [ARM_PHRASES[name] for name in ARM_PHRASES if name in self.hit.ranks]
+        if not ways:
+            return ""
+        *others, last = ways
+        return f"Found {', '.join(others)} and {last}" if others else f"Found {last}"
+
+    @property
+    def day(self) -> str:
+        """The document's date as precise as known; empty if it is only the day it was added."""
+        known = self.hit.dated
+        if not known or known == self.hit.updated_at.date().isoformat():
+            return ""
+        year, month, day = (*map(int, known.split("-")), 0, 0)[:3]
+        name = MONTHS_3[month].title() if month in MONTHS_3 else ""
+        return " ".join(part for part in (str(day or ""), str(name), str(year)) if part)
+
+    @property
+    def language(self) -> str:
+        """Name of its document's language."""
+        return str(LANG_INFO.get(self.hit.language, {}).get("name", self.hit.language))
+
+    @property
+    def place(self) -> str:
+        """Host of its URL, else its file path."""
+        host = urlsplit(self.hit.url).netloc if self.hit.url else ""
+        return host or self.hit.source or self.hit.document_key
+
+
+def hit_views(
+    state: SearchState, result: SearchResult, *, grades: Mapping[int, int]
+) -> list[HitView]:
+    """Hits of the page. `grades`: document id → grade for this question."""
+    return [
+        HitView(
+            hit=hit,
+            url=passage_url(hit, state.query_string()),
+            arms=(
+                *(_arm_line(arm, hit) for arm in result.arms),
+                *(
+                    ArmLine(EVIDENCE_LABELS[name], "", "", f"{part:.3f}", _share(part, hit))
+                    for name in RERANK_FEATURES
+                    if (part := hit.contributions.get(name)) is not None
+                ),
+            ),
+            more_url=_more_url(state, hit) if hit.more_in_document else "",
+            grades=grade_buttons(hit.document_id, hit.chunk_id, grades.get(hit.document_id)),
+        )
+        for hit in result.hits
+    ]
+
+
+def passage_url(hit: Hit, search: str = "") -> str:
+    """URL of the passage within its document; `search` is the query string to return to."""
+    path = (
+        f"{cached_reverse('document', hit.collection_slug, 0).removesuffix('0/')}{hit.document_id}/"
+    )
+    # Distinct highlighted words, for the document page to highlight too.
+    marked = " ".join(hit.snippet.text[start:end] for start, end in hit.snippet.highlights)
+    found_words = list(dict.fromkeys(re.findall(r"\w+", marked.lower())))[:MAX_PASSED_WORDS]
+    own = {"chunk": hit.chunk_id, "words": " ".join(found_words)}
+    query = urlencode({name: value for name, value in own.items() if value})
+    return f"{path}?{query}{'&' if search else ''}{search}#passage"
+
+
+def _more_url(state: SearchState, hit: Hit) -> str:
+    """URL of a search for the other passages of this document, within the same filter."""
+    only = Comparison(Field("document"), Operator.EQ, hit.document_key)
+    tree = state.tree
+    narrowed = to_text(all_of([tree, only] if tree else [only]))
+    return state.url(group=False, collections=(hit.collection_slug,), filter=narrowed)
+
+
+def _arm_line(arm: ArmReport, hit: Hit) -> ArmLine:
+    score = {"lexical": hit.lexical, "vector": hit.similarity, "graph": hit.graph}.get(arm.name)
+    unit = {"lexical": "BM25", "vector": "cosine", "graph": "strength"}.get(arm.name, "score")
+    contribution = hit.contributions.get(arm.name)
+    return ArmLine(
+        label=ARM_LABELS.get(arm.name, arm.name.capitalize()),
+        place=str(hit.ranks.get(arm.name, "not listed")),
+        score="" if score is None else f"{unit} {score:.3g}",
+        contribution="" if contribution is None else f"{contribution:.3f}",
+        share=_share(contribution, hit),
+    )
+
+
+def _share(contribution: float | None, hit: Hit) -> str:
+    return f"{contribution / hit.fused if contribution and hit.fused > 0 else 0.0:.2f}"
+
+
+METHOD_LABELS = {
+    "bm25": "BM25",
+    "trigram": "BM25 with words spelt alike",
+    "exact": "every vector compared",
+    "ann": "by the index, approximately",
+    "paths": "over what passages name",
+}
+FUSION_LABELS = {
+    "score": "scores, weighed by how near the nearest passage is",
+    "weighted": "scores, by fixed weights",
+    "rrf": "reciprocal ranks (RRF)",
+}
+TIMING_LABELS = {
+    "plan": "looking up",
+    "embed": "embedding",
+    "database": "searching",
+    "graph": "following names",
+    "rerank": "reading again",
+    "total": "in all",
+}
+
+
+def explain_search(result: SearchResult) -> list[str]:
+    """Explanation of a search: what each arm did and weighed, and timings."""
+    lines = [
+        f"{ARM_LABELS.get(arm.name, arm.name)}: {METHOD_LABELS[arm.method]},"
+        f" {arm.candidates} listed,"
+        f" weight {arm.weight:.2f}"
+        for arm in result.arms
+    ]
+    if len(result.arms) > 1:
+        lines.append(f"Fusion: {FUSION_LABELS[result.fusion]}")
+    if result.reranked:
+        lines.append(f"Read again: {result.reranked} by {result.reranker}")
+    spent = [
+        f"{TIMING_LABELS[name]} {milliseconds:.0f} ms"
+        for name, milliseconds in result.timings.items()
+        if name in TIMING_LABELS and milliseconds >= 0.5
+    ]
+    return [*lines, f"Time: {', '.join(spent)}"] if spent else lines
+
+
+def accuracy(arms: Iterable[ArmReport]) -> str:
+    """“exact” or “approximate” vector search; empty without vectors."""
+    methods = {arm.method for arm in arms if arm.name == "vector"}
+    return "approximate" if "ann" in methods else "exact" if methods else ""
+
+
+def page_links(state: SearchState, result: SearchResult) -> dict[str, Any] | None:
+    """Links to the other pages, None in `numbered` being a gap; None if there is one page."""
+    count = ceil(result.total / result.k) if result.k else 0
+    if count <= 1:
+        return None
+    near = {1, count, *range(state.page - 2, state.page + 3)}
+    numbered: list[Choice | None] = []
+    for number in range(1, count + 1):
+        if number in near:
+            numbered.append(
+                Choice(str(number), state.url(page=number), selected=number == state.page)
+            )
+        elif numbered and numbered[-1] is not None:
+            numbered.append(None)
+    return {
+        "number": state.page,
+        "count": count,
+        "previous": state.url(page=state.page - 1) if state.page > 1 else "",
+        "following": state.url(page=state.page + 1) if state.page < count else "",
+        "numbered": numbered,
+    }
+
+
+def saved_search_row(saved: SavedSearch) -> dict[str, Any]:
+    """A saved search with its URL and description; one that can no longer be parsed has no
+    details.
+    """
+    try:
+        state = SearchState.parse(saved.parameters)
+    except InvalidInput:
+        url = f"/?{saved.parameters}"
+        return {"saved": saved, "url": url, "question": saved.parameters, "details": ()}
+    details = (
+        *([MODE_LABELS[state.mode]] if state.mode != "hybrid" else []),
+        *([SORT_LABELS[state.sort]] if state.sort != "relevance" else []),
+        *state.collections,
+        *state.types,
+        *state.conditions,
+    )
+    return {"saved": saved, "url": state.url(), "question": state.q, "details": details}
+
+
+MAX_ORIGIN_CHARACTERS = 300
+MARKDOWN = "text/markdown"
+
+
+def similar_items(found: Sequence[SimilarPassage]) -> list[dict[str, Any]]:
+    """Similar passages with URLs, in the given order."""
+    return [
+        {
+            "similar": each,
+            "url": _document_url(each.collection_slug, each.document_id, each.chunk_id),
+            "text": one_line(each.text, each.media_type),
+        }
+        for each in found
+    ]
+
+
+def similar_origin(document: Document, chunk: Chunk | None) -> dict[str, Any]:
+    """Presentation of the passage or document asked about."""
+    text = one_line(chunk.text, chunk.media_type) if chunk else ""
+    return {
+        "title": str(document),
+        "url": _document_url(document.collection.slug, document.pk, chunk.pk if chunk else None),
+        "heading_path": chunk.heading_path if chunk else (),
+        "text": text if len(text) <= MAX_ORIGIN_CHARACTERS else f"{text[:MAX_ORIGIN_CHARACTERS]}…",
+    }
+
+
+def one_line(text: str, media_type: str) -> str:
+    """One line of plain text, Markdown removed."""
+    return " ".join((strip_markdown(text) if media_type == MARKDOWN else text).split())
+
+
+def _document_url(slug: str, document_id: int, chunk_id: int | None) -> str:
+    path = reverse("document", args=[slug, document_id])
+    return path if chunk_id is None else f"{path}?chunk={chunk_id}#passage"

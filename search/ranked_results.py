@@ -1,0 +1,362 @@
+"""The ranked result list of a query, before it is cut into pages. Begin with `rank_results`."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+from django.conf import settings
+
+from common.errors import RagsiteError
+from common.fusion import adapted_weights
+from common.fusion_options import RRF_K, FusionOptions, Method, checked_weights
+from graph.ranking import MAX_SEEDS, graph_weight
+from graph.retrieval import rank_passages
+from inference.interfaces import InferenceError
+from search.hits import best_of_each_parent, group_by_document, make_hits
+from search.query import Query, parse_query
+from search.query_options import SearchQuery, checked_vector, parsed_query
+from search.ranking import (
+    PassageReader,
+    PassageTexts,
+    RankedHit,
+    Ranking,
+    RankingOptions,
+    current_tuning,
+    fused_hits,
+    rank,
+    require_reranker,
+    tuned_weights,
+)
+from search.results import (
+    ArmReport,
+    DocumentInfo,
+    Hit,
+    PassageCache,
+    Scope,
+    Sort,
+    load_document_info,
+)
+from search.retrieval.arms import Candidate, Retrieved, retrieve, score_additional_chunks
+from search.retrieval.scope_facts import ScopeFacts, cached_facts
+from search.retrieval.statements import has_plain_conditions, scope_conditions
+from search.retrieval.suggestions import suggest
+
+#: Most passages that the graph arm lists.
+MAX_GRAPH_CANDIDATES = 100
+#: Weight with RRF, where all arms are equal. With scores it adapts to the question.
+GRAPH_RRF_WEIGHT = 1.0
+
+
+def add_graph_candidates(
+    query: Query,
+    retrieved: Retrieved,
+    weights: Mapping[str, float],
+    options: RankingOptions,
+    *,
+    scope: Scope,
+    texts: PassageTexts | None = None,
+) -> tuple[Retrieved, Mapping[str, float]]:
+    """Adds the graph arm: scores of the candidates, and passages it reaches, which get the scores
+    of both other arms.
+
+    Returns also the weights of all arms. Unless `weights` has one, the graph's weight is the
+    lead of the best hit.
+    """
+    started = perf_counter()
+    fused = fused_hits(query, retrieved, weights, options, texts)
+    best = fused[:MAX_SEEDS]
+    within, parameters = scope_conditions(scope, query)
+    arm = rank_passages(
+        question=query.text,
+        workspace_id=scope.workspace_id,
+        seeds={hit.candidate.chunk_id: hit.fused_score for hit in best},
+        within=within,
+        parameters=parameters,
+        limit=MAX_GRAPH_CANDIDATES,
+        prepare=has_plain_conditions(scope, query),
+    )
+    spent = round((perf_counter() - started) * 1000, 3)
+    retrieved = score_additional_chunks(
+        retrieved, list(arm.scores), query=query, scope=scope, depth=options.depth
+    )
+    if options.method == "rrf":
+        weight = GRAPH_RRF_WEIGHT
+    else:
+        weight = graph_weight((hit.candidate.document_id, hit.fused_score) for hit in fused)
+    with_paths = replace(
+        retrieved,
+        candidates=retrieved.candidates.with_graph(arm.scores),
+        arms=(*retrieved.arms, ArmReport("graph", "paths", len(arm.scores))),
+        timings={**retrieved.timings, "graph": spent},
+        graph=arm,
+    )
+    return with_paths, {"graph": weight, **weights}
+
+
+#: Candidates per arm, and the number of hits ranked at once, so that all pages come from one
+#: ranking. Deeper pages double it.
+DEPTH = 200
+#: Depth that gives the same top hits at half the cost: for first pages without counting or
+#: grouping.
+SHALLOW_DEPTH = 64
+
+#: Where a question's nearest passage is as close as usual; `fusion.adapted_weights` follows it from
+#: there. Measured in docs/decisions/0016. Ranks need no such balance.
+WEIGHTS: Mapping[str, float] = {"lexical": 0.26, "vector": 0.74}
+RRF_WEIGHTS: Mapping[str, float] = {"lexical": 1.0, "vector": 1.0}
+
+#: A hit, and how many further passages of its document were ranked, where hits are grouped.
+ListedHit = tuple[RankedHit, int]
+
+
+class EmbedderUnavailable(RagsiteError):
+    """Vector search was requested, and the embedding model does not work."""
+
+    code = "embedder_unavailable"
+    status = 503
+
+
+@dataclass(frozen=True, slots=True)
+class RankedResults:
+    """The ranked hits of a query, best first, with all that led to them."""
+
+    query: SearchQuery
+    scope: Scope
+    parsed: Query
+    retrieved: Retrieved
+    fusion: Method
+    weights: Mapping[str, float]
+    ranking: Ranking
+    hits: tuple[ListedHit, ...]
+    suggestion: str
+    passages: PassageReader
+    depth: int
+    _told: dict[int, DocumentInfo] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether an arm listed as many as it may, so that more may match."""
+        return any(arm.candidates >= self.depth for arm in self.retrieved.arms)
+
+    @property
+    def found(self) -> list[Candidate]:
+        """Candidates of the hits, for counting."""
+        return [hit.candidate for hit, _ in self.hits]
+
+    def document_info(self, document_ids: Iterable[int]) -> Mapping[int, DocumentInfo]:
+        """Document info by id; each document is read once and then cached."""
+        if missing := {*document_ids} - self._told.keys():
+            self._told.update(load_document_info(missing))
+        return self._told
+
+    @property
+    def arms(self) -> tuple[ArmReport, ...]:
+        """Reports of the arms with their fusion weights."""
+        return tuple(
+            replace(arm, weight=round(self.weights[arm.name], 3)) for arm in self.retrieved.arms
+        )
+
+
+def rank_results(
+    query: SearchQuery,
+    *,
+    scope: Scope,
+    last: int,
+    k: int,
+    in_order: bool = True,
+    is_counted: bool = True,
+    facts: ScopeFacts | None = None,
+) -> RankedResults:
+    """Ranks the passages in `scope`, at least the first `last` hits, for pages of `k`.
+
+    Without `in_order` (counting only) the top hits are not compared by text. Without
+    `is_counted` a smaller depth may do. `facts` are the scope's facts if just read. Raises
+    InvalidInput and EmbedderUnavailable.
+    """
+    query.check()
+    facts = facts or cached_facts(scope)
+    fusion = fusion_options(query, facts)
+    wanted = fusion.depth
+    needs_all = is_counted or query.group or query.diversify or query.sort != "relevance"
+    rerank = True if query.min_rerank is not None else query.rerank
+    if rerank:
+        require_reranker(scope)
+    is_shallow = wanted is None and 2 * last <= SHALLOW_DEPTH and not needs_all
+    depth = SHALLOW_DEPTH if is_shallow else wanted or DEPTH
+    while depth < last:
+        depth *= 2
+    passages = PassageCache()
+    parsed, retrieved, suggestion = _retrieve_with_suggestion(
+        query, scope=scope, depth=depth, facts=facts
+    )
+    if retrieved.facts is not facts:
+        fusion = fusion_options(query, retrieved.facts)
+    if fusion.depth != wanted:  # a collection has been changed
+        return rank_results(
+            query,
+            scope=scope,
+            last=last,
+            k=k,
+            in_order=in_order,
+            is_counted=is_counted,
+            facts=retrieved.facts,
+        )
+    method = fusion.method or "score"
+    texts = PassageTexts(parsed.text, passages)
+    weights = _fusion_weights(query, method, fusion.weights, retrieved)
+    options = RankingOptions(
+        method=method,
+        rrf_k=fusion.rrf_k or RRF_K,
+        depth=depth,
+        k=k,
+        evidence=fusion.weights is None,
+        rerank=rerank,
+        min_similarity=query.min_similarity,
+        min_rerank=query.min_rerank,
+        diversify=query.diversify,
+        uses_trigrams=in_order,
+    )
+    if query.mode == "graph":
+        retrieved, weights = add_graph_candidates(
+            parsed, retrieved, weights, options, scope=scope, texts=texts
+        )
+    ranking = rank(parsed, retrieved, weights, options, texts)
+    ranked: Sequence[RankedHit] = ranking.hits
+    if query.expand == "parent" and max(retrieved.candidates.rows.parents, default=-1) >= 0:
+        ranked = best_of_each_parent(ranked)
+    hits = group_by_document(ranked) if query.group else [(hit, 0) for hit in ranked]
+    listing = RankedResults(
+        query,
+        scope,
+        parsed,
+        retrieved,
+        method,
+        weights,
+        ranking,
+        tuple(hits),
+        suggestion,
+        passages,
+        depth,
+    )
+    if is_shallow and len(hits) < last and listing.is_cut:
+        # Of most that was found something else is shown, or it is too unlike the question.
+        return rank_results(query, scope=scope, last=last, k=k, facts=retrieved.facts)
+    return listing
+
+
+def fusion_options(query: SearchQuery, facts: ScopeFacts) -> FusionOptions:
+    """Fusion options of the request; open ones from the collections, if all agree, else from the
+    site. Depth None adapts to the question.
+    """
+    said = [each.fusion for each in facts.collections.values()]
+    is_shared = said and all(each == said[0] for each in said)
+    shared = FusionOptions(**said[0]) if is_shared else FusionOptions()
+    site = FusionOptions(settings.FUSION, settings.RRF_K, depth=settings.SEARCH_DEPTH or None)
+    chosen = query.fusion_options.over(shared).over(site)
+    if chosen.method == "weighted" and chosen.weights is None:
+        chosen = replace(chosen, weights=settings.FUSION_WEIGHTS)
+    return chosen
+
+
+def _retrieve_with_suggestion(
+    query: SearchQuery, *, scope: Scope, depth: int, facts: ScopeFacts | None
+) -> tuple[Query, Retrieved, str]:
+    """Candidates of the arms. If no query word occurs anywhere, those of the suggested spelling."""
+    parsed = parsed_query(query.text, mode=query.mode, vector=query.vector)
+    asked: dict[str, Any] = {
+        "scope": scope,
+        "mode": query.mode,
+        "depth": depth,
+        "vector": checked_vector(query.vector),
+        "ef_search": query.ef_search,
+        "probes": query.probes,
+    }
+    try:
+        retrieved = retrieve(parsed, **asked, known=facts)
+        suggestion = suggest(query.text, parsed, scope) if retrieved.has_unknown_terms else ""
+        if suggestion and not retrieved.listed("lexical"):
+            parsed = parse_query(suggestion)
+            retrieved = retrieve(parsed, **asked, known=retrieved.facts)
+            retrieved = retrieved.with_method("lexical", "trigram")
+    except InferenceError as error:
+        raise EmbedderUnavailable(
+            f"Search by meaning does not work just now: {error} Search by words still does."
+        ) from error
+    return parsed, retrieved, suggestion
+
+
+def untuned_weights(top_similarity: float | None) -> dict[str, float]:
+    """Default weights of `lexical` and `vector` for a question whose best normalised
+    similarity is `top_similarity`.
+    """
+    return adapted_weights(WEIGHTS, top_similarity)
+
+
+def _fusion_weights(
+    query: SearchQuery, method: Method, given: Mapping[str, float] | None, retrieved: Retrieved
+) -> Mapping[str, float]:
+    """Given weights; else those learned by the collections or adapted to the question.
+    Equal weights for RRF.
+    """
+    if query.weights is not None:
+        return checked_weights(query.weights, arms=query.arms)
+    if given is not None:
+        return checked_weights(given, arms=WEIGHTS)
+    if method == "rrf":
+        return RRF_WEIGHTS
+    facts = retrieved.facts.collections.values()
+    return tuned_weights(
+        [current_tuning(each.tuning, each.space_id) for each in facts],
+        retrieved.nearest,
+        untuned=untuned_weights(retrieved.nearest),
+    )
+
+
+def build_page(
+    results: RankedResults, hits: Sequence[ListedHit], *, first_rank: int, snippets: bool = True
+) -> tuple[Hit, ...]:
+    """Some of the ranked hits with texts and snippets."""
+    query, retrieved = results.query, results.retrieved
+    by_meaning = snippets and query.vector is None and query.mode != "lexical"
+    return make_hits(
+        results.parsed,
+        hits,
+        facts=retrieved.facts,
+        relevance=results.ranking.relevance(),
+        first_rank=first_rank,
+        snippets=snippets,
+        by_meaning=by_meaning and not retrieved.degraded,
+        expand=query.expand,
+        scope=results.scope,
+        passages=results.passages,
+        graph=retrieved.graph,
+    )
+
+
+def without_reranking(query: SearchQuery) -> SearchQuery:
+    """The same query without reranking and diversity, for counting hits."""
+    return replace(query, rerank=False, min_rerank=None, diversify=False)
+
+
+#: Vector search lists every passage: those below this share of the best relevance are left out.
+MIN_RELEVANCE = 0.5
+
+_SORT_KEYS: dict[str, Callable[[DocumentInfo], Any]] = {
+    "newest": lambda each: [-ord(digit) for digit in each.day],
+    "oldest": lambda each: each.day,
+    "title": lambda each: each.title.casefold(),
+}
+
+
+def sort_hits(results: RankedResults, sort: Sort) -> tuple[ListedHit, ...]:
+    """The hits to show in this order. Ties keep their order of relevance."""
+    if sort == "relevance":
+        return results.hits
+    relevance = results.ranking.relevance()
+    kept = [each for each in results.hits if relevance(each[0]) >= MIN_RELEVANCE]
+    of = results.document_info(hit.candidate.document_id for hit, _ in kept)
+    present = [each for each in kept if each[0].candidate.document_id in of]
+    return tuple(
+        sorted(present, key=lambda each: _SORT_KEYS[sort](of[each[0].candidate.document_id]))
+    )

@@ -1,0 +1,282 @@
+"""What a search must know of the collections in its scope and of their embedding spaces.
+
+Cached per process. Each search also reads the `ScopeState` of the scope; if it differs from the
+cached one, the search is repeated with fresh facts. Begin with `cached_facts`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.replicas import read_connection
+from common.sql import fetch_rows
+from documents.models import EmbeddingSpace
+from search.results import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionFacts:
+    """Settings of a collection; `chunks` counts those of current versions, indexed or pending."""
+
+    slug: str
+    name: str
+    space_id: int
+    chunks: int
+    reranker: str
+    rerank_instruction: str
+    tuning: Mapping[str, Any] | None
+    facets: tuple[str, ...] = ()
+    fusion: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeState:
+    """Version of the facts. `version` changes with every change of a collection, space or index;
+    `restricted`: some chunks have an access list; `settled`: nothing pending in the lexical
+    index. `content` changes with every chunk; `chunks` are counts by collection, in the order
+    of ids.
+    """
+
+    version: str
+    restricted: bool
+    settled: bool = False
+    content: str = ""
+    chunks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeFacts:
+    """The scope's collections by id, and all spaces that hold chunks of theirs, also during
+    re-embedding. `indexes`: by space id, estimated rows of its valid index.
+    """
+
+    collections: Mapping[int, CollectionFacts]
+    spaces: tuple[EmbeddingSpace, ...]
+    indexes: Mapping[int, int]
+    state: ScopeState
+
+    @property
+    def restricted(self) -> bool:
+        """Whether some chunks have an access list."""
+        return self.state.restricted
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of current versions in the collections."""
+        return sum(self.state.chunks)
+
+    def is_valid_for(self, state: ScopeState) -> bool:
+        """Whether the facts are valid for this state."""
+        mine = self.state
+        is_same = (mine.version, mine.restricted) == (state.version, state.restricted)
+        return is_same and (state.settled or not mine.settled)
+
+    def counted(self, state: ScopeState) -> "ScopeFacts":
+        """The facts with the chunk counts of `state`."""
+        counts = zip(sorted(self.collections), state.chunks, strict=True)
+        collections = {pk: replace(self.collections[pk], chunks=count) for pk, count in counts}
+        return replace(self, collections=collections, state=state)
+
+
+#: A CTE of one row, of the parameter `collections`. The address of a row changes with each change.
+STATE_CTE = """
+state AS MATERIALIZED (
+    SELECT string_agg(counted.address, ' ' ORDER BY counted.id)
+           || coalesce((
+               SELECT string_agg(
+                   concat_ws('.', ' ', space.xmin, space.ctid, index.indisvalid), ' '
+                   ORDER BY space.id)
+               FROM documents_embeddingspace AS space
+               LEFT JOIN pg_index AS index
+                 ON index.indexrelid = to_regclass('chunk_space_' || space.id || '_index')
+               WHERE space.id IN (
+                   SELECT unnest(former_spaces || space_id) FROM documents_collection
+                   WHERE id = ANY(%(collections)s::bigint[]))
+           ), '') AS version,
+           string_agg(counted.content, ' ' ORDER BY counted.id) AS content,
+           array_agg(counted.chunks ORDER BY counted.id) AS chunks,
+           bool_and(counted.is_settled) AS is_settled,
+           EXISTS (SELECT FROM documents_chunk
+                   WHERE collection_id = ANY(%(collections)s::bigint[])
+                     AND access IS NOT NULL) AS is_restricted
+    FROM (
+        SELECT collection.id, concat_ws('.', collection.xmin, collection.ctid) AS address,
+               coalesce(indexed.chunks, 0) + pending.chunks AS chunks,
+               pending.chunks + removed.chunks = 0 AS is_settled,
+               concat_ws('.', indexed.newest, pending.newest, pending.chunks, removed.chunks)
+                   AS content
+        FROM documents_collection AS collection,
+             LATERAL (SELECT sum(chunk_count + wordless_count)::bigint AS chunks, max(id) AS newest
+                      FROM documents_lexicalsegment
+                      WHERE collection_id = collection.id AND is_current) AS indexed,
+             LATERAL (SELECT count(*) AS chunks, max(index_id) AS newest FROM documents_pendingchunk
+                      WHERE collection_id = collection.id) AS pending,
+             LATERAL (SELECT count(*) AS chunks FROM documents_removedchunk
+                      WHERE collection_id = collection.id) AS removed
+        WHERE collection.id = ANY(%(collections)s::bigint[])
+    ) AS counted
+)"""
+
+# By hand, because putting it together from querysets took longer than running it. A former space
+# that was dropped since is absent.
+_FACTS_SQL = f"""
+    WITH {STATE_CTE}, collection AS MATERIALIZED (
+        SELECT * FROM documents_collection WHERE id = ANY(%(collections)s::bigint[])
+    )
+    SELECT 'collection', collection.id, to_jsonb(ARRAY[slug, name, reranker, rerank_instruction]),
+           tuning::jsonb, space_id, jsonb_build_array(facets, fusion), NULL::bigint[],
+           NULL::text, NULL::text, NULL::bool
+    FROM collection
+    UNION ALL
+    SELECT 'space', space.id, to_jsonb(space), NULL, greatest(class.reltuples, 0)::bigint, NULL,
+           NULL, NULL, NULL, coalesce(index.indisvalid, false)
+    FROM documents_embeddingspace AS space
+    LEFT JOIN pg_class AS class
+      ON class.oid = to_regclass('chunk_space_' || space.id || '_index')
+    LEFT JOIN pg_index AS index ON index.indexrelid = class.oid
+    WHERE space.id IN (SELECT unnest(former_spaces || space_id) FROM collection)
+    UNION ALL
+    SELECT 'state', is_settled::int, NULL, NULL, NULL, NULL, chunks, version, content, is_restricted
+    FROM state
+    ORDER BY 1, 2
+"""  # noqa: S608 (a constant)
+_SPACE_FIELDS = [field.attname for field in EmbeddingSpace._meta.concrete_fields]
+
+
+def read_scope_facts(scope: Scope) -> ScopeFacts:
+    """Reads the facts. Deleted collections are absent."""
+    collections: dict[int, CollectionFacts] = {}
+    spaces: list[EmbeddingSpace] = []
+    indexes: dict[int, int] = {}
+    state = ScopeState("", restricted=False)
+    connection = read_connection()
+    for kind, pk, values, tuning, number, options, chunks, version, content, flag in fetch_rows(
+        connection, _FACTS_SQL, {"collections": list(scope.collection_ids)}, prepare=True
+    ):
+        if kind == "space":
+            of_space = [values[name] for name in _SPACE_FIELDS]
+            spaces.append(EmbeddingSpace.from_db(connection.alias, _SPACE_FIELDS, of_space))
+            if flag:
+                indexes[pk] = number
+        elif kind == "state":
+            state = read_state(version, content, chunks, restricted=flag, settled=pk)
+        else:
+            slug, name, reranker, instruction = values
+            facets, fusion = options
+            collections[pk] = CollectionFacts(
+                slug=slug,
+                name=name,
+                space_id=number,
+                chunks=0,
+                reranker=reranker,
+                rerank_instruction=instruction,
+                tuning=tuning,
+                facets=tuple(facets),
+                fusion=fusion,
+            )
+    return ScopeFacts(collections, tuple(spaces), indexes, state).counted(state)
+
+
+def read_state(
+    version: str | None, content: str | None, chunks: Any, *, restricted: bool, settled: int | None
+) -> ScopeState:
+    """From the columns of the state CTE, which are NULL where no collection is left."""
+    return ScopeState(
+        version=version or "",
+        restricted=restricted,
+        settled=bool(settled),
+        content=content or "",
+        chunks=() if chunks is None else tuple(chunks.tolist()),
+    )
+
+
+# --- what a process remembers -------------------------------------------------------------------
+
+#: A site has few sets of collections; the cache is cleared beyond this number.
+MAX_CACHED_SCOPES = 500
+
+CacheKey = tuple[str, str, tuple[int, ...]]
+
+
+@dataclass(slots=True)
+class _CachedFacts:
+    facts: ScopeFacts
+    means: dict[int, tuple[str, NDArray[np.float64]]] = field(default_factory=dict)
+
+
+_cache: dict[CacheKey, _CachedFacts] = {}
+
+
+def _cache_key(scope: Scope) -> CacheKey:
+    connection = read_connection()
+    return connection.alias, connection.settings_dict["NAME"], scope.collection_ids
+
+
+def cached_facts(scope: Scope) -> ScopeFacts:
+    """The scope's facts as cached in this process, possibly outdated."""
+    known = _cache.get(_cache_key(scope))
+    return known.facts if known else current_facts(scope)
+
+
+def current_facts(scope: Scope, state: ScopeState | None = None) -> ScopeFacts:
+    """The scope's current facts, cached. Read from the database unless the cached ones
+    are valid for `state`.
+    """
+    known = _cache.get(_cache_key(scope))
+    if known and state and known.facts.is_valid_for(state):
+        if known.facts.state != state:
+            known.facts = known.facts.counted(state)
+        return known.facts
+    facts = read_scope_facts(scope)
+    if len(_cache) >= MAX_CACHED_SCOPES:
+        _cache.clear()
+    _cache[_cache_key(scope)] = _CachedFacts(facts)
+    return facts
+
+
+#: Sample size for the baseline similarity.
+BASELINE_SAMPLE = 200
+#: Chunks that lie together are of one document: the sample is spread over more than its number.
+MAX_STRIDE = 16
+
+_MEANS_SQL = """
+    SELECT space.id, (
+        SELECT avg(l2_normalize(embedding)) FROM (
+            SELECT embedding FROM documents_chunk
+            WHERE space_id = space.id AND embedding IS NOT NULL AND is_current
+              AND collection_id = ANY(%(collections)s::bigint[]) AND id %% %(stride)s::int = 0
+            LIMIT %(sample)s::int
+        ) AS sample)
+    FROM unnest(%(spaces)s::bigint[]) AS space (id)
+"""
+
+
+def mean_vectors(
+    scope: Scope, facts: ScopeFacts, spaces: Sequence[int]
+) -> dict[int, NDArray[np.float64]]:
+    """By space: the mean direction of a sample of its chunks in the scope.
+
+    A query's dot product with it, over the query's length, is its mean cosine to the sample:
+    the baseline similarity.
+    """
+    entry = _cache.get(_cache_key(scope)) or _CachedFacts(facts)
+    content = facts.state.content + facts.state.version
+    known = entry.means
+    if any(known.get(pk, ("",))[0] != content for pk in spaces):
+        rows = fetch_rows(
+            read_connection(),
+            _MEANS_SQL,
+            {
+                "spaces": list(spaces),
+                "collections": list(scope.collection_ids),
+                "sample": BASELINE_SAMPLE,
+                "stride": min(MAX_STRIDE, max(1, facts.chunks // BASELINE_SAMPLE)),
+            },
+        )
+        found = {pk: mean for pk, mean in rows if mean is not None}
+        known = {pk: (content, mean.to_numpy().astype("f8")) for pk, mean in found.items()}
+        entry.means = known
+    return {pk: known[pk][1] for pk in spaces if pk in known}

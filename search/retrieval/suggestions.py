@@ -1,0 +1,104 @@
+"""Spelling suggestions: query words that occur nowhere, replaced by similar words that
+do. Begin with `suggest`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
+from itertools import groupby
+
+from common.cjk import has_unspaced_script
+from common.replicas import read_connection
+from common.rls import bypass_rls
+from documents.lexical_search import chunks_with
+from search.query import Query
+from search.results import Scope
+from search.retrieval.statements import load_sql, scope_conditions
+
+#: Shorter words resemble too many others; longer queries are no typing error.
+MIN_WORD_CHARACTERS = 4
+MAX_QUERY_WORDS = 24
+#: Chunks with a lexeme that are checked for being in scope.
+MAX_LOOKED_UP = 10_000
+#: Similar lexemes checked per word, and the least similarity of a suggested word.
+MAX_SIMILAR_LEXEMES = 5
+MIN_SPELLING_SIMILARITY = 0.7
+
+_WORD = re.compile(rf"[^\W\d_]{{{MIN_WORD_CHARACTERS},}}")
+_MARK = "\ue000"
+
+# The first chunk in scope that has the lexeme, and the word that it has it for: a suggestion says
+# nothing that the searcher could not find.
+_WORD_IN_SCOPE_SQL = """
+    SELECT ts_headline(chunk.language, ragsite_words(chunk.context || ' ' || chunk.text),
+                       %(lexeme)s::tsquery, %(marks)s)
+    FROM documents_chunk AS chunk
+    WHERE chunk.index_id = ANY(%(chunks)s) AND {scope}
+    LIMIT 1
+"""
+
+
+def suggest(raw: str, query: Query, scope: Scope) -> str:
+    """`raw` with misspelt words replaced by similar ones that occur in scope; empty without any.
+
+    A word is misspelt if no passage of the collections has it and one in scope has a similar
+    word.
+    """
+    words = list(
+        dict.fromkeys(
+            word.lower() for word in _WORD.findall(query.text) if not has_unspaced_script(word)
+        )
+    )
+    if not words or len(words) > MAX_QUERY_WORDS:
+        return ""
+    # Of the collections it names. A policy would keep it from the index of trigrams.
+    with bypass_rls(), read_connection().cursor() as cursor:
+        cursor.execute(
+            load_sql("similar_words"),
+            {
+                "collections": list(scope.collection_ids),
+                "words": words,
+                "most": MAX_SIMILAR_LEXEMES,
+            },
+        )
+        lexemes: list[tuple[str, str, str]] = cursor.fetchall()
+    mended: dict[str, str] = {}
+    for word, similar in groupby(lexemes, key=lambda row: row[0]):
+        written = next(_similar_words(word, similar, scope), None)
+        if written is not None:
+            mended[word] = written
+
+    def mend(found: re.Match[str]) -> str:
+        better = mended.get(found[0].lower(), found[0])
+        return better.capitalize() if better != found[0] and found[0][0].isupper() else better
+
+    return _WORD.sub(mend, raw) if mended else ""
+
+
+def _similar_words(
+    word: str, similar: Iterable[tuple[str, str, str]], scope: Scope
+) -> Iterator[str]:
+    """Words of passages in scope that are similar to `word`. `similar` are rows of word, language
+    and lexeme, most similar first.
+    """
+    conditions, parameters = scope_conditions(scope)
+    for _, language, lexeme in similar:
+        quoted = lexeme.replace("\\", "\\\\").replace("'", "''")
+        chunks = chunks_with(lexeme, language=language, collections=scope.collection_ids)
+        with read_connection().cursor() as cursor:
+            cursor.execute(
+                _WORD_IN_SCOPE_SQL.format(scope=conditions),
+                {
+                    **parameters,
+                    "lexeme": f"'{quoted}'",
+                    "chunks": chunks[:MAX_LOOKED_UP].tolist(),
+                    "marks": f"HighlightAll=true, StartSel={_MARK}, StopSel={_MARK}",
+                },
+            )
+            row = cursor.fetchone()
+        marked = row[0].split(_MARK) if row else []
+        if (
+            len(marked) > 1
+            and SequenceMatcher(None, marked[1].lower(), word).ratio() >= MIN_SPELLING_SIMILARITY
+        ):
+            yield marked[1].lower()

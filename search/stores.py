@@ -1,0 +1,481 @@
+"""Vector-store interface to a collection: items with ids, texts, vectors and metadata
+of the caller. Begin with `Store`.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, overload
+
+import numpy as np
+from django.db import transaction
+from numpy.typing import ArrayLike, NDArray
+
+from accounts.services import current_workspace, require_editor
+from common.errors import InvalidInput, NotFound, RagsiteError
+from common.fusion_options import Method
+from common.replicas import read_alias, read_connection, reads_from_replica
+from common.text import pluralized
+from documents import services as documents
+from documents.embedders import embed_question
+from documents.ingestion.items import Item, check_vector
+from documents.ingestion.vector_indexes import IndexState
+from documents.models import Collection, EmbeddingSpace
+from documents.services import StoredItem, StoreResult
+from documents.spaces import BINARY_OVERSAMPLING, MIN_BINARY_CANDIDATES, resolve_metric
+from inference.interfaces import InferenceError
+from search.query_options import scope_for, site_scope
+from search.results import Mode, Scope, SearchResult
+from search.retrieval.statements import (
+    MAX_EF_SEARCH,
+    index_settings,
+    is_large,
+    scope_conditions,
+    usable_indexes,
+)
+from search.services import search
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An item, represented by its best passage. Matches are ordered by `score`, higher is better.
+
+    `score` is the fused score of a search, the similarity in mode vector, the reranker's if
+    reranked, or that of the metric of a similarity search. `similarity` and `lexical` are None
+    where that arm did not list it.
+    """
+
+    id: str
+    score: float
+    text: str
+    metadata: Mapping[str, Any]
+    title: str
+    similarity: float | None
+    lexical: float | None
+    document_id: int
+    chunk_id: int
+    snippet: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Matches(Sequence[Match]):
+    """Matches, best first. `degraded` names what failed."""
+
+    found: tuple[Match, ...]
+    degraded: tuple[str, ...] = ()
+
+    @overload
+    def __getitem__(self, index: int) -> Match: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Match, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Match | tuple[Match, ...]:
+        return self.found[index]
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @classmethod
+    def of(cls, result: SearchResult, *, snippets: bool) -> "Matches":
+        """Matches of a search result grouped by document."""
+        found = []
+        for hit in result.hits:
+            by_meaning = hit.similarity if result.mode == "vector" else None
+            score = hit.fused if by_meaning is None else by_meaning
+            found.append(
+                Match(
+                    id=hit.document_key,
+                    score=score if hit.rerank is None else hit.rerank,
+                    text=hit.text,
+                    metadata=hit.metadata,
+                    title=hit.title,
+                    similarity=hit.similarity,
+                    lexical=hit.lexical,
+                    document_id=hit.document_id,
+                    chunk_id=hit.chunk_id,
+                    snippet=hit.snippet.text if snippets else None,
+                )
+            )
+        return cls(tuple(found), result.degraded)
+
+
+def make_items(
+    given: Iterable[Any], *, ids: Sequence[str] | None, id_prefix: str | None
+) -> list[Item]:
+    """Items from items, mappings, texts or vectors. Those without an id need `ids` or
+    `id_prefix`.
+    """
+    entries = list(given)
+    if ids is not None and len(ids) != len(entries):
+        raise InvalidInput(
+            f"{pluralized(len(entries), 'item')} came with {pluralized(len(ids), 'id')}."
+            " Give as many.",
+            field="ids",
+        )
+    names = (
+        iter(ids)
+        if ids is not None
+        else (None if id_prefix is None else f"{id_prefix}:{number}" for number in count())
+    )
+    return [_make_item(entry, name) for entry, name in zip(entries, names, strict=False)]
+
+
+def _make_item(entry: Any, name: str | None) -> Item:
+    if isinstance(entry, Item):
+        return entry
+    if not isinstance(entry, Mapping):
+        fields: Mapping[str, Any] = {"text" if isinstance(entry, str) else "vector": entry}
+    else:
+        fields = entry
+    if unknown := sorted(set(fields) - set(Item.__slots__)):
+        raise InvalidInput(
+            f"An item has no field “{unknown[0]}”. It has {', '.join(Item.__slots__)}.",
+            field="items",
+        )
+    if "id" not in fields and name is None:
+        raise InvalidInput("Name the items: give each an id, or `ids`, or `id_prefix`.", field="id")
+    return Item(**{"id": name, **fields})
+
+
+#: An item may have several passages among the nearest: more are taken than items are wanted.
+OVERSAMPLING = 4
+MIN_PASSAGES = 200
+#: From pgvector's distances to similarities: 1 − d, −d, and `<#>` is the negative inner product.
+#: `-(0)` would be a negative zero, and be shown as “-0.0”.
+SIMILARITIES = {"cosine": "1 - ({})", "l2": "0 - ({})", "ip": "0 - ({})"}
+
+_NEAREST_SQL = """
+    WITH passage AS MATERIALIZED (
+        SELECT chunk.id, chunk.document_id, {distance} AS distance
+        FROM {chunks}
+    ), item AS (
+        SELECT DISTINCT ON (document_id) id, document_id, distance
+        FROM passage ORDER BY document_id, distance, id
+    ), nearest AS (
+        SELECT * FROM item ORDER BY distance, document_id LIMIT %(k)s
+    )
+    SELECT document.key, {similarity}, chunk.text, chunk.metadata, document.title,
+           nearest.document_id, nearest.id
+    FROM nearest
+    JOIN documents_chunk AS chunk ON chunk.id = nearest.id
+    JOIN documents_document AS document ON document.id = nearest.document_id
+    ORDER BY nearest.distance, nearest.document_id
+"""
+
+
+@reads_from_replica
+def nearest_items(
+    vector: NDArray[np.float32], *, space: EmbeddingSpace, scope: Scope, k: int, metric: str
+) -> tuple[Match, ...]:
+    """The `k` items in `scope` whose best passage is nearest to `vector`; exactly k if there are
+    as many.
+
+    Above `EXACT_SCAN_CHUNKS` the index is used, if the metric is the space's own.
+    """
+    index = usable_indexes([space]).get(space.pk) if metric == space.metric else None
+    if index is not None and is_large(scope):
+        found = _nearest(vector, space=space, scope=scope, k=k, metric=metric, index=index)
+        if len(found) == k:
+            return found
+    return _nearest(vector, space=space, scope=scope, k=k, metric=metric, index=None)
+
+
+def _nearest(
+    vector: NDArray[np.float32],
+    *,
+    space: EmbeddingSpace,
+    scope: Scope,
+    k: int,
+    metric: str,
+    index: IndexState | None,
+) -> tuple[Match, ...]:
+    conditions, parameters = scope_conditions(scope)
+    chunks = (
+        f"documents_chunk AS chunk WHERE {space.sql.predicate}"
+        f" AND chunk.embedding IS NOT NULL AND {conditions}"
+    )
+    if index is not None:
+        chunks = (
+            f"(SELECT chunk.id, chunk.document_id, embedding FROM {chunks}"
+            f" ORDER BY {space.sql.indexed_distance('%(vector)s')} LIMIT %(passages)s) AS chunk"
+        )
+    sql = _NEAREST_SQL.format(
+        distance=replace(space.sql, metric=metric).distance("%(vector)s"),
+        chunks=chunks,
+        similarity=SIMILARITIES[metric].format("nearest.distance"),
+    )
+    # Binary vectors are coarse: more passages are taken from the index.
+    passages = max(OVERSAMPLING * k, MIN_PASSAGES)
+    if space.precision == EmbeddingSpace.Precision.BINARY:
+        passages = max(OVERSAMPLING * BINARY_OVERSAMPLING * k, MIN_BINARY_CANDIDATES)
+    asked: dict[str, Any] = {**parameters, "vector": vector, "k": k, "passages": passages}
+    with transaction.atomic(using=read_alias()), read_connection().cursor() as cursor:
+        if index is not None:
+            probes = space.sql.probes(index.rows)
+            ef_search = space.index_options.get("ef_search") or min(passages, MAX_EF_SEARCH)
+            cursor.execute(index_settings(ef_search=ef_search, probes=probes))
+        cursor.execute(sql, asked)
+        return tuple(
+            Match(
+                id=key,
+                score=similarity,
+                text=text,
+                metadata=json.loads(metadata),  # Django leaves jsonb as text
+                title=title,
+                similarity=similarity,
+                lexical=None,
+                document_id=document_id,
+                chunk_id=chunk_id,
+            )
+            for key, similarity, text, metadata, title, document_id, chunk_id in cursor.fetchall()
+        )
+
+
+Filter = Mapping[str, Any] | str | None
+
+#: Default weights of `hybrid`.
+WEIGHTS: Mapping[str, float] = {"lexical": 0.4, "vector": 0.6}
+#: How many matches a similarity search may be asked for.
+MAX_NEAREST = 1000
+
+
+class EmbeddingUnavailable(RagsiteError):
+    """A text came without vector, and the embedding model does not work."""
+
+    code = "embedder_unavailable"
+    status = 503
+
+
+def open_store(*, user: Any, collection: str, workspace: str = "") -> "Store":
+    """The store of a collection that `user` may see, by slugs; raises NotFound."""
+    where = current_workspace(user=user, slug=workspace)
+    return Store(documents.get_collection(workspace=where, slug=collection), user=user)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Items by id in `collection`, read and written as `user` may; None is the site itself.
+
+    An item is a document whose key is the id: uploads and items can be searched and removed in
+    the same way. Writing raises Forbidden for users who may only read.
+    """
+
+    collection: Collection
+    user: Any = None
+
+    # --- what is there ---------------------------------------------------------------------------
+
+    def dimension(self) -> int:
+        """Number of components of its vectors."""
+        return self.space().dimensions
+
+    def space(self) -> EmbeddingSpace:
+        """The collection's current embedding space."""
+        return self._current().space
+
+    def count(self) -> int:
+        """Number of documents that the user may see."""
+        return documents.count_items(collection=self.collection, user=self.user)
+
+    def get(self, key: str) -> StoredItem | None:
+        """The item; None if there is none."""
+        return documents.get_item(collection=self.collection, key=key, user=self.user)
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, StoredItem]:
+        """Items by id; missing ones are absent."""
+        return documents.get_items(collection=self.collection, keys=keys, user=self.user)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def index(
+        self,
+        key: str,
+        text: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        title: str = "",
+        language: str = "",
+    ) -> None:
+        """Stores a text, embedded by the collection's model, replacing an item of this id."""
+        self._put([Item(key, text, None, metadata or {}, title, language)])
+
+    def index_many(
+        self,
+        items: Iterable[Item | Mapping[str, Any] | str],
+        *,
+        ids: Sequence[str] | None = None,
+        id_prefix: str | None = None,
+        concurrency: int = 4,
+    ) -> StoreResult:
+        """Stores a batch, all or nothing: items, mappings of their fields, or bare texts.
+
+        Bare texts get ids from `ids` or `{id_prefix}:0`, … Of several items with one id the
+        last counts. `concurrency` batches are embedded in parallel.
+        """
+        return self._put(make_items(items, ids=ids, id_prefix=id_prefix), concurrency=concurrency)
+
+    def upsert_vector(
+        self,
+        key: str,
+        vector: ArrayLike,
+        metadata: Mapping[str, Any] | None = None,
+        text: str = "",
+    ) -> None:
+        """Stores a vector, with or without text."""
+        self._put([Item(key, text, vector, metadata or {})])
+
+    def upsert_vectors(
+        self,
+        items: Iterable[Item | Mapping[str, Any] | ArrayLike],
+        *,
+        ids: Sequence[str] | None = None,
+        id_prefix: str | None = None,
+        concurrency: int = 4,
+    ) -> StoreResult:
+        """Like `index_many`, with bare vectors instead of texts."""
+        return self._put(make_items(items, ids=ids, id_prefix=id_prefix), concurrency=concurrency)
+
+    def remove(self, key: str) -> bool:
+        """Removes the item; whether there was one."""
+        return self.delete([key]) > 0
+
+    def delete(self, keys: Iterable[str]) -> int:
+        """Removes existing items in one transaction; returns how many."""
+        self._require_editor()
+        return documents.delete_items(collection=self.collection, keys=keys, user=self.user)
+
+    # --- searching -------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        filter: Filter = None,
+        *,
+        mode: Mode = "hybrid",
+        rerank: bool | None = None,
+        fusion: Method | None = None,
+        rrf_k: int | None = None,
+        depth: int | None = None,
+        snippets: bool = False,
+    ) -> Matches:
+        """Items that match `query` best, as the site's search ranks them."""
+        scope = self._scope(filter)
+        result = search(
+            query,
+            scope=scope,
+            mode=mode,
+            k=limit,
+            rerank=rerank,
+            fusion=fusion,
+            rrf_k=rrf_k,
+            depth=depth,
+            group=True,
+            snippets=snippets,
+        )
+        return Matches.of(result, snippets=snippets)
+
+    def similarity_search(
+        self, vector: ArrayLike, k: int = 10, filter: Filter = None, *, metric: str = ""
+    ) -> Matches:
+        """The `k` items nearest to `vector`, fewer if there are fewer.
+
+        Score: 1 − d for `cosine`, −d for `l2`, inner product for `ip`; default: the space's
+        metric. Items not re-embedded yet cannot be compared and are left out.
+        """
+        space = self.space()
+        metric = resolve_metric(metric) if metric else space.metric
+        if not 1 <= k <= MAX_NEAREST:
+            raise InvalidInput(f"k may be 1 to {MAX_NEAREST:,}.", field="k")
+        asked = check_vector(vector, space)
+        return Matches(
+            nearest_items(asked, space=space, scope=self._scope(filter), k=k, metric=metric)
+        )
+
+    def hybrid(
+        self,
+        query: str,
+        *,
+        text: str = "",
+        vector: ArrayLike | None = None,
+        k: int = 10,
+        filter: Filter = None,
+        weights: Mapping[str, float] | None = None,
+        fusion: Method | None = None,
+        rrf_k: int | None = None,
+        depth: int | None = None,
+        snippets: bool = False,
+    ) -> Matches:
+        """Lexical search for `query` fused with vector search for `text` or `vector`.
+
+        With neither, the query is embedded. Default weights are `WEIGHTS`, unless a `fusion` is
+        set here or on the collection.
+        """
+        if text and vector is not None:
+            raise InvalidInput("Give text or a vector, not both.", field="vector")
+        asked = None if vector is None else check_vector(vector, self.space())
+        result = search(
+            query,
+            scope=self._scope(filter),
+            mode="hybrid",
+            k=k,
+            vector=self.embed(text) if text else asked,
+            weights=(None if fusion or self._current().fusion else WEIGHTS)
+            if weights is None
+            else weights,
+            fusion=fusion,
+            rrf_k=rrf_k,
+            depth=depth,
+            rerank=False,
+            group=True,
+            snippets=snippets,
+        )
+        return Matches.of(result, snippets=snippets)
+
+    def embed(self, text: str) -> NDArray[np.float32]:
+        """The query embedding of a text."""
+        try:
+            return embed_question(self.space(), text)
+        except InferenceError as error:
+            raise _embedding_unavailable(error) from error
+
+    # --- within ----------------------------------------------------------------------------------
+
+    def _put(self, items: list[Item], *, concurrency: int = 4) -> StoreResult:
+        self._require_editor()
+        try:
+            return documents.store_items(
+                collection=self.collection, items=items, user=self.user, concurrency=concurrency
+            )
+        except InferenceError as error:
+            raise _embedding_unavailable(error) from error
+
+    def _require_editor(self) -> None:
+        if self.user is not None:
+            require_editor(user=self.user, workspace=self.collection.workspace)
+
+    def _current(self) -> Collection:
+        current = (
+            Collection.objects.select_related("space", "workspace")
+            .filter(pk=self.collection.pk)
+            .first()
+        )
+        if current is None:
+            raise NotFound(f"The collection “{self.collection.slug}” is gone.")
+        return current
+
+    def _scope(self, filter: Filter) -> Scope:
+        where: dict[str, Any] = {
+            "workspace": self.collection.workspace,
+            "collections": (self.collection.slug,),
+            "filter": filter,
+        }
+        return site_scope(**where) if self.user is None else scope_for(user=self.user, **where)
+
+
+def _embedding_unavailable(error: InferenceError) -> EmbeddingUnavailable:
+    return EmbeddingUnavailable(
+        f"The text cannot be embedded just now: {error} Give its vector, or try again later."
+    )

@@ -1,1 +1,0 @@
-"""The search page and its parts: start, results, saved searches, similar, judging."""
