@@ -56,7 +56,7 @@ def test_other_numbers_are_no_dates(text: str) -> None:
         ("Set MAX_UPLOAD_BYTES in src/conf/settings.py.",
          "MAX_UPLOAD_BYTES src/conf/settings.py settings.py"),
         ("`timeout` and `Klass.method()`", "timeout Klass.method"),
-        ("from inference.model_registry import x", "inference.model_registry"),
+        ("from inference.handler import x", "inference.handler"),
         ("std::vector, camelCase, PascalCase and HTTPServer",
          "std.vector camelCase PascalCase HTTPServer"),
         ("CVE-2024-3094 breaks RFC2119 (RFC 2119), E1234", "CVE-2024-3094 RFC 2119 E1234"),

@@ -83,7 +83,11 @@ def test_what_is_left_out_is_as_the_documentation_says() -> None:
     (built,) = Pipeline("p").node("w", "worker").done().build().nodes
     assert (built.model.temperature, built.model.max_tokens, built.max_iter) == (0.7, 4096, 10)
     (judge,) = Pipeline("p").node("e", "evaluator").done().build().nodes
-    assert dict(judge.options) == {"threshold": 0.7, "on_exhausted": "best"}
+    assert dict(judge.options) == {
+        "threshold": 0.7,
+        "on_exhausted": "best",
+        "syntax": "ignore",
+    }
 
 
 @given(st.one_of(graphs(), looped_graphs()))
