@@ -144,7 +144,7 @@ def strings(value: Any) -> list[str]:
     match value:
         case dict():
             inner = [text for each in value.values() for text in strings(each)]
-            return inner + [seen(key) for key in value if key not in _UNNAMED]
+            return inner + [seen(key) for key in value if key.casefold() not in _UNNAMED]
         case list():
             return [text for each in value for text in strings(each)]
         case str():
@@ -165,7 +165,10 @@ def check(source: str, name: str, *, wanted: list[str]) -> None:
 
 
 #: Their values stand without the name.
-_UNNAMED = {"title", "text", "name", "content"}
+_UNNAMED = {
+    *("title", "headline", "subject", "name"),
+    *("text", "content", "body", "page_content", "passage", "abstract"),
+}
 
 
 @settings(deadline=None, max_examples=300)
