@@ -44,7 +44,7 @@ def run(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_address_without_the_packages_is_a_warning_and_the_site_starts() -> None:
-    asked = ABSENT + SET_UP + "from ragsite import tracing; print(tracing.begin())"
+    asked = ABSENT + SET_UP + "from ragsite import tracing; print(tracing.start_tracing())"
     done = run(asked, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1")
 
     assert done.returncode == 0, done.stderr

@@ -405,7 +405,7 @@ def ask(settings: Any) -> Callable[[Collection], Callable[[int, str], list[str]]
         from importlib import import_module
 
         search = import_module("search.services")  # only this test looks upward
-        scope = search.site_scope(workspace=collection.workspace)
+        scope = import_module("search.query_options").site_scope(workspace=collection.workspace)
 
         def ask(number: int, mode: str) -> list[str]:
             words = " ".join(own_word(number, 5, n) for n in range(8))

@@ -134,7 +134,7 @@ def test_two_workers_share_the_work_and_do_none_of_it_twice(
     "table",
     [f"documents_{name}" for name in ("removedchunk", "lexicalsegment", "lexeme", "posting")],
 )
-@pytest.mark.parametrize("work", ["index_pending(pk)", "compact(pk, everything=True)"])
+@pytest.mark.parametrize("work", ["index_pending(pk)", "merge_segments(pk, everything=True)"])
 def test_a_process_killed_while_it_writes_the_index_changes_nothing_that_is_found(
     work: str, table: str
 ) -> None:

@@ -39,7 +39,6 @@ from rag.events import (
     Token,
     Verdict,
 )
-from rag.services.whole_collection import whole_passages
 from search.log import record_refusal, record_search
 from search.results import Mode, Scope
 from search.services import search
@@ -437,6 +436,8 @@ def _whole(asked: AnswerRequest) -> list[Passage]:
     """Everything that may be answered from, where it is to be given whole and fits; else []."""
     if not (most := asked.whole_tokens):
         return []
+    from rag.services.whole_collection import whole_passages  # noqa: PLC0415 (loads all tools)
+
     passages = whole_passages(context=asked.context, scope=asked.scope, max_tokens=most)
     if passages:
         asked.budget_tokens += most
