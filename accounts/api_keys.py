@@ -35,6 +35,18 @@ INVALID_KEY = (
 )
 
 
+class ScopeMissing(Forbidden):
+    """The key lacks the required scope."""
+
+    code = "insufficient_scope"
+
+    def __init__(self, scope: str, *, has: Iterable[str]) -> None:
+        super().__init__(
+            f"This API key lacks the scope “{scope}”; it has: {', '.join(has)}. Make one that has"
+            " it, under API keys."
+        )
+
+
 def create_key(
     *,
     user: Any,

@@ -1,6 +1,5 @@
 """Authentication of API requests (API key or HTTP Basic), scopes of keys, and request quotas."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
@@ -13,10 +12,9 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from accounts.api_keys import INVALID_KEY, authenticate_key
+from accounts.api_keys import INVALID_KEY, ScopeMissing, authenticate_key
 from accounts.models import ApiKey, Membership, Scope, User
 from accounts.rate_limits import Quota, TooManyRequests, consume, parse_rate, record_failed_key
-from common.errors import Forbidden
 from common.rls import bypass_rls, restrict_workspaces
 from common.text import pluralized
 
@@ -90,18 +88,6 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
             "scheme": "bearer",
             "description": "An API key, `rs_…`. It works in its own workspace, within its scopes.",
         }
-
-
-class ScopeMissing(Forbidden):
-    """The key lacks the required scope."""
-
-    code = "insufficient_scope"
-
-    def __init__(self, scope: str, *, has: Iterable[str]) -> None:
-        super().__init__(
-            f"This API key lacks the scope “{scope}”; it has: {', '.join(has)}. Make one that has"
-            " it, under API keys."
-        )
 
 
 class KeyHasScope(BasePermission):

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from accounts.api_keys import scopes_of
-from accounts.authentication import ScopeMissing
+from accounts.api_keys import ScopeMissing, scopes_of
 from accounts.models import Workspace
 from common.errors import NotFound
 from graph.scopes import GraphScope, graph_scope
