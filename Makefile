@@ -30,7 +30,7 @@ test: setup-dev  ## run every test, the browser's too (ARGS='-k name' for some)
 	@$(py) -m pytest -n 2 --dist loadgroup $(ARGS)
 
 test-fast: setup-dev  ## run the tests of the apps that need no browser, model, faults or documentation
-	@$(py) -m pytest -n 2 --dist loadgroup -m "not browser and not model and not shared_data and not slow" \
+	@$(py) -m pytest -n 2 --dist loadgroup -m "not browser and not model and not shared_data" \
 		$(addsuffix /,common accounts inference documents memory graph search rag dashboard) $(ARGS)
 
 check:  ## run the linters, the type checker and Django's checks
