@@ -132,7 +132,7 @@ class RankedResults:
     suggestion: str
     passages: PassageReader
     depth: int
-    _told: dict[int, DocumentInfo] = field(default_factory=dict, repr=False)
+    _document_info: dict[int, DocumentInfo] = field(default_factory=dict, repr=False)
 
     @property
     def is_cut(self) -> bool:
@@ -146,9 +146,9 @@ class RankedResults:
 
     def document_info(self, document_ids: Iterable[int]) -> Mapping[int, DocumentInfo]:
         """Document info by id; each document is read once and then cached."""
-        if missing := {*document_ids} - self._told.keys():
-            self._told.update(load_document_info(missing))
-        return self._told
+        if missing := {*document_ids} - self._document_info.keys():
+            self._document_info.update(load_document_info(missing))
+        return self._document_info
 
     @property
     def arms(self) -> tuple[ArmReport, ...]:
