@@ -54,13 +54,15 @@ LANGUAGES: tuple[CodeLanguage, ...] = (
     CodeLanguage("sql", "SQL", (".sql", ".ddl")),
 )
 
-_BY_FILE_NAME = {name: language for language in LANGUAGES for name in language.file_names}
+_BY_FILE_NAME = {
+    name: language for language in LANGUAGES for name in (*language.file_names, *language.suffixes)
+}
 
 
 def language_of_file_name(name: str) -> CodeLanguage | None:
-    """The language of files known by their full name, such as `Dockerfile`, in any folder."""
-    file_name = PurePosixPath(name.replace("\\", "/")).name.lower()
-    return _BY_FILE_NAME.get(file_name)
+    """The language of a file by its full name, such as `Dockerfile`, else by its suffix."""
+    path = PurePosixPath(name.replace("\\", "/").lower())
+    return _BY_FILE_NAME.get(path.name) or _BY_FILE_NAME.get(path.suffix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,12 @@ from documents.parsers.chunk_json import (
     parse_chunk_json,
 )
 from documents.parsers.normalise import content_sha256, decode_text, normalise_text
-from documents.parsers.registry import PARSERS, detect_media_type, parse
+from documents.parsers.registry import FORMATS, detect_media_type, parse
 
 __all__ = [
     "CHUNK_JSON",
     "DEFAULT_LIMITS",
-    "PARSERS",
+    "FORMATS",
     "ChunkRecord",
     "Heading",
     "Limits",

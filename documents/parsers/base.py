@@ -50,6 +50,14 @@ class Limits:
     #: equal rows about 100.
     max_unpacked_ratio: int = 250
 
+    def check_characters(self, count: int, subject: str) -> None:
+        """Raise ParseError if `subject`, such as “The PDF”, has more characters than allowed."""
+        if count > self.max_characters:
+            raise ParseError(
+                "too_large",
+                f"{subject} has more than {self.max_characters:,} characters. Split it.",
+            )
+
 
 DEFAULT_LIMITS = Limits()
 
@@ -105,14 +113,8 @@ class ParsedDocument:
 
 
 class Parser(Protocol):
-    """One file format. `suffixes` are lower case and begin with a dot."""
+    """Reads one file format; `name` is the file's name, used as the title if there is no other."""
 
-    @property
-    def media_types(self) -> tuple[str, ...]: ...
-
-    @property
-    def suffixes(self) -> tuple[str, ...]: ...
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        """Parse `data`; `name` is the file's name, used as the title if there is no other."""
-        ...
+    def __call__(
+        self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS
+    ) -> ParsedDocument: ...

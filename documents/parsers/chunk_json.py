@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from io import BytesIO
 from itertools import accumulate, count, islice
 from pathlib import PurePosixPath
@@ -324,26 +325,19 @@ class ChunkRecord:
     name: str
 
 
-class ChunkJsonParser:
+def parse_chunk_file(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """A file of chunk records, all of one document."""
-
-    media_types: tuple[str, ...] = (CHUNK_JSON,)
-    suffixes: tuple[str, ...] = ()
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        def opened() -> BytesIO:
-            return BytesIO(data)
-
-        layout = chunk_layout(name, opened) or "object"
-        return assemble(
-            [
-                parse_chunk_json(
-                    data[span.offset : span.offset + span.size],
-                    name=record_name(name, span, layout),
-                )
-                for span in record_spans(opened, layout)
-            ]
-        )
+    opened = partial(BytesIO, data)
+    layout = chunk_layout(name, opened) or "object"
+    return assemble(
+        [
+            parse_chunk_json(
+                read_record(opened, span),
+                name=record_name(name, span, layout),
+            )
+            for span in record_spans(opened, layout)
+        ]
+    )
 
 
 def parse_chunk_json(data: bytes, *, name: str) -> ChunkRecord:

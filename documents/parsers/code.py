@@ -8,15 +8,17 @@ from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import PurePosixPath
+from typing import Any
 
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
-from documents.code_languages import GRAMMARS, LANGUAGES, LINE_PATTERNS, CodeLanguage
+from documents.code_languages import GRAMMARS, LINE_PATTERNS, language_of_file_name
 from documents.parsers.base import (
     DEFAULT_LIMITS,
     Heading,
     Limits,
     ParsedDocument,
+    ParseError,
 )
 from documents.parsers.normalise import decode_nonblank, normalise_text
 from documents.parsers.sql_statements import Statement, split_statements
@@ -227,32 +229,40 @@ def sql_blocks(script: Sequence[Statement]) -> list[CodeBlock]:
 
 #: Data written as code may have more names than text.
 MAX_HEADINGS = 20_000
+MAX_TABLES = 2_000
 _CLOSING_ONLY = re.compile(r"[\s\])};,]*(?:\bend\b[\s;]*)*\Z")
 
 
-class CodeParser:
-    """A programming language. A chunk's heading path is `Class > method`."""
+def parse_code(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
+    """The programming language that `name` tells. A chunk's heading path is `Class > method`.
 
-    def __init__(self, language: CodeLanguage) -> None:
-        self.language = language
-        self.media_types: tuple[str, ...] = (language.media_type,)
-        self.suffixes: tuple[str, ...] = language.suffixes
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        text = decode_nonblank(data)
-        title = file_title(name)
-        return ParsedDocument(
-            text=text,
-            media_type=self.language.media_type,
-            title=title,
-            headings=block_headings(text, code_blocks(text, self.language.name), title=title),
-            metadata={"language_name": self.language.label},
-        )
-
-
-CODE_PARSERS: tuple[CodeParser, ...] = tuple(
-    CodeParser(language) for language in LANGUAGES if language.name != "sql"
-)
+    A SQL script that mostly defines tables is a schema, and `metadata.tables` lists them.
+    """
+    text = decode_nonblank(data)
+    title = file_title(name)
+    language = language_of_file_name(name)
+    if language is None:
+        raise ParseError("unsupported", f"{title} has no suffix of a programming language.")
+    metadata: dict[str, Any] = {"language_name": language.label}
+    if language.name == "sql":
+        script = list(split_statements(text)) if len(text) <= MAX_CHARACTERS else []
+        blocks = sql_blocks(script)
+        # Names of created tables and views as they are written, each once.
+        created = (entry.name for entry in script if entry.kind in {"table", "view"})
+        tables = list(dict.fromkeys(created))[:MAX_TABLES]
+        defining = sum(entry.end - entry.start for entry in script if entry.is_ddl)
+        total = sum(entry.end - entry.start for entry in script)
+        if tables and defining * 2 >= total:
+            metadata["tables"] = tables
+    else:
+        blocks = code_blocks(text, language.name)
+    return ParsedDocument(
+        text=text,
+        media_type=language.media_type,
+        title=title,
+        headings=block_headings(text, blocks, title=title),
+        metadata=metadata,
+    )
 
 
 def file_title(name: str) -> str:
@@ -291,32 +301,3 @@ def _remainder_headings(
             shown = left.end + len(rest) - len(rest.lstrip())
             first_line = max(left.end, text.rfind("\n", left.end, shown) + 1)
             yield Heading(first_line, max(1, left.level - 1), outer)
-
-
-MAX_TABLES = 2_000
-
-
-class SqlParser:
-    """SQL scripts: the text as it is, with what they define as headings. A script that mostly
-    defines tables is a schema, and `metadata.tables` lists them."""
-
-    media_types: tuple[str, ...] = ("text/x-sql",)
-    suffixes: tuple[str, ...] = (".sql", ".ddl")
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        text = decode_nonblank(data)
-        title = file_title(name)
-        script = list(split_statements(text)) if len(text) <= MAX_CHARACTERS else []
-        # Names of created tables and views as they are written, each once.
-        created = (entry.name for entry in script if entry.kind in {"table", "view"})
-        tables = list(dict.fromkeys(created))[:MAX_TABLES]
-        defining = sum(entry.end - entry.start for entry in script if entry.is_ddl)
-        total = sum(entry.end - entry.start for entry in script)
-        is_schema = bool(tables) and defining * 2 >= total
-        return ParsedDocument(
-            text=text,
-            media_type="text/x-sql",
-            title=title,
-            headings=block_headings(text, sql_blocks(script), title=title),
-            metadata={"language_name": "SQL"} | ({"tables": tables} if is_schema else {}),
-        )

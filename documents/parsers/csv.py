@@ -5,9 +5,8 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice, pairwise
+from collections.abc import Sequence
+from itertools import chain, count, islice, pairwise
 
 from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
 from documents.parsers.normalise import decode_nonblank, readable_title
@@ -24,25 +23,17 @@ _NUMBER = re.compile(r"[-+(]?[$€£¥]?\s?\d[\d.,'’\s:/-]*[%)]?(?:[eE][-+]?\d
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
-@dataclass(frozen=True, slots=True)
-class CsvDialect:
-    """`width` is how many columns most rows have, `start` where the first row begins."""
-
-    delimiter: str
-    width: int
-    start: int = 0
-
-
-def guess_dialect(text: str, *, prefers_tab: bool = False) -> CsvDialect:
-    """The delimiter that splits most rows of the first 64 kB into equally many columns."""
+def guess_dialect(text: str, *, prefers_tab: bool = False) -> tuple[str, int, int]:
+    """The delimiter that splits most rows of the first 64 kB into equally many columns, how many
+    these are, and where the first row begins."""
     declared = _SEP_LINE.match(text)
     if declared:
         start = declared.end()
-        return CsvDialect(declared[1], _column_fit(text[start:], declared[1])[1], start)
+        return declared[1], _column_fit(text[start:], declared[1])[1], start
     candidates = sorted(_DELIMITERS, key=lambda mark: mark != "\t") if prefers_tab else _DELIMITERS
     fits = {delimiter: _column_fit(text, delimiter) for delimiter in candidates}
     best = max(candidates, key=lambda delimiter: fits[delimiter])
-    return CsvDialect(best if fits[best][1] > 1 else candidates[0], fits[best][1])
+    return best if fits[best][1] > 1 else candidates[0], fits[best][1], 0
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:
@@ -74,8 +65,8 @@ def _column_fit(text: str, delimiter: str) -> tuple[float, int]:
     widths = Counter(len(row) for row in islice(reader, _DIALECT_SAMPLE_ROWS) if len(row) > 0)
     if not widths:
         return 0.0, 1
-    width, count = max(widths.items(), key=lambda pair: (pair[1], pair[0]))
-    return (count / widths.total() if width > 1 else 0.0), width
+    width, rows = max(widths.items(), key=lambda pair: (pair[1], pair[0]))
+    return (rows / widths.total() if width > 1 else 0.0), width
 
 
 _COLUMNS_LISTED = 200
@@ -84,83 +75,58 @@ _HEADER_SAMPLE_ROWS = 100
 _TAB_SUFFIXES = (".tsv", ".tab")
 
 
-class CsvParser:
+def parse_csv(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """Delimiter and header are detected; text above the table stays above it."""
-
-    media_types: tuple[str, ...] = ("text/csv",)
-    suffixes: tuple[str, ...] = (".csv", *_TAB_SUFFIXES)
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        text = decode_nonblank(data).strip("\n")
-        csv.field_size_limit(limits.max_characters)
-        dialect = guess_dialect(text, prefers_tab=name.lower().endswith(_TAB_SUFFIXES))
-        text = text[dialect.start :]
-        try:
-            table = _CsvTable(_reader(text, dialect, strict=True), dialect)
-            written = _table_text(table, limits)
-        except csv.Error:
-            table = _CsvTable(_reader(text, dialect, strict=False), dialect)
-            written = _table_text(table, limits)
-        if not written:
-            raise ParseError("no_text", "All cells are empty. Check that the table was saved.")
-        columns = (
-            " ".join(name.split())[:_NAME_CHARACTERS] for name in table.header[:_COLUMNS_LISTED]
-        )
-        return ParsedDocument(
-            text=written,
-            media_type="text/csv",
-            title=readable_title(name),
-            rendering="markdown",
-            metadata={"columns": [name for name in columns if name], "rows": table.count},
-        )
+    text = decode_nonblank(data).strip("\n")
+    csv.field_size_limit(limits.max_characters)
+    delimiter, width, start = guess_dialect(text, prefers_tab=name.lower().endswith(_TAB_SUFFIXES))
+    text = text[start:]
+    try:
+        written, header, rows = _table(text, delimiter, width, limits, strict=True)
+    except csv.Error:
+        written, header, rows = _table(text, delimiter, width, limits, strict=False)
+    if not written:
+        raise ParseError("no_text", "All cells are empty. Check that the table was saved.")
+    columns = (" ".join(name.split())[:_NAME_CHARACTERS] for name in header[:_COLUMNS_LISTED])
+    return ParsedDocument(
+        text=written,
+        media_type="text/csv",
+        title=readable_title(name),
+        rendering="markdown",
+        metadata={"columns": [name for name in columns if name], "rows": rows},
+    )
 
 
-class _CsvTable:
-    """Text above the table, column names, and an iterator of the other rows, which are counted."""
+def _table(
+    text: str, delimiter: str, width: int, limits: Limits, *, strict: bool
+) -> tuple[str, list[str], int]:
+    """The table with the text above it, its column names, and the number of its other rows.
 
-    def __init__(self, rows: Iterator[list[str]], dialect: CsvDialect) -> None:
-        sample = list(islice(rows, _HEADER_SAMPLE_ROWS))
-        self.above: list[str] = []
-        while len(sample) > 1 and dialect.width > 1 and len(_filled(sample[0])) == 1:
-            self.above += _filled(sample.pop(0))
-        self.header = sample.pop(0) if has_header(sample) else []
-        self.count = 0
-        self._rows = chain(sample, rows)
-
-    def rows(self) -> Iterator[list[str]]:
-        for row in self._rows:
-            self.count += 1
-            yield row
-
-
-def _reader(text: str, dialect: CsvDialect, *, strict: bool) -> Iterator[list[str]]:
-    """Rows with a filled cell. Raises `csv.Error` if strict and a quotation mark is misplaced.
-
-    An unclosed quotation mark would make the rest of the file one cell; then quotes are ignored.
+    Raises `csv.Error` if strict and a quotation mark is misplaced. An unclosed quotation mark would
+    make the rest of the file one cell; then quotes are ignored.
     """
     is_closed = strict or text.count('"') % 2 == 0
     reader = csv.reader(
         io.StringIO(text, newline=""),
-        delimiter=dialect.delimiter,
+        delimiter=delimiter,
         skipinitialspace=True,
         strict=strict,
         quoting=csv.QUOTE_MINIMAL if is_closed else csv.QUOTE_NONE,
     )
-    return (row for row in reader if _filled(row))
-
-
-def _table_text(table: _CsvTable, limits: Limits) -> str:
+    rows = (row for row in reader if _filled(row))
+    sample = list(islice(rows, _HEADER_SAMPLE_ROWS))
+    above: list[str] = []
+    while len(sample) > 1 and width > 1 and len(_filled(sample[0])) == 1:
+        above += _filled(sample.pop(0))
+    header = sample.pop(0) if has_header(sample) else []
+    numbers = count()
+    numbered = (row for row, _ in zip(chain(sample, rows), numbers, strict=False))
     parts, length = [], 0
-    for part in chain(table.above, table_blocks(table.header, table.rows())):
+    for part in chain(above, table_blocks(header, numbered)):
         length += len(part) + 2
-        if length > limits.max_characters:
-            raise ParseError(
-                "too_large",
-                f"Written out with its column names the table has more than"
-                f" {limits.max_characters:,} characters. Split the file.",
-            )
+        limits.check_characters(length, "Written out with its column names the table")
         parts.append(part)
-    return "\n\n".join(parts)
+    return "\n\n".join(parts), header, next(numbers)
 
 
 def _filled(row: list[str]) -> list[str]:

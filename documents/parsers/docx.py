@@ -1,11 +1,11 @@
 """Word: the text in reading order as Markdown, with headings, lists, tables, notes and text boxes.
-Begin with `DocxParser`; `DocxBody` writes the blocks."""
+Begin with `parse_docx`; `DocxBody` writes the blocks."""
 
 import email.policy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from email import message_from_bytes
 
-from documents.parsers.base import DEFAULT_LIMITS, Heading, Limits, ParsedDocument, ParseError
+from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
 from documents.parsers.docx_paragraphs import (
     ListPosition,
     Numbering,
@@ -18,10 +18,9 @@ from documents.parsers.docx_paragraphs import (
     outline_level,
     read_paragraph,
 )
-from documents.parsers.html import HtmlParser
+from documents.parsers.html import parse_html
 from documents.parsers.html_text import single_line
 from documents.parsers.markdown_writer import MarkdownWriter
-from documents.parsers.normalise import language_code, readable_title
 from documents.parsers.office_content import (
     ListWriter,
     cell_text,
@@ -37,12 +36,12 @@ from documents.parsers.office_package import (
     W,
     alternative_content,
     local_name,
-    open_package,
+    office_document,
     parse_integer,
     single_top_heading,
-    title_property,
 )
-from documents.parsers.text_formats import PlainParser
+from documents.parsers.text_formats import parse_plain
+from documents.parsers.zip_archive import open_zip
 
 
 def embedded_document(data: bytes, *, part: str) -> ParsedDocument | None:
@@ -50,15 +49,15 @@ def embedded_document(data: bytes, *, part: str) -> ParsedDocument | None:
     such as RTF."""
     try:
         if part.endswith((".htm", ".html", ".xhtml")):
-            return HtmlParser(keep_boilerplate=True).parse(data, name=part)
+            return parse_html(data, name=part, keep_boilerplate=True)
         if part.endswith((".mht", ".mhtml")):
             # The page of a web archive, which is an e-mail with its images as attachments.
             message = message_from_bytes(data, policy=email.policy.default)
             body = message.get_body(preferencelist=("html",))
             if body is None:
                 return None
-            return HtmlParser(keep_boilerplate=True).parse(body.get_content().encode(), name=part)
-        return PlainParser().parse(data, name=part) if part.endswith(".txt") else None
+            return parse_html(body.get_content().encode(), name=part, keep_boilerplate=True)
+        return parse_plain(data, name=part) if part.endswith(".txt") else None
     except (ParseError, LookupError, AttributeError):  # of a torn archive, or one of no charset
         return None
 
@@ -123,7 +122,7 @@ class DocxBody:
         self.out = MarkdownWriter()
         self.title = ""
         self._package = package
-        self._lists = ListWriter(self.out)
+        self.lists = ListWriter(self.out)
         self._styles = ParagraphStyles(self._part("styles"))
         self._numbering = Numbering(self._part("numbering"))
         self._notes: dict[tuple[str, str], str] = {}
@@ -160,10 +159,10 @@ class DocxBody:
                 self._table(node)
             case "altChunk":
                 reference = node.get(f"{R}id", "")
-                self._lists.end()
-                relation = self._package.related(self._place).get(reference)
-                data = self._package.read(relation.target) if relation else b""
-                if relation and data and (found := embedded_document(data, part=relation.target)):
+                self.lists.end()
+                _, part = self._package.related(self._place).get(reference, ("", ""))
+                data = self._package.read(part)
+                if data and (found := embedded_document(data, part=part)):
                     self.out.embed(found.text, found.headings)
             case name if name in _SKIPPED:
                 return
@@ -173,10 +172,6 @@ class DocxBody:
                 return
             case _:
                 self.blocks(node)
-
-    def finish(self) -> tuple[str, tuple[Heading, ...]]:
-        self._lists.end()
-        return self.out.finish()
 
     def _part(self, kind: str) -> Element | None:
         return self._package.optional_xml(self._package.related_part(self._package.main, kind))
@@ -193,13 +188,13 @@ class DocxBody:
             self.title = self.title or title
         heading = self._heading_level(properties, style)
         if title and heading and len(title) <= _MAX_HEADING_CHARACTERS:
-            self._lists.end()
+            self.lists.end()
             self.out.heading(heading, f"{label or ''} {title}".strip())
         elif title:
             if label is None:
-                self._lists.end()
+                self.lists.end()
             else:
-                self._lists.item(level, label)
+                self.lists.item(level, label)
             self.out.paragraph(found.text)
         self._attachments([found])
 
@@ -230,7 +225,7 @@ class DocxBody:
         return level and min(level, _MAX_HEADING_LEVEL)
 
     def _table(self, table: Element) -> None:
-        self._lists.end()
+        self.lists.end()
         rows = list(table_rows(table))
         if is_layout(table, rows, self._is_heading):
             self.blocks(child for row in rows for cell in row_cells(row) for child in cell)
@@ -289,47 +284,35 @@ class DocxBody:
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
 
-class DocxParser:
+def parse_docx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """Documents and templates, with or without macros.
 
     Not read: deleted and hidden text, reviewers' comments, the table of contents, which repeats the
     headings, and page numbers. Page headers and footers come once, first.
     """
-
-    media_types: tuple[str, ...] = (MEDIA_TYPE,)
-    suffixes: tuple[str, ...] = (".docx", ".docm", ".dotx", ".dotm")
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        with open_package(data, limits) as package:
-            body = DocxBody(package)
-            body.running_lines()
-            for node in package.stream(package.main, (f"{W}body", "*")):
-                body.block(node)
-                if body.out.length > limits.max_characters:
-                    raise ParseError(
-                        "too_large",
-                        f"The document has more than {limits.max_characters:,} characters."
-                        " Split it.",
-                    )
-            text, headings = body.finish()
-            if not text.strip():
-                raise ParseError(
-                    "no_text",
-                    "The document has no text, perhaps only pictures of it. Run OCR on them first.",
-                )
-            # The document's properties, and how many comments were left out.
-            comments = package.optional_xml(package.related_part(package.main, "comments"))
-            count = 0 if comments is None else len(comments)
-            metadata = package.properties() | ({"comments": count} if count else {})
-            return ParsedDocument(
-                text=text,
-                media_type=MEDIA_TYPE,
-                title=body.title
-                or title_property(metadata)
-                or single_top_heading(headings)
-                or readable_title(name),
-                rendering="markdown",
-                headings=headings,
-                metadata=metadata,
-                language=language_code(metadata.get("language")),
+    with open_zip(data, limits) as archive:
+        package = OfficePackage(archive)
+        body = DocxBody(package)
+        body.running_lines()
+        for node in package.stream(package.main, (f"{W}body", "*")):
+            body.block(node)
+            limits.check_characters(body.out.length, "The document")
+        body.lists.end()
+        text, headings = body.out.finish()
+        if not text.strip():
+            raise ParseError(
+                "no_text",
+                "The document has no text, perhaps only pictures of it. Run OCR on them first.",
             )
+        # The document's properties, and how many comments were left out.
+        comments = package.optional_xml(package.related_part(package.main, "comments"))
+        count = 0 if comments is None else len(comments)
+        metadata = package.properties() | ({"comments": count} if count else {})
+        return office_document(
+            (text, headings),
+            name=name,
+            media_type=MEDIA_TYPE,
+            metadata=metadata,
+            title=body.title,
+            fallback_title=single_top_heading(headings),
+        )

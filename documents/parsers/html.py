@@ -1,11 +1,10 @@
 """HTML: the main content as Markdown, with the page's title, language and metadata. Begin with
-`HtmlParser`; `main_content` drops navigation and banners."""
+`parse_html`; `main_content` drops navigation and banners."""
 
 import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from lxml import etree
 from lxml.html import HtmlElement, HTMLParser, document_fromstring
@@ -230,46 +229,52 @@ _META_NAMES = {
 _INVALID_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class HtmlParser:
+def parse_html(
+    data: bytes,
+    *,
+    name: str,
+    limits: Limits = DEFAULT_LIMITS,
+    keep_boilerplate: bool = False,
+) -> ParsedDocument:
     """Web pages, saved or fetched, with markup as broken as browsers accept.
 
     `keep_boilerplate`: there is no navigation around the text, as in a book, so nothing is left
     out.
     """
-
-    media_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
-    suffixes: tuple[str, ...] = (".html", ".htm", ".xhtml")
-
-    def __init__(self, *, keep_boilerplate: bool = False) -> None:
-        self._whole = keep_boilerplate
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        root = _parse_tree(_decode_html(data))
-        titles = (root.find("head/title"), root.find(".//h1"))
-        title = next(filter(None, (element_text(node) for node in titles if node is not None)), "")
-        metadata, language = _metadata(root), language_code(root.get("lang"))
-        # Hidden text is kept where a page hides all of its text until a script has run.
-        _drop_elements(list(root.iter(*NON_TEXT_TAGS)))
-        hidden = [node for node in root.xpath(_HIDDEN_XPATH) if _is_invisible(node)]
-        _drop_unless_all(root, hidden)
-        body = root.find("body")
-        body = root if body is None else body
-        text, headings = to_markdown(body if self._whole else main_content(body))
-        if not text.strip():
-            raise ParseError(
-                "no_text",
-                "The page has no text, perhaps a script fills it. Save it from the browser as "
-                "a complete page.",
-            )
-        return ParsedDocument(
-            text=text,
-            media_type="text/html",
-            title=title or readable_title(name),
-            rendering="markdown",
-            headings=headings,
-            metadata=metadata,
-            language=language,
+    root = _parse_tree(_decode_html(data))
+    titles = (root.find("head/title"), root.find(".//h1"))
+    title = next(filter(None, (element_text(node) for node in titles if node is not None)), "")
+    labelled: dict[str, str] = {}
+    for node in root.iter("meta"):
+        label = (node.get("name") or node.get("property") or "").lower()
+        if content := " ".join(node.get("content", "").split()):
+            labelled.setdefault(label, content)
+    metadata = {
+        key: next((labelled[label] for label in labels if label in labelled), "")
+        for key, labels in _META_NAMES.items()
+    }
+    # Hidden text is kept where a page hides all of its text until a script has run.
+    _drop_elements(list(root.iter(*NON_TEXT_TAGS)))
+    hidden = [node for node in root.xpath(_HIDDEN_XPATH) if _is_invisible(node)]
+    _drop_unless_all(root, hidden)
+    body = root.find("body")
+    body = root if body is None else body
+    text, headings = to_markdown(body if keep_boilerplate else main_content(body))
+    if not text.strip():
+        raise ParseError(
+            "no_text",
+            "The page has no text, perhaps a script fills it. Save it from the browser as "
+            "a complete page.",
         )
+    return ParsedDocument(
+        text=text,
+        media_type="text/html",
+        title=title or readable_title(name),
+        rendering="markdown",
+        headings=headings,
+        metadata=json_safe({key: value for key, value in metadata.items() if value}),
+        language=language_code(root.get("lang")),
+    )
 
 
 def _decode_html(data: bytes) -> str:
@@ -302,17 +307,3 @@ def _parse_tree(text: str) -> HtmlElement:
             "The elements are nested too deep to be read. Save the page as plain text.",
         )
     return root
-
-
-def _metadata(root: HtmlElement) -> dict[str, Any]:
-    found: dict[str, str] = {}
-    for node in root.iter("meta"):
-        label = (node.get("name") or node.get("property") or "").lower()
-        if content := " ".join(node.get("content", "").split()):
-            found.setdefault(label, content)
-    chosen = {
-        key: next((found[label] for label in labels if label in found), "")
-        for key, labels in _META_NAMES.items()
-    }
-    values: dict[str, Any] = json_safe({key: value for key, value in chosen.items() if value})
-    return values

@@ -1,5 +1,5 @@
 """JSON and JSON Lines as readable text: `path: value` lines, record by record, with titles as
-headings. Begin with `JsonParser`; `JsonLeafReader` tokenises."""
+headings. Begin with `parse_json`; `JsonLeafReader` tokenises."""
 
 import json
 import re
@@ -250,71 +250,41 @@ MAX_HEADINGS = 20_000
 _RECORD_SEPARATOR = "\n\n"
 
 
-class JsonParser:
+_LINE_SUFFIXES = (".jsonl", ".ndjson")
+
+
+def parse_json(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """One value, a list of records, or a record on each line."""
-
-    def __init__(self, media_type: str, suffixes: tuple[str, ...]) -> None:
-        self.media_types: tuple[str, ...] = (media_type,)
-        self.suffixes: tuple[str, ...] = suffixes
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        source = decode_nonblank(data)
-        written = _JsonWriter(limits.max_characters)
-        for number, named, content in group_records(JsonLeafReader(source).leaves()):
-            written.add(number, named, content)
-        text = written.text()
-        if not text:
-            raise ParseError("no_text", "The JSON holds nothing but empty strings.")
-        if text in {"[]", "{}"}:
-            raise ParseError("empty", f"The JSON is empty, {text}. Check that it was saved.")
-        titles = [heading.title for heading in written.headings]
-        is_short = len(titles) <= MAX_HEADINGS
-        only_title = titles[0] if written.count == 1 and titles else ""
-        return ParsedDocument(
-            text=text,
-            media_type=self.media_types[0],
-            title=only_title or readable_title(name),
-            # A single record's title is the document's.
-            headings=tuple(written.headings) if written.count > 1 and is_short else (),
-            metadata={"records": written.count},
-        )
-
-
-JSON_PARSERS = (
-    JsonParser("application/json", (".json", ".geojson")),
-    JsonParser("application/x-ndjson", (".jsonl", ".ndjson")),
-)
-
-
-class _JsonWriter:
-    """The text so far, and the offset of each record with a title."""
-
-    def __init__(self, max_characters: int) -> None:
-        self.count = 0
-        self._max = max_characters
-        self._parts: list[str] = []
-        self._length = 0
-        self.headings: list[Heading] = []
-        self._number = -1
-
-    def add(self, number: int, title: str, text: str) -> None:
-        if not text:
-            return
-        offset = self._length + len(_RECORD_SEPARATOR) * bool(self._parts)
-        if number != self._number:
-            self.count += 1
-            self._number = number
+    parts: list[str] = []
+    headings: list[Heading] = []
+    length = records = 0
+    last = -1
+    for number, title, content in group_records(JsonLeafReader(decode_nonblank(data)).leaves()):
+        if not content:
+            continue
+        offset = length + len(_RECORD_SEPARATOR) * bool(parts)
+        if number != last:
+            records += 1
+            last = number
             # Without title only to end the section of the previous title.
-            if title or self.headings:
-                self.headings.append(Heading(offset, 1, title or f"Record {number + 1}"))
-        self._parts.append(text)
-        self._length = offset + len(text)
-        if self._length > self._max:
-            raise ParseError(
-                "too_large",
-                f"Written out with its names the JSON has more than {self._max:,} characters."
-                " Split the file.",
-            )
-
-    def text(self) -> str:
-        return _RECORD_SEPARATOR.join(self._parts)
+            if title or headings:
+                headings.append(Heading(offset, 1, title or f"Record {number + 1}"))
+        parts.append(content)
+        length = offset + len(content)
+        limits.check_characters(length, "Written out with its names the JSON")
+    text = _RECORD_SEPARATOR.join(parts)
+    if not text:
+        raise ParseError("no_text", "The JSON holds nothing but empty strings.")
+    if text in {"[]", "{}"}:
+        raise ParseError("empty", f"The JSON is empty, {text}. Check that it was saved.")
+    # A single record's title is the document's.
+    only_title = headings[0].title if records == 1 and headings else ""
+    is_short = records > 1 and len(headings) <= MAX_HEADINGS
+    is_lines = name.lower().endswith(_LINE_SUFFIXES)
+    return ParsedDocument(
+        text=text,
+        media_type="application/x-ndjson" if is_lines else "application/json",
+        title=only_title or readable_title(name),
+        headings=tuple(headings) if is_short else (),
+        metadata={"records": records},
+    )

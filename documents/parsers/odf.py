@@ -1,5 +1,5 @@
 """OpenDocument: texts, spreadsheets and presentations of LibreOffice and others. Begin with
-`OdfParser`."""
+`parse_odf`."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from documents.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, ParseError
 from documents.parsers.html_text import single_line
 from documents.parsers.markdown_writer import MarkdownWriter
-from documents.parsers.normalise import language_code, readable_title
 from documents.parsers.office_content import ListWriter, cell_text, write_table
 from documents.parsers.office_package import (
     Element,
     local_name,
+    office_document,
     parse_integer,
     read_properties,
     read_xml,
     single_top_heading,
-    title_property,
 )
 from documents.parsers.xlsx import MAX_CELLS, Sheet, write_notes_and_tables
 from documents.parsers.xlsx_numbers import format_general
@@ -271,50 +270,39 @@ _PROPERTIES = {
 }
 
 
-class OdfParser:
+def parse_odf(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """Texts, spreadsheets and presentations, and their templates."""
-
-    media_types: tuple[str, ...] = tuple(
-        f"{_ODF_TYPE}{kind}" for kind in ("text", "spreadsheet", "presentation")
-    )
-    suffixes: tuple[str, ...] = (".odt", ".ott", ".ods", ".ots", ".odp", ".otp")
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        with open_zip(data, limits) as archive:
-            if _MANIFEST_PART in archive:
-                nodes = read_xml(archive, _MANIFEST_PART).iter()
-                if any(local_name(node) == "encryption-data" for node in nodes):
-                    raise ParseError(
-                        "encrypted",
-                        "The document has a password. Open it, remove the password and save it.",
-                    )
-            root = read_xml(archive, "content.xml")
-            styles = [read_xml(archive, "styles.xml")] if "styles.xml" in archive else []
-            tags = (f"{STYLE}style", f"{TEXT}list-style")
-            writer = OdfWriter(node for tree in [*styles, root] for node in tree.iter(*tags))
-            body = next(root.iterfind("{*}body/*"), root)
-            pages = tuple(_write_document(writer, body, limits))
-            text, headings = writer.out.finish()
-            if not writer.has_text:
+    with open_zip(data, limits) as archive:
+        if _MANIFEST_PART in archive:
+            nodes = read_xml(archive, _MANIFEST_PART).iter()
+            if any(local_name(node) == "encryption-data" for node in nodes):
                 raise ParseError(
-                    "no_text",
-                    "The document has no text, perhaps only pictures. Run OCR on them first.",
+                    "encrypted",
+                    "The document has a password. Open it, remove the password and save it.",
                 )
-            properties = read_xml(archive, "meta.xml").iter() if "meta.xml" in archive else ()
-            metadata = read_properties(properties, _PROPERTIES)
-            return ParsedDocument(
-                text=text,
-                media_type=f"{_ODF_TYPE}{local_name(body)}",
-                title=writer.title
-                or title_property(metadata)
-                or single_top_heading(headings)
-                or readable_title(name),
-                rendering="markdown",
-                headings=headings,
-                pages=pages,
-                metadata=metadata,
-                language=language_code(metadata.get("language")),
+        root = read_xml(archive, "content.xml")
+        styles = [read_xml(archive, "styles.xml")] if "styles.xml" in archive else []
+        tags = (f"{STYLE}style", f"{TEXT}list-style")
+        writer = OdfWriter(node for tree in [*styles, root] for node in tree.iter(*tags))
+        body = next(root.iterfind("{*}body/*"), root)
+        pages = tuple(_write_document(writer, body, limits))
+        text, headings = writer.out.finish()
+        if not writer.has_text:
+            raise ParseError(
+                "no_text",
+                "The document has no text, perhaps only pictures. Run OCR on them first.",
             )
+        properties = read_xml(archive, "meta.xml").iter() if "meta.xml" in archive else ()
+        metadata = read_properties(properties, _PROPERTIES)
+        return office_document(
+            (text, headings),
+            name=name,
+            media_type=f"{_ODF_TYPE}{local_name(body)}",
+            metadata=metadata,
+            title=writer.title,
+            fallback_title=single_top_heading(headings),
+            pages=pages,
+        )
 
 
 def _write_document(writer: OdfWriter, body: Element, limits: Limits) -> Iterator[Page]:

@@ -171,8 +171,8 @@ def write_graphics(out: MarkdownWriter, package: OfficePackage, part: str, node:
             references.append(reference)
     relations = package.related(part) if references else {}
     for reference in references:
-        relation = relations.get(reference)
-        root = package.optional_xml(relation.target) if relation else None
+        _, target = relations.get(reference, ("", ""))
+        root = package.optional_xml(target)
         if root is None:
             continue
         if local_name(root) == "dataModel":

@@ -1,20 +1,18 @@
 """The package that every Office file is: XML parts read safely, the relations between them, and the
-document's properties. Begin with `open_package`."""
+document's properties. Begin with `OfficePackage`."""
 
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, Any, cast
 from urllib.parse import unquote
 
 from lxml import etree
 
-from documents.parsers.base import Heading, Limits, ParseError
-from documents.parsers.normalise import json_safe
-from documents.parsers.zip_archive import BoundedReader, ZipArchive, normalise_part_name, open_zip
+from documents.parsers.base import Heading, Page, ParsedDocument, ParseError
+from documents.parsers.normalise import json_safe, language_code, readable_title
+from documents.parsers.zip_archive import BoundedReader, ZipArchive, normalise_part_name
 
 Element = etree._Element
 
@@ -42,7 +40,7 @@ MC = f"{{{_OFFICE}markup-compatibility/2006}}"
 
 def read_xml(archive: ZipArchive, part: str) -> Element:
     """The root of a required part that is small enough for memory."""
-    source = _safe_xml(archive.open_in_memory(part))
+    source = cast("IO[bytes]", _SafeXml(archive.open_in_memory(part)))
     try:
         return etree.parse(source, etree.XMLParser(**_PARSER_OPTIONS)).getroot()
     except etree.LxmlError as error:
@@ -78,14 +76,9 @@ def _damaged_part(part: str, error: Exception) -> ParseError:
     )
 
 
-def _safe_xml(source: BoundedReader) -> IO[bytes]:
-    """lxml asks for no more than `read`."""
-    return cast("IO[bytes]", _SafeXml(source))
-
-
 class _SafeXml:
-    """Refuses a document type, which Office never writes and which entities need; converts strict
-    namespaces to the usual ones."""
+    """What lxml reads from: refuses a document type, which Office never writes and which entities
+    need; converts strict namespaces to the usual ones."""
 
     def __init__(self, source: BoundedReader) -> None:
         self._source = source
@@ -123,26 +116,7 @@ _GENERATED_TITLES = {
     "powerpoint presentation", "powerpoint-präsentation", "présentation powerpoint",
     "presentación de powerpoint", "word document", "presentation", "untitled", "slide 1",
 }  # fmt: skip
-_FILE_ENDINGS = (
-    ".doc",
-    ".docx",
-    ".dotx",
-    ".ppt",
-    ".pptx",
-    ".potx",
-    ".xls",
-    ".xlsx",
-    ".odt",
-    ".rtf",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class PartRelation:
-    """A reference of a part. `kind` is the last word of its type, such as `slide`."""
-
-    kind: str
-    target: str
+_FILE_ENDINGS = tuple(".doc .docx .dotx .ppt .pptx .potx .xls .xlsx .odt .rtf".split())  # noqa: SIM905
 
 
 class OfficePackage:
@@ -150,7 +124,7 @@ class OfficePackage:
 
     def __init__(self, archive: ZipArchive) -> None:
         self._archive = archive
-        self._relations: dict[str, dict[str, PartRelation]] = {}
+        self._relations: dict[str, dict[str, tuple[str, str]]] = {}
 
     def __contains__(self, part: str) -> bool:
         return part in self._archive
@@ -181,7 +155,7 @@ class OfficePackage:
         """Complete elements with the given tags (parent's, own), cleared when the next is
         requested, so that a part of any size takes little memory. `*` matches any tag."""
         tags = [tag for _, tag in wanted]
-        source = _safe_xml(self._archive.open(part))
+        source = cast("IO[bytes]", _SafeXml(self._archive.open(part)))
         try:
             for _, element in etree.iterparse(source, events=("end",), tag=tags, **_PARSER_OPTIONS):
                 parent = element.getparent()
@@ -196,8 +170,9 @@ class OfficePackage:
         except etree.LxmlError as error:
             raise _damaged_part(part, error) from error
 
-    def related(self, part: str) -> dict[str, PartRelation]:
-        """References of `part` by id, without external ones."""
+    def related(self, part: str) -> dict[str, tuple[str, str]]:
+        """References of `part` by id, without external ones: the last word of the type, such as
+        `slide`, and the part it leads to."""
         if part not in self._relations:
             folder, name = posixpath.split(part)
             root = self.optional_xml(posixpath.join(folder, "_rels", f"{name}.rels"))
@@ -209,13 +184,13 @@ class OfficePackage:
                         path = posixpath.join(folder, path)
                     target = normalise_part_name(posixpath.normpath(path or "."))
                     kind = node.get("Type", "").rpartition("/")[2].lower()
-                    relations[node.get("Id", "")] = PartRelation(kind, target)
+                    relations[node.get("Id", "")] = kind, target
             self._relations[part] = relations
         return self._relations[part]
 
     def related_parts(self, part: str, kind: str) -> list[str]:
         """Existing parts of one kind that `part` refers to, each once."""
-        targets = (link.target for link in self.related(part).values() if link.kind == kind)
+        targets = (target for found, target in self.related(part).values() if found == kind)
         return [target for target in dict.fromkeys(targets) if target in self._archive]
 
     def related_part(self, part: str, kind: str) -> str | None:
@@ -238,18 +213,35 @@ def read_properties(nodes: Iterable[Element], keys: Mapping[str, str]) -> dict[s
     return properties
 
 
-@contextmanager
-def open_package(data: bytes, limits: Limits) -> Iterator[OfficePackage]:
-    """The file as a package; every fault becomes a ParseError that says how to fix it."""
-    with open_zip(data, limits) as archive:
-        yield OfficePackage(archive)
+def office_document(
+    content: tuple[str, tuple[Heading, ...]],
+    *,
+    name: str,
+    media_type: str,
+    metadata: dict[str, Any],
+    title: str = "",
+    fallback_title: str = "",
+    pages: Sequence[Page] = (),
+) -> ParsedDocument:
+    """The document of a text with its headings.
 
-
-def title_property(properties: dict[str, Any]) -> str:
-    """The title property, unless a program generated it."""
-    title = str(properties.get("title", ""))
-    machine_made = title.lower() in _GENERATED_TITLES or title.lower().endswith(_FILE_ENDINGS)
-    return "" if machine_made else title
+    It is called by the given title, else by the title property unless a program generated that,
+    else by the fallback, else by the file's name.
+    """
+    text, headings = content
+    stated = str(metadata.get("title", ""))
+    if stated.lower() in _GENERATED_TITLES or stated.lower().endswith(_FILE_ENDINGS):
+        stated = ""
+    return ParsedDocument(
+        text=text,
+        media_type=media_type,
+        title=title or stated or fallback_title or readable_title(name),
+        rendering="markdown",
+        headings=headings,
+        pages=tuple(pages),
+        metadata=metadata,
+        language=language_code(metadata.get("language")),
+    )
 
 
 def single_top_heading(headings: Sequence[Heading]) -> str:

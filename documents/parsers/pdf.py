@@ -1,5 +1,5 @@
 """PDF: the text of each page without running heads, the outline as headings, the document's
-metadata. Begin with `PdfParser`."""
+metadata. Begin with `parse_pdf`."""
 
 import io
 import logging
@@ -133,7 +133,10 @@ def outline_headings(
         return ()
     found: dict[int, Heading] = {}
     for level, entry in entries:
-        index = _page_index(reader, entry)
+        try:
+            index = reader.get_destination_page_number(entry)
+        except Exception:  # noqa: S112  (a destination may be anything at all)
+            continue
         title = " ".join(normalise_text(str(entry.title or "")).split())
         if index is None or not 0 <= index < len(pages):
             continue
@@ -150,13 +153,6 @@ def _entries(outline: list[Any], *, level: int) -> Iterator[tuple[int, Destinati
             yield from _entries(entry, level=level + 1)
         else:
             yield level, entry
-
-
-def _page_index(reader: PdfReader, entry: Destination) -> int | None:
-    try:
-        return reader.get_destination_page_number(entry)
-    except Exception:  # a destination may be anything at all
-        return None
 
 
 # pypdf logs every repaired fault of a file; the outcome is reported by ParseError instead.
@@ -176,35 +172,35 @@ _MAX_EXCESSIVE_PAGES = 3
 _EXPORT_AGAIN = "Make the PDF anew and try again."
 
 
-class PdfParser:
+def parse_pdf(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """PDF with a text layer, unencrypted or with an empty user password."""
-
-    media_types: tuple[str, ...] = ("application/pdf",)
-    suffixes: tuple[str, ...] = (".pdf",)
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        with apply_configuration(_WORK_LIMITS):
-            try:
-                return _parse_pdf(data, name, limits)
-            except ParseError:
-                raise
-            except LimitReachedError as error:
-                raise ParseError(
-                    "too_large",
-                    f"The PDF expands beyond reason ({str(error)[:200]}). {_EXPORT_AGAIN}",
-                ) from error
-            except Exception as error:  # a broken PDF may raise anything, says pypdf
-                raise _broken_error(data, error) from error
+    with apply_configuration(_WORK_LIMITS):
+        try:
+            return _read_pdf(data, name, limits)
+        except ParseError:
+            raise
+        except LimitReachedError as error:
+            raise ParseError(
+                "too_large",
+                f"The PDF expands beyond reason ({str(error)[:200]}). {_EXPORT_AGAIN}",
+            ) from error
+        except Exception as error:  # a broken PDF may raise anything, says pypdf
+            raise _broken_error(data, error) from error
 
 
-def _parse_pdf(data: bytes, name: str, limits: Limits) -> ParsedDocument:
+def _read_pdf(data: bytes, name: str, limits: Limits) -> ParsedDocument:
     if _is_truncated(data):
         raise _broken_error(data, None)
     reader = PdfReader(io.BytesIO(data))
-    if reader.is_encrypted and not _opens_without_password(reader):
-        raise ParseError(
-            "encrypted", "The PDF is protected by a password. Save a copy without one."
-        )
+    if reader.is_encrypted:
+        try:
+            is_open = bool(reader.decrypt(""))
+        except (PyPdfError, NotImplementedError):
+            is_open = False
+        if not is_open:
+            raise ParseError(
+                "encrypted", "The PDF is protected by a password. Save a copy without one."
+            )
     count = len(reader.pages)
     if count > limits.max_pages:
         raise ParseError(
@@ -241,13 +237,6 @@ def _parse_pdf(data: bytes, name: str, limits: Limits) -> ParsedDocument:
     )
 
 
-def _opens_without_password(reader: PdfReader) -> bool:
-    try:
-        return bool(reader.decrypt(""))
-    except (PyPdfError, NotImplementedError):
-        return False
-
-
 def _page_texts(reader: PdfReader, limits: Limits) -> tuple[list[str], list[int]]:
     """The text of each page, and the numbers of those that could not be read."""
     texts: list[str] = []
@@ -263,11 +252,7 @@ def _page_texts(reader: PdfReader, limits: Limits) -> tuple[list[str], list[int]
             unreadable.append(number)
             texts.append("")
         characters += len(texts[-1])
-        if characters > limits.max_characters:
-            raise ParseError(
-                "too_large",
-                f"The PDF has more than {limits.max_characters:,} characters. Split it.",
-            )
+        limits.check_characters(characters, "The PDF")
     return texts, unreadable
 
 

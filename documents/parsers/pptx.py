@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 
 from documents.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, ParseError
 from documents.parsers.markdown_writer import MarkdownWriter
-from documents.parsers.normalise import language_code, readable_title
 from documents.parsers.office_content import (
     ListWriter,
     cell_text,
@@ -23,10 +22,10 @@ from documents.parsers.office_package import (
     alternative_content,
     is_true,
     local_name,
-    open_package,
+    office_document,
     parse_integer,
-    title_property,
 )
+from documents.parsers.zip_archive import open_zip
 
 _SHAPES = f"{P}cSld/{P}spTree/*"
 _TITLE_TYPES = frozenset({"title", "ctrTitle"})
@@ -136,58 +135,51 @@ def _write_text(out: MarkdownWriter, body: Element, *, bulleted: bool) -> None:
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 
 
-class PptxParser:
+def parse_pptx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """Presentations, shows and templates, with or without macros.
 
     Hidden slides are read too, because everybody who opens the file sees them; the metadata lists
     them.
     """
-
-    media_types: tuple[str, ...] = (MEDIA_TYPE,)
-    suffixes: tuple[str, ...] = (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm")
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        with open_package(data, limits) as package:
-            out = MarkdownWriter()
-            pages: list[Page] = []
-            titles: list[str] = []
-            hidden: list[int] = []
-            has_text = False
-            root, relations = package.xml(package.main), package.related(package.main)
-            ids = (node.get(f"{R}id", "") for node in root.iterfind(f"{P}sldIdLst/{P}sldId"))
-            targets = (relations[each].target for each in ids if each in relations)
-            parts = (target for target in targets if target in package)
-            for number, part in enumerate(parts, start=1):
-                if number > limits.max_pages:
-                    raise ParseError(
-                        "too_large",
-                        f"The deck has more than {limits.max_pages:,} slides. Split it.",
-                    )
-                slide = Slide(package, part)
-                if not is_true(slide.root.get("show")):
-                    hidden.append(number)
-                    # A slide without title is called by its number, else it would belong to the
-                # previous slide's heading. Title layouts have a higher level.
-                kinds = {_placeholder_type(shape) for shape in slide.titled}
-                level = 1 if "ctrTitle" in kinds else 2
-                offset = out.heading(level, slide.title or f"Slide {number}")
-                has_text |= write_content(out, slide) or bool(slide.title)
-                pages.append(Page(offset, number))
-                titles.append(slide.title)
-            if not has_text:
+    with open_zip(data, limits) as archive:
+        package = OfficePackage(archive)
+        out = MarkdownWriter()
+        pages: list[Page] = []
+        titles: list[str] = []
+        hidden: list[int] = []
+        has_text = False
+        root, relations = package.xml(package.main), package.related(package.main)
+        ids = (node.get(f"{R}id", "") for node in root.iterfind(f"{P}sldIdLst/{P}sldId"))
+        targets = (relations[each][1] for each in ids if each in relations)
+        parts = (target for target in targets if target in package)
+        for number, part in enumerate(parts, start=1):
+            if number > limits.max_pages:
                 raise ParseError(
-                    "no_text",
-                    "The slides have no text, perhaps they are pictures. Run OCR on them first.",
+                    "too_large",
+                    f"The deck has more than {limits.max_pages:,} slides. Split it.",
                 )
-            text, headings = out.finish()
-            metadata = package.properties() | ({"hidden_slides": hidden} if hidden else {})
-            return ParsedDocument(
-                text=text,
-                media_type=MEDIA_TYPE,
-                title=title_property(metadata) or titles[0] or readable_title(name),
-                rendering="markdown",
-                headings=headings,
-                pages=tuple(pages),
-                metadata=metadata,
-                language=language_code(metadata.get("language")),
+            slide = Slide(package, part)
+            if not is_true(slide.root.get("show")):
+                hidden.append(number)
+            # A slide without title is called by its number, else it would belong to the
+            # previous slide's heading. Title layouts have a higher level.
+            kinds = {_placeholder_type(shape) for shape in slide.titled}
+            level = 1 if "ctrTitle" in kinds else 2
+            offset = out.heading(level, slide.title or f"Slide {number}")
+            has_text |= write_content(out, slide) or bool(slide.title)
+            pages.append(Page(offset, number))
+            titles.append(slide.title)
+        if not has_text:
+            raise ParseError(
+                "no_text",
+                "The slides have no text, perhaps they are pictures. Run OCR on them first.",
             )
+        metadata = package.properties() | ({"hidden_slides": hidden} if hidden else {})
+        return office_document(
+            out.finish(),
+            name=name,
+            media_type=MEDIA_TYPE,
+            metadata=metadata,
+            fallback_title=titles[0],
+            pages=pages,
+        )

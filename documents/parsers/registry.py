@@ -1,16 +1,15 @@
 """Which parser reads which file: detection by content, then by name, and `parse`. A new format is
-one module beside this one and one line in `PARSERS`."""
+one function in a module beside this one and one line in `FORMATS`."""
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from io import BytesIO
 from pathlib import PurePosixPath
 
 import puremagic
 
-from documents.code_languages import language_of_file_name
+from documents.code_languages import LANGUAGES, language_of_file_name
 from documents.parsers.base import (
     DEFAULT_LIMITS,
     ErrorCode,
@@ -19,17 +18,8 @@ from documents.parsers.base import (
     ParseError,
     Parser,
 )
-from documents.parsers.chunk_json import (
-    CHUNK_JSON,
-    ChunkJsonParser,
-    chunk_layout,
-    is_chunk_json_name,
-)
-from documents.parsers.code import CODE_PARSERS, SqlParser
-from documents.parsers.csv import CsvParser
-from documents.parsers.json_text import JSON_PARSERS
+from documents.parsers.chunk_json import CHUNK_JSON, chunk_layout, is_chunk_json_name
 from documents.parsers.normalise import decode_text
-from documents.parsers.text_formats import PlainParser, RstParser
 from documents.parsers.zip_archive import ZIP_ERRORS, ZipArchive
 
 _HEAD = 4096
@@ -132,7 +122,16 @@ def identify_binary(data: bytes) -> FileKind:
     if data.startswith(_OLE):
         locked = "EncryptedPackage".encode("utf-16-le") in data
         return _ENCRYPTED_OFFICE if locked else _LEGACY_OFFICE
-    return _starts_with(data, _MAGIC) or _identify_by_puremagic(data)
+    if kind := _starts_with(data, _MAGIC):
+        return kind
+    try:
+        best = puremagic.magic_string(data)[0]
+    except (puremagic.PureError, ValueError):
+        return FileKind(_OCTETS, "a binary file")
+    # Two bytes alike (0.2) are chance.
+    if best.confidence < 0.3 or not best.name:
+        return FileKind(_OCTETS, "a binary file")
+    return FileKind(best.mime_type or _OCTETS, f"a binary file ({best.name})")
 
 
 def _starts_with(data: bytes, table: tuple[tuple[bytes, FileKind], ...]) -> FileKind | None:
@@ -163,87 +162,64 @@ def _identify_zip(data: bytes) -> FileKind:
     )
 
 
-def _identify_by_puremagic(data: bytes) -> FileKind:
-    try:
-        matches = puremagic.magic_string(data)
-    except (puremagic.PureError, ValueError):
-        return FileKind(_OCTETS, "a binary file")
-    best = matches[0]
-    # Two bytes alike (0.2) are chance.
-    if best.confidence < 0.3 or not best.name:
-        return FileKind(_OCTETS, "a binary file")
-    return FileKind(best.mime_type or _OCTETS, f"a binary file ({best.name})")
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """Files that one parser reads.
 
+    `parser` is its function, as `module.name` in this package: the module is imported with the
+    first file, because it may need a library. Suffixes are lower case and begin with a dot. No text
+    editor makes a file that is `binary`: what has its name and is text is no such file.
+    """
 
-@dataclass(frozen=True)
-class LazyParser:
-    """A parser that is imported with the first file of its kind, because it needs a library."""
-
-    path: str
+    parser: str
     media_types: tuple[str, ...]
     suffixes: tuple[str, ...]
+    binary: bool = False
 
-    @cached_property
-    def parser(self) -> Parser:
-        module, _, name = self.path.rpartition(".")
-        parser: Parser = getattr(import_module(f"documents.parsers.{module}"), name)()
+    def load(self) -> Parser:
+        module, _, name = self.parser.rpartition(".")
+        parser: Parser = getattr(import_module(f"documents.parsers.{module}"), name)
         return parser
 
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        return self.parser.parse(data, name=name, limits=limits)
 
-
-_OOXML_TYPE = "application/vnd.openxmlformats-officedocument"
-_ODF_TYPE = "application/vnd.oasis.opendocument"
-#: Formats that no text editor makes: what has their name and is text is no such file.
-_BINARY_PARSERS: tuple[Parser, ...] = (
-    LazyParser("pdf.PdfParser", ("application/pdf",), (".pdf",)),
-    LazyParser(
-        "docx.DocxParser",
-        (f"{_OOXML_TYPE}.wordprocessingml.document",),
-        (".docx", ".docm", ".dotx", ".dotm"),
+FORMATS: tuple[FileFormat, ...] = (
+    FileFormat("text_formats.parse_plain", ("text/plain",), (".txt", ".text", ".log")),
+    FileFormat(
+        "text_formats.parse_markdown", ("text/markdown",), (".md", ".markdown", ".mdown", ".mkd")
     ),
-    LazyParser(
-        "pptx.PptxParser",
-        (f"{_OOXML_TYPE}.presentationml.presentation",),
+    FileFormat("text_formats.parse_rst", ("text/x-rst",), (".rst", ".rest")),
+    FileFormat(
+        "html.parse_html", ("text/html", "application/xhtml+xml"), (".html", ".htm", ".xhtml")
+    ),
+    FileFormat("csv.parse_csv", ("text/csv",), (".csv", ".tsv", ".tab")),
+    FileFormat("json_text.parse_json", ("application/json",), (".json", ".geojson")),
+    FileFormat("json_text.parse_json", ("application/x-ndjson",), (".jsonl", ".ndjson")),
+    FileFormat("chunk_json.parse_chunk_file", (CHUNK_JSON,), ()),
+    *(FileFormat("code.parse_code", (code.media_type,), code.suffixes) for code in LANGUAGES),
+    FileFormat("pdf.parse_pdf", ("application/pdf",), (".pdf",), binary=True),
+    FileFormat(
+        "docx.parse_docx", (_WORD.media_type,), (".docx", ".docm", ".dotx", ".dotm"), binary=True
+    ),
+    FileFormat(
+        "pptx.parse_pptx",
+        (_POWERPOINT.media_type,),
         (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
+        binary=True,
     ),
-    LazyParser(
-        "xlsx.XlsxParser",
-        (f"{_OOXML_TYPE}.spreadsheetml.sheet",),
-        (".xlsx", ".xlsm", ".xltx", ".xltm"),
+    FileFormat(
+        "xlsx.parse_xlsx", (_EXCEL.media_type,), (".xlsx", ".xlsm", ".xltx", ".xltm"), binary=True
     ),
-    LazyParser(
-        "odf.OdfParser",
-        (f"{_ODF_TYPE}.text", f"{_ODF_TYPE}.spreadsheet", f"{_ODF_TYPE}.presentation"),
+    FileFormat(
+        "odf.parse_odf",
+        tuple(f"{_OPEN_DOCUMENT}{kind}" for kind in ("text", "spreadsheet", "presentation")),
         (".odt", ".ott", ".ods", ".ots", ".odp", ".otp"),
+        binary=True,
     ),
-    LazyParser("epub.EpubParser", ("application/epub+zip",), (".epub",)),
-)
-PARSERS: tuple[Parser, ...] = (
-    PlainParser(),
-    LazyParser(
-        "text_formats.MarkdownParser", ("text/markdown",), (".md", ".markdown", ".mdown", ".mkd")
-    ),
-    LazyParser(
-        "html.HtmlParser", ("text/html", "application/xhtml+xml"), (".html", ".htm", ".xhtml")
-    ),
-    *_BINARY_PARSERS,
-    ChunkJsonParser(),
-    CsvParser(),
-    RstParser(),
-    SqlParser(),
-    *JSON_PARSERS,
-    *CODE_PARSERS,
+    FileFormat("epub.parse_epub", ("application/epub+zip",), (".epub",), binary=True),
 )
 
-#: Texts whose media type does not say so.
-_TEXT_MEDIA_TYPES = frozenset({"application/json", "application/x-ndjson"})
-_BY_MEDIA_TYPE = {media_type: parser for parser in PARSERS for media_type in parser.media_types}
-_BY_SUFFIX = {suffix: parser for parser in PARSERS for suffix in parser.suffixes}
-_JSON_SUFFIXES = frozenset(suffix for parser in JSON_PARSERS for suffix in parser.suffixes)
-_BINARY_SUFFIXES = frozenset(suffix for parser in _BINARY_PARSERS for suffix in parser.suffixes)
-_BINARY_TYPES = frozenset(kind for parser in _BINARY_PARSERS for kind in parser.media_types)
+_BY_MEDIA_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media_types}
+_BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 _SUPPORTED_FORMATS = (
     "Supported are Office files (Word, PowerPoint, Excel, OpenDocument), PDF, EPUB, HTML, "
     "Markdown, reStructuredText, CSV, JSON, source code, SQL and plain text."
@@ -274,42 +250,48 @@ def parse(
         raise ParseError("empty", "The file is empty. Check that it was saved.")
     kind = _detect_kind(data, name)
     # A workbook named .docx is read as a workbook; a web page or image of that name is refused.
-    is_binary = kind.cure or kind.media_type in _BINARY_TYPES
-    if not is_binary and _suffix(name) in _BINARY_SUFFIXES:
+    found, named = _BY_MEDIA_TYPE.get(kind.media_type), _BY_SUFFIX.get(_suffix(name))
+    is_binary = kind.cure or (found and found.binary)
+    if not is_binary and named and named.binary:
         raise ParseError(
             "wrong_type",
             f"The file is named {_suffix(name)} but is {kind.label}. Download it again, or name "
             "it rightly.",
         )
-    parser = _BY_MEDIA_TYPE.get(kind.media_type)
-    if parser is None:
-        raise _refusal_error(kind, name)
-    return parser.parse(data, name=name, limits=Limits(max_bytes=max_bytes, max_pages=max_pages))
+    if found:
+        limits = Limits(max_bytes=max_bytes, max_pages=max_pages)
+        return found.load()(data, name=name, limits=limits)
+    if kind.cure:
+        raise ParseError(kind.code, f"The file is {kind.label}. {kind.cure}")
+    if named:
+        raise ParseError(
+            "binary", f"The file is named {_suffix(name)} but is {kind.label}. {_SUPPORTED_FORMATS}"
+        )
+    if kind.media_type == _OCTETS:
+        raise ParseError("binary", f"The file is {kind.label}, not text. {_SUPPORTED_FORMATS}")
+    raise ParseError("unsupported", f"The file is {kind.label}. {_SUPPORTED_FORMATS}")
 
 
 def _detect_kind(data: bytes, name: str) -> FileKind:
     """Content decides; the name only chooses between text formats."""
-    is_json = is_chunk_json_name(name) or _suffix(name) in _JSON_SUFFIXES
-    if is_json and chunk_layout(name, lambda: BytesIO(data)):
+    named = _BY_SUFFIX.get(_suffix(name))
+    is_json = named is not None and named.parser == "json_text.parse_json"
+    if (is_json or is_chunk_json_name(name)) and chunk_layout(name, lambda: BytesIO(data)):
         return FileKind(CHUNK_JSON, "chunk JSON")
-    if is_zip(data):
-        return identify_binary(data)
-    if is_pdf(data):
+    if is_pdf(data) and not is_zip(data):
         return FileKind("application/pdf", "a PDF")
     if is_html(data):
         return FileKind("text/html", "an HTML page")
-    if not _is_text(data):
+    if is_zip(data) or not _is_text(data):
         return identify_binary(data)
-    return _starts_with(data, _TEXT_MAGIC) or _kind_by_suffix(name)
-
-
-def _kind_by_suffix(name: str) -> FileKind:
+    if kind := _starts_with(data, _TEXT_MAGIC):
+        return kind
+    media_type = "text/plain"
     if language := language_of_file_name(name):
-        return FileKind(language.media_type, "a text file")
-    parser = _BY_SUFFIX.get(_suffix(name))
-    media_type = parser.media_types[0] if parser else "text/plain"
-    is_text = media_type.startswith("text/") or media_type in _TEXT_MEDIA_TYPES
-    return FileKind(media_type if is_text else "text/plain", "a text file")
+        media_type = language.media_type
+    elif named and not named.binary:
+        media_type = named.media_types[0]
+    return FileKind(media_type, "a text file")
 
 
 def _is_text(data: bytes) -> bool:
@@ -319,19 +301,6 @@ def _is_text(data: bytes) -> bool:
         # Text in an unknown encoding is still text; its parser raises the error.
         return error.code != "binary"
     return True
-
-
-def _refusal_error(kind: FileKind, name: str) -> ParseError:
-    if kind.cure:
-        return ParseError(kind.code, f"The file is {kind.label}. {kind.cure}")
-    parser = _BY_SUFFIX.get(_suffix(name))
-    if parser is not None:
-        return ParseError(
-            "binary", f"The file is named {_suffix(name)} but is {kind.label}. {_SUPPORTED_FORMATS}"
-        )
-    if kind.media_type == "application/octet-stream":
-        return ParseError("binary", f"The file is {kind.label}, not text. {_SUPPORTED_FORMATS}")
-    return ParseError("unsupported", f"The file is {kind.label}. {_SUPPORTED_FORMATS}")
 
 
 def _suffix(name: str) -> str:

@@ -28,15 +28,10 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-class PlainParser:
+def parse_plain(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """The file's text is the document's text."""
-
-    media_types: tuple[str, ...] = ("text/plain",)
-    suffixes: tuple[str, ...] = (".txt", ".text", ".log")
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        text = decode_nonblank(data)
-        return ParsedDocument(text=text, media_type="text/plain", title=readable_title(name))
+    text = decode_nonblank(data)
+    return ParsedDocument(text=text, media_type="text/plain", title=readable_title(name))
 
 
 MAX_LINES = 100_000
@@ -50,28 +45,23 @@ _MAX_BRACKETS = 1_000
 _MAX_MERGED_KEYS = 10_000
 
 
-class MarkdownParser:
+def parse_markdown(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """CommonMark with tables; YAML front matter becomes metadata and leaves the text."""
-
-    media_types: tuple[str, ...] = ("text/markdown",)
-    suffixes: tuple[str, ...] = (".md", ".markdown", ".mdown", ".mkd")
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        metadata, text = split_front_matter(decode_text(data))
-        text = without_comments(text)
-        if not text.strip():
-            raise ParseError("empty", "The file has no text. Check that it was saved.")
-        headings = markdown_headings(text)
-        first = next((heading.title for heading in headings if heading.level == 1), "")
-        return ParsedDocument(
-            text=text,
-            media_type="text/markdown",
-            title=str(metadata.get("title") or "").strip() or first or readable_title(name),
-            rendering="markdown",
-            headings=headings,
-            metadata=metadata,
-            language=language_code(metadata.get("lang") or metadata.get("language")),
-        )
+    metadata, text = split_front_matter(decode_text(data))
+    text = without_comments(text)
+    if not text.strip():
+        raise ParseError("empty", "The file has no text. Check that it was saved.")
+    headings = markdown_headings(text)
+    first = next((heading.title for heading in headings if heading.level == 1), "")
+    return ParsedDocument(
+        text=text,
+        media_type="text/markdown",
+        title=str(metadata.get("title") or "").strip() or first or readable_title(name),
+        rendering="markdown",
+        headings=headings,
+        metadata=metadata,
+        language=language_code(metadata.get("lang") or metadata.get("language")),
+    )
 
 
 def markdown_blocks(text: str) -> "list[Token]":
@@ -178,27 +168,22 @@ _TARGET = re.compile(r"`([^`<]{1,300}?)\s*<[^`<>]{1,500}>`_{0,2}")
 _INLINE_MARKUP = re.compile(r"``(.+?)``|`(.+?)`_{0,2}|\*\*(.+?)\*\*|\*(.+?)\*|\|(.+?)\|_{0,2}")
 
 
-class RstParser:
+def parse_rst(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """Section titles, the field list at the top, and the source text."""
-
-    media_types: tuple[str, ...] = ("text/x-rst",)
-    suffixes: tuple[str, ...] = (".rst", ".rest")
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        text = decode_nonblank(data)
-        headings = rst_headings(text)
-        given = _TITLE_DIRECTIVE.search(text)
-        fields = rst_fields(text)
-        return ParsedDocument(
-            text=text,
-            media_type="text/x-rst",
-            title=(given[1].strip() if given else "")
-            or next((heading.title for heading in headings), "")
-            or readable_title(name),
-            headings=headings,
-            metadata=fields,
-            language=language_code(fields.get("lang") or fields.get("language")),
-        )
+    text = decode_nonblank(data)
+    headings = rst_headings(text)
+    given = _TITLE_DIRECTIVE.search(text)
+    fields = rst_fields(text)
+    return ParsedDocument(
+        text=text,
+        media_type="text/x-rst",
+        title=(given[1].strip() if given else "")
+        or next((heading.title for heading in headings), "")
+        or readable_title(name),
+        headings=headings,
+        metadata=fields,
+        language=language_code(fields.get("lang") or fields.get("language")),
+    )
 
 
 def rst_headings(text: str) -> tuple[Heading, ...]:

@@ -1,5 +1,5 @@
 """Excel: each sheet a heading, its rows as tables that know their column names. Begin with
-`XlsxParser`; `CellReader` reads cells, `write_notes_and_tables` finds the tables."""
+`parse_xlsx`; `CellReader` reads cells, `write_notes_and_tables` finds the tables."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,6 @@ from lxml import etree
 from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
 from documents.parsers.html_text import without_soft_hyphens
 from documents.parsers.markdown_writer import MarkdownWriter
-from documents.parsers.normalise import language_code, readable_title
 from documents.parsers.office_content import write_drawing, write_rows
 from documents.parsers.office_package import (
     Element,
@@ -21,11 +20,11 @@ from documents.parsers.office_package import (
     R,
     S,
     is_true,
-    open_package,
+    office_document,
     parse_integer,
-    title_property,
 )
 from documents.parsers.xlsx_numbers import BUILT_IN, GENERAL, format_number
+from documents.parsers.zip_archive import open_zip
 
 #: A row: its number from 1, and its filled cells by column from 0.
 SheetRow = tuple[int, dict[int, str]]
@@ -306,56 +305,42 @@ _HIDDEN_STATES = frozenset({"hidden", "veryHidden"})
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
-class XlsxParser:
+def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """Workbooks and templates, with or without macros. Formulas have the value last computed.
 
     Hidden sheets, rows and columns are read too, because every reader can show them; only
     `veryHidden` sheets, which no menu can show, are left out.
     """
-
-    media_types: tuple[str, ...] = (MEDIA_TYPE,)
-    suffixes: tuple[str, ...] = (".xlsx", ".xlsm", ".xltx", ".xltm")
-
-    def parse(self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-        with open_package(data, limits) as package:
-            workbook = package.xml(package.main)
-            # Old Macs counted days from 1904.
-            node = workbook.find(f"{S}workbookPr")
-            since_1904 = (
-                node is not None and "date1904" in node.attrib and is_true(node.get("date1904"))
+    with open_zip(data, limits) as archive:
+        package = OfficePackage(archive)
+        workbook = package.xml(package.main)
+        # Old Macs counted days from 1904.
+        node = workbook.find(f"{S}workbookPr")
+        since_1904 = (
+            node is not None and "date1904" in node.attrib and is_true(node.get("date1904"))
+        )
+        reader = CellReader(package, since_1904=since_1904, limits=limits)
+        metadata = package.properties()
+        out = MarkdownWriter()
+        filled = 0
+        relations = package.related(package.main)
+        for sheet in workbook.iterfind(f"{S}sheets/{S}sheet"):
+            kind, part = relations.get(sheet.get(f"{R}id", ""), ("", ""))
+            if kind not in {"worksheet", "chartsheet"}:
+                continue
+            title, state = " ".join(sheet.get("name", "").split()), sheet.get("state", "")
+            if state in _HIDDEN_STATES:
+                metadata.setdefault("hidden_sheets", []).append(title)
+            if state != "veryHidden":
+                filled += _write_sheet(out, package, part, title, reader.sheet(part))
+        if not filled:
+            raise ParseError(
+                "no_text",
+                "The workbook has no filled cell. Check that the right file was saved.",
             )
-            reader = CellReader(package, since_1904=since_1904, limits=limits)
-            metadata = package.properties()
-            out = MarkdownWriter()
-            filled = 0
-            relations = package.related(package.main)
-            for sheet in workbook.iterfind(f"{S}sheets/{S}sheet"):
-                relation = relations.get(sheet.get(f"{R}id", ""))
-                if relation is None or relation.kind not in {"worksheet", "chartsheet"}:
-                    continue
-                part = relation.target
-                title, state = " ".join(sheet.get("name", "").split()), sheet.get("state", "")
-                if state in _HIDDEN_STATES:
-                    metadata.setdefault("hidden_sheets", []).append(title)
-                if state != "veryHidden":
-                    filled += _write_sheet(out, package, part, title, reader.sheet(part))
-            if not filled:
-                raise ParseError(
-                    "no_text",
-                    "The workbook has no filled cell. Check that the right file was saved.",
-                )
-            if reader.formulas_without_value:
-                metadata["formulas_without_value"] = reader.formulas_without_value
-            text, headings = out.finish()
-            return ParsedDocument(
-                text=text,
-                media_type=MEDIA_TYPE,
-                title=title_property(metadata) or readable_title(name),
-                rendering="markdown",
-                headings=headings,
-                metadata=metadata,
-                language=language_code(metadata.get("language")),
-            )
+        if reader.formulas_without_value:
+            metadata["formulas_without_value"] = reader.formulas_without_value
+        return office_document(out.finish(), name=name, media_type=MEDIA_TYPE, metadata=metadata)
 
 
 def _write_sheet(

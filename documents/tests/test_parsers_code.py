@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from documents.chunkers.boundaries import DocumentStructure
 from documents.code_languages import GRAMMARS, LANGUAGES, LINE_PATTERNS, language_of_file_name
-from documents.parsers import PARSERS, ParsedDocument, ParseError, parse
+from documents.parsers import FORMATS, ParsedDocument, ParseError, parse
 from documents.parsers.code import CodeBlock, code_blocks
 from documents.parsers.sql_statements import split_statements
 
@@ -204,7 +204,7 @@ def test_files_are_known_by_their_names(name: str, media_type: str) -> None:
 
 
 def test_every_language_has_a_parser_and_no_grammar_is_left_over() -> None:
-    media_types = {media_type for parser in PARSERS for media_type in parser.media_types}
+    media_types = {media_type for entry in FORMATS for media_type in entry.media_types}
     assert {language.media_type for language in LANGUAGES} <= media_types
     assert GRAMMARS.keys() | LINE_PATTERNS.keys() <= {language.name for language in LANGUAGES}
     assert language_of_file_name("Dockerfile") in LANGUAGES

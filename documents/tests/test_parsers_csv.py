@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from documents.chunkers import get_chunker
 from documents.parsers import Limits, ParsedDocument, ParseError, parse
-from documents.parsers.csv import CsvParser
+from documents.parsers.csv import parse_csv
 from documents.parsers.table_writer import BLOCK_CHARACTERS, table_blocks
 from documents.tests.factories_chunkers import minilm
 
@@ -108,15 +108,15 @@ def test_every_chunk_of_a_long_table_names_its_columns() -> None:
 @pytest.mark.parametrize("data", [b",,\n,,\n", b'""\n', b"\n\n"])
 def test_a_table_without_values_is_refused(data: bytes) -> None:
     with pytest.raises(ParseError) as caught:
-        CsvParser().parse(data, name="a.csv")
+        parse_csv(data, name="a.csv")
     assert caught.value.code in {"empty", "no_text"}
 
 
 def test_a_table_that_grows_beyond_all_bounds_is_refused() -> None:
     names = ",".join(f"a rather long column name {n}" for n in range(100))
     data = "\n".join([names, *[",".join("1" * 100)] * 200]).encode()
-    with pytest.raises(ParseError, match="Split the file") as caught:
-        CsvParser().parse(data, name="a.csv", limits=Limits(max_characters=20_000))
+    with pytest.raises(ParseError, match="Split it") as caught:
+        parse_csv(data, name="a.csv", limits=Limits(max_characters=20_000))
     assert caught.value.code == "too_large"
 
 

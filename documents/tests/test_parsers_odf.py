@@ -4,7 +4,7 @@ import pytest
 
 from documents.parsers import Heading, Page, ParseError, parse
 from documents.parsers.base import Limits
-from documents.parsers.odf import OdfParser
+from documents.parsers.odf import parse_odf
 from documents.tests.factories_books import odf
 from documents.tests.factories_office import changed
 
@@ -74,7 +74,7 @@ def test_filled_cells_that_are_repeated_without_end_are_refused() -> None:
     row = f'<table:table-row table:number-rows-repeated="1000">{cell}</table:table-row>'
     data = odf("spreadsheet", f'<table:table table:name="S">{row * 1000}</table:table>')
     with pytest.raises(ParseError, match="10,000 characters") as caught:
-        OdfParser().parse(data, name="a.ods", limits=Limits(max_characters=10_000))
+        parse_odf(data, name="a.ods", limits=Limits(max_characters=10_000))
     assert caught.value.code == "too_large"
 
 

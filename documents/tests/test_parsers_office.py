@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from documents.parsers import ParsedDocument, ParseError, detect_media_type, parse
 from documents.parsers.base import DEFAULT_LIMITS, ErrorCode, Limits
 from documents.parsers.docx import MEDIA_TYPE as WORD
-from documents.parsers.docx import DocxParser
-from documents.parsers.office_package import W, open_package
+from documents.parsers.docx import parse_docx
+from documents.parsers.office_package import OfficePackage, W
 from documents.parsers.pptx import MEDIA_TYPE as POWERPOINT
-from documents.parsers.pptx import PptxParser
+from documents.parsers.pptx import parse_pptx
 from documents.parsers.xlsx import MEDIA_TYPE as EXCEL
+from documents.parsers.zip_archive import open_zip
 from documents.tests.factories_files import PNG, pdf
 from documents.tests.factories_office import (
     NAMES,
@@ -37,9 +38,7 @@ MEBIBYTE = 1024 * 1024
 def refusal(data: bytes, name: str = "a.docx", limits: Limits = DEFAULT_LIMITS) -> ParseError:
     def read() -> ParsedDocument:
         whole = limits is DEFAULT_LIMITS
-        return (
-            parse(data, name=name) if whole else DocxParser().parse(data, name=name, limits=limits)
-        )
+        return parse(data, name=name) if whole else parse_docx(data, name=name, limits=limits)
 
     with pytest.raises(ParseError) as caught:
         read()
@@ -138,7 +137,7 @@ def test_what_unpacks_to_more_than_allowed_in_sum_is_refused() -> None:
 
 def test_a_part_that_is_held_whole_may_be_so_large_and_one_that_is_streamed_larger() -> None:
     data = docx(*(f"Paragraph {number}" for number in range(200)))
-    document = DocxParser().parse(data, name="a", limits=Limits(max_part_bytes=5_000))
+    document = parse_docx(data, name="a", limits=Limits(max_part_bytes=5_000))
     assert "Paragraph 199" in document.text
     error = refusal(data, limits=Limits(max_part_bytes=500))
     assert (error.code, "500 bytes" in error.message) == ("too_large", True)
@@ -187,7 +186,7 @@ def test_a_part_that_is_read_again_and_again_counts_each_time() -> None:
     one = b'<p:sldId id="256" r:id="rId1"/>'
     data = changed(slides, {"ppt/presentation.xml": main.replace(one, one * 200)})
     with pytest.raises(ParseError, match="unpacks to more") as caught:
-        PptxParser().parse(data, name="a", limits=Limits(max_unpacked_bytes=unpacked * 3))
+        parse_pptx(data, name="a", limits=Limits(max_unpacked_bytes=unpacked * 3))
     assert caught.value.code == "too_large"
 
 
@@ -247,7 +246,8 @@ def test_elements_nested_as_deep_as_the_library_allows_are_read() -> None:
 
 def test_what_was_read_of_a_large_part_is_let_go() -> None:
     data = docx(*(f"Paragraph {number}" for number in range(20_000)))
-    with open_package(data, DEFAULT_LIMITS) as package:
+    with open_zip(data, DEFAULT_LIMITS) as archive:
+        package = OfficePackage(archive)
         held = [len(node.getparent()) for node in package.stream(package.main, (f"{W}body", "*"))]
     assert len(held) == 20_001
     assert max(held) < 1_000

@@ -4,7 +4,7 @@ import pytest
 
 from documents.parsers import Heading, Page, ParseError, parse
 from documents.parsers.base import Limits
-from documents.parsers.pptx import PptxParser
+from documents.parsers.pptx import parse_pptx
 from documents.tests.factories_office import NAMES, pptx
 
 
@@ -112,7 +112,7 @@ def test_a_deck_without_text_is_refused() -> None:
 
 def test_more_slides_than_allowed_are_refused() -> None:
     with pytest.raises(ParseError, match="2 slides") as caught:
-        PptxParser().parse(pptx(["A"], ["B"], ["C"]), name="a", limits=Limits(max_pages=2))
+        parse_pptx(pptx(["A"], ["B"], ["C"]), name="a", limits=Limits(max_pages=2))
     assert caught.value.code == "too_large"
 
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents.parsers import PARSERS, ParseError, detect_media_type, parse
-from documents.parsers.registry import LazyParser
+from documents.parsers import FORMATS, ParseError, detect_media_type, parse
 from documents.tests.factories_files import PNG, chunk_json, docx, encrypted_pdf, pdf, zipped
 
 HTML = b"<!DOCTYPE html><title>T</title><p>Some text in a page.</p>"
@@ -102,16 +101,8 @@ def test_text_is_normalised_and_titled_by_its_file() -> None:
 
 
 def test_no_two_parsers_claim_the_same() -> None:
-    claims = [claim for parser in PARSERS for claim in (*parser.media_types, *parser.suffixes)]
+    claims = [claim for entry in FORMATS for claim in (*entry.media_types, *entry.suffixes)]
     assert len(claims) == len(set(claims))
-
-
-@pytest.mark.parametrize(
-    "lazy", [parser for parser in PARSERS if isinstance(parser, LazyParser)], ids=lambda p: p.path
-)
-def test_what_is_declared_of_a_lazy_parser_is_what_it_says_itself(lazy: LazyParser) -> None:
-    declared = (set(lazy.media_types), lazy.suffixes)
-    assert declared == (set(lazy.parser.media_types), lazy.parser.suffixes)
 
 
 @settings(deadline=None)

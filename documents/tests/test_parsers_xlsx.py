@@ -7,7 +7,7 @@ import pytest
 from documents.chunkers import get_chunker
 from documents.parsers import ParseError, parse
 from documents.parsers.base import Limits
-from documents.parsers.xlsx import XlsxParser
+from documents.parsers.xlsx import parse_xlsx
 from documents.parsers.xlsx_numbers import format_general, format_number
 from documents.tests.factories_chunkers import minilm
 from documents.tests.factories_office import changed, sheet_xml, xlsx
@@ -184,9 +184,7 @@ def test_fifty_thousand_rows_are_read_completely() -> None:
 
 def test_limits_hold_for_cells_and_an_empty_workbook_has_no_text() -> None:
     with pytest.raises(ParseError, match="100 characters") as caught:
-        XlsxParser().parse(
-            xlsx({"S": [["word " * 30]]}), name="a", limits=Limits(max_characters=100)
-        )
+        parse_xlsx(xlsx({"S": [["word " * 30]]}), name="a", limits=Limits(max_characters=100))
     assert caught.value.code == "too_large"
     with pytest.raises(ParseError) as caught:
         parse(xlsx({"S": []}), name="a.xlsx")
