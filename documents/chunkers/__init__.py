@@ -1,7 +1,8 @@
 """Text to chunks with exact offsets. Pure Python and Rust: no Django, no Celery, no model."""
 
-from documents.chunkers.base import Chunker, ChunkerError, Embed, Span, TokenCounter
+from documents.chunkers.base import ChunkerError, Embed, Span, TokenCounter
 from documents.chunkers.registry import CHUNKERS, PARENT_CHILD, check_options, get_chunker
+from documents.chunkers.splitter import Chunker
 
 __all__ = [
     "CHUNKERS",

@@ -1,6 +1,6 @@
-"""Shared by all chunkers: the `Chunker` protocol (exact offsets, nothing lost, no chunk above
-the budget), `Span`, and their options with bounds."""
+"""Shared by all chunkers: their error, what counts tokens and embeds, `Span`, and options."""
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from common.errors import RagsiteError
-from documents.parsers import ParsedDocument
 
 
 class ChunkerError(RagsiteError):
@@ -43,12 +42,9 @@ class TokenCounter(Protocol):
         """Tokens of `text`, special tokens not counted."""
 
 
-class Embed(Protocol):
-    """Embeds texts, for chunkers that cut by meaning."""
-
-    def __call__(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """Shape (len(texts), dimensions), in the order of `texts`; every row normalised to length
-        1."""
+#: Embeds texts, for chunkers that cut by meaning: shape (len(texts), dimensions), in the order of
+#: the texts, every row normalised to length 1.
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +62,6 @@ class Span:
     parent: int | None = None
 
 
-class Chunker(Protocol):
-    """Cuts a document into spans.
-
-    Spans are in order. Between and around them is nothing but white space; only neighbours
-    overlap. None is empty or begins or ends with white space, none has more tokens than the
-    budget, no cut goes through a grapheme cluster (so a space that carries a mark stays with
-    it). The same document gives the same spans. The one exception: a single grapheme cluster
-    with more tokens than the budget is cut.
-    """
-
-    def split(self, document: ParsedDocument) -> list[Span]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Option:
     """A whole number in `least..most`. `help` is a line for people."""
@@ -90,41 +73,11 @@ class Option:
     help: str
 
 
-def max_tokens_option(default: int = 400) -> Option:
-    return Option("max_tokens", default, 8, 8192, "Tokens of a chunk, at most.")
-
-
-def overlap_option(default: int = 50) -> Option:
-    return Option("overlap", default, 0, 4096, "Tokens that a chunk repeats of the one before it.")
-
-
-MIN_TOKENS_OPTION = Option("min_tokens", 60, 1, 4096, "Tokens that a piece has at least.")
-GROUP_OPTION = Option("group", 2, 1, 10, "Sentences that are compared with as many behind them.")
-PERCENTILE_OPTION = Option("percentile", 90, 1, 99, "Distances above this share of all are cuts.")
-SIZE_OPTION = Option("size", 6, 1, 100, "Sentences of a window, if they fit.")
-STEP_OPTION = Option("step", 3, 1, 100, "Sentences by which the window moves.")
-PARENT_TOKENS_OPTION = Option("parent_tokens", 800, 8, 32_768, "Tokens of a parent, at most.")
-
 #: Names of two options, whether their values go together, and what to do where they do not.
 _OPTION_PAIRS: tuple[tuple[str, str, Callable[[int, int], bool], str], ...] = (
-    (
-        "overlap",
-        "max_tokens",
-        lambda overlap, size: overlap < size,
-        "Make overlap smaller than max_tokens.",
-    ),
-    (
-        "min_tokens",
-        "max_tokens",
-        lambda least, most: least <= most,
-        "Make min_tokens at most max_tokens.",
-    ),
-    (
-        "parent_tokens",
-        "max_tokens",
-        lambda parent, child: parent >= child,
-        "Make parent_tokens at least max_tokens.",
-    ),
+    ("overlap", "max_tokens", operator.lt, "Make overlap smaller than max_tokens."),
+    ("min_tokens", "max_tokens", operator.le, "Make min_tokens at most max_tokens."),
+    ("parent_tokens", "max_tokens", operator.ge, "Make parent_tokens at least max_tokens."),
     (
         "step",
         "size",

@@ -47,19 +47,16 @@ def punctuation_worth(text: str, atoms: Atoms) -> list[float]:
         is_sentence = not text[match.end() : match.end() + 1].islower()
         _raise_at(worth, atoms, match.end(), SENTENCE_WORTH if is_sentence else WORD_WORTH)
     for match in _NEWLINE.finditer(text, first, last):
-        _raise_at(worth, atoms, match.end(), _line_worth(text, match, worth, atoms))
+        index = atoms.at(match.end())
+        value = LINE_WORTH  # in the middle of a sentence: usually only a line wrap
+        if match[0].count("\n") > 1:
+            value = PARAGRAPH_WORTH
+        elif _LIST_ITEM.match(text, match.end()) or (
+            index < len(worth) and worth[index] >= SENTENCE_WORTH
+        ):
+            value = ITEM_WORTH
+        _raise_at(worth, atoms, match.end(), value)
     return worth
-
-
-def _line_worth(text: str, match: re.Match[str], worth: list[float], atoms: Atoms) -> float:
-    """A single line end in the middle of a sentence is usually only a line wrap."""
-    if match[0].count("\n") > 1:
-        return PARAGRAPH_WORTH
-    if _LIST_ITEM.match(text, match.end()):
-        return ITEM_WORTH
-    index = atoms.at(match.end())
-    ends_sentence = index < len(worth) and worth[index] >= SENTENCE_WORTH
-    return ITEM_WORTH if ends_sentence else LINE_WORTH
 
 
 def _raise_at(worth: list[float], atoms: Atoms, offset: int, value: float) -> None:
@@ -150,18 +147,17 @@ class DocumentStructure:
 
 def heading_lines(document: ParsedDocument) -> list[HeadingLine]:
     """The line of each heading, with the underline that Markdown may have."""
-    return [
-        ((heading.offset, _line_end(document.text, heading.offset)), heading.level)
-        for heading in document.headings
-    ]
-
-
-def _line_end(text: str, offset: int) -> int:
-    end = text.find("\n", offset)
-    if end < 0:
-        return len(text)
-    underline = None if text.startswith("#", offset) else _UNDERLINE.match(text, end + 1)
-    return underline.end() if underline else end
+    text, lines = document.text, []
+    for heading in document.headings:
+        end = text.find("\n", heading.offset)
+        if end < 0:
+            end = len(text)
+        elif not text.startswith("#", heading.offset) and (
+            underline := _UNDERLINE.match(text, end + 1)
+        ):
+            end = underline.end()
+        lines.append(((heading.offset, end), heading.level))
+    return lines
 
 
 #: Characters of a window, about.
@@ -204,7 +200,11 @@ def _window_extents(
 ) -> Iterator[Extent]:
     start = 0
     while len(text) - start > WINDOW_CHARACTERS:
-        end = _window_end(text, start, start + WINDOW_CHARACTERS)
+        # After the last paragraph, else line, else word, else any grapheme boundary.
+        end = start + WINDOW_CHARACTERS
+        breaks = (text.rfind(separator, start, end) for separator in ("\n\n", "\n", " "))
+        edges = (at for at in range(end, start, -1) if is_grapheme_boundary(text, at, start))
+        end = next((found for found in breaks if found > start), None) or next(edges, end)
         inside = next((block for block in blocks if block[0] < end < block[1]), None)
         if inside and inside[0] > start:
             end = inside[0]
@@ -216,16 +216,6 @@ def _window_extents(
         yield start, end
         start = end
     yield start, len(text)
-
-
-def _window_end(text: str, start: int, end: int) -> int:
-    """After the last paragraph, else line, else word, else any grapheme boundary."""
-    for separator in ("\n\n", "\n", " "):
-        found = text.rfind(separator, start, end)
-        if found > start:
-            return found
-    edges = (at for at in range(end, start, -1) if is_grapheme_boundary(text, at, start))
-    return next(edges, end)
 
 
 def _headings_before(headings: Sequence[HeadingLine], offset: int) -> int:

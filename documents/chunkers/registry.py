@@ -1,63 +1,37 @@
-"""Chunkers by name. A new one is one file beside this one and one entry here."""
+"""Chunkers by name. A new one is a strategy in `strategies` and one entry here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from documents.chunkers.atoms import TokenMeasure, measure_for
-from documents.chunkers.base import (
-    GROUP_OPTION,
-    MIN_TOKENS_OPTION,
-    PARENT_TOKENS_OPTION,
-    PERCENTILE_OPTION,
-    SIZE_OPTION,
-    STEP_OPTION,
-    Chunker,
-    ChunkerError,
-    Embed,
-    Option,
-    TokenCounter,
-    checked_options,
-    max_tokens_option,
-    overlap_option,
-)
-from documents.chunkers.splitter import Budget, pack_atoms
+from documents.chunkers.atoms import measure_for
+from documents.chunkers.base import ChunkerError, Embed, Option, TokenCounter, checked_options
+from documents.chunkers.splitter import Chunker, Strategy, pack_atoms, split_document
 from documents.chunkers.strategies import (
-    AutoChunker,
-    GapChunker,
-    ParentChildChunker,
-    SemanticChunker,
-    WholeDocumentChunker,
-    WindowChunker,
-    atomic_blocks,
-    code_extents,
-    code_worths,
     equal_worths,
     paragraph_worths,
     sentence_worths,
+    split_by_meaning,
+    split_by_type,
+    split_code,
+    split_markdown,
+    split_nothing,
+    split_parents,
+    split_windows,
 )
 
 #: The one whose chunks know the larger passage that they are parts of.
 PARENT_CHILD = "parent_child"
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkerContext:
-    """Arguments of a chunker: option values, token measure, the model's context less the
-    chunk's own context, and an embedder if there is one."""
+def _max_tokens(default: int = 400) -> Option:
+    return Option("max_tokens", default, 8, 8192, "Tokens of a chunk, at most.")
 
-    values: Mapping[str, int]
-    measure: TokenMeasure
-    limit: int
-    embed: Embed | None
 
-    @property
-    def budget(self) -> Budget:
-        """At most the model's limit; the overlap at most half a chunk."""
-        tokens = min(self.values["max_tokens"], self.limit)
-        return Budget(tokens, min(self.values["overlap"], tokens // 2))
+def _overlap(default: int = 50) -> Option:
+    return Option("overlap", default, 0, 4096, "Tokens that a chunk repeats of the one before it.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,102 +39,73 @@ class ChunkerKind:
     """A chunker to choose from. `summary` is a line for people."""
 
     summary: str
-    make: Callable[[ChunkerContext], Chunker]
-    options: tuple[Option, ...] = (max_tokens_option(), overlap_option())
-
-
-def _markdown_chunker(order: ChunkerContext) -> GapChunker:
-    return GapChunker(order.measure, order.budget, blocks=atomic_blocks)
-
-
-def _code_chunker(order: ChunkerContext) -> GapChunker:
-    return GapChunker(order.measure, order.budget, code_worths, blocks=code_extents)
-
-
-def _make_semantic(order: ChunkerContext) -> Chunker:
-    if order.embed is None:
-        raise ChunkerError(
-            "The chunker “semantic” needs a model that embeds sentences. Choose “recursive”."
-        )
-    values = order.values
-    return SemanticChunker(
-        order.measure,
-        order.budget,
-        min(values["min_tokens"], order.budget.tokens),
-        values["group"],
-        values["percentile"],
-        order.embed,
-    )
+    strategy: Strategy
+    options: tuple[Option, ...] = (_max_tokens(), _overlap())
 
 
 CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
     {
         "auto": ChunkerKind(
             "What suits the file: markdown, code or recursive.",
-            lambda order: AutoChunker(
-                plain=GapChunker(order.measure, order.budget),
-                markdown=_markdown_chunker(order),
-                code=_code_chunker(order),
-            ),
+            split_by_type,
         ),
         "recursive": ChunkerKind(
             "At headings, else paragraphs, else sentences, else words. For any text.",
-            lambda order: GapChunker(order.measure, order.budget),
+            split_document,
         ),
         "markdown": ChunkerKind(
             "Like recursive, with code blocks and tables kept whole.",
-            _markdown_chunker,
+            split_markdown,
         ),
         "code": ChunkerKind(
             "Source code, with functions and classes kept whole.",
-            _code_chunker,
+            split_code,
         ),
         "sentence": ChunkerKind(
             "As many whole sentences as fit.",
-            lambda order: GapChunker(order.measure, order.budget, sentence_worths),
+            partial(split_document, weigh=sentence_worths),
         ),
         "paragraph": ChunkerKind(
             "As many whole paragraphs as fit.",
-            lambda order: GapChunker(order.measure, order.budget, paragraph_worths),
-            (max_tokens_option(), overlap_option(0)),
+            partial(split_document, weigh=paragraph_worths),
+            (_max_tokens(), _overlap(0)),
         ),
         "fixed": ChunkerKind(
             "Always as many words as fit, wherever that cuts.",
-            lambda order: GapChunker(
-                order.measure, order.budget, equal_worths, partial(pack_atoms, share=False)
-            ),
+            partial(split_document, weigh=equal_worths, arrange=partial(pack_atoms, share=False)),
         ),
         "window": ChunkerKind(
             "A few sentences that slide over the text, so that neighbours share some.",
-            lambda order: WindowChunker(
-                order.measure,
-                min(order.values["max_tokens"], order.limit),
-                order.values["size"],
-                order.values["step"],
+            split_windows,
+            (
+                Option("size", 6, 1, 100, "Sentences of a window, if they fit."),
+                Option("step", 3, 1, 100, "Sentences by which the window moves."),
+                _max_tokens(),
             ),
-            (SIZE_OPTION, STEP_OPTION, max_tokens_option()),
         ),
         "semantic": ChunkerKind(
             "Where the meaning changes. The model reads every sentence for it: slow.",
-            _make_semantic,
+            split_by_meaning,
             (
-                max_tokens_option(),
-                overlap_option(),
-                MIN_TOKENS_OPTION,
-                GROUP_OPTION,
-                PERCENTILE_OPTION,
+                _max_tokens(),
+                _overlap(),
+                Option("min_tokens", 60, 1, 4096, "Tokens that a piece has at least."),
+                Option("group", 2, 1, 10, "Sentences that are compared with as many behind them."),
+                Option("percentile", 90, 1, 99, "Distances above this share of all are cuts."),
             ),
         ),
         PARENT_CHILD: ChunkerKind(
             "Small chunks are searched, the larger passage around them is shown.",
-            lambda order: ParentChildChunker(
-                order.measure, order.budget, order.values["parent_tokens"]
+            split_parents,
+            (
+                _max_tokens(120),
+                _overlap(0),
+                Option("parent_tokens", 800, 8, 32_768, "Tokens of a parent, at most."),
             ),
-            (max_tokens_option(120), overlap_option(0), PARENT_TOKENS_OPTION),
         ),
         "none": ChunkerKind(
             "Each document is one chunk. Fails for one that the model cannot read at once.",
-            lambda order: WholeDocumentChunker(order.measure, order.limit),
+            split_nothing,
             (),
         ),
     }
@@ -196,4 +141,9 @@ def get_chunker(
             f"The context takes {reserve} of the {counter.max_tokens} tokens that the model "
             "reads and leaves none for the text. Shorten titles, or choose another model."
         )
-    return CHUNKERS[name].make(ChunkerContext(values, measure_for(counter), limit, embed))
+    strategy = CHUNKERS[name].strategy
+    if strategy is split_by_meaning and embed is None:
+        raise ChunkerError(
+            "The chunker “semantic” needs a model that embeds sentences. Choose “recursive”."
+        )
+    return Chunker(strategy, values, measure_for(counter), limit, embed)

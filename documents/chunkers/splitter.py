@@ -2,12 +2,12 @@
 counts. Begin with `split_document`."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from documents.chunkers.atoms import Atoms, Extent, TokenMeasure, has_nonadditive_space
-from documents.chunkers.base import Span
+from documents.chunkers.base import Embed, Span
 from documents.chunkers.boundaries import (
     HEADING_WORTH,
     SENTENCE_WORTH,
@@ -53,24 +53,16 @@ class _Packer:
 
     def end(self, start: int, covered: int) -> int:
         """Where the chunk that begins at `start` ends; always behind `covered`."""
-        last = max(self._index(self._totals[start] + self._budget), covered + 1)
+        first = covered + 1
+        last = max(self._index(self._totals[start] + self._budget), first)
         if last >= self._size:
             return self._size
-        gaps = self._candidates(start, covered + 1, last, ideal=self._budget)
-        full = self._best(start, gaps or range(covered + 1, last + 1), ideal=self._budget)
-        shared = self._shared_end(start, covered + 1, last, full) if self._share else None
-        if shared is None:
+        gaps = self._candidates(start, first, last, ideal=self._budget)
+        full = self._best(start, gaps or range(first, last + 1), ideal=self._budget)
+        if not self._share:
             return full
-        # Three chunks that end well are better than two that do not.
-        leaves_two = self._totals[-1] - self._totals[full] > self._budget
-        return full if leaves_two and self._worth[full] > self._worth[shared] else shared
-
-    def _shared_end(self, start: int, first: int, last: int, full: int) -> int | None:
-        """The end that leaves one last chunk of about the same size; None if there is none.
-
-        The last chunk repeats some of this one, but nothing before its heading. If the `full` chunk
-        would end badly, any gap is accepted.
-        """
+        # An end that leaves one last chunk of about the same size. That repeats some of this one,
+        # but nothing before its heading. If the full chunk would end badly, any gap is accepted.
         behind = self._totals[-1]
         ideal = (behind - self._totals[start]) / 2
         bare = max(first, bisect_left(self._totals, behind - self._budget))
@@ -80,14 +72,28 @@ class _Packer:
         gaps += self._candidates(start, repeating, last, ideal=ideal)
         if not gaps and self._worth[full] < WORD_WORTH:
             gaps = list(range(repeating, last + 1))
-        return self._best(start, gaps, ideal=ideal) if gaps else None
+        if not gaps:
+            return full
+        shared = self._best(start, gaps, ideal=ideal)
+        # Three chunks that end well are better than two that do not.
+        leaves_two = behind - self._totals[full] > self._budget
+        return full if leaves_two and self._worth[full] > self._worth[shared] else shared
 
     def next_start(self, start: int, end: int, before: int) -> int:
         """Where the chunk after `start..end` begins; `before` is the end of the one before it."""
         if end >= self._size or self._worth[end] >= HEADING_WORTH:
             return end
-        first = max(bisect_left(self._totals, self._totals[end] - self._room(end)), start + 1)
-        first = max(first, before)
+        # The overlap leaves room for what must not be cut after `end`, but not beyond the budget:
+        # a text may be a single word.
+        following = end + 1
+        last = min(self._index(self._totals[end] + self._budget) + 1, self._size)
+        while following < last and self._worth[following] < WORD_WORTH:
+            following += 1
+        needed = self._totals[following] - self._totals[end]
+        if needed > self._budget:
+            needed = self._totals[end + 1] - self._totals[end]
+        room = max(0, min(self._overlap, self._budget - needed))
+        first = max(bisect_left(self._totals, self._totals[end] - room), start + 1, before)
         strong = indices_from(self._strong, first, end - 1)
         headings = [index for index in strong if self._worth[index] >= HEADING_WORTH]
         if headings:
@@ -95,18 +101,6 @@ class _Packer:
         sentences = (index for index in strong if self._worth[index] >= SENTENCE_WORTH)
         words = (index for index in range(first, end) if self._worth[index] >= WORD_WORTH)
         return next(sentences, next(words, end))
-
-    def _room(self, end: int) -> int:
-        """Tokens of overlap that leave room for what must not be cut after `end`."""
-        following = end + 1
-        # Not beyond the budget: a text may be a single word.
-        last = min(self._index(self._totals[end] + self._budget) + 1, self._size)
-        while following < last and self._worth[following] < WORD_WORTH:
-            following += 1
-        needed = self._totals[following] - self._totals[end]
-        if needed > self._budget:
-            needed = self._totals[end + 1] - self._totals[end]
-        return max(0, min(self._overlap, self._budget - needed))
 
     def _candidates(self, start: int, first: int, last: int, *, ideal: float) -> list[int]:
         """Gaps in `first..last` that can be the best: the strong ones, and the word nearest to the
@@ -151,63 +145,81 @@ _CHARACTERS_PER_TOKEN = 16
 #: Atoms, worth of their gaps, budget and overlap in tokens → ranges of atoms.
 ArrangeFunction = Callable[[Atoms, Sequence[float], int, int], Iterable[AtomRange]]
 WeighFunction = Callable[[Window, int], list[float]]
+#: The first atom of a piece, that after its last one, and its true count of tokens.
+Piece = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """Maximum tokens of a chunk, and of its overlap with the previous one."""
+class Chunker:
+    """Cuts documents into spans by a strategy, with values for its options.
 
-    tokens: int
-    overlap: int
+    Spans are in order. Between and around them is nothing but white space; only neighbours
+    overlap. None is empty or begins or ends with white space, none has more tokens than the
+    budget, no cut goes through a grapheme cluster (so a space that carries a mark stays with
+    it). The same document gives the same spans. The one exception: a single grapheme cluster
+    with more tokens than the budget is cut.
+
+    `limit` is the model's context less the chunk's own context, in tokens.
+    """
+
+    strategy: "Strategy"
+    values: Mapping[str, int]
+    measure: TokenMeasure
+    limit: int
+    embed: Embed | None = None
+
+    @property
+    def tokens(self) -> int:
+        """The most tokens of a chunk."""
+        return min(self.values["max_tokens"], self.limit)
+
+    @property
+    def overlap(self) -> int:
+        """The most tokens that a chunk repeats; at most half of one."""
+        return min(self.values.get("overlap", 0), self.tokens // 2)
+
+    def split(self, document: ParsedDocument) -> list[Span]:
+        return self.strategy(self, document)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A range of atoms that fits the budget, with its true count of tokens."""
-
-    first: int
-    last: int
-    tokens: int
+Strategy = Callable[[Chunker, ParsedDocument], list[Span]]
 
 
 def split_document(
+    chunker: Chunker,
     document: ParsedDocument,
     *,
-    measure: TokenMeasure,
-    budget: Budget,
-    blocks: Sequence[Extent] = (),
+    find_blocks: Callable[[ParsedDocument], list[Extent]] | None = None,
     weigh: WeighFunction = Window.worth,
     arrange: ArrangeFunction = pack_atoms,
     try_single_chunk: bool = True,
 ) -> list[Span]:
-    """Spans of the document; `blocks` are extents that are kept together where they fit.
+    """For any text: cuts at headings, else paragraphs, else sentences, else words.
 
-    `weigh` rates each gap, `arrange` chooses among them. A text that fits the budget is one chunk
-    if `try_single_chunk`.
+    `weigh` rates the gaps otherwise, `arrange` chooses among them otherwise; the extents of
+    `find_blocks` are kept together where they fit. A text that fits the budget is one chunk if
+    `try_single_chunk`.
     """
-    structure = DocumentStructure(document)
-    whole = _as_single_chunk(document.text, measure, budget.tokens) if try_single_chunk else None
-    if whole is not None:
-        return [structure.span(*whole)]
+    structure, measure, tokens = DocumentStructure(document), chunker.measure, chunker.tokens
+    text = document.text
+    # Most texts need no cutting, only counting.
+    if try_single_chunk and len(text) <= tokens * _CHARACTERS_PER_TOKEN and text.strip():
+        start = len(text) - len(text.lstrip())
+        stripped = text.strip()
+        if measure.additive and not has_nonadditive_space(stripped):
+            count = sum(measure.count_words(stripped.split()))
+        else:
+            (count,) = measure.count_all([stripped])
+        if count <= tokens:
+            return [structure.span(start, start + len(stripped), count)]
+    blocks = find_blocks(document) if find_blocks else ()
     return [
         structure.span(*piece_extent(window.atoms, piece))
-        for window in windows(document, measure=measure, budget=budget.tokens, blocks=blocks)
+        for window in windows(document, measure=measure, budget=tokens, blocks=blocks)
         for piece in fit_to_budget(
-            window.text, window.atoms, weigh(window, budget.tokens), measure, budget, arrange
+            text, window.atoms, weigh(window, tokens), measure, tokens, chunker.overlap, arrange
         )
     ]
-
-
-def _as_single_chunk(text: str, measure: TokenMeasure, budget: int) -> tuple[int, int, int] | None:
-    """Start, end and tokens of the text if it fits: most texts need no cutting, only counting."""
-    if len(text) > budget * _CHARACTERS_PER_TOKEN or not (stripped := text.strip()):
-        return None
-    if measure.additive and not has_nonadditive_space(stripped):
-        count = sum(measure.count_words(stripped.split()))
-    else:
-        (count,) = measure.count_all([stripped])
-    start = len(text) - len(text.lstrip())
-    return (start, start + len(stripped), count) if count <= budget else None
 
 
 def fit_to_budget(
@@ -215,34 +227,28 @@ def fit_to_budget(
     atoms: Atoms,
     worth: Sequence[float],
     measure: TokenMeasure,
-    budget: Budget,
+    tokens: int,
+    overlap: int = 0,
     arrange: ArrangeFunction = pack_atoms,
 ) -> list[Piece]:
     """Pieces arranged by the sums of atoms; where sums are estimates, with a smaller budget until
     all fit."""
-    aim, overlap = budget.tokens, budget.overlap
+    aim = tokens
     while True:
-        pieces = list(_count_pieces(text, atoms, arrange(atoms, worth, aim, overlap), measure))
-        most = max((piece.tokens for piece in pieces), default=0)
-        if most <= budget.tokens or aim == 0:
-            return pieces
-        aim = min(aim - 1, aim * budget.tokens // most)
+        ranges = list(arrange(atoms, worth, aim, overlap))
+        if atoms.additive:
+            counts = [atoms.tokens(first, last) for first, last in ranges]
+        else:
+            extents = [(atoms.starts[first], atoms.ends[last - 1]) for first, last in ranges]
+            counts = measure.count_all([text[start:end] for start, end in extents])
+        most = max(counts, default=0)
+        if most <= tokens or aim == 0:
+            return [(*piece, count) for piece, count in zip(ranges, counts, strict=True)]
+        aim = min(aim - 1, aim * tokens // most)
         overlap = min(overlap, aim // 2)
-
-
-def _count_pieces(
-    text: str, atoms: Atoms, chunks: Iterable[AtomRange], measure: TokenMeasure
-) -> Iterator[Piece]:
-    chunks = list(chunks)
-    if atoms.additive:
-        counts = [atoms.tokens(first, last) for first, last in chunks]
-    else:
-        extents = [(atoms.starts[first], atoms.ends[last - 1]) for first, last in chunks]
-        counts = measure.count_all([text[start:end] for start, end in extents])
-    for (first, last), count in zip(chunks, counts, strict=True):
-        yield Piece(first, last, count)
 
 
 def piece_extent(atoms: Atoms, piece: Piece) -> tuple[int, int, int]:
     """Start, end and tokens of a piece."""
-    return atoms.starts[piece.first], atoms.ends[piece.last - 1], piece.tokens
+    first, last, tokens = piece
+    return atoms.starts[first], atoms.ends[last - 1], tokens

@@ -1,16 +1,15 @@
-"""The chunking strategies, `GapChunker` serves most of them; `registry` names
-them and their options."""
+"""The chunking strategies but for `split_document`; `registry` names them and their options."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, pairwise
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain, count, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from documents.chunkers.atoms import Atoms, Extent, TokenMeasure
-from documents.chunkers.base import Chunker, ChunkerError, Embed, Span
+from documents.chunkers.atoms import Atoms, Extent
+from documents.chunkers.base import ChunkerError, Span
 from documents.chunkers.boundaries import (
     HEADING_WORTH,
     INSIDE_WORD_WORTH,
@@ -24,12 +23,9 @@ from documents.chunkers.boundaries import (
     windows,
 )
 from documents.chunkers.splitter import (
-    ArrangeFunction,
     AtomRange,
-    Budget,
-    WeighFunction,
+    Chunker,
     fit_to_budget,
-    pack_atoms,
     piece_extent,
     sentence_ranges,
     split_document,
@@ -38,32 +34,6 @@ from documents.code_languages import LANGUAGES
 from documents.parsers import ParsedDocument
 from documents.parsers.code import code_blocks
 from documents.parsers.text_formats import line_offsets, markdown_blocks
-
-
-@dataclass(frozen=True, slots=True)
-class GapChunker:
-    """For any text: cuts at headings, else paragraphs, else sentences, else words.
-
-    `weigh` rates the gaps otherwise, `arrange` chooses among them otherwise; the extents of
-    `blocks` are kept together where they fit.
-    """
-
-    measure: TokenMeasure
-    budget: Budget
-    weigh: WeighFunction = Window.worth
-    arrange: ArrangeFunction = pack_atoms
-    blocks: Callable[[ParsedDocument], list[Extent]] | None = None
-
-    def split(self, document: ParsedDocument) -> list[Span]:
-        return split_document(
-            document,
-            measure=self.measure,
-            budget=self.budget,
-            blocks=self.blocks(document) if self.blocks else (),
-            weigh=self.weigh,
-            arrange=self.arrange,
-        )
-
 
 #: More than fullness can outweigh.
 _WORTH_STEP = 2.0
@@ -96,75 +66,55 @@ def equal_worths(window: Window, budget: int) -> list[float]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class WholeDocumentChunker:
-    """One chunk per document. Raises ChunkerError if the text exceeds the model's context (`limit`
-    tokens)."""
-
-    measure: TokenMeasure
-    limit: int
-
-    def split(self, document: ParsedDocument) -> list[Span]:
-        text = document.text.strip()
-        if not text:
-            return []
-        (count,) = self.measure.count_all([text])
-        if count > self.limit:
-            raise ChunkerError(
-                f"The document has {count:,} tokens and the model reads {self.limit:,} at once. "
-                "Choose the chunker “recursive” for its collection."
-            )
-        start = len(document.text) - len(document.text.lstrip())
-        structure = DocumentStructure(document)
-        return [structure.span(start, start + len(text), count)]
+def split_nothing(chunker: Chunker, document: ParsedDocument) -> list[Span]:
+    """One chunk per document. Raises ChunkerError if the text exceeds the model's context."""
+    text = document.text.strip()
+    if not text:
+        return []
+    (tokens,) = chunker.measure.count_all([text])
+    if tokens > chunker.limit:
+        raise ChunkerError(
+            f"The document has {tokens:,} tokens and the model reads {chunker.limit:,} at once. "
+            "Choose the chunker “recursive” for its collection."
+        )
+    start = len(document.text) - len(document.text.lstrip())
+    return [DocumentStructure(document).span(start, start + len(text), tokens)]
 
 
-@dataclass(frozen=True, slots=True)
-class WindowChunker:
+def split_windows(chunker: Chunker, document: ParsedDocument) -> list[Span]:
     """A sliding window: each chunk has `size` sentences, if they fit, and begins `step` after the
     previous one.
 
     `step` is at least half of `size`, so that only neighbours overlap.
     """
+    size, step = chunker.values["size"], chunker.values["step"]
 
-    measure: TokenMeasure
-    tokens: int
-    size: int
-    step: int
-
-    def split(self, document: ParsedDocument) -> list[Span]:
-        return split_document(
-            document,
-            measure=self.measure,
-            budget=Budget(self.tokens, 0),
-            arrange=self._slide,
-            try_single_chunk=False,
-        )
-
-    def _slide(
-        self, atoms: Atoms, worth: Sequence[float], budget: int, overlap: int
+    def slide(
+        atoms: Atoms, worth: Sequence[float], budget: int, overlap: int
     ) -> Iterator[AtomRange]:
         units = sentence_ranges(atoms, worth, budget)
+
+        def reach(first: int) -> int:
+            """Index after the last sentence of the window that begins at `first`."""
+            start, last = units[first][0], first + 1
+            while (
+                last < min(first + size, len(units))
+                and atoms.tokens(start, units[last][1]) <= budget
+            ):
+                last += 1
+            return last
+
         first = before = 0
         while first < len(units):
-            last = self._reach(atoms, units, first, budget)
+            last = reach(first)
             yield units[first][0], units[last - 1][1]
             if last == len(units):
                 return
-            first, before = max(before, min(first + self.step, last)), last
-            while self._reach(atoms, units, first, budget) <= before:
+            first, before = max(before, min(first + step, last)), last
+            while reach(first) <= before:
                 first += 1
 
-    def _reach(self, atoms: Atoms, units: Sequence[AtomRange], first: int, budget: int) -> int:
-        """Index after the last sentence of the window that begins at `first`."""
-        start = units[first][0]
-        last = first + 1
-        while (
-            last < min(first + self.size, len(units))
-            and atoms.tokens(start, units[last][1]) <= budget
-        ):
-            last += 1
-        return last
+    return split_document(chunker, document, arrange=slide, try_single_chunk=False)
 
 
 _ATOMIC_TOKENS = frozenset({"fence", "code_block", "table_open", "html_block"})
@@ -212,66 +162,46 @@ def code_worths(window: Window, budget: int) -> list[float]:
     return worth
 
 
-@dataclass(frozen=True, slots=True)
-class AutoChunker:
+split_markdown = partial(split_document, find_blocks=atomic_blocks)
+split_code = partial(split_document, find_blocks=code_extents, weigh=code_worths)
+
+
+def split_by_type(chunker: Chunker, document: ParsedDocument) -> list[Span]:
     """Chooses by the text: Markdown as Markdown, source code as code, everything else as plain
     text."""
-
-    plain: Chunker
-    markdown: Chunker
-    code: Chunker
-
-    def split(self, document: ParsedDocument) -> list[Span]:
-        if document.media_type in _LANGUAGE_BY_MEDIA_TYPE:
-            return self.code.split(document)
-        chunker = self.markdown if document.rendering == "markdown" else self.plain
-        return chunker.split(document)
+    if document.media_type in _LANGUAGE_BY_MEDIA_TYPE:
+        return split_code(chunker, document)
+    split = split_markdown if document.rendering == "markdown" else split_document
+    return split(chunker, document)
 
 
-@dataclass(frozen=True, slots=True)
-class ParentChildChunker:
+def split_parents(chunker: Chunker, document: ParsedDocument) -> list[Span]:
     """Small chunks to search, each part of a larger passage: parents of at most `parent_tokens`,
     cut into children.
 
     Parents do not overlap, and their text is that of their children. No model reads a parent as a
     whole, so it may be longer than the model's context.
     """
-
-    measure: TokenMeasure
-    budget: Budget
-    parent_tokens: int
-
-    def split(self, document: ParsedDocument) -> list[Span]:
-        structure = DocumentStructure(document)
-        blocks = atomic_blocks(document) if document.rendering == "markdown" else []
-        within = windows(document, measure=self.measure, budget=self.budget.tokens, blocks=blocks)
-        parents = chain.from_iterable(map(self._parents, within))
-        return [
-            structure.span(*child, parent)
-            for parent, children in enumerate(parents)
-            for child in children
-        ]
-
-    def _parents(self, window: Window) -> Iterator[list[tuple[int, int, int]]]:
-        text, atoms = window.text, window.atoms
-        worth = window.worth(self.budget.tokens)
+    structure, measure, tokens = DocumentStructure(document), chunker.measure, chunker.tokens
+    parent_tokens = chunker.values["parent_tokens"]
+    blocks = atomic_blocks(document) if document.rendering == "markdown" else []
+    spans: list[Span] = []
+    numbers = count()
+    for window in windows(document, measure=measure, budget=tokens, blocks=blocks):
+        text, worth = window.text, window.worth(tokens)
         parents = fit_to_budget(
-            text,
-            atoms,
-            window.worth(self.parent_tokens),
-            self.measure,
-            Budget(self.parent_tokens, 0),
+            text, window.atoms, window.worth(parent_tokens), measure, parent_tokens
         )
-        for parent in parents:
-            part = atoms.part(parent.first, parent.last)
+        for (first, last, _), number in zip(parents, numbers, strict=False):
+            part = window.atoms.part(first, last)
             children = fit_to_budget(
-                text, part, worth[parent.first : parent.last], self.measure, self.budget
+                text, part, worth[first:last], measure, tokens, chunker.overlap
             )
-            yield [piece_extent(part, child) for child in children]
+            spans += [structure.span(*piece_extent(part, child), number) for child in children]
+    return spans
 
 
-@dataclass(frozen=True, slots=True)
-class SemanticChunker:
+def split_by_meaning(chunker: Chunker, document: ParsedDocument) -> list[Span]:
     """Cuts where the meaning changes: compares the `group` sentences before each gap with the
     `group` after it.
 
@@ -279,66 +209,53 @@ class SemanticChunker:
     have fewer than `min_tokens`. Pieces above the budget are cut as by `recursive`. Every sentence
     is embedded `group` times, besides the chunks themselves.
     """
-
-    measure: TokenMeasure
-    budget: Budget
-    min_tokens: int
-    group: int
-    percentile: int
-    embed: Embed
-
-    def split(self, document: ParsedDocument) -> list[Span]:
-        structure = DocumentStructure(document)
-        return [
-            structure.span(*found)
-            for window in windows(document, measure=self.measure, budget=self.budget.tokens)
-            for found in self._within(window)
-        ]
-
-    def _within(self, window: Window) -> Iterator[tuple[int, int, int]]:
-        worth = window.worth(self.budget.tokens)
-        units = sentence_ranges(window.atoms, worth, self.budget.tokens)
-        for first, last in pairwise(self._edges(window, units)):
-            part = window.atoms.part(first, last)
-            pieces = fit_to_budget(window.text, part, worth[first:last], self.measure, self.budget)
-            yield from (piece_extent(part, piece) for piece in pieces)
-
-    def _edges(self, window: Window, units: Sequence[AtomRange]) -> list[int]:
-        """Atoms at which pieces begin, and the end."""
-        atoms, edges = window.atoms, [0, len(window.atoms)]
-        if len(units) < 2 or atoms.tokens(0, len(atoms)) < 2 * self.min_tokens:
-            return edges
-        distances = self._distances(window, units)
-        least = np.percentile(distances, self.percentile)
-        # A stable sort: of equal distances the first is taken.
-        for index in np.argsort(-distances, kind="stable"):
-            if distances[index] > least:
-                gap = units[index + 1][0]
-                place = bisect_left(edges, gap)
-                sizes = atoms.tokens(edges[place - 1], gap), atoms.tokens(gap, edges[place])
-                if min(sizes) >= self.min_tokens:
-                    edges.insert(place, gap)
-        return edges
-
-    def _distances(self, window: Window, units: Sequence[AtomRange]) -> NDArray[np.float64]:
-        """Cosine distance over each gap between two sentences, shape (len(units) - 1,)."""
-        sides = [
-            (
-                (units[max(0, gap - self.group)][0], units[gap - 1][1]),
-                (units[gap][0], units[min(len(units), gap + self.group) - 1][1]),
+    structure, measure, tokens = DocumentStructure(document), chunker.measure, chunker.tokens
+    min_tokens = min(chunker.values["min_tokens"], tokens)
+    spans: list[Span] = []
+    for window in windows(document, measure=measure, budget=tokens):
+        atoms, worth = window.atoms, window.worth(tokens)
+        units = sentence_ranges(atoms, worth, tokens)
+        # Atoms at which pieces begin, and the end.
+        edges = [0, len(atoms)]
+        if len(units) >= 2 and atoms.tokens(0, len(atoms)) >= 2 * min_tokens:
+            distances = _distances(chunker, window, units)
+            least = np.percentile(distances, chunker.values["percentile"])
+            # A stable sort: of equal distances the first is taken.
+            for index in np.argsort(-distances, kind="stable"):
+                if distances[index] > least:
+                    gap = units[index + 1][0]
+                    place = bisect_left(edges, gap)
+                    sizes = atoms.tokens(edges[place - 1], gap), atoms.tokens(gap, edges[place])
+                    if min(sizes) >= min_tokens:
+                        edges.insert(place, gap)
+        for first, last in pairwise(edges):
+            part = atoms.part(first, last)
+            pieces = fit_to_budget(
+                window.text, part, worth[first:last], measure, tokens, chunker.overlap
             )
-            for gap in range(1, len(units))
-        ]
-        ranges = {
-            side: index for index, side in enumerate(dict.fromkeys(chain.from_iterable(sides)))
-        }
-        texts = [
-            window.text[window.atoms.starts[first] : window.atoms.ends[last - 1]]
-            for first, last in ranges
-        ]
-        vectors = np.asarray(self.embed(texts), dtype=np.float64)
-        left = vectors[[ranges[before] for before, _ in sides]]
-        right = vectors[[ranges[behind] for _, behind in sides]]
-        # No cut where a vector is not finite.
-        distances = 1 - (left * right).sum(axis=1, dtype=np.float64)
-        return np.where(np.isfinite(distances), distances, 0.0)
+            spans += [structure.span(*piece_extent(part, piece)) for piece in pieces]
+    return spans
+
+
+def _distances(chunker: Chunker, window: Window, units: Sequence[AtomRange]) -> NDArray[np.float64]:
+    """Cosine distance over each gap between two sentences, shape (len(units) - 1,)."""
+    group = chunker.values["group"]
+    sides = [
+        (
+            (units[max(0, gap - group)][0], units[gap - 1][1]),
+            (units[gap][0], units[min(len(units), gap + group) - 1][1]),
+        )
+        for gap in range(1, len(units))
+    ]
+    ranges = {side: index for index, side in enumerate(dict.fromkeys(chain.from_iterable(sides)))}
+    texts = [
+        window.text[window.atoms.starts[first] : window.atoms.ends[last - 1]]
+        for first, last in ranges
+    ]
+    assert chunker.embed is not None  # `get_chunker` refuses it
+    vectors = np.asarray(chunker.embed(texts), dtype=np.float64)
+    left = vectors[[ranges[before] for before, _ in sides]]
+    right = vectors[[ranges[behind] for _, behind in sides]]
+    # No cut where a vector is not finite.
+    distances = 1 - (left * right).sum(axis=1, dtype=np.float64)
+    return np.where(np.isfinite(distances), distances, 0.0)
