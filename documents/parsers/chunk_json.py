@@ -5,7 +5,7 @@ reads one."""
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -104,11 +104,12 @@ def chunk_layout(name: str, opened: Opener) -> Layout | None:
     otherwise: Layout | None = "object" if is_named and start != b"[" else None
     if not _CHUNK_FIELD_PATTERN.search(head):
         return otherwise
-    if start == b"[" and any(
-        is_chunk_record(_load_json(head[span.offset : span.offset + span.size]))
-        for span in islice(_sample_records(head), _SAMPLED_RECORDS)
-    ):
-        return "array"
+    if start == b"[":
+        # The complete elements at the beginning of an array.
+        with suppress(ParseError):
+            for span in islice(_array_elements([head]), _SAMPLED_RECORDS):
+                if is_chunk_record(_load_json(head[span.offset : span.offset + span.size])):
+                    return "array"
     if start == b"{" and is_whole and not has_lines:
         value = _load_json(head)
         if value is not None:
@@ -146,14 +147,6 @@ def _load_json(data: bytes) -> Any:
         return json.loads(data, strict=False)
     except (ValueError, RecursionError):
         return None
-
-
-def _sample_records(head: bytes) -> Iterator[RecordSpan]:
-    """The complete elements at the beginning of an array."""
-    try:
-        yield from _array_elements([head])
-    except ParseError:
-        return
 
 
 def _array_elements(blocks: Iterable[bytes]) -> Iterator[RecordSpan]:
@@ -369,9 +362,17 @@ def parse_chunk_json(data: bytes, *, name: str) -> ChunkRecord:
     is_page = type(number_of_page) is int and 0 < number_of_page <= MAX_INTEGER
     page = number_of_page if is_page else None
     text_field = next((field for field in TEXT_FIELDS if record.values.get(field)), TEXT_FIELDS[0])
+    text = record.text(text_field, cure="Give the text of the chunk.")
+    if len(text) < MIN_CHARACTERS:
+        raise ParseError(
+            "malformed",
+            f"{text_field} has {pluralized(len(text), 'character')}, it must have at least"
+            f" {MIN_CHARACTERS}. Join it with its neighbour.",
+        )
+    original = record.optional_text("original_text").strip() or text
     chunk = ParsedChunk(
         key=chunk_id,
-        text=_record_text(record, text_field, prefix),
+        text=original.removeprefix(prefix).strip() or original,
         context=prefix or " > ".join(path),
         heading_path=path,
         summary=holder("summary").optional_text("summary"),
@@ -465,18 +466,6 @@ def _record_ids(chunk_id: str, source: str, name: str) -> tuple[str, str, int]:
         whole = chunk_id if _NUMBERED_ID.search(chunk_id) else stem
         source = _NUMBERED_ID.sub("", whole) or whole
     return chunk_id or (f"{stem}_chunk_{number:03}" if number else stem), source, number
-
-
-def _record_text(record: JsonFields, field: str, prefix: str) -> str:
-    text = record.text(field, cure="Give the text of the chunk.")
-    if len(text) < MIN_CHARACTERS:
-        raise ParseError(
-            "malformed",
-            f"{field} has {pluralized(len(text), 'character')}, it must have at least"
-            f" {MIN_CHARACTERS}. Join it with its neighbour.",
-        )
-    original = record.optional_text("original_text").strip() or text
-    return original.removeprefix(prefix).strip() or original
 
 
 def _remaining_metadata(

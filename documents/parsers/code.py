@@ -145,10 +145,18 @@ def _parsed_blocks(text: str, language: str) -> list[CodeBlock]:
                 first = before
             found.append((first.start_byte, node.end_byte, name, kind))
     at = _character_offsets(data, text, {edge for start, end, *_ in found for edge in (start, end)})
-    return [
-        CodeBlock(_line_start(text, at[start]), _statement_end(text, at[end]), name, kind, 0)
-        for start, end, name, kind in found
-    ]
+    blocks = []
+    for first_byte, end_byte, name, kind in found:
+        start, end = at[first_byte], at[end_byte]
+        line = text.rfind("\n", 0, start) + 1
+        if not text[line:start].strip():
+            start = line
+        while end and text[end - 1] == "\n":
+            end -= 1
+        if closing := _CLOSING.match(text, end):
+            end += len(closing[0].rstrip())
+        blocks.append(CodeBlock(start, end, name, kind, 0))
+    return blocks
 
 
 def _is_mostly_errors(root: Node) -> bool:
@@ -165,17 +173,15 @@ def _is_mostly_errors(root: Node) -> bool:
 def _block_name(block: Node, name: Node | None, owner: Node | None) -> str:
     if name is None:
         return _one_line(_node_text(block).partition("{")[0].partition("(")[0])
-    while inner := _declared_name(name):
+    # C wraps the name's node into pointers and parameters.
+    while inner := (
+        name.named_child(0)
+        if name.type in {"parenthesized_declarator", "reference_declarator"}
+        else name.child_by_field_name("declarator")
+    ):
         name = inner
     receiver = _RECEIVER.search(_node_text(owner)) if owner else None
     return _one_line(f"{receiver[1]}.{_node_text(name)}" if receiver else _node_text(name))
-
-
-def _declared_name(node: Node) -> Node | None:
-    """The name's node; C wraps it into pointers and parameters."""
-    if node.type in {"parenthesized_declarator", "reference_declarator"}:
-        return node.named_child(0)
-    return node.child_by_field_name("declarator")
 
 
 def _node_text(node: Node) -> str:
@@ -195,18 +201,6 @@ def _character_offsets(data: bytes, text: str, offsets: set[int]) -> dict[int, i
         characters += len(data[before:after].decode())
         places[after] = characters
     return places
-
-
-def _line_start(text: str, offset: int) -> int:
-    start = text.rfind("\n", 0, offset) + 1
-    return start if not text[start:offset].strip() else offset
-
-
-def _statement_end(text: str, offset: int) -> int:
-    while offset and text[offset - 1] == "\n":
-        offset -= 1
-    closing = _CLOSING.match(text, offset)
-    return offset if closing is None else offset + len(closing[0].rstrip())
 
 
 def sql_blocks(script: Sequence[Statement]) -> list[CodeBlock]:

@@ -2,27 +2,26 @@
 Begin with `parse_docx`; `DocxBody` writes the blocks."""
 
 import email.policy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from email import message_from_bytes
 
 from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
 from documents.parsers.docx_paragraphs import (
-    ListPosition,
     Numbering,
-    Paragraph,
+    ParagraphReader,
     ParagraphStyles,
     child_value,
     heading_level_of_outline,
     is_placeholder,
     list_position,
     outline_level,
-    read_paragraph,
 )
 from documents.parsers.html import parse_html
 from documents.parsers.html_text import single_line
 from documents.parsers.markdown_writer import MarkdownWriter
 from documents.parsers.office_content import (
     ListWriter,
+    Paragraph,
     cell_text,
     picture_description,
     without_alternatives,
@@ -67,37 +66,15 @@ _MAX_COLUMNS = 63
 _DELETED_TAGS = frozenset({"del", "moveFrom"})
 
 
-def table_rows(table: Element) -> Iterator[Element]:
-    """The rows that were not deleted."""
-    for node in table:
-        name = local_name(node)
-        if name == "tr":
-            if node.find(f"{W}trPr/{W}del") is None:
-                yield node
+def _undeleted(node: Element, tag: str, deleted: str) -> Iterator[Element]:
+    """The rows of a table or cells of a row but for deleted ones, which have a child `deleted`."""
+    for child in node:
+        name = local_name(child)
+        if name == tag:
+            if child.find(deleted) is None:
+                yield child
         elif name not in _DELETED_TAGS:
-            yield from table_rows(node)
-
-
-def row_cells(row: Element) -> Iterator[Element]:
-    """The cells that were not deleted."""
-    for node in row:
-        name = local_name(node)
-        if name == "tc":
-            if node.find(f"{W}tcPr/{W}cellDel") is None:
-                yield node
-        elif name not in _DELETED_TAGS:
-            yield from row_cells(node)
-
-
-def is_layout(
-    table: Element, rows: Sequence[Element], is_heading: Callable[[Element], bool]
-) -> bool:
-    """Whether the table is only layout: one row or column, or a table or heading inside."""
-    if len(rows) < 2 or all(len(list(row_cells(row))) < 2 for row in rows):
-        return True
-    return any(node is not table for node in table.iter(f"{W}tbl")) or any(
-        is_heading(node) for node in table.iter(f"{W}p")
-    )
+            yield from _undeleted(child, tag, deleted)
 
 
 def column_span(properties: Element | None, name: str, *, least: int = 1) -> int:
@@ -111,8 +88,6 @@ _SKIPPED = frozenset({"del", "moveFrom", "sectPr", "sdtPr", "sdtEndPr", "tcPr", 
 #: A whole paragraph in the style of a heading is emphasis.
 _MAX_HEADING_CHARACTERS = 300
 _MAX_HEADING_LEVEL = 6
-#: `Page 3 of 12` without its numbers.
-_MAX_PAGE_NUMBER_WORDS = 3
 
 
 class DocxBody:
@@ -125,13 +100,14 @@ class DocxBody:
         self.lists = ListWriter(self.out)
         self._styles = ParagraphStyles(self._part("styles"))
         self._numbering = Numbering(self._part("numbering"))
-        self._notes: dict[tuple[str, str], str] = {}
+        self._reader = ParagraphReader()
+        notes = {}
         for kind in ("footnote", "endnote"):
             root = self._part(f"{kind}s")
             for note in () if root is None else root.iterfind("*"):
-                texts = (read_paragraph(paragraph).text for paragraph in note.iter(f"{W}p"))
-                self._notes[kind, note.get(f"{W}id", "")] = single_line(" ".join(texts))
-        self._note_count = 0
+                texts = (ParagraphReader().read(node).text for node in note.iter(f"{W}p"))
+                notes[kind, note.get(f"{W}id", "")] = single_line(" ".join(texts))
+        self._reader.notes = notes
         self._place = package.main
 
     def running_lines(self) -> None:
@@ -181,7 +157,7 @@ class DocxBody:
         style = child_value(properties, "pStyle")
         if self._styles.is_contents(style):
             return
-        found = self._read(node)
+        found = self._reader.read(node)
         label, level = self._label(properties, style)
         title = single_line(found.text)
         if title and self._styles.is_title(style):
@@ -198,20 +174,13 @@ class DocxBody:
             self.out.paragraph(found.text)
         self._attachments([found])
 
-    def _read(self, node: Element) -> Paragraph:
-        found = read_paragraph(node, first_note=self._note_count + 1)
-        self._note_count += len(found.notes)
-        if found.has_page_number and len(found.text.split()) <= _MAX_PAGE_NUMBER_WORDS:
-            found.parts.clear()
-        return found
-
     def _label(self, properties: Element | None, style: str) -> tuple[str | None, int]:
         """The list label before the paragraph, None if it is in no list, and the list level."""
         own, inherited = list_position(properties), self._styles.numbered(style)
         numbered = own or inherited
-        if numbered and not numbered.list_id and inherited:
-            numbered = ListPosition(inherited.list_id, numbered.level)
-        return (self._numbering.label(numbered), numbered.level) if numbered else (None, 0)
+        if numbered and not numbered[0] and inherited:
+            numbered = inherited[0], numbered[1]
+        return (self._numbering.label(numbered), numbered[1]) if numbered else (None, 0)
 
     def _heading_level(self, properties: Element | None, style: str) -> int | None:
         if self._styles.is_title(style):
@@ -226,36 +195,45 @@ class DocxBody:
 
     def _table(self, table: Element) -> None:
         self.lists.end()
-        rows = list(table_rows(table))
-        if is_layout(table, rows, self._is_heading):
-            self.blocks(child for row in rows for cell in row_cells(row) for child in cell)
+        rows = [
+            (row, list(_undeleted(row, "tc", f"{W}tcPr/{W}cellDel")))
+            for row in _undeleted(table, "tr", f"{W}trPr/{W}del")
+        ]
+        # Only layout: one row or column, or a table or heading inside.
+        styled = (node.find(f"{W}pPr") for node in table.iter(f"{W}p"))
+        if (
+            len(rows) < 2
+            or all(len(cells) < 2 for _, cells in rows)
+            or any(node is not table for node in table.iter(f"{W}tbl"))
+            or any(
+                self._heading_level(properties, child_value(properties, "pStyle")) is not None
+                for properties in styled
+            )
+        ):
+            self.blocks(child for _, cells in rows for cell in cells for child in cell)
             return
         found: list[Paragraph] = []
-        write_table(self.out, [self._cells(row, found) for row in rows])
+        written: list[list[str | None]] = []
+        for row, cells in rows:
+            texts: list[str | None] = [""] * column_span(
+                row.find(f"{W}trPr"), "gridBefore", least=0
+            )
+            for cell in cells:
+                # The cell above may cover it.
+                merged = cell.find(f"{W}tcPr/{W}vMerge")
+                is_covered = merged is not None and merged.get(f"{W}val") != "restart"
+                texts.append(None if is_covered else cell_text(list(self._lines(cell, found))))
+                texts += [""] * (column_span(cell.find(f"{W}tcPr"), "gridSpan") - 1)
+            written.append(texts)
+        write_table(self.out, written)
         self._attachments(found)
-
-    def _is_heading(self, node: Element) -> bool:
-        properties = node.find(f"{W}pPr")
-        return self._heading_level(properties, child_value(properties, "pStyle")) is not None
-
-    def _cells(self, row: Element, found: list[Paragraph]) -> list[str | None]:
-        """The texts of a row's cells, each in its column; paragraphs with attachments are added to
-        `found`."""
-        cells: list[str | None] = [""] * column_span(row.find(f"{W}trPr"), "gridBefore", least=0)
-        for cell in row_cells(row):
-            # The cell above may cover it.
-            merged = cell.find(f"{W}tcPr/{W}vMerge")
-            is_covered = merged is not None and merged.get(f"{W}val") != "restart"
-            cells.append(None if is_covered else cell_text(list(self._lines(cell, found))))
-            cells += [""] * (column_span(cell.find(f"{W}tcPr"), "gridSpan") - 1)
-        return cells
 
     def _lines(self, node: Element, found: list[Paragraph]) -> Iterator[str]:
         """Paragraphs of a cell, each on one line."""
         for child in node:
             name = local_name(child)
             if name == "p":
-                paragraph = self._read(child)
+                paragraph = self._reader.read(child)
                 found.append(paragraph)
                 properties = child.find(f"{W}pPr")
                 label, _ = self._label(properties, child_value(properties, "pStyle"))
@@ -266,8 +244,8 @@ class DocxBody:
     def _attachments(self, paragraphs: Iterable[Paragraph]) -> None:
         """Text boxes, pictures, charts and notes, after the paragraph that refers to them."""
         for paragraph in paragraphs:
-            for number, note in enumerate(paragraph.notes, start=paragraph.first_note):
-                self.out.paragraph(f"[{number}] {self._notes.get(note, '')}")
+            for note in paragraph.notes:
+                self.out.paragraph(note)
             for drawing in paragraph.drawings:
                 boxes: list[Element] = []
                 for node in without_alternatives(drawing):

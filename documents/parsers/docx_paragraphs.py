@@ -1,10 +1,10 @@
-"""Paragraphs of a Word document: visible text (`read_paragraph`), styles, and the list numbers that
-Word computes (`Numbering`)."""
+"""Paragraphs of a Word document: visible text (`ParagraphReader`), styles, and the list numbers
+that Word computes (`Numbering`)."""
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
+from documents.parsers.office_content import Paragraph
 from documents.parsers.office_package import (
     Element,
     W,
@@ -55,65 +55,51 @@ _BODY_TEXT = 9
 _MAX_CHAIN = 20
 
 
-@dataclass(frozen=True, slots=True)
-class ListPosition:
-    """A list and the level in it, from 0."""
-
-    list_id: str
-    level: int
-
-
-@dataclass(frozen=True, slots=True)
-class ParagraphStyle:
-    name: str
-    base: str = ""
-    outline: int | None = None
-    numbered: ListPosition | None = None
+#: The id of a list and the level in it, from 0.
+ListPosition = tuple[str, int]
 
 
 class ParagraphStyles:
     """Paragraph styles by id; an undefined one is known by its id only."""
 
     def __init__(self, root: Element | None) -> None:
-        nodes = [] if root is None else root.findall(f"{W}style")
+        nodes = () if root is None else root.iterfind(f"{W}style")
+        #: name, the style that it is based on, and `w:pPr`
         self._styles = {
-            node.get(f"{W}styleId", ""): ParagraphStyle(
-                name=child_value(node, "name"),
-                base=child_value(node, "basedOn"),
-                outline=outline_level(node.find(f"{W}pPr")),
-                numbered=list_position(node.find(f"{W}pPr")),
+            node.get(f"{W}styleId", ""): (
+                child_value(node, "name"),
+                child_value(node, "basedOn"),
+                node.find(f"{W}pPr"),
             )
             for node in nodes
         }
 
     def is_title(self, style_id: str) -> bool:
-        return any(style.name.lower() in _TITLE_STYLES for style in self._chain(style_id))
+        return any(name.lower() in _TITLE_STYLES for name, _ in self._chain(style_id))
 
     def is_contents(self, style_id: str) -> bool:
         """Whether it is an entry of the table of contents, which repeats the headings."""
-        return any(_CONTENTS_STYLE.fullmatch(style.name) for style in self._chain(style_id))
+        return any(_CONTENTS_STYLE.fullmatch(name) for name, _ in self._chain(style_id))
 
     def heading_level(self, style_id: str) -> int | None:
         """1 for the highest; None if it is not a heading."""
-        for style in self._chain(style_id):
-            if style.outline is not None:
-                return heading_level_of_outline(style.outline)
-            if heading := _HEADING_STYLE.fullmatch(style.name):
+        for name, properties in self._chain(style_id):
+            if (outline := outline_level(properties)) is not None:
+                return heading_level_of_outline(outline)
+            if heading := _HEADING_STYLE.fullmatch(name):
                 return int(heading[1])
         return None
 
     def numbered(self, style_id: str) -> ListPosition | None:
-        found = (style.numbered for style in self._chain(style_id))
+        found = (list_position(properties) for _, properties in self._chain(style_id))
         return next((numbered for numbered in found if numbered), None)
 
-    def _chain(self, style_id: str) -> Iterator[ParagraphStyle]:
-        """The style and those it is based on."""
+    def _chain(self, style_id: str) -> Iterator[tuple[str, Element | None]]:
+        """Names and properties of the style and those it is based on."""
         for _ in range(_MAX_CHAIN):
-            if not style_id:
-                return
-            style = self._styles.get(style_id) or ParagraphStyle(name=style_id)
-            yield style
-            style_id = style.base
+            if style_id:
+                name, style_id, properties = self._styles.get(style_id, (style_id, "", None))
+                yield name, properties
 
 
 def heading_level_of_outline(outline: int) -> int | None:
@@ -132,7 +118,7 @@ def list_position(properties: Element | None) -> ListPosition | None:
     node = None if properties is None else properties.find(f"{W}numPr")
     if node is None:
         return None
-    return ListPosition(child_value(node, "numId"), parse_integer(child_value(node, "ilvl")))
+    return child_value(node, "numId"), parse_integer(child_value(node, "ilvl"))
 
 
 def child_value(node: Element | None, name: str) -> str:
@@ -146,82 +132,58 @@ _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "x
           (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _ListLevel:
-    start: int = 1
-    kind: str = "bullet"
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _NumberedList:
-    """Lists of one `scheme` continue each other's numbers, unless they restart a level."""
-
-    scheme: str
-    restarts: dict[int, int]
-
-
 class Numbering:
-    """Counts the items of all lists in text order."""
+    """Counts the items of all lists in text order.
+
+    Lists of one scheme continue each other's numbers, unless they restart a level.
+    """
 
     def __init__(self, root: Element | None) -> None:
         nodes = [] if root is None else [node for node in root if isinstance(node.tag, str)]
         self._schemes = {
             node.get(f"{W}abstractNumId", ""): {
-                parse_integer(level.get(f"{W}ilvl")): _ListLevel(
-                    start=parse_integer(child_value(level, "start"), 1),
-                    kind=child_value(level, "numFmt") or "decimal",
-                    text=child_value(level, "lvlText"),
-                )
-                for level in node.iterfind(f"{W}lvl")
+                parse_integer(level.get(f"{W}ilvl")): level for level in node.iterfind(f"{W}lvl")
             }
             for node in nodes
             if node.tag == f"{W}abstractNum"
         }
-        self._lists = {
-            node.get(f"{W}numId", ""): _NumberedList(
-                child_value(node, "abstractNumId"), _restarts(node)
-            )
-            for node in nodes
-            if node.tag == f"{W}num"
-        }
+        self._lists = {node.get(f"{W}numId", ""): node for node in nodes if node.tag == f"{W}num"}
         self._counts: dict[str, dict[int, int]] = {}
         self._begun: set[ListPosition] = set()
 
     def label(self, numbered: ListPosition) -> str | None:
         """The next label, such as `2.1` or `(a)`; empty for a bullet, None if there is no list."""
-        entry = self._lists.get(numbered.list_id)
+        list_id, at = numbered
+        entry = self._lists.get(list_id)
         if entry is None:
             return None
-        levels = self._schemes.get(entry.scheme, {})
-        counts = self._counts.setdefault(entry.scheme, {})
-        at = numbered.level
-        if at in entry.restarts and numbered not in self._begun:
-            counts[at] = entry.restarts[at] - 1
+        scheme = child_value(entry, "abstractNumId")
+        levels = self._schemes.get(scheme, {})
+        counts = self._counts.setdefault(scheme, {})
+        if numbered not in self._begun:
+            for override in entry.iterfind(f"{W}lvlOverride"):
+                start = child_value(override, "startOverride")
+                if start and parse_integer(override.get(f"{W}ilvl")) == at:
+                    counts[at] = parse_integer(start, 1) - 1
         self._begun.add(numbered)
-        level = levels.get(at, _ListLevel())
-        counts[at] = counts.get(at, level.start - 1) + 1
+        level = levels.get(at)
+        counts[at] = counts.get(at, _list_start(level) - 1) + 1
         for deeper in [other for other in counts if other > at]:
             del counts[deeper]
-        if level.kind in {"bullet", "none"}:
+        if level is None or child_value(level, "numFmt") in {"bullet", "none"}:
             return ""
 
         def format_number(place: re.Match[str]) -> str:
-            at = int(place[1]) - 1
-            level = levels.get(at, _ListLevel(kind="decimal"))
-            number = counts.get(at, level.start)
-            return _NUMBER_FORMATS.get(level.kind, str)(number) if number > 0 else str(number)
+            level = levels.get(int(place[1]) - 1)
+            number = counts.get(int(place[1]) - 1, _list_start(level))
+            written = _NUMBER_FORMATS.get(child_value(level, "numFmt"), str)
+            return written(number) if number > 0 else str(number)
 
-        return _PLACEHOLDER.sub(format_number, level.text)
+        return _PLACEHOLDER.sub(format_number, child_value(level, "lvlText"))
 
 
-def _restarts(entry: Element) -> dict[int, int]:
-    overrides = entry.iterfind(f"{W}lvlOverride")
-    starts = {
-        parse_integer(node.get(f"{W}ilvl")): child_value(node, "startOverride")
-        for node in overrides
-    }
-    return {level: parse_integer(start, 1) for level, start in starts.items() if start}
+def _list_start(level: Element | None) -> int:
+    return parse_integer(child_value(level, "start"), 1)
 
 
 def _alphabetic(number: int) -> str:
@@ -256,93 +218,80 @@ _SKIPPED = frozenset(
 )  # fmt: skip
 _BREAKS = {"br": "\n", "cr": "\n", "tab": "\t", "ptab": "\t", "noBreakHyphen": "-"}
 _DRAWING_TAGS = frozenset({"drawing", "pict", "object"})
-_REFERENCES = _DRAWING_TAGS | {"sym", "footnoteReference", "endnoteReference"}
+_NOTE_TAGS = frozenset({"footnoteReference", "endnoteReference"})
 _FIELDS = frozenset({"fldChar", "instrText", "fldSimple"})
+#: `Page 3 of 12` without its numbers.
+_MAX_PAGE_NUMBER_WORDS = 3
 _PAGE_FIELD = re.compile(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES)\b")
 
 
-@dataclass(slots=True)
-class Paragraph:
-    """Line breaks are `\\n`; notes and drawings follow the paragraph.
+class ParagraphReader:
+    """Reads paragraphs of the body; numbers the notes that they refer to.
 
-    `notes` are pairs such as `("footnote", "2")`, each marked in the text by its number; these
-    begin at `first_note`.
+    `notes` are their texts by kind and id, such as `("footnote", "2")`.
     """
 
-    first_note: int
-    parts: list[str] = field(default_factory=list)
-    notes: list[tuple[str, str]] = field(default_factory=list)
-    drawings: list[Element] = field(default_factory=list)
-    has_page_number: bool = False
-
-    @property
-    def text(self) -> str:
-        return "".join(self.parts)
-
-
-def read_paragraph(node: Element, *, first_note: int = 1) -> Paragraph:
-    """Walk a `w:p`; notes are numbered in the text from `first_note`."""
-    walk = _ParagraphReader(first_note)
-    walk.children(node)
-    return walk.found
-
-
-class _ParagraphReader:
-    def __init__(self, first_note: int) -> None:
-        self.found = Paragraph(first_note)
+    def __init__(self) -> None:
+        self.notes: dict[tuple[str, str], str] = {}
+        self._note_count = 0
+        self._found = Paragraph()
         self._instruction = ""
-        self._in_page_field = False
+        self._has_page_number = self._in_page_field = False
 
-    def children(self, node: Element) -> None:
+    def read(self, node: Element) -> Paragraph:
+        """Walk a `w:p`. A paragraph that says no more than `Page 3 of 12` has no text."""
+        self._found = Paragraph()
+        self._instruction = ""
+        self._has_page_number = self._in_page_field = False
+        self._children(node)
+        if self._has_page_number and len(self._found.text.split()) <= _MAX_PAGE_NUMBER_WORDS:
+            self._found.parts.clear()
+        return self._found
+
+    def _children(self, node: Element) -> None:
         for child in node:
             self._element(child)
 
     def _element(self, node: Element) -> None:
-        match local_name(node):
-            case "t":
-                self._write(node.text or "")
-            case name if name in _SKIPPED or (
-                _is_on(node.find(f"{W}rPr/{W}vanish")) or is_placeholder(node)
-            ):
-                return
-            case name if name in _BREAKS:
-                self._write(_BREAKS[name])
-            case name if name in _REFERENCES:
-                # References to notes, drawings and symbols.
-                if name == "sym":
-                    self._write(
-                        symbol_character(node.get(f"{W}font", ""), node.get(f"{W}char", ""))
-                    )
-                elif name in _DRAWING_TAGS:
-                    self.found.drawings.append(node)
-                else:
-                    self.found.notes.append(
-                        (name.removesuffix("Reference"), node.get(f"{W}id", ""))
-                    )
-                    self._write(f"[{self.found.first_note + len(self.found.notes) - 1}]")
-            case name if name in _FIELDS:
-                self._field(node, name)
-            case "AlternateContent":
-                for child in alternative_content(node):
-                    self._element(child)
-            case _:
-                self.children(node)
+        name = local_name(node)
+        if name == "t":
+            self._write(node.text or "")
+        elif name in _SKIPPED or _is_on(node.find(f"{W}rPr/{W}vanish")) or is_placeholder(node):
+            return
+        elif name in _BREAKS:
+            self._write(_BREAKS[name])
+        elif name == "sym":
+            self._write(symbol_character(node.get(f"{W}font", ""), node.get(f"{W}char", "")))
+        elif name in _DRAWING_TAGS:
+            self._found.drawings.append(node)
+        elif name in _NOTE_TAGS:
+            self._note_count += 1
+            text = self.notes.get((name.removesuffix("Reference"), node.get(f"{W}id", "")), "")
+            self._found.notes.append(f"[{self._note_count}] {text}")
+            self._write(f"[{self._note_count}]")
+        elif name in _FIELDS:
+            self._field(node, name)
+        elif name == "AlternateContent":
+            for child in alternative_content(node):
+                self._element(child)
+        else:
+            self._children(node)
 
     def _write(self, text: str) -> None:
         if not self._in_page_field:
-            self.found.parts.append(text)
+            self._found.parts.append(text)
 
     def _field(self, node: Element, name: str) -> None:
         """Keep the result of a field, except page numbers."""
         if name == "instrText":
             self._instruction += node.text or ""
         elif name == "fldSimple" and _PAGE_FIELD.match(node.get(f"{W}instr", "")):
-            self.found.has_page_number = True
+            self._has_page_number = True
         elif name == "fldSimple":
-            self.children(node)
+            self._children(node)
         elif node.get(f"{W}fldCharType") == "separate":
             self._in_page_field = bool(_PAGE_FIELD.match(self._instruction))
-            self.found.has_page_number |= self._in_page_field
+            self._has_page_number |= self._in_page_field
         else:
             self._instruction, self._in_page_field = "", False
 

@@ -3,8 +3,6 @@
 
 import codecs
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from lxml import etree
 from lxml.html import HtmlElement, HTMLParser, document_fromstring
@@ -34,6 +32,8 @@ from documents.parsers.normalise import (
     normalise_text,
     readable_title,
 )
+
+_CODE_LANGUAGE = re.compile(r"\b(?:language|lang|highlight-source)-([\w+#-]{1,20})")
 
 
 def pipe_table(table: HtmlElement) -> list[str] | None:
@@ -75,10 +75,10 @@ def to_markdown(root: HtmlElement) -> tuple[str, tuple[Heading, ...]]:
     return walk.out.finish()
 
 
-@dataclass(slots=True)
 class _MarkdownWalk:
-    out: MarkdownWriter = field(default_factory=MarkdownWriter)
-    counters: list[int | None] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.out = MarkdownWriter()
+        self.counters: list[int | None] = []
 
     def write_as_unit(self, element: HtmlElement) -> bool:
         """Write an element that is treated as one; False if its children are to be walked."""
@@ -92,7 +92,9 @@ class _MarkdownWalk:
                         parts.append("\n" if node.tag == "br" else node.text or "")
                     elif node is not element:
                         parts.append(node.tail or "")
-                self.out.code("".join(parts), language=_code_language(element))
+                marked = (element, *element.findall("code"))
+                language = _CODE_LANGUAGE.search(" ".join(node.get("class", "") for node in marked))
+                self.out.code("".join(parts), language=language[1] if language else "")
             case tag if tag in CODE_TAGS:
                 text = element_text(element)
                 self.out.write(f"`{text}`" if text and "`" not in text else text)
@@ -138,14 +140,9 @@ class _MarkdownWalk:
             self.out.close_list()
 
 
-def _code_language(element: HtmlElement) -> str:
-    classes = " ".join(node.get("class", "") for node in (element, *element.findall("code")))
-    match = re.search(r"\b(?:language|lang|highlight-source)-([\w+#-]{1,20})", classes)
-    return match[1] if match else ""
-
-
 _DOCUMENT = frozenset({"main", "article"})
 _HIDDEN_XPATH = "//body//*[@hidden or @aria-hidden or @style]"
+_INVISIBLE_STYLE = re.compile("display:none|visibility:hidden")
 _MAIN_XPATH = "(//main | //*[@role='main'])[1]"
 
 
@@ -161,36 +158,23 @@ def main_content(body: HtmlElement) -> HtmlElement:
         if _word_count(candidate) * 5 >= total > 0:
             body = candidate
             break
-    _drop_unless_all(body, list(_boilerplate_elements(body)))
-    return body
-
-
-def _boilerplate_elements(body: HtmlElement) -> Iterator[HtmlElement]:
-    """The outermost boilerplate elements, found in one walk."""
+    # The outermost boilerplate elements, found in one walk. An article's own header and footer
+    # belong to it; a header with the title is no banner.
+    boilerplate: list[HtmlElement] = []
     articles = int(body.tag in _DOCUMENT)
     walker = etree.iterwalk(body, events=("start", "end"))
     for event, node in walker:
         if node is not body and node.tag in _DOCUMENT:
             articles += 1 if event == "start" else -1
-        elif (
-            event == "start" and node is not body and _is_boilerplate(node, in_article=articles > 0)
+        elif (event == "start" and node is not body) and (
+            node.get("role") in BOILERPLATE_ROLES
+            or node.tag in {"nav", "aside"}
+            or (node.tag in {"header", "footer"} and not articles and node.find(".//h1") is None)
         ):
             walker.skip_subtree()
-            yield node
-
-
-def _is_boilerplate(node: HtmlElement, *, in_article: bool) -> bool:
-    """An article's own header and footer belong to it; a header with the title is no banner."""
-    if node.get("role") in BOILERPLATE_ROLES or node.tag in {"nav", "aside"}:
-        return True
-    return node.tag in {"header", "footer"} and not in_article and node.find(".//h1") is None
-
-
-def _is_invisible(node: HtmlElement) -> bool:
-    if node.get("hidden") is not None or node.get("aria-hidden") == "true":
-        return True
-    style = "".join(node.get("style", "").lower().split())
-    return "display:none" in style or "visibility:hidden" in style
+            boilerplate.append(node)
+    _drop_unless_all(body, boilerplate)
+    return body
 
 
 def _word_count(node: HtmlElement) -> int:
@@ -255,7 +239,13 @@ def parse_html(
     }
     # Hidden text is kept where a page hides all of its text until a script has run.
     _drop_elements(list(root.iter(*NON_TEXT_TAGS)))
-    hidden = [node for node in root.xpath(_HIDDEN_XPATH) if _is_invisible(node)]
+    hidden = [
+        node
+        for node in root.xpath(_HIDDEN_XPATH)
+        if node.get("hidden") is not None
+        or node.get("aria-hidden") == "true"
+        or _INVISIBLE_STYLE.search("".join(node.get("style", "").lower().split()))
+    ]
     _drop_unless_all(root, hidden)
     body = root.find("body")
     body = root if body is None else body

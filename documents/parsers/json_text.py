@@ -209,7 +209,14 @@ def _find_string(
 
 def _record_lines(leaves: Iterable[JsonLeaf]) -> Iterator[str]:
     """`a.b[0]: value`; short values of a list on shared lines, `a.b: 1, 2, 3`."""
-    for owner, group in groupby(leaves, key=_short_list_path):
+
+    def short_list_path(leaf: JsonLeaf) -> JsonPath | None:
+        """Path of the list in which the leaf is a short element."""
+        is_element = isinstance(leaf.path[-1], int) if leaf.path else not leaf.is_string
+        is_short = len(leaf.text) <= _MAX_SHORT_VALUE and "\n" not in leaf.text
+        return leaf.path[:-1] if is_element and is_short else None
+
+    for owner, group in groupby(leaves, key=short_list_path):
         if owner is None:
             yield from (_value_line(_path_text(leaf.path), leaf.text) for leaf in group)
         else:
@@ -224,13 +231,6 @@ def _record_lines(leaves: Iterable[JsonLeaf]) -> Iterator[str]:
                 line.append(value)
                 length += len(value) + 2
             yield _value_line(path, ", ".join(line))
-
-
-def _short_list_path(leaf: JsonLeaf) -> JsonPath | None:
-    """Path of the list in which the leaf is a short element."""
-    is_element = isinstance(leaf.path[-1], int) if leaf.path else not leaf.is_string
-    is_short = len(leaf.text) <= _MAX_SHORT_VALUE and "\n" not in leaf.text
-    return leaf.path[:-1] if is_element and is_short else None
 
 
 def _value_line(path: str, value: str) -> str:

@@ -2,12 +2,11 @@
 `parse_odf`."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from documents.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, ParseError
 from documents.parsers.html_text import single_line
 from documents.parsers.markdown_writer import MarkdownWriter
-from documents.parsers.office_content import ListWriter, cell_text, write_table
+from documents.parsers.office_content import ListWriter, Paragraph, cell_text, write_table
 from documents.parsers.office_package import (
     Element,
     local_name,
@@ -36,17 +35,6 @@ _SKIPPED = frozenset(
 _DEEPEST_HEADING = 6
 _MAX_COLUMNS = 64
 _MAX_SPACES = 100
-
-
-@dataclass(slots=True)
-class _OdfParagraph:
-    parts: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    frames: list[Element] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.parts)
 
 
 class OdfWriter:
@@ -124,13 +112,13 @@ class OdfWriter:
         if is_layout or any(node is not table for node in table.iter(f"{TABLE}table")):
             self.blocks(cell for row in rows for cell in row)
             return
-        found: list[_OdfParagraph] = []
+        found: list[Paragraph] = []
         write_table(self.out, [self._cells(row, found) for row in rows])
         self.has_text |= any(one.text.strip() for one in found)
         for paragraph in found:
             self._attachments(paragraph)
 
-    def _cells(self, row: Iterable[Element], found: list[_OdfParagraph]) -> list[str | None]:
+    def _cells(self, row: Iterable[Element], found: list[Paragraph]) -> list[str | None]:
         """A covered cell is empty if another covers it from the left, None from above."""
         cells: list[str | None] = []
         beside = 0
@@ -151,12 +139,12 @@ class OdfWriter:
         self.out.paragraph(text)
         self.has_text |= bool(text.strip())
 
-    def _read(self, node: Element) -> _OdfParagraph:
-        found = _OdfParagraph()
+    def _read(self, node: Element) -> Paragraph:
+        found = Paragraph()
         self._inline(node, found)
         return found
 
-    def _inline(self, node: Element, found: _OdfParagraph) -> None:
+    def _inline(self, node: Element, found: Paragraph) -> None:
         found.parts.append(node.text or "")
         for child in node:
             match local_name(child):
@@ -169,7 +157,7 @@ class OdfWriter:
                 case "line-break":
                     found.parts.append("\n")
                 case "frame" | "custom-shape":
-                    found.frames.append(child)
+                    found.drawings.append(child)
                 case "note":
                     self._note_count += 1
                     found.parts.append(f"[{self._note_count}]")
@@ -179,10 +167,10 @@ class OdfWriter:
                     self._inline(child, found)
             found.parts.append(child.tail or "")
 
-    def _attachments(self, paragraph: _OdfParagraph) -> None:
+    def _attachments(self, paragraph: Paragraph) -> None:
         for note in paragraph.notes:
             self._write(note)
-        self.blocks(paragraph.frames)
+        self.blocks(paragraph.drawings)
 
 
 def odf_rows(table: Element) -> Iterable[Element]:

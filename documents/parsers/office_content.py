@@ -4,6 +4,7 @@ of drawings."""
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from documents.parsers.html_text import single_line
 from documents.parsers.markdown_writer import MarkdownWriter
@@ -21,6 +22,19 @@ from documents.parsers.table_writer import table_blocks
 from documents.parsers.xlsx_numbers import format_number
 
 _MARKDOWN_NUMBER = re.compile(r"[0-9]{1,9}[.)]")
+
+
+@dataclass(slots=True)
+class Paragraph:
+    """Line breaks are `\\n`; notes and drawings follow the paragraph."""
+
+    parts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    drawings: list[Element] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
 
 
 class ListWriter:

@@ -95,16 +95,14 @@ def _statement_extents(text: str) -> Iterator[tuple[int, int]]:
             case "end" | "go" | "data":
                 yield _trim_extent(text, start, token.end())
                 start, depth = token.end(), 0
-            case "begin" if depth == 0 and _is_not_comment(text, start, token.start()):
+            case "begin" if (
+                depth == 0
+                and (comments := _COMMENTS.match(text, start, token.start()))
+                and comments.end() < token.start()
+            ):
                 yield _trim_extent(text, start, token.start())
                 start = token.start()
     yield _trim_extent(text, start, len(text))
-
-
-def _is_not_comment(text: str, start: int, end: int) -> bool:
-    """Whether there is more than comments."""
-    comments = _COMMENTS.match(text, start, end)
-    return comments is not None and comments.end() < end
 
 
 def _trim_extent(text: str, start: int, end: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ matter and fields are read from it; nothing is included, evaluated or fetched.""
 import re
 from collections.abc import Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from documents.parsers.base import (
@@ -70,7 +70,7 @@ def markdown_blocks(text: str) -> "list[Token]":
     Empty for a text of more than 100,000 lines: that is data, and a line costs up to 0.1 ms and 3
     kB.
     """
-    return _block_parser().parse(text) if text.count("\n") <= MAX_LINES else []
+    return _commonmark(inline=False).parse(text) if text.count("\n") <= MAX_LINES else []
 
 
 def without_comments(text: str) -> str:
@@ -95,15 +95,14 @@ def line_offsets(text: str) -> list[int]:
 def markdown_headings(text: str) -> tuple[Heading, ...]:
     """Headings of the document itself, not those in code blocks, quotations or list items."""
     tokens, lines = markdown_blocks(text), line_offsets(text)
-    return tuple(
-        Heading(
-            offset=lines[token.map[0]],
-            level=int(token.tag[1:]),
-            title=_inline_text(tokens[index + 1].content),
-        )
-        for index, token in enumerate(tokens)
-        if token.type == "heading_open" and token.level == 0 and token.map
-    )
+    headings = []
+    for token, content in pairwise(tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map:
+            children = _commonmark(inline=True).parseInline(content.content)[0].children or []
+            words = (" " if child.type.endswith("break") else child.content for child in children)
+            title = " ".join("".join(words).split())
+            headings.append(Heading(lines[token.map[0]], int(token.tag[1:]), title))
+    return tuple(headings)
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
@@ -134,24 +133,11 @@ def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
 
 
 @cache
-def _block_parser() -> "MarkdownIt":
+def _commonmark(*, inline: bool) -> "MarkdownIt":
     from markdown_it import MarkdownIt  # noqa: PLC0415 (most commands read no Markdown)
 
-    return MarkdownIt("commonmark").enable("table").disable("inline")
-
-
-@cache
-def _inline_parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt  # noqa: PLC0415
-
-    return MarkdownIt("commonmark")
-
-
-def _inline_text(source: str) -> str:
-    """The text of one line of Markdown without its markup."""
-    children = _inline_parser().parseInline(source)[0].children or []
-    words = (" " if child.type.endswith("break") else child.content for child in children)
-    return " ".join("".join(words).split())
+    parser = MarkdownIt("commonmark")
+    return parser if inline else parser.enable("table").disable("inline")
 
 
 MAX_RST_HEADINGS = 20_000

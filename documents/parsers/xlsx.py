@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
@@ -65,7 +66,17 @@ class CellReader:
         if part := package.related_part(package.main, "sharedstrings"):
             for index, node in enumerate(package.stream(part, (f"{S}sst", f"{S}si"))):
                 self._strings[str(index)] = _string_item_text(node)
-        self._formats = _cell_formats(package)
+        #: The number format of each cell style.
+        self._formats: dict[str, str] = {}
+        root = package.optional_xml(package.related_part(package.main, "styles"))
+        if root is not None:
+            own = {
+                parse_integer(node.get("numFmtId")): node.get("formatCode", "")
+                for node in root.iterfind(f"{S}numFmts/{S}numFmt")
+            }
+            for style, node in enumerate(root.iterfind(f"{S}cellXfs/{S}xf")):
+                number = parse_integer(node.get("numFmtId"))
+                self._formats[str(style)] = own.get(number) or BUILT_IN.get(number, GENERAL)
         self._cells = self._characters = 0
 
     def sheet(self, part: str) -> Sheet:
@@ -112,23 +123,17 @@ class CellReader:
         if not value:
             self.formulas_without_value += has_formula
             return ""
-        return self._display_text(value, cell.get("t", "n"), cell.get("s", "0"))
-
-    def _display_text(self, value: str, kind: str, style: str) -> str:
-        match kind:
+        match cell.get("t", "n"):
             case "n":
-                try:
-                    number = float(value)
-                except ValueError:
-                    return _clean_string(value)
-                code = self._formats.get(style, GENERAL)
-                return format_number(number, code, since_1904=self._since_1904)
+                code = self._formats.get(cell.get("s", "0"), GENERAL)
+                with suppress(ValueError):
+                    return format_number(float(value), code, since_1904=self._since_1904)
             case "s":
                 return self._strings.get(value, "")
             case "b":
-                return "TRUE" if value == "1" else "FALSE"
+                value = "TRUE" if value == "1" else "FALSE"
             case "e":
-                return ""
+                value = ""
             case "d":
                 value = value.removesuffix("Z").removesuffix("T00:00:00").replace("T", " ")
         return _clean_string(value)
@@ -143,20 +148,6 @@ def _column_index(name: str) -> int | None:
     for letter in name:
         index = index * 26 + ord(letter) - 64
     return index - 1
-
-
-def _cell_formats(package: OfficePackage) -> dict[str, str]:
-    """The number format of each cell style."""
-    root = package.optional_xml(package.related_part(package.main, "styles"))
-    if root is None:
-        return {}
-    own = {
-        parse_integer(node.get("numFmtId")): node.get("formatCode", "")
-        for node in root.iterfind(f"{S}numFmts/{S}numFmt")
-    }
-    ids = (parse_integer(node.get("numFmtId")) for node in root.iterfind(f"{S}cellXfs/{S}xf"))
-    codes = (own.get(number) or BUILT_IN.get(number, GENERAL) for number in ids)
-    return {str(style): code for style, code in enumerate(codes)}
 
 
 def _string_item_text(node: Element) -> str:
@@ -322,7 +313,7 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
         reader = CellReader(package, since_1904=since_1904, limits=limits)
         metadata = package.properties()
         out = MarkdownWriter()
-        filled = 0
+        is_filled = False
         relations = package.related(package.main)
         for sheet in workbook.iterfind(f"{S}sheets/{S}sheet"):
             kind, part = relations.get(sheet.get(f"{R}id", ""), ("", ""))
@@ -331,9 +322,17 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
             title, state = " ".join(sheet.get("name", "").split()), sheet.get("state", "")
             if state in _HIDDEN_STATES:
                 metadata.setdefault("hidden_sheets", []).append(title)
-            if state != "veryHidden":
-                filled += _write_sheet(out, package, part, title, reader.sheet(part))
-        if not filled:
+            if state == "veryHidden":
+                continue
+            cells, drawings = reader.sheet(part), package.related_parts(part, "drawing")
+            if cells.rows or drawings:
+                out.heading(1, title)
+                before = out.length
+                write_notes_and_tables(out, cells)
+                for drawing in drawings:
+                    write_drawing(out, package, drawing)
+                is_filled |= out.length > before
+        if not is_filled:
             raise ParseError(
                 "no_text",
                 "The workbook has no filled cell. Check that the right file was saved.",
@@ -341,18 +340,3 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
         if reader.formulas_without_value:
             metadata["formulas_without_value"] = reader.formulas_without_value
         return office_document(out.finish(), name=name, media_type=MEDIA_TYPE, metadata=metadata)
-
-
-def _write_sheet(
-    out: MarkdownWriter, package: OfficePackage, part: str, title: str, sheet: Sheet
-) -> bool:
-    """False if the sheet is empty; one without cells and drawings is not written."""
-    drawings = package.related_parts(part, "drawing")
-    if not sheet.rows and not drawings:
-        return False
-    out.heading(1, title)
-    before = out.length
-    write_notes_and_tables(out, sheet)
-    for drawing in drawings:
-        write_drawing(out, package, drawing)
-    return out.length > before

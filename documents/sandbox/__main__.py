@@ -41,7 +41,16 @@ def main() -> None:
     faulthandler.enable()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     isolate_network()
-    _exit_with_parent()
+
+    def exit_with_parent() -> None:
+        """When the parent process dies while this one is busy."""
+        poll = select.poll()
+        poll.register(0, 0)
+        poll.poll()
+        os._exit(0)
+
+    threading.stack_size(WATCHER_STACK)
+    threading.Thread(target=exit_with_parent, daemon=True).start()
     restrict_process(memory_bytes)
     files = 0
     retires = False
@@ -113,19 +122,6 @@ def _resident_bytes() -> int:
             return int(file.read().split()[1]) * PAGE_SIZE
     except OSError:
         return 0
-
-
-def _exit_with_parent() -> None:
-    """Exit when the parent process dies while this one is busy."""
-
-    def watch() -> None:
-        poll = select.poll()
-        poll.register(0, 0)
-        poll.poll()
-        os._exit(0)
-
-    threading.stack_size(WATCHER_STACK)
-    threading.Thread(target=watch, daemon=True).start()
 
 
 if __name__ == "__main__":

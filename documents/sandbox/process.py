@@ -172,21 +172,18 @@ class Channel:
             try:
                 count = os.readv(self._stdout, [view])
             except BlockingIOError:
-                self._wait_to_read(deadline)
+                left = deadline - monotonic()
+                events = dict(self._poll.poll(left * 1000)) if left > 0 else {}
+                if self._stderr in events:
+                    self._log()
+                if not events:
+                    raise ProcessTimeout from None
                 continue
             if count == 0:
                 self._has_ended = True
                 raise ProcessEnded
             view = view[count:]
         return buffer
-
-    def _wait_to_read(self, deadline: float) -> None:
-        left = deadline - monotonic()
-        events = dict(self._poll.poll(left * 1000)) if left > 0 else {}
-        if self._stderr in events:
-            self._log()
-        if not events:
-            raise ProcessTimeout
 
     def _log(self) -> None:
         """Log the process's standard error, up to a limit per answer."""
@@ -241,7 +238,7 @@ class ParserProcess:
         """The outcome of the oldest pending file; blocks. Raises ParseError."""
         request = self._waiting.popleft()
         try:
-            document = self._document(request, self._answer(request))
+            document = self._receive(request)
         except ParseError:
             self._restart_for_pending()
             raise
@@ -275,23 +272,10 @@ class ParserProcess:
             )
             self._channel.send(*frame_message(header, request.data or b""))
 
-    def _answer(self, request: ParseRequest) -> Answer:
+    def _receive(self, request: ParseRequest) -> ParsedDocument:
         assert self._channel is not None
         try:
-            return self._channel.receive()
-        except ProcessTimeout as error:
-            self._stop()
-            raise sandbox_limits.time_limit_error(request.name, self.limits.seconds) from error
-        except ProcessEnded as error:
-            exit_code = self._stop()
-            raise sandbox_limits.exit_error(exit_code, request.name, self.limits.seconds) from error
-        except ValueError as error:
-            self._stop()
-            raise sandbox_limits.crash_error(request.name, str(error)) from error
-
-    def _document(self, request: ParseRequest, answer: Answer) -> ParsedDocument:
-        try:
-            encoded, body = answer
+            encoded, body = self._channel.receive()
             header = decode_header(encoded)
             if "error" in header:
                 fields = header["error"]
@@ -299,6 +283,12 @@ class ParserProcess:
                     raise ValueError(f"{fields['code']!r} is no code")
                 raise ParseError(fields["code"], str(fields["message"])[:MAX_MESSAGE_CHARACTERS])
             return document_from_fields(header["document"], str(body, "utf-8"))
+        except ProcessTimeout as error:
+            self._stop()
+            raise sandbox_limits.time_limit_error(request.name, self.limits.seconds) from error
+        except ProcessEnded as error:
+            exit_code = self._stop()
+            raise sandbox_limits.exit_error(exit_code, request.name, self.limits.seconds) from error
         except (LookupError, TypeError, ValueError, RecursionError) as error:
             self._stop()
             raise sandbox_limits.crash_error(

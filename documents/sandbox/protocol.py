@@ -3,7 +3,7 @@ body of bytes. Never pickles."""
 
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,6 +17,7 @@ PREFIX = struct.Struct("<?QQ")
 MAX_HEADER_BYTES = 64 * 1024 * 1024
 
 MessageHeader = dict[str, Any]
+_CHUNK_FIELDS = [field.name for field in fields(ParsedChunk) if field.name != "text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,62 +64,49 @@ def document_fields(document: ParsedDocument) -> MessageHeader:
         "metadata": document.metadata,
         "language": document.language,
         "chunks": [
-            {
-                "start": start,
-                "end": end,
-                "key": chunk.key,
-                "context": chunk.context,
-                "heading_path": chunk.heading_path,
-                "summary": chunk.summary,
-                "token_count": chunk.token_count,
-                "page": chunk.page,
-                "metadata": chunk.metadata,
-            }
+            {name: getattr(chunk, name) for name in _CHUNK_FIELDS} | {"start": start, "end": end}
             for chunk, (start, end) in zip(document.chunks, chunk_offsets(document), strict=True)
         ],
     }
 
 
-def document_from_fields(fields: MessageHeader, text: str) -> ParsedDocument:
+def document_from_fields(header: MessageHeader, text: str) -> ParsedDocument:
     """Reverse of `document_fields`. Raises LookupError, TypeError or ValueError for invalid
     fields."""
     headings = tuple(
         Heading(_int(offset), _int(level), _str(title))
-        for offset, level, title in fields["headings"]
+        for offset, level, title in header["headings"]
     )
-    pages = tuple(Page(_int(offset), _int(number)) for offset, number in fields["pages"])
+    pages = tuple(Page(_int(offset), _int(number)) for offset, number in header["pages"])
     for offsets in ([each.offset for each in headings], [page.offset for page in pages]):
         if offsets and not (
             offsets[0] >= 0 and offsets == sorted(offsets) and offsets[-1] <= len(text)
         ):
             raise ValueError("offsets outside the text")
-    if fields["rendering"] not in get_args(Rendering) or "\0" in text:
+    if header["rendering"] not in get_args(Rendering) or "\0" in text:
         raise ValueError("not the text of a document")
     return ParsedDocument(
         text=text,
-        media_type=_str(fields["media_type"]),
-        title=_str(fields["title"]),
-        rendering=fields["rendering"],
+        media_type=_str(header["media_type"]),
+        title=_str(header["title"]),
+        rendering=header["rendering"],
         headings=headings,
         pages=pages,
-        metadata=_dict(fields["metadata"]),
-        language=_str(fields["language"]),
-        chunks=tuple(_chunk_from_fields(chunk, text) for chunk in fields["chunks"]),
-    )
-
-
-def _chunk_from_fields(fields: MessageHeader, text: str) -> ParsedChunk:
-    numbers = (fields["token_count"], fields["page"])
-    token_count, page = (number if number is None else _int(number) for number in numbers)
-    return ParsedChunk(
-        key=_str(fields["key"]),
-        text=text[_int(fields["start"]) : _int(fields["end"])],
-        context=_str(fields["context"]),
-        heading_path=tuple(map(_str, fields["heading_path"])),
-        summary=_str(fields["summary"]),
-        token_count=token_count,
-        page=page,
-        metadata=_dict(fields["metadata"]),
+        metadata=_dict(header["metadata"]),
+        language=_str(header["language"]),
+        chunks=tuple(
+            ParsedChunk(
+                key=_str(chunk["key"]),
+                text=text[_int(chunk["start"]) : _int(chunk["end"])],
+                context=_str(chunk["context"]),
+                heading_path=tuple(map(_str, chunk["heading_path"])),
+                summary=_str(chunk["summary"]),
+                token_count=None if chunk["token_count"] is None else _int(chunk["token_count"]),
+                page=None if chunk["page"] is None else _int(chunk["page"]),
+                metadata=_dict(chunk["metadata"]),
+            )
+            for chunk in header["chunks"]
+        ),
     )
 
 
