@@ -101,10 +101,10 @@ def test_merged_cells_are_repeated_in_their_rows_and_joined_in_names() -> None:
 
 
 def test_a_long_sheet_repeats_its_names_and_loses_no_row() -> None:
-    rows = [["Month", "Revenue"], *([f"Month {n}", n * 10] for n in range(1000))]
-    text = text_of(*rows)
-    assert text.count("| Month | Revenue |") > 20
-    assert all(f"| Month {n} | {n * 10} |" in text for n in range(1000))
+    text = text_of(["Month", "Revenue"], *([f"Month {n}", n * 10] for n in range(5000)))
+    assert text.count("| Month | Revenue |") > 100
+    rows = [line for line in text.split("\n") if line.startswith("| Month ") and "Rev" not in line]
+    assert rows == [f"| Month {n} | {n * 10} |" for n in range(5000)]
 
 
 def test_a_wide_row_says_each_column_beside_its_value() -> None:
@@ -173,13 +173,6 @@ def test_a_sheet_that_declares_every_cell_costs_only_what_is_there() -> None:
     sheet = sheet_xml(far).replace("</sheetData>", f"{empty}{corner}</sheetData>")
     text = parse(changed(data, {"xl/worksheets/sheet1.xml": sheet}), name="a.xlsx").text
     assert text.endswith("| Ada | 36 |\n\ncorner\n")
-
-
-def test_fifty_thousand_rows_are_read_completely() -> None:
-    rows = [["Id", "Name", "Amount"], *([n, f"Person {n}", n / 4] for n in range(50_000))]
-    text = text_of(*rows)
-    assert "| 49999 | Person 49999 | 12499.75 |" in text
-    assert sum(line.startswith("| ") and "Person" in line for line in text.split("\n")) == 50_000
 
 
 def test_limits_hold_for_cells_and_an_empty_workbook_has_no_text() -> None:

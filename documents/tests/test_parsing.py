@@ -1,6 +1,5 @@
 """A file is parsed in a process of its own: it gives a document or a named failure, and no more."""
 
-import datetime
 import logging
 import os
 import signal
@@ -14,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from documents.parsers import (
@@ -34,7 +33,7 @@ from documents.sandbox.protocol import (
     encode_header,
 )
 from documents.tests.factories_files import chunk_json, pdf
-from documents.tests.factories_office import docx, pptx, table, xlsx
+from documents.tests.fuzzing.seeds import seeds
 from ragsite.testing import wait_until
 
 LIMITS = ParserLimits(seconds=20.0)
@@ -341,55 +340,13 @@ def test_an_answer_that_is_no_document_is_refused_or_harmless(
 
 # --- files that nobody made ----------------------------------------------------------------------
 
-_WHOLE = {
-    "a.txt": b"Some text, and more of it.\n" * 20,
-    "a.md": b"---\ntitle: x\n---\n# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```py\nx\n```\n",
-    "a.html": b"<!doctype html><html><head><title>T</title></head><body><main><h1>A</h1>"
-    b"<table><tr><td>1</table><p>Some text.</main></body></html>",
-    "a.pdf": pdf(["One", "line"], ["Two"], outline=[("Two", 1)], metadata={"Title": "T"}),
-    "a_chunk_001.json": chunk_json(),
-    "a.docx": docx("# Title", "Text", body=table(["a", "b"], ["1", "2"])),
-    "a.pptx": pptx(["Title", "One", "Two"], notes={1: "A note"}),
-    "a.xlsx": xlsx({"S": [["name", "date"], ["x", datetime.date(2026, 1, 2)], [1.5, None]]}),
-    "a.csv": b'name,number\none,1\n"two, or more",2\n' * 5,
-    "a.rst": b"Title\n=====\n\n.. note:: A note\n\n+---+---+\n| a | b |\n+---+---+\n\n* item\n",
-    "a.json": b'{"title": "T", "items": [{"text": "One", "n": 1.5}, {"text": null}]}',
-    "a.jsonl": b'{"text": "One"}\n{"text": "Two"}\n',
-    "a.py": b'class A:\n    """Text."""\n\n    def b(self):\n        return {"a": [1]}\n',
-    "a.sql": b"CREATE TABLE a (b int PRIMARY KEY, c text NOT NULL); -- note\nSELECT 1;",
-}
 _QUICK = ParserLimits(seconds=5.0)
 
 
-def _outcome(request: ParseRequest) -> ParsedDocument | ParseError:
-    return next(parse_many([request], limits=_QUICK))
-
-
-@pytest.mark.parametrize("name", sorted(_WHOLE))
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-def test_whatever_the_bytes_are_there_is_a_document_or_a_named_failure(
-    name: str, data: st.DataObject
-) -> None:
-    content = bytearray(_WHOLE[name])
-    for _ in range(data.draw(st.integers(1, 8))):
-        at = data.draw(st.integers(0, max(0, len(content) - 1)))
-        length = data.draw(st.integers(0, 20))
-        content[at : at + length] = data.draw(st.binary(max_size=20))
-    outcome = _outcome(ParseRequest(name=name, data=bytes(content)))
-    if isinstance(outcome, ParseError):
-        assert outcome.code != "crashed", (outcome.message, bytes(content))
-        assert outcome.message
-    else:
-        assert outcome.text.strip()
-
-
 @settings(max_examples=100, deadline=None)
-@given(data=st.binary(max_size=300), name=st.sampled_from(sorted(_WHOLE)))
+@given(data=st.binary(max_size=300), name=st.sampled_from(sorted(seeds())))
 def test_noise_under_any_name_does_no_harm(data: bytes, name: str) -> None:
     started = monotonic()
-    outcome = _outcome(ParseRequest(name=name, data=data))
+    outcome = next(parse_many([ParseRequest(name=name, data=data)], limits=_QUICK))
     assert not isinstance(outcome, ParseError) or outcome.code != "crashed", outcome
     assert monotonic() - started < _QUICK.seconds + 5  # however slow the machine: it never hangs
