@@ -209,18 +209,15 @@ def _split_long_atoms(
             small.append((start, end))
             small_counts.append(count)
         else:
-            middle = _nearest_cluster_boundary(text, start, end)
+            # The grapheme boundary nearest to the middle; the middle if there is none.
+            half = (start + end) // 2
+            distances = range(min((end - start + 1) // 2, _SPLITTER_SLICE))
+            nearby = (at for distance in distances for at in (half - distance, half + distance))
+            edges = (
+                at for at in nearby if start < at < end and is_grapheme_boundary(text, at, start)
+            )
+            middle = next(edges, half)
             halves = list(_trim_extents(text, [(start, middle), (middle, end)]))
             half_counts = measure.count_all([text[first:last] for first, last in halves])
             todo += list(zip(halves, half_counts, strict=True))[::-1]
     return small, small_counts
-
-
-def _nearest_cluster_boundary(text: str, start: int, end: int) -> int:
-    """The grapheme boundary nearest to the middle; the middle if there is none."""
-    middle = (start + end) // 2
-    for distance in range(min((end - start + 1) // 2, _SPLITTER_SLICE)):
-        for at in (middle - distance, middle + distance):
-            if start < at < end and is_grapheme_boundary(text, at, start):
-                return at
-    return middle

@@ -126,8 +126,20 @@ def record_spans(opened: Opener, layout: Layout) -> Iterator[RecordSpan]:
             yield RecordSpan(1, 0, file.seek(0, 2))
         elif layout == "array":
             yield from _array_elements(iter(lambda: file.read(_BLOCK), b""))
-        else:
-            yield from _line_records(file)
+        else:  # all lines that are not blank
+            offset = 0
+            for number in count(1):
+                line = file.readline(MAX_RECORD_BYTES)
+                if not line:
+                    return
+                size, rest = len(line), line
+                while rest and not rest.endswith(b"\n"):  # too long for memory
+                    rest = file.readline(MAX_RECORD_BYTES)
+                    size += len(rest)
+                mark = len(_UTF8_BOM) if not offset and line.startswith(_UTF8_BOM) else 0
+                if size > len(line) or line.strip():
+                    yield RecordSpan(number, offset + mark, size - mark)
+                offset += size
 
 
 def read_record(opened: Opener, span: RecordSpan) -> bytes:
@@ -186,23 +198,6 @@ def _array_elements(blocks: Iterable[bytes]) -> Iterator[RecordSpan]:
             "truncated",
             f"The array ends too early, in record {number + 1}. Write the file again.",
         )
-
-
-def _line_records(file: IO[bytes]) -> Iterator[RecordSpan]:
-    """All lines that are not blank."""
-    offset = 0
-    for number in count(1):
-        line = file.readline(MAX_RECORD_BYTES)
-        if not line:
-            return
-        size, rest = len(line), line
-        while rest and not rest.endswith(b"\n"):  # too long for memory
-            rest = file.readline(MAX_RECORD_BYTES)
-            size += len(rest)
-        mark = len(_UTF8_BOM) if not offset and line.startswith(_UTF8_BOM) else 0
-        if size > len(line) or line.strip():
-            yield RecordSpan(number, offset + mark, size - mark)
-        offset += size
 
 
 #: The largest integer of PostgreSQL.

@@ -6,7 +6,6 @@ import datetime
 import hashlib
 import math
 import re
-from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any, NoReturn
 
@@ -74,27 +73,22 @@ def normalise_text(text: str) -> str:
 def content_sha256(text: str) -> str:
     """Hash of the visible text: line ends, trailing space and blank lines do not count."""
     digest = hashlib.sha256()
-    breaks = 0
-    for lines in _line_blocks(normalise_text(text)):
+    text = normalise_text(text)
+    breaks = start = 0
+    while start <= len(text):
+        # Some thousand lines at once: all lines of a large text take more memory than the text.
+        end = text.find("\n", start + _BLOCK_CHARACTERS)
+        end = len(text) if end < 0 else end
         visible = []
-        for line in lines:
+        for line in text[start:end].split("\n"):
             if shown := line.rstrip():
                 visible += ["\n" * min(breaks, _MAX_LINE_BREAKS), shown]
                 breaks = 0
             breaks += 1
         digest.update("".join(visible).encode())
+        start = end + 1
     digest.update(b"\n" * min(breaks - 1, _MAX_LINE_BREAKS))
     return digest.hexdigest()
-
-
-def _line_blocks(text: str) -> Iterator[list[str]]:
-    """Lines in blocks of some thousand: all lines of a large text take more memory than the
-    text."""
-    start = 0
-    while (end := text.find("\n", start + _BLOCK_CHARACTERS)) >= 0:
-        yield text[start:end].split("\n")
-        start = end + 1
-    yield text[start:].split("\n")
 
 
 def _normalise_line_ends(data: bytes) -> bytes:

@@ -63,7 +63,17 @@ class OdfWriter:
     def block(self, node: Element) -> None:
         match local_name(node):
             case "p" | "h" as name:
-                self._paragraph(node, is_heading=name == "h")
+                found = self._read(node)
+                title = single_line(found.text)
+                is_title = node.get(f"{TEXT}style-name") in self._titles
+                if title and (name == "h" or is_title):
+                    self.title = self.title or (title if is_title else "")
+                    level = 1 if is_title else parse_integer(node.get(f"{TEXT}outline-level"), 1)
+                    self.heading(max(1, min(level, _DEEPEST_HEADING)), title)
+                    self.has_text = True
+                else:
+                    self._write(found.text)
+                self._attachments(found)
             case "list":
                 self._list(node, node.get(f"{TEXT}style-name", ""), 0)
                 self._lists.end()
@@ -78,19 +88,6 @@ class OdfWriter:
         """Write a heading and return its offset."""
         self._lists.end()
         return self.out.heading(level, title)
-
-    def _paragraph(self, node: Element, *, is_heading: bool) -> None:
-        found = self._read(node)
-        title = single_line(found.text)
-        is_title = node.get(f"{TEXT}style-name") in self._titles
-        if title and (is_heading or is_title):
-            self.title = self.title or (title if is_title else "")
-            level = 1 if is_title else parse_integer(node.get(f"{TEXT}outline-level"), 1)
-            self.heading(max(1, min(level, _DEEPEST_HEADING)), title)
-            self.has_text = True
-        else:
-            self._write(found.text)
-        self._attachments(found)
 
     def _list(self, node: Element, style: str, level: int) -> None:
         number = 0
@@ -113,27 +110,27 @@ class OdfWriter:
             self.blocks(cell for row in rows for cell in row)
             return
         found: list[Paragraph] = []
-        write_table(self.out, [self._cells(row, found) for row in rows])
+        written: list[list[str | None]] = []
+        for row in rows:
+            # A covered cell is empty if another covers it from the left, None from above.
+            cells: list[str | None] = []
+            beside = 0
+            for cell in row:
+                if local_name(cell) == "covered-table-cell":
+                    cells.append("" if beside > 0 else None)
+                    beside -= 1
+                    continue
+                paragraphs = [self._read(node) for node in cell.iter(f"{TEXT}p")]
+                found += paragraphs
+                text = cell_text([single_line(one.text) for one in paragraphs])
+                repeats = parse_integer(cell.get(f"{TABLE}number-columns-repeated"), 1)
+                cells += [text] * max(1, min(repeats, _MAX_COLUMNS))
+                beside = parse_integer(cell.get(f"{TABLE}number-columns-spanned"), 1) - 1
+            written.append(cells)
+        write_table(self.out, written)
         self.has_text |= any(one.text.strip() for one in found)
         for paragraph in found:
             self._attachments(paragraph)
-
-    def _cells(self, row: Iterable[Element], found: list[Paragraph]) -> list[str | None]:
-        """A covered cell is empty if another covers it from the left, None from above."""
-        cells: list[str | None] = []
-        beside = 0
-        for cell in row:
-            if local_name(cell) == "covered-table-cell":
-                cells.append("" if beside > 0 else None)
-                beside -= 1
-                continue
-            paragraphs = [self._read(node) for node in cell.iter(f"{TEXT}p")]
-            found += paragraphs
-            text = cell_text([single_line(one.text) for one in paragraphs])
-            repeats = parse_integer(cell.get(f"{TABLE}number-columns-repeated"), 1)
-            cells += [text] * max(1, min(repeats, _MAX_COLUMNS))
-            beside = parse_integer(cell.get(f"{TABLE}number-columns-spanned"), 1) - 1
-        return cells
 
     def _write(self, text: str) -> None:
         self.out.paragraph(text)

@@ -130,7 +130,7 @@ def write_chart(out: MarkdownWriter, root: Element) -> None:
         out.write("".join(node.text or "" for node in title.iter(f"{A}t")))
         out.end_block()
     series = list(root.iter(f"{_C}ser"))
-    names = [_series_name(one) for one in series]
+    names = [" ".join(node.text or "" for node in one.iterfind(f"{_C}tx//{_C}v")) for one in series]
     values = [_series_values(one, "val", "yVal") for one in series]
     categories = next(
         (found for one in series if (found := _series_values(one, "cat", "xVal"))), {}
@@ -138,11 +138,6 @@ def write_chart(out: MarkdownWriter, root: Element) -> None:
     places = sorted(set(categories).union(*values))
     rows = ([categories.get(at, ""), *(found.get(at, "") for found in values)] for at in places)
     write_rows(out, ["Category", *names], rows)
-
-
-def _series_name(series: Element) -> str:
-    node = series.find(f"{_C}tx")
-    return "" if node is None else " ".join(value.text or "" for value in node.iter(f"{_C}v"))
 
 
 def _series_values(series: Element, *names: str) -> dict[int, str]:

@@ -21,7 +21,10 @@ def table_blocks(
     block: list[list[str]] = []
     width, size = names.width([]), 0
     is_empty = True
-    for number, cells in enumerate(map(_trim_row, rows), start=first_row):
+    for number, row in enumerate(rows, start=first_row):
+        cells = [cell.strip() for cell in row]
+        while cells and not cells[-1]:
+            cells.pop()
         if not cells:
             continue
         is_empty = False
@@ -82,14 +85,6 @@ class _ColumnNames:
     def _name(self, index: int) -> str:
         name = self._names[index] if index < len(self._names) else ""
         return name or f"Column {index + 1}"
-
-
-def _trim_row(row: Sequence[str]) -> list[str]:
-    """Cells without space around them, and without the empty ones at the end."""
-    cells = [cell.strip() for cell in row]
-    while cells and not cells[-1]:
-        cells.pop()
-    return cells
 
 
 def _line_length(cells: Sequence[str], width: int) -> int:

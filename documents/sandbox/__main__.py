@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from io import FileIO
 
 from documents.parsers import ParseError, parse
@@ -62,7 +63,10 @@ def main() -> None:
         with time_limit(request["seconds"]):
             answer = _make_answer(request, data, memory_bytes)
         size = sum(map(len, answer))
-        retires = files >= MAX_FILES or _resident_bytes() - size > memory_bytes * MAX_RESIDENT_SHARE
+        resident = 0
+        with suppress(OSError), open("/proc/self/statm", "rb") as file:  # noqa: PTH123
+            resident = int(file.read().split()[1]) * PAGE_SIZE
+        retires = files >= MAX_FILES or resident - size > memory_bytes * MAX_RESIDENT_SHARE
         for part in frame_message(*answer, is_last=retires):
             view = memoryview(part)
             while view:
@@ -113,15 +117,6 @@ def _read_file(request: MessageHeader) -> bytes:
         raise ParseError(
             "unreadable", f"{request['name']} cannot be read: {error.strerror}. Is it still there?"
         ) from error
-
-
-def _resident_bytes() -> int:
-    """Resident memory in bytes, where the system reports it."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
-            return int(file.read().split()[1]) * PAGE_SIZE
-    except OSError:
-        return 0
 
 
 if __name__ == "__main__":

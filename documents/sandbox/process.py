@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import IO, get_args
+from typing import get_args
 
 import documents
 from documents.parsers import ParsedDocument, ParseError
@@ -79,10 +79,14 @@ class Channel:
             | _MALLOC_ENVIRONMENT,
             start_new_session=True,  # Ctrl-C is for us: the process ends when its input does
         )
-        self._stdin, self._stdout, self._stderr = (
-            _pipe_descriptor(pipe)
-            for pipe in (self._process.stdin, self._process.stdout, self._process.stderr)
-        )
+        descriptors = []
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            assert pipe is not None
+            descriptors.append(pipe.fileno())
+            os.set_blocking(pipe.fileno(), False)
+            with suppress(AttributeError, OSError):  # Linux only, and not for everybody
+                fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._stdin, self._stdout, self._stderr = descriptors
         self._poll = select.poll()
         self._poll.register(self._stdout, select.POLLIN)
         self._poll.register(self._stderr, select.POLLIN)
@@ -195,15 +199,6 @@ class Channel:
         self._logged += len(said)
         for line in said.decode(errors="replace").splitlines():
             logger.warning("parser process: %s", line)
-
-
-def _pipe_descriptor(pipe: IO[bytes] | None) -> int:
-    assert pipe is not None
-    descriptor = pipe.fileno()
-    os.set_blocking(descriptor, False)
-    with suppress(AttributeError, OSError):  # Linux only, and not for everybody
-        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    return descriptor
 
 
 #: Characters of an error's message.
