@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from documents.chunkers.boundaries import DocumentStructure
 from documents.code_languages import GRAMMARS, LANGUAGES, LINE_PATTERNS, language_of_file_name
 from documents.parsers import FORMATS, ParsedDocument, ParseError, parse
-from documents.parsers.code import CodeBlock, code_blocks
+from documents.parsers.code import CodeBlock, code_blocks, parse_code
 from documents.parsers.sql_statements import split_statements
 
 PYTHON = '''\
@@ -301,3 +301,9 @@ def test_headings_of_any_code_are_in_order_and_named(text: str, name: str) -> No
     offsets = [heading.offset for heading in document.headings]
     assert offsets == sorted(offsets)
     assert all(heading.level >= 1 for heading in document.headings)
+
+
+def test_a_name_of_no_language_is_refused() -> None:
+    with pytest.raises(ParseError, match="no suffix of a programming language") as caught:
+        parse_code(b"x = 1", name="a.unheard-of")
+    assert caught.value.code == "unsupported"
