@@ -66,7 +66,19 @@ def split_statements(text: str) -> Iterator[Statement]:
         begin = _COMMENTS.match(text, start, end)
         head = begin.end() if begin else start
         if head < end:
-            kind, name = _defined_object(text, head, end)
+            kind = name = ""
+            if match := _DEFINES.match(text, head, end):
+                if match["kind"]:
+                    kind, name = match["kind"].lower(), match["name"]
+                elif match["indexed"]:
+                    kind, name = "index", match["indexed"]
+                elif match["subject"]:
+                    kind, name = "alter", match["subject"]
+                else:
+                    kind, name = "comment", match["described"]
+                name = ".".join(part.strip() for part in name.translate(_QUOTES).split("."))
+                if kind == "comment" and match["commented"].upper() == "COLUMN":
+                    name = name.rpartition(".")[0]
             is_ddl = bool(kind) or _OTHER_DDL.match(text, head, end) is not None
             yield Statement(start, end, kind, name, is_ddl)
 
@@ -108,22 +120,3 @@ def _statement_extents(text: str) -> Iterator[tuple[int, int]]:
 def _trim_extent(text: str, start: int, end: int) -> tuple[int, int]:
     shown = text[start:end]
     return start + len(shown) - len(shown.lstrip()), end - (len(shown) - len(shown.rstrip()))
-
-
-def _defined_object(text: str, start: int, end: int) -> tuple[str, str]:
-    match = _DEFINES.match(text, start, end)
-    if match is None:
-        return "", ""
-    if match["kind"]:
-        return match["kind"].lower(), _unquoted_name(match["name"])
-    if match["indexed"]:
-        return "index", _unquoted_name(match["indexed"])
-    if match["subject"]:
-        return "alter", _unquoted_name(match["subject"])
-    name = _unquoted_name(match["described"])
-    is_column = match["commented"].upper() == "COLUMN"
-    return "comment", name.rpartition(".")[0] if is_column else name
-
-
-def _unquoted_name(name: str) -> str:
-    return ".".join(part.strip() for part in name.translate(_QUOTES).split("."))

@@ -203,7 +203,11 @@ def find_notes_and_tables(sheet: Sheet) -> Iterator[str | SheetTable]:
     spread = _repeat_merged(sheet)
     table, known = SheetTable({}), False
     for rows in _row_regions(sheet.rows):
-        while rows and _is_note(rows, known=known):
+        # A lone cell; before column names are known, also a row less than half filled.
+        while rows and (
+            (filled := len(rows[0][1])) == 1
+            or (not known and filled * 2 < max(len(row) for _, row in rows[:_WIDTH_SAMPLE_ROWS]))
+        ):
             yield from _finish_table(table)
             table = SheetTable(table.names, continues_previous=True)
             yield ", ".join(rows.pop(0)[1].values())
@@ -226,14 +230,6 @@ def _row_regions(rows: Iterable[SheetRow]) -> Iterator[list[SheetRow]]:
     """Rows without an empty one between them."""
     for _, group in groupby(enumerate(rows), key=lambda entry: entry[1][0] - entry[0]):
         yield [row for _, row in group]
-
-
-def _is_note(rows: list[SheetRow], *, known: bool) -> bool:
-    """A lone cell; before column names are known, also a row less than half filled."""
-    filled = len(rows[0][1])
-    return filled == 1 or (
-        not known and filled * 2 < max(len(row) for _, row in rows[:_WIDTH_SAMPLE_ROWS])
-    )
 
 
 def _starts_table(rows: list[SheetRow], names: dict[int, str]) -> bool:
