@@ -29,6 +29,7 @@ COUNTERS: dict[str, TokenCounter] = {
 }
 BUDGETS = st.sampled_from([(24, 0), (24, 11), (40, 20), (100, 30), (250, 50)])
 #: Those that cut; `none` does not.
+WIDE = minilm(max_tokens=100_000)
 CUTTING = [name for name in CHUNKERS if name != "none"]
 #: What is passed on with the budget, so that short texts are cut as well.
 SMALL: dict[str, dict[str, int]] = {
@@ -96,7 +97,7 @@ def test_white_space_gives_no_span(name: str, text: str) -> None:
 @settings(max_examples=60, deadline=None)
 @given(text=random_texts())
 def test_none_gives_the_whole_text_as_one_span(text: str) -> None:
-    counter = minilm(max_tokens=100_000)
+    counter = WIDE
     spans = get_chunker("none", counter=counter).split(plain(text))
     assert [text[span.start : span.end] for span in spans] == [text.strip()] * bool(text.strip())
     assert [span.token_count for span in spans] == [counter.count(text)] * bool(text.strip())

@@ -55,16 +55,19 @@ def test_the_shown_text_is_the_original_without_its_context() -> None:
     assert chunk.token_count == 12
 
 
-def test_without_original_text_the_prefix_is_taken_off_the_chunk_text() -> None:
-    assert read(original_text=None).chunk.text == "This is passage number 1 of the leaflet."
-
-
-def test_a_prefix_that_is_repeated_in_the_original_is_taken_off() -> None:
-    assert read(original_text=f"{PREFIX}\n\nBare text.").chunk.text == "Bare text."
-
-
-def test_a_chunk_of_nothing_but_its_prefix_keeps_it() -> None:
-    assert read(original_text=PREFIX, chunk_text=PREFIX).chunk.text == PREFIX
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"original_text": None}, "This is passage number 1 of the leaflet."),
+        ({"original_text": f"{PREFIX}\n\nBare text."}, "Bare text."),
+        ({"original_text": PREFIX, "chunk_text": PREFIX}, PREFIX),
+    ],
+    ids=["without original text", "repeated in the original", "nothing but the prefix"],
+)
+def test_the_prefix_is_taken_off_unless_there_is_nothing_else(
+    changes: dict[str, Any], text: str
+) -> None:
+    assert read(**changes).chunk.text == text
 
 
 def test_titles_are_nested_and_make_the_context_where_no_prefix_is() -> None:

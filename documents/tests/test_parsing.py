@@ -169,7 +169,10 @@ def test_a_file_that_takes_too_long_is_stopped_and_those_behind_it_are_parsed() 
     process.close()
 
 
-def test_a_process_whose_own_alarm_is_silent_is_killed_from_outside() -> None:
+def test_a_process_whose_own_alarm_is_silent_is_killed_from_outside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("documents.sandbox.process._GRACE_SECONDS", 0.3)
     process = ParserProcess(ParserLimits(seconds=0.2))
     process.parse(text("first.txt", "first"))
     child().suspend()
