@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from inference.interfaces import BackendUnavailable, MalformedAnswer
-from inference.remote.client import StreamClient
+from inference.remote.client import JsonClient
 from inference.remote.retry import RetryPolicy, ServerRefused
 from inference.tests.stub_server import (
     Reply,
@@ -31,7 +31,7 @@ def stub():
 
 
 def stream(stub, *, patience=PATIENCE, deadline=float("inf"), **options):
-    client = StreamClient(stub.url, api_key=KEY, **options)
+    client = JsonClient(stub.url, api_key=KEY, **options)
     return client.stream(
         "/x", {"asked": "ü"}, last="END".__eq__, patience=patience, deadline=deadline
     )
@@ -47,7 +47,7 @@ def test_events_come_in_order_and_the_request_is_an_ordinary_one(stub):
 
 def test_a_connection_whose_stream_has_ended_is_kept_for_the_next(stub):
     stub.always(lambda _: Stream(event("a"), event("END")))
-    client = StreamClient(stub.url)
+    client = JsonClient(stub.url)
     for _ in range(3):
         events = client.stream("/x", {}, last="END".__eq__, patience=PATIENCE)
         assert [next(events), next(events)] == ["a", "END"]
@@ -208,7 +208,7 @@ def test_streams_at_once_over_one_client_are_not_mixed(stub):
         return Stream(*(event(f"{payload['number']}-{at}") for at in range(50)))
 
     stub.always(answer)
-    client = StreamClient(stub.url)
+    client = JsonClient(stub.url)
 
     def read(number):
         return list(client.stream("/x", {"number": number}, last="END".__eq__, patience=PATIENCE))
@@ -221,7 +221,7 @@ def test_streams_at_once_over_one_client_are_not_mixed(stub):
 def test_a_fork_in_the_middle_of_a_stream_disturbs_it_not(stub):
     forked = threading.Event()
     stub.first(Stream(event("a"), forked, event("b")), Stream(event("childs")))
-    client = StreamClient(stub.url)
+    client = JsonClient(stub.url)
     events = client.stream("/x", {}, last="END".__eq__, patience=PATIENCE)
     assert next(events) == "a"
     child = os.fork()

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.backends.chat_anthropic import (
-    parse_message,
-    parse_stream,
+    AnthropicChat,
     request_messages,
     request_tool_choice,
     request_tools,
@@ -27,6 +26,7 @@ from inference.interfaces import (
 from inference.tests.chatting import read
 from inference.tests.stub_answers import anthropic_events, anthropic_reply
 
+parse_message, parse_stream = AnthropicChat.parse_message, AnthropicChat.parse_stream
 CALL = ToolCall("c1", "f", '{"a": 1}')
 USED = {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}
 STOP = '{"type": "message_stop"}'

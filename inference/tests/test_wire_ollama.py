@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.backends.chat_ollama import parse_message, parse_stream, request_messages
+from inference.backends.chat_ollama import OllamaChat, request_messages
 from inference.interfaces import (
     BackendUnavailable,
     ChatMessage,
@@ -18,6 +18,7 @@ from inference.interfaces import (
 from inference.tests.chatting import read
 from inference.tests.stub_answers import ollama_line
 
+parse_message, parse_stream = OllamaChat.parse_message, OllamaChat.parse_stream
 CALLED = {"function": {"name": "f", "arguments": {"a": 1}}}
 
 

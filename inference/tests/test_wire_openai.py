@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.backends.chat_openai import (
-    END_EVENT,
-    parse_message,
-    parse_stream,
-    request_message,
-    request_tool_choice,
-)
+from inference.backends.chat_openai import OpenAIChat, request_message, request_tool_choice
 from inference.interfaces import (
     AnswerRefused,
     BackendUnavailable,
@@ -22,8 +16,10 @@ from inference.interfaces import (
     ToolCall,
     Usage,
 )
+from inference.remote.chat import END_EVENT
 from inference.tests.stub_server import chat_reply, delta
 
+parse_message, parse_stream = OpenAIChat.parse_message, OpenAIChat.parse_stream
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 STOP = json.dumps(delta(finish="stop"))
 
