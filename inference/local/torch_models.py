@@ -23,7 +23,7 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceCl
 from transformers.utils import logging as transformers_logging
 
 from inference.interfaces import BackendUnavailable, InferenceError
-from inference.local.model_folder import Checkpoint, DeviceOptions, ModelFolder, Pooling
+from inference.local.model_folder import DeviceOptions, ModelFolder, Pooling
 from inference.tokens import Window
 
 logger = logging.getLogger(__name__)
@@ -314,7 +314,7 @@ class ScoringModel(ABC):
 
     auto_class: Any
 
-    def __init__(self, checkpoint: Checkpoint, placement: DeviceOptions) -> None:
+    def __init__(self, checkpoint: ModelFolder, placement: DeviceOptions) -> None:
         """Load the weights. Raises BackendUnavailable."""
         self._runner = BatchRunner(placement, pad_id=checkpoint.pad_id, exact=True)
         self._model = load_model(
@@ -340,7 +340,7 @@ class YesNoScorer(ScoringModel):
     auto_class = AutoModelForCausalLM
 
     def __init__(
-        self, checkpoint: Checkpoint, placement: DeviceOptions, *, no_id: int, yes_id: int
+        self, checkpoint: ModelFolder, placement: DeviceOptions, *, no_id: int, yes_id: int
     ) -> None:
         super().__init__(checkpoint, placement)
         # The softmax over two logits depends on their difference alone, and that is one product
@@ -361,7 +361,7 @@ class CrossEncoder(ScoringModel):
 
     auto_class = AutoModelForSequenceClassification
 
-    def __init__(self, checkpoint: Checkpoint, placement: DeviceOptions) -> None:
+    def __init__(self, checkpoint: ModelFolder, placement: DeviceOptions) -> None:
         super().__init__(checkpoint, placement)
         config = self._model.config
         if config.num_labels > 2:
