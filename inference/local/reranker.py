@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from inference.interfaces import InvalidScore, check_texts
 from inference.local.model_folder import LocalModel, ModelFolder, read_checkpoint
 from inference.tokens import Window
+
+if TYPE_CHECKING:
+    from inference.local.torch_models import ScoringModel  # noqa: F401 - named in a string
 
 
 def sigmoid_scores(log_odds: NDArray[np.float32]) -> list[float]:
