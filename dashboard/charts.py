@@ -5,7 +5,6 @@ Begin with `dashboard_charts`.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import zip_longest
 from math import ceil, floor, log10
 from typing import Any, Literal
 
@@ -217,10 +216,11 @@ class Chart:
         self.kind = kind
         self.link = link
         self.link_text = link_text
-        parts = list(zip(*(each.values for each in series), strict=True))
+        count = len(range.starts)
+        parts = list(zip(*(each.values for each in series), strict=True)) or [()] * count
         stacks = [[sum(value or 0 for value in part) for part in parts]]
         drawn = stacks if kind == "bars" else [each.values for each in series]
-        self.plane = make_plot_area(len(range.starts), drawn, integers=integers, top=top)
+        self.plane = make_plot_area(count, drawn, integers=integers, top=top)
         if kind == "bars":
             draw_bars(self.plane, series)
         else:
@@ -233,7 +233,7 @@ class Chart:
                 part_name(start, range),
                 ["–" if value is None else format_value(value) for value in part],
             )
-            for start, part in zip_longest(range.starts, parts, fillvalue=())
+            for start, part in zip(range.starts, parts, strict=True)
         ]
 
     @property

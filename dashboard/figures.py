@@ -123,7 +123,8 @@ def read_dashboard(*, workspace: Workspace, range_name: str = "") -> Figures:
     """Figures of `workspace` over the range with that name, all but unanswered questions. Counts
     only, no texts of users."""
     range = range_of(range_name, now=timezone.localtime())
-    row = next(iter(count_documents(Document.objects.filter(workspace=workspace))), {})
+    rows = count_documents(Document.objects.filter(workspace=workspace))
+    row: Figures = next(iter(rows), {})
     now = {name: row.get(name) or 0 for name in ("documents", "chunks", "waiting", "failed")}
     return {
         "range": range,
