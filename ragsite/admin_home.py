@@ -114,10 +114,8 @@ def admin_home(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     return context
 
 
-def _attention_items(request: HttpRequest) -> Iterator[dict[str, Any]]:
-    """What may need attention and the user may see: `count` rows at `address`, or more than that;
-    0 is good.
-    """
+def _counted_rows() -> list[tuple[str, str, QuerySet[Any], dict[str, str]]]:
+    """Title, detail, rows, and the filter of their list; one without a filter is never urgent."""
     now = timezone.now()
     since = now - timedelta(days=DAYS)
     run, status = IngestionRun.State, Document.Status
@@ -129,8 +127,7 @@ def _attention_items(request: HttpRequest) -> Iterator[dict[str, Any]]:
     unread = Extraction.objects.filter(state=Extraction.State.DEAD)
     unlearnt = ExtractionItem.objects.filter(state=ExtractionItem.State.DEAD)
     broken = Trace.objects.filter(state="failed", started_at__gte=since)
-    # Title, detail, rows, and the filter of their list; one without a filter is never urgent.
-    counted: list[tuple[str, str, QuerySet[Any], dict[str, str]]] = [
+    return [
         (
             "Runs with failures",
             f"in {DAYS} days: look why, and try their files again",
@@ -174,7 +171,13 @@ def _attention_items(request: HttpRequest) -> Iterator[dict[str, Any]]:
             {},
         ),
     ]
-    for place, (title, detail, rows, narrowed) in enumerate(counted):
+
+
+def _attention_items(request: HttpRequest) -> Iterator[dict[str, Any]]:
+    """What may need attention and the user may see: `count` rows at `address`, or more than that;
+    0 is good.
+    """
+    for place, (title, detail, rows, narrowed) in enumerate(_counted_rows()):
         if place == OPEN_QUESTIONS_PLACE and request.user.has_perm("search.view_searchlog"):
             yield _open_questions_item()
         meta = rows.model._meta

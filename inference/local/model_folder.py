@@ -300,6 +300,11 @@ class LocalModel(ABC, Generic[T]):
         max_length: int | None = None,
         allow_download: bool = False,
     ) -> None:
+        """`model`: a folder or a hub name. `max_length`, in tokens, overrides its own.
+
+        `device`, `dtype` and `batch_tokens`, the tokens of one forward pass, are chosen for this
+        machine where None; `threads` is torch's, for the whole process.
+        """
         self._source = model
         self._name = name
         self._placement = DeviceOptions(device, dtype, batch_tokens, threads)

@@ -34,35 +34,6 @@ def sigmoid_scores(log_odds: NDArray[np.float32]) -> list[float]:
 class LocalReranker(LocalModel["ScoringModel"]):
     """Scores texts with a model that reads each together with the query."""
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        name: str | None = None,
-        device: str | None = None,
-        dtype: str | None = None,
-        batch_tokens: int | None = None,
-        threads: int | None = None,
-        max_length: int | None = None,
-        allow_download: bool = False,
-    ) -> None:
-        """`model`: a folder or a hub name. `max_length`, in tokens of the pair, overrides its own.
-
-        `device`, `dtype` and `batch_tokens`, the tokens of one forward pass, are chosen for this
-        machine where None; `threads` is torch's, for the whole process. Nothing is downloaded
-        unless `allow_download`.
-        """
-        super().__init__(
-            model,
-            name=name,
-            device=device,
-            dtype=dtype,
-            batch_tokens=batch_tokens,
-            threads=threads,
-            max_length=max_length,
-            allow_download=allow_download,
-        )
-
     def score(
         self,
         query: str,

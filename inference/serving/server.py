@@ -203,27 +203,22 @@ class WorkerServer:
         if offer is None:
             return
         for kind in offer.lanes:
-            self._run(partial(self._answer, offer, kind))
+            self._run(partial(self._repeat, partial(self._answer, offer, kind), pause=0))
         logger.info("serving %s", offer.service)
         alive = protocol.alive_key(offer.service)
-        anew = True
-        while not self._stopping.is_set():
-            try:
-                stored = offer.stored_values
-                missing = [key for key in stored if anew or not self._redis.exists(key)]
-                with self._redis.pipeline() as pipe:
-                    for key in missing:
-                        pipe.set(key, stored[key])
-                    pipe.sadd(alive, self._member)
-                    pipe.expire(alive, protocol.ALIVE_SECONDS)
-                    pipe.execute()
-            except RedisError as error:
-                self._outage.begin(error)
-                self._stopping.wait(_RETRY_SECONDS)
-            else:
-                anew = False
-                self._outage.end()
-                self._stopping.wait(HEARTBEAT_SECONDS)
+        missing = set(offer.stored_values)
+
+        def announce() -> None:
+            gone = {key for key in offer.stored_values if not self._redis.exists(key)}
+            with self._redis.pipeline() as pipe:
+                for key in missing | gone:
+                    pipe.set(key, offer.stored_values[key])
+                pipe.sadd(alive, self._member)
+                pipe.expire(alive, protocol.ALIVE_SECONDS)
+                pipe.execute()
+            missing.clear()
+
+        self._repeat(announce, pause=HEARTBEAT_SECONDS)
         with suppress(RedisError):  # then it runs out by itself
             self._redis.srem(alive, self._member)
 
@@ -242,30 +237,34 @@ class WorkerServer:
             delay = min(delay * 2, _LONGEST_RETRY_SECONDS)
         return None
 
-    def _answer(self, offer: ModelOffer, kind: str) -> None:
-        answer, batch_size = offer.lanes[kind]
-        queue = protocol.queue_key(offer.service, kind)
+    def _repeat(self, work: Callable[[], None], *, pause: float) -> None:
+        """Do `work` until the server is stopped, also after outages of the broker."""
         while not self._stopping.is_set():
             try:
-                replies = {}
-                questions = {}
-                for name, data in self._take(queue, batch_size):
-                    try:
-                        questions[name] = protocol.decode_fields(data, protocol.REQUESTS[kind])
-                    except MalformedAnswer as error:
-                        replies[name] = protocol.encode_failure(error)
-                if questions:
-                    replies |= zip(questions, answer([*questions.values()]), strict=True)
-                with self._redis.pipeline(transaction=False) as pipe:
-                    for name, reply in replies.items():
-                        pipe.rpush(protocol.reply_key(name), reply)
-                        pipe.pexpire(protocol.reply_key(name), _KEEP_REPLY_MILLISECONDS)
-                    pipe.execute()
+                work()
             except RedisError as error:
                 self._outage.begin(error)
                 self._stopping.wait(_RETRY_SECONDS)
             else:
                 self._outage.end()
+                self._stopping.wait(pause)
+
+    def _answer(self, offer: ModelOffer, kind: str) -> None:
+        answer, batch_size = offer.lanes[kind]
+        queue = protocol.queue_key(offer.service, kind)
+        replies, questions = {}, {}
+        for name, data in self._take(queue, batch_size):
+            try:
+                questions[name] = protocol.decode_fields(data, protocol.REQUESTS[kind])
+            except MalformedAnswer as error:
+                replies[name] = protocol.encode_failure(error)
+        if questions:
+            replies |= zip(questions, answer([*questions.values()]), strict=True)
+        with self._redis.pipeline(transaction=False) as pipe:
+            for name, reply in replies.items():
+                pipe.rpush(protocol.reply_key(name), reply)
+                pipe.pexpire(protocol.reply_key(name), _KEEP_REPLY_MILLISECONDS)
+            pipe.execute()
 
     def _take(self, queue: str, at_once: int) -> list[tuple[str, bytes]]:
         """Ids and texts of waiting requests; after a timeout an empty list."""
