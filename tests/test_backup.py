@@ -27,9 +27,9 @@ from rag.services.conversations import start_conversation
 from ragsite import embedded
 from ragsite.backup.database import table_differences
 from ragsite.backup.manifest import Manifest
-from ragsite.testing import WorkerProcess, wait_until
 from tests.backups import WORKER, make_backup, restore, rows, scratch, server_of
 from tests.instances import instance_dir
+from tests.plugin import WorkerProcess, wait_until
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 WAITING = "The ferry waits for nobody."

@@ -25,7 +25,7 @@ from inference.serving.server import offer_embedder, offer_reranker
 from inference.shared import SharedEmbedder, SharedReranker
 from inference.tests.serving import Watched, WordShare, serving
 from inference.tokens import CountedTokens, EstimatedTokens, load_tokenizer
-from ragsite.testing import wait_until
+from tests.plugin import wait_until
 
 HASHING = protocol.embedder_service("hashing-384", 384)
 

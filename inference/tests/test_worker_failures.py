@@ -24,7 +24,7 @@ from inference.interfaces import (
 from inference.serving import client, protocol, server
 from inference.serving.server import offer_embedder, offer_reranker
 from inference.tests.serving import Failing, Fastidious, Watched, WordShare, serving
-from ragsite.testing import wait_until
+from tests.plugin import wait_until
 
 HASHING = protocol.embedder_service("hashing-384", 384)
 START = "celery -A ragsite worker --queues=embed --pool=solo"
