@@ -179,7 +179,17 @@ def _attention_items(request: HttpRequest) -> Iterator[dict[str, Any]]:
     """
     for place, (title, detail, rows, narrowed) in enumerate(_counted_rows()):
         if place == OPEN_QUESTIONS_PLACE and request.user.has_perm("search.view_searchlog"):
-            yield _open_questions_item()
+            found = open_questions(days=DAYS, limit=OPEN_QUESTIONS + 1)
+            unjudged = sum(not each.judged for each in found[:OPEN_QUESTIONS])
+            still = f"; {unjudged} not judged yet" if unjudged else ""
+            yield {
+                "title": "Open questions",
+                "detail": f"in {DAYS} days found nothing near{still}",
+                "address": f"{reverse('admin:search_searchlog_open_questions')}?days={DAYS}",
+                "count": min(len(found), OPEN_QUESTIONS),
+                "is_more": len(found) > OPEN_QUESTIONS,
+                "is_urgent": False,
+            }
         meta = rows.model._meta
         if not request.user.has_perm(f"{meta.app_label}.view_{meta.model_name}"):
             continue
@@ -193,21 +203,6 @@ def _attention_items(request: HttpRequest) -> Iterator[dict[str, Any]]:
             "is_more": count > MAX_COUNTED,
             "is_urgent": bool(narrowed) and count > 0,
         }
-
-
-def _open_questions_item() -> dict[str, Any]:
-    found = open_questions(days=DAYS, limit=OPEN_QUESTIONS + 1)
-    shown = min(len(found), OPEN_QUESTIONS)
-    unjudged = sum(not each.judged for each in found[:shown])
-    detail = f"in {DAYS} days found nothing near"
-    return {
-        "title": "Open questions",
-        "detail": f"{detail}; {unjudged} not judged yet" if unjudged else detail,
-        "address": f"{reverse('admin:search_searchlog_open_questions')}?days={DAYS}",
-        "count": shown,
-        "is_more": len(found) > OPEN_QUESTIONS,
-        "is_urgent": False,
-    }
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:

@@ -133,16 +133,13 @@ DATABASE_COMMAND_SECONDS = env.int("RAGSITE_DATABASE_COMMAND_SECONDS", default=3
 DATABASE_START_SECONDS = env.float("RAGSITE_DATABASE_START_SECONDS", default=15.0)
 
 
-def _signs_of_life(seconds: int) -> dict[str, int]:
-    """TCP keepalive options of libpq, which work through PgBouncer."""
-    if seconds <= 0:
-        return {}
-    return {
-        "keepalives_idle": max(1, seconds // 2),
-        "keepalives_interval": max(1, seconds // 6),
-        "keepalives_count": 3,
-        "tcp_user_timeout": seconds * 1000,
-    }
+# Options of libpq, which work through PgBouncer.
+_KEEPALIVES = {
+    "keepalives_idle": max(1, DATABASE_COMMAND_SECONDS // 2),
+    "keepalives_interval": max(1, DATABASE_COMMAND_SECONDS // 6),
+    "keepalives_count": 3,
+    "tcp_user_timeout": DATABASE_COMMAND_SECONDS * 1000,
+}
 
 
 def _database(url: str) -> dict[str, Any]:
@@ -162,7 +159,7 @@ def _database(url: str) -> dict[str, Any]:
             "application_name": "ragsite",
             "connect_timeout": 5,
             "prepare_threshold": 5 if DATABASE_PREPARED_STATEMENTS else None,
-            **_signs_of_life(DATABASE_COMMAND_SECONDS),
+            **(_KEEPALIVES if DATABASE_COMMAND_SECONDS > 0 else {}),
             **given,
             "pool": DATABASE_POOL_SIZE,
         },

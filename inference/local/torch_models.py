@@ -243,7 +243,12 @@ class BatchRunner:
         results = np.empty((len(lengths), width), dtype=np.float32)
 
         def run(rows: list[int]) -> None:
-            batch = self._batch(columns, rows)
+            batch: Batch = {}
+            for name, windows in columns.items():
+                pad_id = self._pad_id if name == "input_ids" else 0
+                values, mask = pad_windows([windows[row] for row in rows], pad_id=pad_id)
+                batch[name] = torch.from_numpy(values)
+                batch["attention_mask"] = torch.from_numpy(mask)
             with device_lock(self.device), torch.inference_mode():
                 on_device = {name: tensor.to(self.device) for name, tensor in batch.items()}
                 results[rows] = forward(on_device).float().cpu().numpy()
@@ -253,15 +258,6 @@ class BatchRunner:
         )
         self.batch_tokens = min(self.batch_tokens, held)
         return results
-
-    def _batch(self, columns: Columns, rows: list[int]) -> Batch:
-        batch: Batch = {}
-        for name, windows in columns.items():
-            pad_id = self._pad_id if name == "input_ids" else 0
-            values, mask = pad_windows([windows[row] for row in rows], pad_id=pad_id)
-            batch[name] = torch.from_numpy(values)
-            batch["attention_mask"] = torch.from_numpy(mask)
-        return batch
 
 
 def pad_windows(
@@ -302,11 +298,12 @@ class Encoder:
 
     def encode(self, windows: Sequence[Window]) -> NDArray[np.float32]:
         """Shape (len(windows), hidden size), in the order given, not normalised."""
-        return self._runner.run({"input_ids": windows}, self._pooled, width=self.folder.hidden_size)
 
-    def _pooled(self, batch: Batch) -> torch.Tensor:
-        hidden = self._model(**batch).last_hidden_state
-        return pool(hidden, batch["attention_mask"], self.folder.pooling)
+        def pooled(batch: Batch) -> torch.Tensor:
+            hidden = self._model(**batch).last_hidden_state
+            return pool(hidden, batch["attention_mask"], self.folder.pooling)
+
+        return self._runner.run({"input_ids": windows}, pooled, width=self.folder.hidden_size)
 
 
 class ScoringModel(ABC):

@@ -323,28 +323,27 @@ class JsonClient:
         Raises ServerRefused or another BackendUnavailable, or MalformedAnswer. A malformed answer
         is not retried: a server that misunderstands does so every time.
         """
-        body = patience.call_with_retries(
-            lambda at: self._attempt(path, payload, at), deadline=deadline, cancelled=cancelled
-        )
+        where = self.base_url + path
+
+        def attempt(at: float) -> bytes:
+            body = bytearray()
+            with (
+                self._waiting(where, time.monotonic(), at),
+                closing(self._answered(where, payload, at)) as response,
+            ):
+                for chunk in response.iter_bytes():
+                    body += chunk
+                    self._check_size(len(body), where)
+            return bytes(body)
+
+        body = patience.call_with_retries(attempt, deadline=deadline, cancelled=cancelled)
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
             raise MalformedAnswer(
-                f"{self.base_url}{path} answers with something that is no JSON:"
+                f"{where} answers with something that is no JSON:"
                 f" {server_text(body, self.secrets)}. Is base_url that of the model server?"
             ) from error
-
-    def _attempt(self, path: str, payload: Mapping[str, object], at: float) -> bytes:
-        where, began = self.base_url + path, time.monotonic()
-        with (
-            self._waiting(where, began, at),
-            closing(self._answered(where, payload, at)) as response,
-        ):
-            body = bytearray()
-            for chunk in response.iter_bytes():
-                body += chunk
-                self._check_size(len(body), where)
-            return bytes(body)
 
     @contextmanager
     def _waiting(self, where: str, began: float, at: float) -> Iterator[None]:
