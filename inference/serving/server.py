@@ -199,9 +199,20 @@ class WorkerServer:
         thread.start()
 
     def _serve(self, make: Callable[[], ModelOffer]) -> None:
-        offer = self._ready(make)
-        if offer is None:
-            return
+        offer: ModelOffer | None = None
+        delay, said = _RETRY_SECONDS, ""
+        while offer is None:
+            if self._stopping.is_set():
+                return
+            try:
+                offer = make()
+            except Exception as error:
+                if str(error) != said:
+                    said = str(error)
+                    unforeseen = None if isinstance(error, InferenceError) else error
+                    logger.error("a model cannot be served: %s", error, exc_info=unforeseen)
+                self._stopping.wait(delay)
+                delay = min(delay * 2, _LONGEST_RETRY_SECONDS)
         for kind in offer.lanes:
             self._run(partial(self._repeat, partial(self._answer, offer, kind), pause=0))
         logger.info("serving %s", offer.service)
@@ -221,21 +232,6 @@ class WorkerServer:
         self._repeat(announce, pause=HEARTBEAT_SECONDS)
         with suppress(RedisError):  # then it runs out by itself
             self._redis.srem(alive, self._member)
-
-    def _ready(self, make: Callable[[], ModelOffer]) -> ModelOffer | None:
-        """The offer once its model works; None where the server is stopped before."""
-        delay, said = _RETRY_SECONDS, ""
-        while not self._stopping.is_set():
-            try:
-                return make()
-            except Exception as error:
-                if str(error) != said:
-                    said = str(error)
-                    unforeseen = None if isinstance(error, InferenceError) else error
-                    logger.error("a model cannot be served: %s", error, exc_info=unforeseen)
-            self._stopping.wait(delay)
-            delay = min(delay * 2, _LONGEST_RETRY_SECONDS)
-        return None
 
     def _repeat(self, work: Callable[[], None], *, pause: float) -> None:
         """Do `work` until the server is stopped, also after outages of the broker."""

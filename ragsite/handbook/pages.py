@@ -1,7 +1,7 @@
 """Pages of the documentation: contents in the order of docs/index.md, links, rendering as HTML."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -187,23 +187,23 @@ def _render(page: Page, changed: int) -> RenderedPage:
             opening.attrSet("id", unique)
     env = {"page": page}
     html = _parser.renderer.render(tokens, _parser.options, env)
+    sections = []
+    starts = [at for at, token in enumerate(tokens) if token.type == "heading_open"]
+    for start, end in pairwise([*starts, len(tokens)]):
+        heading = tokens[start]
+        below = _parser.renderer.render(tokens[start + 3 : end], _parser.options, env)
+        sections.append(
+            Section(
+                title=_words(tokens[start + 1]),
+                level=int(heading.tag[1]),
+                anchor=str(heading.attrGet("id")),
+                text=" ".join(strip_tags(below).split()),
+            )
+        )
     return RenderedPage(
         html=mark_safe(html),  # noqa: S308 - the project's own files, raw HTML in them is text
-        sections=tuple(_sections(tokens, env)),
+        sections=tuple(sections),
     )
-
-
-def _sections(tokens: Sequence[Token], env: dict[str, Any]) -> Iterator[Section]:
-    starts = [at for at, token in enumerate(tokens) if token.type == "heading_open"]
-    for start, end in zip(starts, [*starts[1:], len(tokens)], strict=True):
-        heading = tokens[start]
-        html = _parser.renderer.render(list(tokens[start + 3 : end]), _parser.options, env)
-        yield Section(
-            title=_words(tokens[start + 1]),
-            level=int(heading.tag[1]),
-            anchor=str(heading.attrGet("id")),
-            text=" ".join(strip_tags(html).split()),
-        )
 
 
 def _words(inline: Token) -> str:
