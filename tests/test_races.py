@@ -27,9 +27,9 @@ from documents.models import (
 )
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.factories import CollectionFactory
-from ragsite.testing import wait_until
 from search.query_options import site_scope
 from search.services import search
+from tests.plugin import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
 

@@ -23,7 +23,7 @@ from documents.models import (
 from documents.services import Upload, cancel_run, ingest_inline, ingest_uploads, retry_failed
 from documents.tasks import recover_documents
 from documents.tests.factories import CollectionFactory, MembershipFactory, RunFactory
-from ragsite.testing import WorkerProcess, wait_until
+from tests.plugin import WorkerProcess, wait_until
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 

@@ -383,7 +383,7 @@ def test_a_turn_that_a_fact_is_learnt_from_meanwhile_stays_and_holds_up_nobody(l
 
 def wait_for_a_lock() -> None:
     """Until another connection waits for a row that this one holds."""
-    from ragsite.testing import wait_until
+    from tests.plugin import wait_until
 
     def waits() -> bool:
         with connection.cursor() as cursor:

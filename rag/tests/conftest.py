@@ -13,7 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from ragsite.testing import database_url_of_tests, empty_tables, wait_until
+from tests.plugin import database_url_of_tests, empty_tables, wait_until
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -25,7 +25,7 @@ from rag.answer_stream import (
 )
 from rag.errors import ModelFailed
 from rag.events import Done, Event, Failed, Token
-from ragsite.testing import wait_until
+from tests.plugin import wait_until
 
 DONE = Done(elapsed_ms=1.0)
 

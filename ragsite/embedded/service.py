@@ -39,14 +39,6 @@ _PLAIN_PATH = re.compile(r"[\w/.+@~ -]+")
 _SHORT_ROOT = Path("/tmp")  # noqa: S108 - the directory is made private and its owner is checked
 
 
-def postgres_home(var_dir: Path) -> Path:
-    return var_dir.resolve() / "postgres"
-
-
-def valkey_home(var_dir: Path) -> Path:
-    return var_dir.resolve() / "valkey"
-
-
 def socket_dir(var_dir: Path) -> Path:
     """Directory of both sockets: `var_dir/run`, or a short one in /tmp named by var_dir's hash."""
     var_dir = var_dir.resolve()
@@ -467,6 +459,7 @@ class Service(ABC):
     """A server whose data lies under `var_dir`. Start and stop are called under one lock."""
 
     name: ClassVar[str]
+    folder: ClassVar[str]
     log_name = "server.log"
 
     def __init__(self, var_dir: Path) -> None:
@@ -474,9 +467,9 @@ class Service(ABC):
         self.sockets = socket_dir(var_dir)
 
     @property
-    @abstractmethod
     def home(self) -> Path:
         """The directory of the server's data and log."""
+        return self.var_dir.resolve() / self.folder
 
     @property
     @abstractmethod

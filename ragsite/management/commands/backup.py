@@ -38,10 +38,10 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        started = perf_counter()
+        started, path = perf_counter(), options["path"].absolute()
         try:
-            made = backup.create_backup(
-                path=options["path"].absolute(),
+            noted = backup.create_backup(
+                path=path,
                 server=backup.Server.of(connection),
                 media_root=Path(settings.MEDIA_ROOT),
                 secret_key=settings.SECRET_KEY if options["with_secret_key"] else None,
@@ -50,10 +50,9 @@ class Command(BaseCommand):
         except RagsiteError as error:
             raise CommandError(str(error), returncode=FATAL) from error
         seconds = round(perf_counter() - started, 3)
-        noted = made.manifest
         if options["json"]:
             content = {
-                "path": str(made.path),
+                "path": str(path),
                 "version": noted.version,
                 "postgresql": noted.postgresql,
                 "rows": noted.rows,
@@ -71,6 +70,6 @@ class Command(BaseCommand):
         for name in noted.links:
             self.stdout.write(f"left out, no file: {name}")
         self.stdout.write(
-            f"{made.path}: {pluralized(noted.rows, 'row')}, {pluralized(len(noted.files), 'file')},"
+            f"{path}: {pluralized(noted.rows, 'row')}, {pluralized(len(noted.files), 'file')},"
             f" {pluralized(noted.size, 'byte')}, {seconds} s"
         )

@@ -133,7 +133,7 @@ def empty_tables(test: Any = None) -> None:
         lock = f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE"
         empty = [f"TRUNCATE {', '.join(names)}"]
         if not large:
-            empty = [f"DELETE FROM {name}" for name in names]  # noqa: S608 - tables of models
+            empty = [f"DELETE FROM {name}" for name in names]
         cursor.execute("; ".join([begin, lock, *empty, "COMMIT"]))
     _adopt_default_space()
 
