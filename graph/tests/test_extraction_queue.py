@@ -1,15 +1,15 @@
 """The queue of documents: what is due, what is taken together, and how it comes back."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.utils import timezone
 
+from common.queues import Failure
 from documents.models import Collection, Document
 from graph.extraction import queue, worker
-from graph.extraction.queue import Failure
 from graph.models import Extraction, Mention
 from graph.services.extraction import (
     extract_waiting,
@@ -27,6 +27,10 @@ def claim(*documents: Document) -> queue.Claim:
     taken = queue.claim(queue.due_documents([document.pk for document in documents]))
     assert taken is not None
     return taken
+
+
+def retry_later(taken: queue.Claim, error: str, failure: Failure = Failure.OWN) -> datetime | None:
+    return queue.QUEUE.retry_later(queue.claimed_rows(taken), error, failure=failure)
 
 
 def test_a_document_is_taken_once() -> None:
@@ -71,8 +75,7 @@ def test_documents_wait_longer_after_each_failure() -> None:
     [document] = waiting("Ada")
     waits = []
     for _ in range(5):
-        taken = claim(document)
-        when = queue.retry_later(taken, document.pk, "It broke.", failure=Failure.OWN)
+        when = retry_later(claim(document), "It broke.")
         if when:
             waits.append(round((when - timezone.now()).total_seconds() / 5))
         come_due(document)
@@ -83,7 +86,7 @@ def test_documents_wait_longer_after_each_failure() -> None:
 
 def test_what_no_other_try_changes_is_given_up_at_once() -> None:
     [document] = waiting("Ada")
-    assert queue.retry_later(claim(document), document.pk, "No.", failure=Failure.FINAL) is None
+    assert retry_later(claim(document), "No.", Failure.FINAL) is None
     assert row_of(document).error == "Given up after one attempt. No."
 
 
@@ -91,7 +94,7 @@ def test_a_claim_that_was_lost_puts_nothing_back() -> None:
     [document] = waiting("Ada")
     taken = claim(document)
     Extraction.objects.update(token=None, state=State.WAITING)
-    assert queue.retry_later(taken, document.pk, "Late.", failure=Failure.OWN) is None
+    assert retry_later(taken, "Late.") is None
     assert row_of(document).error == ""
 
 

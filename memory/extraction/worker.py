@@ -12,19 +12,15 @@ from django.db import transaction
 
 from common.errors import RagsiteError
 from common.leases import database_now
-from inference.interfaces import BackendUnavailable
+from common.queues import Failure
 from inference.model_registry import chats, has_chat
-from inference.remote.retry import ServerRefused
-from memory.extraction import queue as extraction_queue
+from inference.remote.retry import is_outage
 from memory.extraction import rules
 from memory.extraction.chat_model import extraction_messages, parse_reply
 from memory.extraction.messages import Extracted, ExtractedContext, ExtractedFact, UserMessage
-from memory.extraction.queue import Claim, Failure, State
+from memory.extraction.queue import QUEUE, Claim, State, claim, claimed_row, next_due
 from memory.models import Context, Fact, Origin
 from memory.store import lock_facts, put_context, put_fact
-
-#: Answers of a server that has something against this conversation, and not against all.
-_REQUEST_ERRORS = frozenset((400, 413, 422))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +58,6 @@ def extract_messages(
     return ExtractionResult(found, Origin.MODEL, model.model_name[:200])
 
 
-def is_outage(error: Exception) -> bool:
-    """Whether the model was unreachable, rather than unable to process this conversation."""
-    if isinstance(error, ServerRefused):
-        return not (error.too_large or error.status in _REQUEST_ERRORS)
-    return isinstance(error, BackendUnavailable)
-
-
 def _message_index(value: str, messages: Sequence[UserMessage]) -> int:
     """Index of the last message that contains the value literally, else of the last message."""
     wanted = value.casefold()
@@ -99,30 +88,30 @@ def extract_conversation(item_id: int) -> ExtractionOutcome | None:
     None where there is nothing to do: it is not due, another worker has it, or the model is paused.
     Failures are recorded on the row; none is raised.
     """
-    if extraction_queue.is_model_paused():
+    if QUEUE.is_paused():
         return None
-    claim = extraction_queue.claim(item_id)
-    if claim is None:
+    claimed = claim(item_id)
+    if claimed is None:
         return None
     try:
-        with extraction_queue.renew_lease(claim):
-            rows = Fact.objects.of(claim.scope).current().order_by("-valid_from", "-pk")
+        with QUEUE.renew_lease(claimed_row(claimed)):
+            rows = Fact.objects.of(claimed.scope).current().order_by("-valid_from", "-pk")
             known_keys = list(rows.values_list("key", flat=True)[:KNOWN_KEYS])
-            reading = extract_messages(claim.messages, known_keys=known_keys)
-            extraction_queue.record_answer()
-            return store_extraction(claim, reading)
+            reading = extract_messages(claimed.messages, known_keys=known_keys)
+            QUEUE.record_answer()
+            return store_extraction(claimed, reading)
     except Exception as error:  # whatever it is, the queue goes on
         # Record the failure without text of the conversation, since the log is kept for long.
         if is_outage(error):
             failure = Failure.OUTAGE
-            extraction_queue.record_outage()
+            QUEUE.record_outage()
         else:
             # Final is a quota that is used up, say.
             failure = Failure.FINAL if isinstance(error, RagsiteError) else Failure.OWN
-            extraction_queue.record_answer()
-        logger.warning("conversation %d could not be read: %s", claim.item_id, type(error).__name__)
-        due_at = extraction_queue.retry_later(
-            claim, str(error) or type(error).__name__, failure=failure
+            QUEUE.record_answer()
+        logger.warning("conversation %d could not be read: %s", item_id, type(error).__name__)
+        due_at = QUEUE.retry_later(
+            claimed_row(claimed), str(error) or type(error).__name__, failure=failure
         )
         return ExtractionOutcome(due_at=due_at)
 
@@ -132,7 +121,7 @@ def store_extraction(claim: Claim, reading: ExtractionResult) -> ExtractionOutco
     """Store results and progress, or nothing where another worker has claimed the conversation."""
     # The order in which a user's memory is erased, too: facts first.
     lock_facts(claim.scope)
-    item = extraction_queue.claimed_row(claim).select_for_update().first()
+    item = claimed_row(claim).select_for_update().first()
     if item is None:
         logger.info("conversation %d was taken over by another worker", claim.item_id)
         return None
@@ -164,7 +153,7 @@ def store_extraction(claim: Claim, reading: ExtractionResult) -> ExtractionOutco
     item.messages = item.messages[len(claim.messages) :]
     # Messages that were due together are read at once; those that came meanwhile wait.
     left = claim.waiting > len(claim.messages)
-    item.due_at = now if left else extraction_queue.next_due(len(item.messages), now=now)
+    item.due_at = now if left else next_due(len(item.messages), now=now)
     item.state = State.WAITING if item.messages else State.IDLE
     item.token = item.leased_until = None
     item.attempts = item.outages = 0

@@ -9,11 +9,12 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from common.errors import InvalidInput
+from common.queues import Failure
 from documents.tests.factories import WorkspaceFactory
 from memory import tasks
 from memory.extraction import queue, worker
 from memory.extraction.chat_model import MAX_MESSAGE_CHARACTERS
-from memory.extraction.queue import EnqueueResult, Failure, QueueFull
+from memory.extraction.queue import EnqueueResult, QueueFull
 from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
 from memory.services import erase_memory, get_all_facts, get_fact, history
@@ -262,7 +263,7 @@ def test_a_worker_that_was_taken_for_dead_stores_nothing(scope: UserScope, at_on
     assert quick is not None
     assert worker.store_extraction(quick, reading_of(quick)) is not None
     assert worker.store_extraction(slow, reading_of(slow)) is None
-    assert queue.retry_later(slow, "too late", failure=Failure.OWN) is None
+    assert queue.QUEUE.retry_later(queue.claimed_row(slow), "too late", failure=Failure.OWN) is None
     assert (the_item().state, the_item().facts, Fact.objects.count()) == (State.IDLE, 1, 1)
 
 
