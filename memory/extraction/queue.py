@@ -166,12 +166,12 @@ def enqueue_messages(
     item, _ = ExtractionItem.objects.select_for_update().get_or_create(**names)
     digests = [store.content_digest(said.text)[:DIGEST_CHARACTERS] for said in messages]
     known = list(item.taken)
-    shared = overlap(known, digests)
-    new = messages[shared.start :]
-    if new or shared.is_edit(known):
+    kept, start = overlap(known, digests)
+    new = messages[start:]
+    if new or kept < len(known):
         _check_room(item, len(new))
         read = len(item.taken) - len(item.messages)
-        still = max(0, shared.kept - read)
+        still = max(0, kept - read)
         if still < len(item.messages):
             # The user has changed some that wait: drop them, and release the worker's claim.
             item.messages = item.messages[:still]
@@ -179,7 +179,7 @@ def enqueue_messages(
             item.attempts = item.outages = 0
             item.error = ""
             item.state = State.IDLE
-        taken = known[: shared.kept] + digests[shared.start :]
+        taken = known[:kept] + digests[start:]
         now = database_now()
         item.messages += [{"content": said.text, "at": said.at.isoformat()} for said in new]
         item.seen += len(new)

@@ -23,23 +23,14 @@ from memory.models import Context, Fact, Origin
 from memory.store import lock_facts, put_context, put_fact
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractionResult:
-    """The extracted items and their origin; `extractor` is a model's name or “rules”."""
-
-    found: Extracted
-    origin: Origin
-    extractor: str
-
-
 def extract_messages(
     messages: Sequence[UserMessage], *, known_keys: Sequence[str]
-) -> ExtractionResult:
-    """Extract facts and contexts from the messages. Raises InferenceError and UnreadableReply."""
+) -> tuple[Extracted, Origin, str]:
+    """Facts and contexts in the messages, their origin, and the extractor: a model's name or
+    “rules”. Raises InferenceError and UnreadableReply.
+    """
     if not has_chat():
-        return ExtractionResult(
-            rules.extract_by_rules(messages), Origin.RULES, rules.RULES_EXTRACTOR
-        )
+        return rules.extract_by_rules(messages), Origin.RULES, rules.RULES_EXTRACTOR
     model = chats["default"]
     answer = model.complete(
         extraction_messages(messages, known_keys=known_keys),
@@ -48,23 +39,18 @@ def extract_messages(
         timeout=settings.MEMORY_EXTRACTION_SECONDS,
     )
     facts, contexts = parse_reply(answer.content)
+    texts = [message.text.casefold() for message in messages]
+
+    def message_index(value: str) -> int:
+        """Index of the last message that contains the value literally, else of the last message."""
+        holding = [at for at, text in enumerate(texts) if value.casefold() in text]
+        return max(holding, default=len(texts) - 1)
+
     found = Extracted(
-        tuple(
-            ExtractedFact(key, value, _message_index(value, messages))
-            for key, value in facts.items()
-        ),
-        tuple(ExtractedContext(q, a, _message_index(a, messages)) for q, a in contexts),
+        tuple(ExtractedFact(key, value, message_index(value)) for key, value in facts.items()),
+        tuple(ExtractedContext(q, a, message_index(a)) for q, a in contexts),
     )
-    return ExtractionResult(found, Origin.MODEL, model.model_name[:200])
-
-
-def _message_index(value: str, messages: Sequence[UserMessage]) -> int:
-    """Index of the last message that contains the value literally, else of the last message."""
-    wanted = value.casefold()
-    for number in range(len(messages) - 1, -1, -1):
-        if wanted in messages[number].text.casefold():
-            return number
-    return len(messages) - 1
+    return found, Origin.MODEL, model.model_name[:200]
 
 
 logger = logging.getLogger(__name__)
@@ -97,9 +83,9 @@ def extract_conversation(item_id: int) -> ExtractionOutcome | None:
         with QUEUE.renew_lease(claimed_row(claimed)):
             rows = Fact.objects.of(claimed.scope).current().order_by("-valid_from", "-pk")
             known_keys = list(rows.values_list("key", flat=True)[:KNOWN_KEYS])
-            reading = extract_messages(claimed.messages, known_keys=known_keys)
+            extraction = extract_messages(claimed.messages, known_keys=known_keys)
             QUEUE.record_answer()
-            return store_extraction(claimed, reading)
+            return store_extraction(claimed, *extraction)
     except Exception as error:  # whatever it is, the queue goes on
         # Record the failure without text of the conversation, since the log is kept for long.
         if is_outage(error):
@@ -117,7 +103,9 @@ def extract_conversation(item_id: int) -> ExtractionOutcome | None:
 
 
 @transaction.atomic
-def store_extraction(claim: Claim, reading: ExtractionResult) -> ExtractionOutcome | None:
+def store_extraction(
+    claim: Claim, found: Extracted, origin: Origin, extractor: str
+) -> ExtractionOutcome | None:
     """Store results and progress, or nothing where another worker has claimed the conversation."""
     # The order in which a user's memory is erased, too: facts first.
     lock_facts(claim.scope)
@@ -132,21 +120,24 @@ def store_extraction(claim: Claim, reading: ExtractionResult) -> ExtractionOutco
             assistant_response=context.answer,
             conversation=claim.conversation,
             at=claim.messages[context.message_index].at,
-            origin=reading.origin,
+            origin=origin,
         )
-        for context in reading.found.contexts
+        for context in found.contexts
     ]
     contexts = [archived.id for archived in stored if archived.is_new]
+    turns = Context.objects.of(claim.scope).filter(conversation=claim.conversation)
+    turns = turns.only("pk").order_by("-created_at", "-pk")
     changes = [
         put_fact(
             scope=claim.scope,
             key=fact.key,
             value=fact.value,
             at=claim.messages[fact.message_index].at,
-            source=_archived_turn(claim, fact.message_index),
-            origin=reading.origin,
+            # the archived turn that it was learnt from, if there is one
+            source=turns.filter(user_message=claim.messages[fact.message_index].text).first(),
+            origin=origin,
         )
-        for fact in reading.found.facts
+        for fact in found.facts
     ]
     facts = [change.fact.pk for change in changes if change.changed]
     now = database_now()
@@ -159,16 +150,8 @@ def store_extraction(claim: Claim, reading: ExtractionResult) -> ExtractionOutco
     item.attempts = item.outages = 0
     item.error = ""
     item.extracted_at = now
-    item.extractor = reading.extractor
+    item.extractor = extractor
     item.facts += len(facts)
     item.contexts += len(contexts)
     item.save()
     return ExtractionOutcome(tuple(contexts), tuple(facts), item.due_at)
-
-
-def _archived_turn(claim: Claim, message_index: int) -> Context | None:
-    """The archived context of this message, if there is one."""
-    turns = Context.objects.of(claim.scope).filter(
-        conversation=claim.conversation, user_message=claim.messages[message_index].text
-    )
-    return turns.only("pk").order_by("-created_at", "-pk").first()

@@ -233,7 +233,7 @@ def test_what_comes_while_a_worker_reads_waits_its_turn(scope: UserScope, at_onc
     assert claim is not None
     record(scope, "My name is Sam", "I'm vegan")
     assert the_item().state == State.RUNNING
-    assert worker.store_extraction(claim, reading_of(claim)) is not None
+    assert worker.store_extraction(claim, *reading_of(claim)) is not None
     assert waiting() == ["I'm vegan"]
     assert facts(scope) == {"name": "Sam"}
     assert the_item().state == State.WAITING
@@ -248,7 +248,7 @@ def test_what_a_worker_reads_while_the_user_takes_it_back_is_not_kept(
     claim = queue.claim(the_item().pk)
     assert claim is not None
     record(scope, "Hello", "I live in Bonn")
-    assert worker.store_extraction(claim, reading_of(claim)) is None
+    assert worker.store_extraction(claim, *reading_of(claim)) is None
     tasks.extract(the_item().pk)
     assert facts(scope) == {"location": "Bonn"}
 
@@ -261,8 +261,8 @@ def test_a_worker_that_was_taken_for_dead_stores_nothing(scope: UserScope, at_on
     let_leases_end()
     quick = queue.claim(the_item().pk)
     assert quick is not None
-    assert worker.store_extraction(quick, reading_of(quick)) is not None
-    assert worker.store_extraction(slow, reading_of(slow)) is None
+    assert worker.store_extraction(quick, *reading_of(quick)) is not None
+    assert worker.store_extraction(slow, *reading_of(slow)) is None
     assert queue.QUEUE.retry_later(queue.claimed_row(slow), "too late", failure=Failure.OWN) is None
     assert (the_item().state, the_item().facts, Fact.objects.count()) == (State.IDLE, 1, 1)
 
@@ -333,7 +333,7 @@ def test_a_user_who_was_erased_while_a_worker_read_stays_erased(
     claim = queue.claim(the_item().pk)
     assert claim is not None
     erase_memory(scope=scope)
-    assert worker.store_extraction(claim, reading_of(claim)) is None
+    assert worker.store_extraction(claim, *reading_of(claim)) is None
     assert not Fact.objects.exists()
     assert not ExtractionItem.objects.exists()
 
