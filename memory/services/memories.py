@@ -267,7 +267,7 @@ class Usage:
 
 def usage(*, scope: UserScope | None) -> Usage:
     """This user's usage of the quota. The workspace's quota may allow less."""
-    limits = quotas.user_limits()
+    limits = quotas.Limits.of("USER")
     held = Context.objects.of(scope).aggregate(rows=Count("*"), bytes=Sum("size"))
     return Usage(
         rows=held["rows"],
