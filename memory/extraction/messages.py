@@ -14,31 +14,14 @@ class UserMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractedFact:
-    """`key` is normalised; `message_index` is the 0-based index of the message that it
-    comes from.
+class Extracted:
+    """Facts as (key, value, index), in the order of the messages: a later one supersedes an
+    earlier one of its key. Contexts as (question, answer, index): a question as the user may ask
+    it again, or a statement without an answer. The index is that of the message.
     """
 
-    key: str
-    value: str
-    message_index: int
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractedContext:
-    """A question as the user may ask it again, with its answer; or a statement without one."""
-
-    question: str
-    answer: str
-    message_index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """In the order of the messages: a later fact supersedes an earlier one of its key."""
-
-    facts: tuple[ExtractedFact, ...] = ()
-    contexts: tuple[ExtractedContext, ...] = ()
+    facts: tuple[tuple[str, str, int], ...] = ()
+    contexts: tuple[tuple[str, str, int], ...] = ()
 
 
 #: Number of digests stored for a conversation; earlier messages are not compared.

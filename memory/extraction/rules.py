@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from memory.extraction.language import Language, Rule
-from memory.extraction.messages import Extracted, ExtractedContext, ExtractedFact, UserMessage
+from memory.extraction.messages import Extracted, UserMessage
 from memory.fact_keys import InvalidKey, fact_key
 
 #: Longer messages are pasted: a letter, a log, a story in the first person.
@@ -278,8 +278,8 @@ Clause = tuple[int, int]
 
 def extract_by_rules(messages: Sequence[UserMessage]) -> Extracted:
     """Facts and contexts that the user states in these messages, which are in order of time."""
-    facts: list[ExtractedFact] = []
-    contexts: list[ExtractedContext] = []
+    facts: list[tuple[str, str, int]] = []
+    contexts: list[tuple[str, str, int]] = []
     for number, said in enumerate(messages):
         spoken = split_sentences(said.text)
         is_task = any(
@@ -295,19 +295,19 @@ def extract_by_rules(messages: Sequence[UserMessage]) -> Extracted:
             wishes = []
             for language in LANGUAGES:
                 found, wish = _read_sentence(sentence, language)
-                facts += (ExtractedFact(key, value, number) for key, value in found)
+                facts += ((key, value, number) for key, value in found)
                 wishes += [wish] if wish else []
-            contexts += (ExtractedContext(wish, "", number) for wish in wishes)
+            contexts += ((wish, "", number) for wish in wishes)
             if not wishes and _is_of_oneself(sentence):
                 told.append(sentence.restored(sentence.text))
         if told:
-            contexts.append(ExtractedContext(". ".join(told), "", number))
+            contexts.append((". ".join(told), "", number))
     values: dict[str, str] = {}
-    changes: list[ExtractedFact] = []
-    for fact in facts:
-        if values.get(fact.key) != fact.value:
-            values[fact.key] = fact.value
-            changes.append(fact)
+    changes = []
+    for key, value, number in facts:
+        if values.get(key) != value:
+            values[key] = value
+            changes.append((key, value, number))
     return Extracted(tuple(changes), tuple(dict.fromkeys(contexts)))
 
 

@@ -17,7 +17,7 @@ from inference.model_registry import chats, has_chat
 from inference.remote.retry import is_outage
 from memory.extraction import rules
 from memory.extraction.chat_model import extraction_messages, parse_reply
-from memory.extraction.messages import Extracted, ExtractedContext, ExtractedFact, UserMessage
+from memory.extraction.messages import Extracted, UserMessage
 from memory.extraction.queue import QUEUE, Claim, State, claim, claimed_row, next_due
 from memory.models import Context, Fact, Origin
 from memory.store import lock_facts, put_context, put_fact
@@ -47,8 +47,8 @@ def extract_messages(
         return max(holding, default=len(texts) - 1)
 
     found = Extracted(
-        tuple(ExtractedFact(key, value, message_index(value)) for key, value in facts.items()),
-        tuple(ExtractedContext(q, a, message_index(a)) for q, a in contexts),
+        tuple((key, value, message_index(value)) for key, value in facts.items()),
+        tuple((q, a, message_index(a)) for q, a in contexts),
     )
     return found, Origin.MODEL, model.model_name[:200]
 
@@ -116,13 +116,13 @@ def store_extraction(
     stored = [
         put_context(
             scope=claim.scope,
-            user_message=context.question,
-            assistant_response=context.answer,
+            user_message=question,
+            assistant_response=answer,
             conversation=claim.conversation,
-            at=claim.messages[context.message_index].at,
+            at=claim.messages[at].at,
             origin=origin,
         )
-        for context in found.contexts
+        for question, answer, at in found.contexts
     ]
     contexts = [archived.id for archived in stored if archived.is_new]
     turns = Context.objects.of(claim.scope).filter(conversation=claim.conversation)
@@ -130,14 +130,14 @@ def store_extraction(
     changes = [
         put_fact(
             scope=claim.scope,
-            key=fact.key,
-            value=fact.value,
-            at=claim.messages[fact.message_index].at,
+            key=key,
+            value=value,
+            at=claim.messages[at].at,
             # the archived turn that it was learnt from, if there is one
-            source=turns.filter(user_message=claim.messages[fact.message_index].text).first(),
+            source=turns.filter(user_message=claim.messages[at].text).first(),
             origin=origin,
         )
-        for fact in found.facts
+        for key, value, at in found.facts
     ]
     facts = [change.fact.pk for change in changes if change.changed]
     now = database_now()
