@@ -149,12 +149,6 @@ def test_the_budget_holds(alice: UserScope) -> None:
     assert ask(alice, question, max_tokens=0).tokens == 0
 
 
-def test_what_the_conversation_holds_is_not_put_there_again(alice: UserScope) -> None:
-    said = "My sister Clara plays the cello in Basel."
-    assert ask(alice, said, "What does my sister Clara play?").context == ()
-    assert ask(alice, said).context == ()
-
-
 def test_an_injected_message_that_comes_back_is_its_user_s_question(alice: UserScope) -> None:
     first = ask(alice, "What does my sister Clara play?")
     again = inject(messages=first.messages, scope=alice, enabled=True, now=NOW)
