@@ -73,30 +73,41 @@ _CONFUSABLE = frozenset("［］﹇﹈〚〛⟦⟧⟬⟭⁅⁆⦋⦌⦍⦎⦏⦐�
 
 def escape(text: str, place: EntryKind) -> str:
     """`text` escaped as a part of a fact (key or value) or of a turn. Never raises."""
-    return _SPECIAL[place].sub(_escape_match, text)
+
+    def written(match: re.Match[str]) -> str:
+        character, at = match[0], match.start()
+        if character in _JOINERS:
+            joins = 0 < at < len(text) - 1
+            joins = joins and _is_joinable(text, at - 1) and _is_joinable(text, at + 1)
+            return character if joins else _code(character)
+        return _code(character) if _begins_with_mark(text, at) else _needs_escape(character)
+
+    return _SPECIAL[place].sub(written, text)
 
 
 def unescape(written: str) -> str:
     """The inverse of `escape`. Unknown sequences stay as they are."""
-    return _ESCAPE_SEQUENCE.sub(_unescape_match, written)
+
+    def character(match: re.Match[str]) -> str:
+        code, escaped = match.groups()
+        if code is None:
+            return _UNESCAPED.get(escaped, escaped)
+        number = int(code, 16)
+        return chr(number) if number <= 0x10FFFF else match[0]
+
+    return _ESCAPE_SEQUENCE.sub(character, written)
 
 
-def split_at(written: str, separator: str) -> list[str]:
-    """`written` split at unescaped `separator`s. The pieces are still escaped."""
+def split_at(written: str | None, separator: str) -> list[str]:
+    """`written` split at unescaped `separator`s, none for None. The pieces are still escaped."""
+    if written is None:
+        return []
     pieces, start = [], 0
     for found in re.finditer(rf"\\.|{re.escape(separator)}", written, re.DOTALL):
         if found[0] == separator:
             pieces.append(written[start : found.start()])
             start = found.end()
     return [*pieces, written[start:]]
-
-
-def _escape_match(match: re.Match[str]) -> str:
-    text, at = match.string, match.start()
-    if text[at] in _JOINERS:
-        joins = 0 < at < len(text) - 1 and _is_joinable(text, at - 1) and _is_joinable(text, at + 1)
-        return text[at] if joins else _code(text[at])
-    return _code(text[at]) if _begins_with_mark(text, at) else _needs_escape(text[at])
 
 
 def _is_joinable(text: str, at: int) -> bool:
@@ -124,14 +135,6 @@ def _needs_escape(character: str) -> str:
 
 def _code(character: str) -> str:
     return f"\\u{{{ord(character):x}}}"
-
-
-def _unescape_match(match: re.Match[str]) -> str:
-    code, character = match.groups()
-    if code is None:
-        return _UNESCAPED.get(character, character)
-    number = int(code, 16)
-    return chr(number) if number <= 0x10FFFF else match[0]
 
 
 #: Header before facts and context. Spelt out, because the model has no other context.
@@ -176,9 +179,8 @@ def render_body(injected: Injected) -> str:
         f" => {escape(turn.answer, 'context')}"
         for turn in injected.context
     )
-    return _render_line("facts", ", ".join(facts), visible=bool(injected.facts)) + _render_line(
-        "context", " | ".join(context), visible=bool(injected.context)
-    )
+    lines = {"facts": ", ".join(facts), "context": " | ".join(context)}
+    return "".join(f"\n[{name}: {entries}]" for name, entries in lines.items() if entries)
 
 
 def find_block(text: str) -> Block | None:
@@ -188,8 +190,8 @@ def find_block(text: str) -> Block | None:
         return None
     context = []
     try:
-        facts = [_parse_fact(entry, "=") for entry in _split_entries(found["facts"], ", ")]
-        for entry in _split_entries(found["context"], " | "):
+        facts = [_parse_fact(entry, "=") for entry in split_at(found["facts"], ", ")]
+        for entry in split_at(found["context"], " | "):
             day = _DAY.match(entry)
             if day is None:
                 return None
@@ -199,14 +201,6 @@ def find_block(text: str) -> Block | None:
         return None
     injected = Injected(tuple(facts), tuple(context))
     return Block(text[: found.start()], found["tag"], found["body"], injected)
-
-
-def _render_line(name: str, entries: str, *, visible: bool) -> str:
-    return f"\n[{name}: {entries}]" if visible else ""
-
-
-def _split_entries(line: str | None, separator: str) -> list[str]:
-    return [] if line is None else split_at(line, separator)
 
 
 def _parse_fact(entry: str, separator: str) -> FactEntry:

@@ -3,17 +3,16 @@
 The scope comes from the caller and is no argument, so a model cannot reach another user's memory.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
 
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from common.errors import InvalidInput
 from common.text import count_heading, json_quoted, truncated
-from common.tools import TEXT_SCHEMA, Tool, object_schema
+from common.tools import TEXT_SCHEMA, Tool, object_schema, tools_by_name
 from memory import services
 from memory.fact_keys import fact_key
 from memory.models import Fact
@@ -41,46 +40,13 @@ def parse_as_of(text: str | None) -> datetime | None:
     return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
 
 
-_KEY_SCHEMA = {
-    **TEXT_SCHEMA,
-    "description": "What the fact is about, in snake_case, such as favourite_color.",
-}
-_AS_OF_SCHEMA = {
-    "type": "string",
-    "format": "date-time",
-    "description": "A moment in the past, such as 2026-05-01T12:00:00Z. Default: now.",
-}
-
 MAX_TOOL_RESULTS = 20
 
 
-#: In the order in which a model is shown them.
-TOOLS: dict[str, Tool] = {}
-
-
-def _tool(
-    description: str, required: str = "", *, writes: bool = False, **properties: Mapping[str, Any]
-) -> Callable[[Callable[..., str]], Callable[..., str]]:
-    """Make the function a tool of its name, with these arguments."""
-
-    def register(run: Callable[..., str]) -> Callable[..., str]:
-        schema = object_schema(required, **properties)
-        TOOLS[run.__name__] = Tool(run.__name__, description, schema, writes=writes, run=run)
-        return run
-
-    return register
-
-
-@_tool(
-    "Archive a turn of this conversation, so that it can be found in later ones.",
-    "user_message",
-    writes=True,
-    user_message={**TEXT_SCHEMA, "description": "What the user said, word for word."},
-    assistant_response={"type": "string", "description": "What was answered."},
-)
 def archive_turn(
     *, scope: UserScope | None, user_message: str, assistant_response: str = ""
 ) -> str:
+    """Tool: store a turn of the conversation."""
     archived = services.archive_turn(
         scope=scope, user_message=user_message, assistant_response=assistant_response
     )
@@ -89,24 +55,8 @@ def archive_turn(
     return "Archived." if archived.is_new else "Archived before; it is as fresh as now."
 
 
-@_tool(
-    "Search what this user said in earlier conversations, by words and by meaning. Use it when"
-    " the user refers to something that is not in this conversation.",
-    "query",
-    query={
-        **TEXT_SCHEMA,
-        "maxLength": MAX_QUERY_CHARACTERS,
-        "description": "A question or some words.",
-    },
-    max_results={
-        "type": "integer",
-        "minimum": 1,
-        "maximum": MAX_TOOL_RESULTS,
-        "default": 5,
-        "description": "How many conversations at most.",
-    },
-)
 def search_memory(*, scope: UserScope | None, query: str, max_results: int = 5) -> str:
+    """Tool: relevant earlier turns, the best first."""
     result = services.search_memory(scope=scope, query=query, max_results=int(max_results))
     entries = [
         f"{place}. said {format_time(hit.context.created_at)}, relevance"
@@ -118,25 +68,14 @@ def search_memory(*, scope: UserScope | None, query: str, max_results: int = 5) 
     return "\n".join([count_heading(len(entries), "archived conversation(s)"), *entries])
 
 
-@_tool(
-    "Store a question with its answer, so that it can be found in later conversations.",
-    "question answer",
-    writes=True,
-    question={**TEXT_SCHEMA, "description": "The question."},
-    answer={**TEXT_SCHEMA, "description": "Its answer."},
-)
 def store_memory(*, scope: UserScope | None, question: str, answer: str) -> str:
+    """Tool: store a question with its answer."""
     stored = services.store_memory(scope=scope, question=question, answer=answer)
     return NOTHING_STORED if stored is None else "Stored."
 
 
-@_tool(
-    "Forget every archived conversation in which the user said exactly this.",
-    "question",
-    writes=True,
-    question={**TEXT_SCHEMA, "description": "What the user said."},
-)
 def clear_memory(*, scope: UserScope | None, question: str) -> str:
+    """Tool: delete all answers to a question."""
     removed = services.clear_memory(scope=scope, question=question)
     return f"Forgot {removed} archived conversation(s)."
 
@@ -146,15 +85,8 @@ MAX_LISTED_CHARACTERS = 200
 MAX_LISTED_FACTS = 200
 
 
-@_tool(
-    "Note a durable fact about this user, such as where they live or what they prefer. A new"
-    " value takes the place of the former one, which stays in the history.",
-    "key value",
-    writes=True,
-    key=_KEY_SCHEMA,
-    value={**TEXT_SCHEMA, "description": "What is true."},
-)
 def set_fact(*, scope: UserScope | None, key: str, value: str) -> str:
+    """Tool: set a fact from now on."""
     change = services.set_fact(scope=scope, key=key, value=value)
     if change is None:
         return NOTHING_STORED
@@ -164,53 +96,32 @@ def set_fact(*, scope: UserScope | None, key: str, value: str) -> str:
     return f"Fact set: {_fact(change.fact)}{before}"
 
 
-@_tool(
-    "One fact about this user, as it is now or as it was at a moment.",
-    "key",
-    key=_KEY_SCHEMA,
-    as_of=_AS_OF_SCHEMA,
-)
 def get_fact(*, scope: UserScope | None, key: str, as_of: str | None = None) -> str:
+    """Tool: the value of a fact, now or at a time."""
     fact = services.get_fact(scope=scope, key=key, as_of=parse_as_of(as_of))
     return _not_found(key) if fact is None else f"{fact.key} = {json_quoted(fact.value)}"
 
 
-@_tool(
-    "Whether a fact about this user is known.",
-    "key",
-    key=_KEY_SCHEMA,
-)
 def has_fact(*, scope: UserScope | None, key: str) -> str:
+    """Tool: whether a fact has a value."""
     known = services.has_fact(scope=scope, key=key)
     return f"Fact found: {fact_key(key)}" if known else _not_found(key)
 
 
-@_tool(
-    "All facts about this user by key, as they are now or as they were at a moment.",
-    as_of=_AS_OF_SCHEMA,
-)
 def get_all_facts(*, scope: UserScope | None, as_of: str | None = None) -> str:
+    """Tool: all facts by key, now or at a time."""
     facts = services.get_all_facts(scope=scope, as_of=parse_as_of(as_of))
     return "\n".join([count_heading(len(facts), "fact(s)"), *_limit_lines(map(_fact, facts))])
 
 
-@_tool(
-    "Note that a fact about this user is true no longer. It stays in the history.",
-    "key",
-    writes=True,
-    key=_KEY_SCHEMA,
-)
 def clear_fact(*, scope: UserScope | None, key: str) -> str:
+    """Tool: end a fact and keep its history."""
     cleared = services.clear_fact(scope=scope, key=key)
     return f"Fact cleared: {fact_key(key)}" if cleared else _not_found(key)
 
 
-@_tool(
-    "All values that a fact about this user ever had, the latest first.",
-    "key",
-    key=_KEY_SCHEMA,
-)
 def history(*, scope: UserScope | None, key: str) -> str:
+    """Tool: all values of a fact, the latest first."""
     facts = services.history(scope=scope, key=key)
     if not facts:
         return _not_found(key)
@@ -241,3 +152,116 @@ def _limit_lines(lines: Iterable[str]) -> list[str]:
 def _not_found(key: str) -> str:
     """Not an error: this is an answer too."""
     return f"Fact not found: {fact_key(key)}"
+
+
+_KEY_SCHEMA = {
+    **TEXT_SCHEMA,
+    "description": "What the fact is about, in snake_case, such as favourite_color.",
+}
+_AS_OF_SCHEMA = {
+    "type": "string",
+    "format": "date-time",
+    "description": "A moment in the past, such as 2026-05-01T12:00:00Z. Default: now.",
+}
+
+_TOOL_LIST = (
+    Tool(
+        "archive_turn",
+        "Archive a turn of this conversation, so that it can be found in later ones.",
+        object_schema(
+            "user_message",
+            user_message={**TEXT_SCHEMA, "description": "What the user said, word for word."},
+            assistant_response={"type": "string", "description": "What was answered."},
+        ),
+        writes=True,
+        run=archive_turn,
+    ),
+    Tool(
+        "search_memory",
+        "Search what this user said in earlier conversations, by words and by meaning. Use it when"
+        " the user refers to something that is not in this conversation.",
+        object_schema(
+            "query",
+            query={
+                **TEXT_SCHEMA,
+                "maxLength": MAX_QUERY_CHARACTERS,
+                "description": "A question or some words.",
+            },
+            max_results={
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_TOOL_RESULTS,
+                "default": 5,
+                "description": "How many conversations at most.",
+            },
+        ),
+        writes=False,
+        run=search_memory,
+    ),
+    Tool(
+        "store_memory",
+        "Store a question with its answer, so that it can be found in later conversations.",
+        object_schema(
+            "question answer",
+            question={**TEXT_SCHEMA, "description": "The question."},
+            answer={**TEXT_SCHEMA, "description": "Its answer."},
+        ),
+        writes=True,
+        run=store_memory,
+    ),
+    Tool(
+        "clear_memory",
+        "Forget every archived conversation in which the user said exactly this.",
+        object_schema("question", question={**TEXT_SCHEMA, "description": "What the user said."}),
+        writes=True,
+        run=clear_memory,
+    ),
+    Tool(
+        "set_fact",
+        "Note a durable fact about this user, such as where they live or what they prefer. A new"
+        " value takes the place of the former one, which stays in the history.",
+        object_schema(
+            "key value", key=_KEY_SCHEMA, value={**TEXT_SCHEMA, "description": "What is true."}
+        ),
+        writes=True,
+        run=set_fact,
+    ),
+    Tool(
+        "get_fact",
+        "One fact about this user, as it is now or as it was at a moment.",
+        object_schema("key", key=_KEY_SCHEMA, as_of=_AS_OF_SCHEMA),
+        writes=False,
+        run=get_fact,
+    ),
+    Tool(
+        "has_fact",
+        "Whether a fact about this user is known.",
+        object_schema("key", key=_KEY_SCHEMA),
+        writes=False,
+        run=has_fact,
+    ),
+    Tool(
+        "get_all_facts",
+        "All facts about this user by key, as they are now or as they were at a moment.",
+        object_schema("", as_of=_AS_OF_SCHEMA),
+        writes=False,
+        run=get_all_facts,
+    ),
+    Tool(
+        "clear_fact",
+        "Note that a fact about this user is true no longer. It stays in the history.",
+        object_schema("key", key=_KEY_SCHEMA),
+        writes=True,
+        run=clear_fact,
+    ),
+    Tool(
+        "history",
+        "All values that a fact about this user ever had, the latest first.",
+        object_schema("key", key=_KEY_SCHEMA),
+        writes=False,
+        run=history,
+    ),
+)
+
+#: In the order in which a model is shown them.
+TOOLS = tools_by_name(_TOOL_LIST)
