@@ -333,8 +333,9 @@ class FactView(MemoryView):
         change = services.set_fact(
             scope=self.scope, key=key, **self.body(api_serializers.FactInput)
         )
-        nothing = {} if change else {"fact": None, "changed": False, "superseded": None}
-        return self.answer(api_serializers.FactChangeSerializer, change, **nothing)
+        nothing: dict[str, Any] = {"fact": None, "changed": False, "superseded": None}
+        values = {} if change else nothing
+        return self.answer(api_serializers.FactChangeSerializer, change, **values)
 
     @extend_schema(
         operation_id="memory_fact_forget",

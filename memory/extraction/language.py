@@ -64,7 +64,7 @@ class Language:
             self.parts[part] = self._expanded(text)
         self.patterns = {each: self._pattern(text) for each, text in data["patterns"].items()}
         self.words = {each: frozenset(text.split()) for each, text in data["words"].items()}
-        self.aliases = {
+        self.aliases: dict[str, str] = {
             word: alias for alias, words in data["aliases"].items() for word in words.split()
         }
         self.rules = [rule for given in data["rules"] for rule in self._rules(given)]

@@ -145,7 +145,7 @@ def assert_whole(rows: list[Fact]) -> None:
 class History(TestCase):
     """Told in whatever order, history is what was said last of each moment."""
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(
         told=st.lists(
             st.tuples(st.integers(0, 20), st.sampled_from(["a", "b", "c"])), min_size=1, max_size=8
@@ -163,7 +163,7 @@ class History(TestCase):
         if len(set(said_last)) == 1:  # else the order in which they were told decides
             assert value(scope, "location") == said_last[0]
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(days=st.lists(st.integers(0, 20), min_size=1, max_size=8, unique=True))
     def test_each_moment_has_what_was_said_last_before_it(self, days: list[int]) -> None:
         scope = make_scope()
