@@ -51,8 +51,8 @@ def last_object(text: str, parts: Mapping[str, type]) -> dict[str, Any] | None:
     """The last JSON object with one of `parts`, each of its type or null: earlier ones may be
     drafts.
     """
-    objects: list[dict[str, Any]] = json_values(text, starts="{")
-    for value in reversed(objects):
+    value: dict[str, Any]
+    for value in reversed(json_values(text, starts="{")):
         if value.keys() & parts.keys() and all(
             isinstance(value.get(name), kind | None) for name, kind in parts.items()
         ):
