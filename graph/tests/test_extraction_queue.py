@@ -1,13 +1,12 @@
 """The queue of documents: what is due, what is taken together, and how it comes back."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.utils import timezone
 
-from common.queues import Failure
 from documents.models import Collection, Document
 from graph.extraction import queue, worker
 from graph.models import Extraction, Mention
@@ -16,7 +15,7 @@ from graph.services.extraction import (
     extraction_state,
     retry_extractions,
 )
-from graph.tests.factories_extraction import come_due, row_of, waiting
+from graph.tests.factories_extraction import row_of, waiting
 
 pytestmark = pytest.mark.django_db
 
@@ -27,10 +26,6 @@ def claim(*documents: Document) -> queue.Claim:
     taken = queue.claim(queue.due_documents([document.pk for document in documents]))
     assert taken is not None
     return taken
-
-
-def retry_later(taken: queue.Claim, error: str, failure: Failure = Failure.OWN) -> datetime | None:
-    return queue.QUEUE.retry_later(queue.claimed_rows(taken), error, failure=failure)
 
 
 def test_a_document_is_taken_once() -> None:
@@ -69,33 +64,6 @@ def test_a_document_whose_worker_dies_each_time_is_given_up_and_can_be_tried_aga
     assert retry_extractions(extraction_ids=[row.pk]) == 0
     assert extract_waiting(collection=document.collection) == 1
     assert row_of(document).state == State.DONE
-
-
-def test_documents_wait_longer_after_each_failure() -> None:
-    [document] = waiting("Ada")
-    waits = []
-    for _ in range(5):
-        when = retry_later(claim(document), "It broke.")
-        if when:
-            waits.append(round((when - timezone.now()).total_seconds() / 5))
-        come_due(document)
-    assert waits == [1, 2, 4, 8]
-    row = row_of(document)
-    assert (row.state, row.error) == (State.DEAD, "Given up after 5 attempts. It broke.")
-
-
-def test_what_no_other_try_changes_is_given_up_at_once() -> None:
-    [document] = waiting("Ada")
-    assert retry_later(claim(document), "No.", Failure.FINAL) is None
-    assert row_of(document).error == "Given up after one attempt. No."
-
-
-def test_a_claim_that_was_lost_puts_nothing_back() -> None:
-    [document] = waiting("Ada")
-    taken = claim(document)
-    Extraction.objects.update(token=None, state=State.WAITING)
-    assert retry_later(taken, "Late.") is None
-    assert row_of(document).error == ""
 
 
 def test_a_collection_that_is_off_is_not_read() -> None:
