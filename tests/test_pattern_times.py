@@ -19,7 +19,7 @@ from inference.replies import strip_reasoning
 from memory.extraction.chat_model import parse_reply
 from memory.extraction.rules import split_sentences as said_sentences
 from memory.fact_keys import fact_key
-from memory.injection import find_block, question_part
+from memory.injection import question_part, strip_signed_block
 from memory.ranking import mentioned_dates
 from rag.answering.citations import scan_citations
 from rag.answering.coreference import is_context_dependent, rewrite_by_rules
@@ -60,7 +60,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "SQL in a reply": extract_sql,
     "remembered sentences": said_sentences,
     "facts in a reply": parse_reply,
-    "block of memory": find_block,
+    "block of memory": lambda text: strip_signed_block(text, keys=[b"a key"]),
     "what is asked": question_part,
     "dates of a question": mentioned_dates,
     "key of a fact": fact_key,

@@ -6,7 +6,6 @@ from typing import Any
 
 from accounts.models import Workspace
 from documents.tests.factories import WorkspaceFactory
-from memory.injection import Injected, find_block
 from memory.models import Context, Fact
 from memory.scopes import UserScope, user_scope
 from memory.services import archive_turn
@@ -50,9 +49,3 @@ def know_many(scope: UserScope, values: Mapping[str, str], **given: Any) -> None
         Fact(workspace_id=scope.workspace_id, user_id=scope.user_id, key=key, value=value, **given)
         for key, value in values.items()
     )
-
-
-def parse_block(block: str) -> Injected | None:
-    """What a rendered block holds; None if `block` is not exactly one block."""
-    found = find_block(block)
-    return found.injected if found and not found.before else None

@@ -25,7 +25,8 @@ from memory.services import (
     set_fact,
     strip_injected,
 )
-from memory.tests.factories import NOW, make_scope, parse_block, remember
+from memory.tests.blocks import parse_block
+from memory.tests.factories import NOW, make_scope, remember
 from memory.tests.hostile import TEXTS
 
 pytestmark = pytest.mark.django_db
