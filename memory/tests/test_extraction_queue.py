@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from common.errors import InvalidInput
 from common.queues import Failure
-from documents.tests.factories import WorkspaceFactory
 from memory import tasks
 from memory.extraction import queue, worker
 from memory.extraction.chat_model import MAX_MESSAGE_CHARACTERS
@@ -90,11 +89,6 @@ def test_only_the_users_own_words_wait(scope: UserScope) -> None:
     recorded = record_messages(scope=scope, conversation="chat", messages=messages)
     assert recorded == EnqueueResult(the_item().pk, new=2, waiting=2, is_due=False)
     assert waiting() == ["Hello", "I'm vegan"]
-
-
-def test_of_nobody_nothing_is_kept() -> None:
-    assert record_messages(scope=None, conversation="chat", messages=talk("Hi")) is None
-    assert not ExtractionItem.objects.exists()
 
 
 @pytest.mark.parametrize("messages", [[["user", "Hi"]], [{"content": "Hi"}], ["Hi"]])
@@ -208,8 +202,6 @@ def test_a_full_queue_refuses_and_keeps_what_it_has(scope: UserScope, settings: 
     with pytest.raises(QueueFull):
         record(make_scope("bob", workspace=the_item().workspace), "one", "two")
     assert record(make_scope(), "one", "two").new == 2
-    ExtractionItem.objects.filter(user_id=scope.user_id).update(state=State.DEAD)
-    assert record(make_scope("bob", workspace=WorkspaceFactory()), "one", "two", "three").new == 3
 
 
 def test_conversations_that_were_given_up_do_not_fill_the_queue(

@@ -1,7 +1,7 @@
 """The order of what a user is remembered by, and the relevance beside it, are laws of numbers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -307,16 +307,16 @@ def test_what_is_not_embedded_yet_holds_its_place_by_its_words() -> None:
     assert order(ranked([*embedded, fresh]))[0] == 99
 
 
-def test_without_any_vector_words_decide() -> None:
-    rows = [Candidate(n, lexical=float(n), coverage=n / 10) for n in range(1, 8)]
-    entries = ranked(rows, background=None)
-    assert order(entries) == [7, 6, 5, 4, 3, 2, 1]
-    assert entries[0].relevance > 0.3 > entries[-1].relevance
-
-
-def test_without_any_word_meaning_decides() -> None:
-    rows = [Candidate(n, similarity=n / 10, likeness=n / 10) for n in range(1, 8)]
-    entries = ranked(rows)
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        lambda n: {"lexical": float(n), "coverage": n / 10},
+        lambda n: {"similarity": n / 10, "likeness": n / 10},
+    ],
+    ids=["words", "meaning"],
+)
+def test_words_or_meaning_alone_decide(evidence: Callable[[int], dict[str, float]]) -> None:
+    entries = ranked([Candidate(n, **evidence(n)) for n in range(1, 8)])
     assert order(entries) == [7, 6, 5, 4, 3, 2, 1]
     assert entries[0].relevance > 0.3 > entries[-1].relevance
 
