@@ -51,6 +51,18 @@ class ServerRefused(BackendUnavailable):
         self.said = reason
         self.too_large = too_large
 
+    @property
+    def rejects_request(self) -> bool:
+        """Whether the server has something against this request, and not against all."""
+        return self.too_large or self.status in (400, 413, 422)
+
+
+def is_outage(error: Exception) -> bool:
+    """Whether the model was unreachable, rather than unable to process this request."""
+    if isinstance(error, ServerRefused):
+        return not error.rejects_request
+    return isinstance(error, BackendUnavailable)
+
 
 class RetryableError(BackendUnavailable):
     """A failure worth a retry, in `retry_after` seconds where the server says so."""

@@ -494,8 +494,8 @@ class InjectedTurnSerializer(serializers.Serializer[Any]):
     """A context that was put before the chat model, shortened where it is long."""
 
     said_on = serializers.DateField(help_text="The day, in the site's time zone.")
-    user_message = serializers.CharField()
-    assistant_response = serializers.CharField()
+    user_message = serializers.CharField(source="question")
+    assistant_response = serializers.CharField(source="answer")
 
 
 @extend_schema_serializer(component_name="MemoryInjected")

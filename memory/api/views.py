@@ -1,7 +1,6 @@
 """Views of the memory API. Begin with `MemoryView`, which finds whose memory a request works on."""
 
-from dataclasses import asdict, fields
-from datetime import datetime
+from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -28,16 +27,12 @@ from memory.services.memories import record_messages, retry_extractions
 from memory.services.search import inject
 
 
-def context_rows(scope: UserScope | None, *, conversation: str | None = None) -> QuerySet[Context]:
-    """Contexts of the user, of one conversation or all."""
-    rows = Context.objects.of(scope).defer("embedding", "search_vector")
-    return rows if conversation is None else rows.filter(conversation=conversation)
+def context_rows(scope: UserScope | None) -> QuerySet[Context]:
+    return Context.objects.of(scope).defer("embedding", "search_vector")
 
 
-def fact_rows(scope: UserScope | None, *, as_of: datetime | None) -> QuerySet[Fact]:
-    """Facts that hold now, or held at `as_of`."""
-    rows = _listed_facts(scope)
-    return rows.current() if as_of is None else rows.as_of(as_of)
+def fact_rows(scope: UserScope | None) -> FactQuerySet[Fact]:
+    return Fact.objects.of(scope).defer("embedding", "search_vector")
 
 
 def conversation_rows(scope: UserScope | None) -> QuerySet[ExtractionItem]:
@@ -45,10 +40,6 @@ def conversation_rows(scope: UserScope | None) -> QuerySet[ExtractionItem]:
     rows = ExtractionItem.objects.of(scope).defer("messages", "taken")
     length = Func("messages", function="jsonb_array_length", output_field=IntegerField())
     return rows.annotate(waiting=length)
-
-
-def _listed_facts(scope: UserScope | None) -> FactQuerySet[Fact]:
-    return Fact.objects.of(scope).defer("embedding", "search_vector")
 
 
 class MemoryPagination(CursorPagination):
@@ -127,9 +118,13 @@ class MemoryView(WorkspaceView):
         values: dict[str, Any] = body.validated_data
         return values
 
-    def answer(self, serializer: Serializer, *, status: int = 200, **values: Any) -> Response:
-        """A response with `values` and the user id."""
-        return Response(serializer({"user_id": self.user_id, **values}).data, status=status)
+    def answer(
+        self, serializer: Serializer, result: Any = None, *, status: int = 200, **values: Any
+    ) -> Response:
+        """A response with the fields of `result`, a dataclass, `values` and the user id."""
+        given = {each.name: getattr(result, each.name) for each in fields(result)} if result else {}
+        shown = {"user_id": self.user_id, **given, **values}
+        return Response(serializer(shown).data, status=status)
 
     def page(self, rows: QuerySet[Any], serializer: Serializer) -> Response:
         """The requested page of `rows`."""
@@ -177,13 +172,9 @@ class SearchView(MemoryView):
         result = services.search_memory(scope=self.scope, **asked)
         return self.answer(
             api_serializers.SearchAnswerSerializer,
+            result,
             query=asked["query"],
             mode=asked["mode"],
-            hits=result.hits,
-            below=result.below,
-            searched=result.searched,
-            degraded=result.degraded,
-            milliseconds=result.milliseconds,
         )
 
 
@@ -200,7 +191,9 @@ class ContextsView(MemoryView):
         responses=api_serializers.ContextSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        rows = context_rows(self.scope, conversation=self.parameters.get("conversation"))
+        rows = context_rows(self.scope)
+        if (conversation := self.parameters.get("conversation")) is not None:
+            rows = rows.filter(conversation=conversation)
         return self.page(rows, api_serializers.ContextSerializer)
 
     @extend_schema(
@@ -300,7 +293,8 @@ class FactsView(MemoryView):
         responses=api_serializers.FactSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        rows = fact_rows(self.scope, as_of=self.parameters.get("as_of"))
+        rows, as_of = fact_rows(self.scope), self.parameters.get("as_of")
+        rows = rows.current() if as_of is None else rows.as_of(as_of)
         return self.page(rows, api_serializers.FactSerializer)
 
 
@@ -339,12 +333,9 @@ class FactView(MemoryView):
         change = services.set_fact(
             scope=self.scope, key=key, **self.body(api_serializers.FactInput)
         )
-        return self.answer(
-            api_serializers.FactChangeSerializer,
-            fact=change.fact if change else None,
-            changed=change is not None and change.changed,
-            superseded=change.superseded if change else None,
-        )
+        nothing: dict[str, Any] = {"fact": None, "changed": False, "superseded": None}
+        values = {} if change else nothing
+        return self.answer(api_serializers.FactChangeSerializer, change, **values)
 
     @extend_schema(
         operation_id="memory_fact_forget",
@@ -385,7 +376,7 @@ class FactHistoryView(MemoryView):
         responses=api_serializers.FactSerializer(many=True),
     )
     def get(self, request: Request, key: str) -> Response:
-        rows = _listed_facts(self.scope).filter(key=fact_key(key))
+        rows = fact_rows(self.scope).filter(key=fact_key(key))
         return self.page(rows, api_serializers.FactSerializer)
 
 
@@ -464,21 +455,8 @@ class InjectView(MemoryView):
     )
     def post(self, request: Request) -> Response:
         done = inject(scope=self.scope, enabled=True, **self.body(api_serializers.InjectionInput))
-        return self.answer(
-            api_serializers.InjectionSerializer,
-            messages=done.messages,
-            facts=[{"key": key, "value": value} for key, value in done.facts],
-            context=[
-                {
-                    "said_on": turn.said_on,
-                    "user_message": turn.question,
-                    "assistant_response": turn.answer,
-                }
-                for turn in done.context
-            ],
-            tokens=done.tokens,
-            degraded=done.degraded,
-        )
+        facts = [{"key": key, "value": value} for key, value in done.facts]
+        return self.answer(api_serializers.InjectionSerializer, done, facts=facts)
 
 
 JSON_LINES = "application/x-ndjson"
@@ -507,7 +485,7 @@ class EraseView(MemoryView):
                 field="confirm",
             )
         erased = services.erase_memory(scope=self.scope)
-        return self.answer(api_serializers.ErasedSerializer, **asdict(erased))
+        return self.answer(api_serializers.ErasedSerializer, erased)
 
 
 @extend_schema(tags=["memory"])
@@ -521,9 +499,7 @@ class UsageView(MemoryView):
         examples=[examples.USAGE],
     )
     def get(self, request: Request) -> Response:
-        used = services.usage(scope=self.scope)
-        values = {each.name: getattr(used, each.name) for each in fields(used)}
-        return self.answer(api_serializers.UsageSerializer, **values)
+        return self.answer(api_serializers.UsageSerializer, services.usage(scope=self.scope))
 
 
 @extend_schema(tags=["memory"])

@@ -27,8 +27,7 @@ from accounts.audit import (
 )
 from common.rls import bypass_rls
 from memory import quotas, scopes, store
-from memory.extraction import queue
-from memory.extraction.queue import EnqueueResult, enqueue_messages, user_messages
+from memory.extraction.queue import QUEUE, EnqueueResult, enqueue_messages, user_messages
 from memory.fact_keys import fact_key
 from memory.models import Context, ExtractionItem, Fact, FactQuerySet, Origin, Pruning
 from memory.scopes import UserScope
@@ -240,7 +239,7 @@ def record_messages(
 def retry_extractions(*, item_ids: Sequence[int]) -> int:
     """Retry dead conversations with fresh attempts; returns how many."""
     with transaction.atomic():
-        ids = queue.requeue(item_ids)
+        ids = QUEUE.requeue(item_ids)
         for item_id in ids:
             transaction.on_commit(partial(enqueue_extraction, item_id))
     return len(ids)
@@ -268,7 +267,7 @@ class Usage:
 
 def usage(*, scope: UserScope | None) -> Usage:
     """This user's usage of the quota. The workspace's quota may allow less."""
-    limits = quotas.user_limits()
+    limits = quotas.Limits.of("USER")
     held = Context.objects.of(scope).aggregate(rows=Count("*"), bytes=Sum("size"))
     return Usage(
         rows=held["rows"],

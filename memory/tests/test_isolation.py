@@ -47,7 +47,7 @@ texts = st.one_of(
 
 
 class Isolation(TestCase):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(names=st.lists(ids, min_size=2, max_size=2, unique=True), said=texts, key=texts)
     def test_another_user_gets_nothing_and_loses_nothing(
         self, names: list[str], said: str, key: str
@@ -77,7 +77,7 @@ class Isolation(TestCase):
         assert rows_of(theirs) == kept
         assert rows_of(mine) == {"contexts": [], "facts": []}
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(
         name=ids,
         disguise=st.sampled_from(["{}", " {}", "{}\n", "\u200b{}", "\u00ad{}", "\ufeff{}"]),

@@ -13,7 +13,7 @@ from common.tools import ToolAnswer, run_tool
 from documents.tests.factories import WorkspaceFactory
 from memory.models import Context, Fact
 from memory.services import set_fact
-from memory.tests.factories import NOW, make_scope, remember
+from memory.tests.factories import NOW, know_many, make_scope, remember
 from memory.tools import TOOLS
 
 pytestmark = pytest.mark.django_db
@@ -206,14 +206,13 @@ def test_spelling_and_emoji_are_told_as_they_are() -> None:
 
 def test_long_texts_are_told_by_their_beginning_and_an_asked_fact_whole() -> None:
     scope = make_scope()
-    remember(scope, "cello " + "y" * 90_000)
-    set_fact(scope=scope, key="poem", value="z" * 90_000)
-    for number in range(205):
-        set_fact(scope=scope, key=f"k{number:03}", value="v")
+    remember(scope, "cello " + "y" * 9_000)
+    set_fact(scope=scope, key="poem", value="z" * 9_000)
+    know_many(scope, {f"k{number:03}": "v" for number in range(205)})
 
     assert len(text_of("search_memory", scope, query="cello")) < 2_200
     facts = text_of("get_all_facts", scope).splitlines()
     assert facts[0] == "Found 206 fact(s):"
     assert (len(facts), facts[-1]) == (202, "… and more.")
     assert len(text_of("history", scope, key="poem")) < 400
-    assert len(text_of("get_fact", scope, key="poem")) > 90_000
+    assert len(text_of("get_fact", scope, key="poem")) > 9_000

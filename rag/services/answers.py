@@ -204,9 +204,9 @@ def recall(question: str, *, context: RagContext) -> InjectedMemory | None:
 
     scope = context.memory_scope
     facts = [
-        hit.fact
-        for hit in rank_facts(scope=scope, query=question, limit=1)
-        if hit.ranked.relevance >= MIN_RECALL_RELEVANCE
+        fact
+        for fact, scores in rank_facts(scope=scope, query=question, limit=1)
+        if scores.relevance >= MIN_RECALL_RELEVANCE
     ]
     keys = [key for asks, named in FACT_KEYS.items() if asks.search(question) for key in named]
     facts += [fact for key in keys if (fact := get_fact(scope=scope, key=key))]
