@@ -241,6 +241,8 @@ class WorkspaceView(APIView):
     action_parameters: ClassVar[dict[str, type[QuerySerializer]]] = {}
     required_scope: ClassVar[str] = ""
     action_scopes: ClassVar[dict[str, str]] = {}
+    #: Order of lists; the paginator continues behind the last row's first field.
+    ordering: ClassVar[str | tuple[str, ...]] = "-id"
     #: Whether requests use a chat model, an embedder or a reranker: these have a quota of their
     #: own.
     asks_model: ClassVar[bool] = False

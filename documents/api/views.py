@@ -21,7 +21,7 @@ from rest_framework.response import Response
 from accounts.api import WorkspaceViewSet, idempotent
 from common.api import ErrorSerializer, StreamNegotiation
 from common.parsers import JSONParser
-from common.serializers import OrdinalPagination, StrictSerializer
+from common.serializers import StrictSerializer
 from documents import services
 from documents.api import examples
 from documents.api import serializers as api_serializers
@@ -381,7 +381,7 @@ class DocumentViewSet(CollectionFiltered):
     @extend_schema(
         summary="List a document's chunks in order", responses=ChunkSerializer(many=True)
     )
-    @action(detail=True, serializer_class=ChunkSerializer, pagination_class=OrdinalPagination)
+    @action(detail=True, serializer_class=ChunkSerializer, ordering="ordinal")
     def chunks(self, *args: Any, **kwargs: Any) -> Response:
         document = self.get_object()
         rows = Chunk.objects.visible_to(self.request.user).filter(document=document.text_id)

@@ -113,22 +113,13 @@ def node_not_found() -> NotFound:
 DEFAULT_KINDS = ("node", "document")
 
 
-class NodePagination(CursorPagination):
-    """Pages of nodes ordered by id."""
-
-    ordering = "key"
-
-    @staticmethod
-    def is_position(position: Any) -> bool:
-        return position is None or "\0" not in position
-
-
 @extend_schema(tags=["graph"])
 class NodesView(GraphView):
     """Lists, finds, reads, writes and deletes nodes."""
 
     action_parameters = {"get": inputs.NodeParameters, "delete": inputs.DeletionParameters}
     is_detail = True
+    ordering = "key"
     names = ("id",)
 
     def read_object(self) -> Any:
@@ -177,7 +168,7 @@ class NodesView(GraphView):
         )
         if labels := asked.get("label"):
             rows = rows.filter(labels__overlap=labels)
-        paginator = NodePagination()
+        paginator = CursorPagination()
         page = paginator.paginate_queryset(rows.only("key"), request, view=self) or ()
         refs = [Ref("node", row.pk) for row in page]
         found = load_vertices(access_filter(self.scope), refs)

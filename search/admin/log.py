@@ -200,6 +200,7 @@ class ModeFilter(admin.SimpleListFilter):
 class SearchLogAdmin(ReadOnlyAdmin):
     """The search log, from which hits can be judged. Rows can be deleted, not changed."""
 
+    can_delete = True
     list_display = [
         "question",
         "found",
@@ -250,9 +251,6 @@ class SearchLogAdmin(ReadOnlyAdmin):
     def open_questions(self, request: HttpRequest) -> HttpResponse:
         """Page of questions without a good answer, grouped."""
         return questions_page(self, request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
 
     @display(description="question", ordering="id")
     def question(self, row: SearchLog) -> str:
@@ -305,6 +303,7 @@ def _link_lines(before: str, rows: Iterable[Model]) -> str:
 class SavedSearchAdmin(ReadOnlyAdmin):
     """Saved searches are made and renamed on the search page; here they can be deleted."""
 
+    can_delete = True
     list_display = ["name", "parameters", "user", "workspace", "updated_at"]
     list_filter = [("user", AutocompleteSelectFilter), ("workspace", AutocompleteSelectFilter)]
     list_select_related = ["user", "workspace"]
@@ -312,9 +311,6 @@ class SavedSearchAdmin(ReadOnlyAdmin):
     ordering = ["-id"]
     fields = ["name", "run", "parameters", "user", "workspace", "created_at", "updated_at"]
     readonly_fields = ["run"]
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
 
     @display(description="search")
     def run(self, row: Any) -> str:
