@@ -23,15 +23,18 @@ from accounts.api import WorkspaceView
 from accounts.api.base import READ_METHODS
 from common.api import StreamNegotiation
 from common.errors import InvalidInput, NotFound
+from common.openapi import load_examples
 from common.serializers import CursorPagination
 from graph import services
-from graph.api import examples, inputs, serializers
+from graph.api import inputs, serializers
 from graph.models import Edge, Node, Origin
 from graph.reading.pages import list_edges
 from graph.reading.vertices import KINDS, Ref, load_vertices
 from graph.scopes import GraphScope, access_filter, graph_scope
 from graph.services import MissingNode
 from graph.services.queries import MAX_FOUND
+
+examples = load_examples("graph.api")
 
 InputClass = type[Serializer[Any]]
 

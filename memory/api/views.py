@@ -16,9 +16,9 @@ from rest_framework.response import Response
 from accounts.api import WorkspaceView
 from common.api import ErrorSerializer, StreamNegotiation
 from common.errors import Conflict, InvalidInput, NotFound
+from common.openapi import load_examples
 from common.serializers import CursorPagination
 from memory import services
-from memory.api import examples
 from memory.api import serializers as api_serializers
 from memory.api.serializers import USER_ID_HELP, MemoryParameters
 from memory.fact_keys import fact_key
@@ -26,6 +26,8 @@ from memory.models import Context, ExtractionItem, Fact, FactQuerySet
 from memory.scopes import UserScope, scope_of
 from memory.services.memories import record_messages, retry_extractions
 from memory.services.search import inject
+
+examples = load_examples("memory.api")
 
 
 def context_rows(scope: UserScope | None, *, conversation: str | None = None) -> QuerySet[Context]:

@@ -13,12 +13,14 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet
 from common.api import ErrorSerializer
-from rag.api import examples
+from common.openapi import load_examples
 from rag.api.pipelines import DefinitionSerializer, TraceParameters, TraceStatisticsParameters
 from rag.context import context_of_view
 from rag.models import Span, Trace
 from rag.services import traces as services
 from rag.services.traces import trace_statistics
+
+examples = load_examples("rag.api")
 
 WITHHELD_HELP = "It holds text of a document that you may not read any more, and is empty here."
 
