@@ -1,5 +1,6 @@
 """The OpenAPI description: what all operations share is added here."""
 
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from types import SimpleNamespace
@@ -38,6 +39,10 @@ class AutoSchema(SpectacularAutoSchema):
     """Adds the view's query parameters, statuses that any operation may return, and response
     headers.
     """
+
+    def get_summary(self) -> str | None:
+        summaries: Mapping[str, str] = getattr(self.view, "summaries", {})
+        return summaries.get(getattr(self.view, "action", ""))
 
     def get_override_parameters(self) -> list[Any]:
         return [*getattr(self.view, "documented_parameters", list)()]

@@ -358,6 +358,9 @@ class WorkspaceView(APIView):
 class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     """A viewset of objects in a workspace, with helpers for its actions."""
 
+    #: Summaries of the actions of DRF's mixins, for `common.openapi.AutoSchema`.
+    summaries: ClassVar[Mapping[str, str]] = {}
+
     @property
     def is_detail_request(self) -> bool:
         return self.action in ("retrieve", "update", "partial_update", "destroy")
@@ -376,6 +379,12 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
             kind = self.get_queryset().model._meta.verbose_name
             name = self.kwargs[self.lookup_field]
             raise NotFound(f"There is no {kind} “{name}”, or you may not see it.") from error
+
+    def editable_object(self) -> Any:
+        """The object to change. Raises NotFound, and Forbidden where the user may only read it."""
+        row = self.get_object()
+        self.require_editor(row.workspace)
+        return row
 
     def locked_rows(self) -> QuerySet[Any] | None:
         rows = self.get_queryset()

@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
 
 from accounts.api.base import WorkspaceParameters, WorkspaceViewSet
@@ -84,9 +85,13 @@ class SecretSerializer(KeySerializer):
 
 
 @extend_schema(tags=["keys"])
-class ApiKeyViewSet(WorkspaceViewSet):
+class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     """The user's own keys; an owner sees those of all members."""
 
+    summaries = {
+        "list": "List API keys, newest first",
+        "retrieve": "Read an API key, without its secret",
+    }
     serializer_class = KeySerializer
     lookup_value_converter = "int"
     required_scope = Scope.ADMIN
@@ -95,10 +100,6 @@ class ApiKeyViewSet(WorkspaceViewSet):
     def get_queryset(self) -> QuerySet[ApiKey]:
         rows = ApiKey.objects.visible_to(self.request.user).select_related("user", "workspace")
         return self.in_workspace(rows)
-
-    @extend_schema(summary="List API keys, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
 
     # Not `idempotent`: a stored answer would keep the secret.
     @extend_schema(
@@ -118,10 +119,6 @@ class ApiKeyViewSet(WorkspaceViewSet):
         return Response(
             {**shown, "secret": secret}, status=201, headers={"Cache-Control": "no-store"}
         )
-
-    @extend_schema(summary="Read an API key, without its secret")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
 
     @extend_schema(
         summary="Revoke an API key",

@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet
@@ -67,9 +68,10 @@ class EditSerializer(serializers.ModelSerializer[ChunkEdit]):
 
 
 @extend_schema(tags=["documents"])
-class ChunkViewSet(WorkspaceViewSet):
+class ChunkViewSet(RetrieveModelMixin, WorkspaceViewSet):
     """Passages, read and changed by id."""
 
+    summaries = {"retrieve": "Read a passage"}
     serializer_class = OneChunkSerializer
     lookup_value_converter = "int"
 
@@ -92,10 +94,6 @@ class ChunkViewSet(WorkspaceViewSet):
         )  # before any row, as everywhere
         return Document.objects.filter(pk__in=[document for document, _ in ids])
 
-    @extend_schema(summary="Read a passage")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
-
     @extend_schema(
         summary="Change a passage",
         description="Only what changes is embedded anew: this passage, and neighbours that share"
@@ -106,8 +104,7 @@ class ChunkViewSet(WorkspaceViewSet):
         examples=[examples.PASSAGE],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        chunk = self.get_object()
-        self.require_editor(chunk.workspace)
+        chunk = self.editable_object()
         values = self.validated(ChunkInput, partial=True)
         if "text" in values:
             services.edit_chunk(chunk=chunk, text=values["text"], user=self.request.user)
@@ -115,18 +112,15 @@ class ChunkViewSet(WorkspaceViewSet):
 
 
 @extend_schema(tags=["documents"])
-class EditViewSet(WorkspaceViewSet):
+class EditViewSet(RetrieveModelMixin, WorkspaceViewSet):
     """Edits of passages by people."""
 
+    summaries = {"retrieve": "Read a change of a passage"}
     serializer_class = EditSerializer
     lookup_value_converter = "int"
 
     def get_queryset(self) -> QuerySet[ChunkEdit]:
         return self.in_workspace(edits_visible_to(self.request.user))
-
-    @extend_schema(summary="Read a change of a passage")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
 
     @extend_schema(
         summary="Undo a change of a passage",
@@ -135,8 +129,7 @@ class EditViewSet(WorkspaceViewSet):
     )
     @action(detail=True, methods=["post"])
     def undo(self, *args: Any, **kwargs: Any) -> Response:
-        edit = self.get_object()
-        self.require_editor(edit.workspace)
+        edit = self.editable_object()
         services.undo_edit(edit=edit, user=self.request.user)
         return self.answer(self.get_object())
 
@@ -147,8 +140,7 @@ class EditViewSet(WorkspaceViewSet):
     )
     @action(detail=True, methods=["post"])
     def dismiss(self, *args: Any, **kwargs: Any) -> Response:
-        edit = self.get_object()
-        self.require_editor(edit.workspace)
+        edit = self.editable_object()
         services.dismiss_edit(edit=edit, user=self.request.user)
         return self.answer(self.get_object())
 

@@ -5,6 +5,7 @@ from typing import Any
 from django.db.models import Prefetch, Q, QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet
@@ -99,10 +100,11 @@ class SpaceInput(StrictSerializer):
 
 
 @extend_schema(tags=["spaces"])
-class SpaceViewSet(WorkspaceViewSet):
+class SpaceViewSet(ListModelMixin, WorkspaceViewSet):
     """Embedding spaces of the site. `manage.py spaces` makes, indexes and removes them, and
     `manage.py reembed` moves collections to them."""
 
+    summaries = {"list": "List embedding spaces, newest first"}
     serializer_class = SpaceDetailSerializer
     lookup_field = "name"
     lookup_value_converter = "slug"
@@ -124,10 +126,6 @@ class SpaceViewSet(WorkspaceViewSet):
             Prefetch("collections", own.order_by("slug"), to_attr="own_collections"),
             Prefetch("reembeddings", moves.select_related("collection"), to_attr="open_moves"),
         )
-
-    @extend_schema(summary="List embedding spaces, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
 
     @extend_schema(summary="Read an embedding space", examples=[examples.SPACE])
     def retrieve(self, *args: Any, **kwargs: Any) -> Response:

@@ -14,6 +14,7 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.response import Response
 
@@ -135,8 +136,7 @@ class SyncActions(WorkspaceViewSet):
     @action(detail=True, methods=["post"])
     @idempotent
     def sync(self, *args: Any, **kwargs: Any) -> Response:
-        collection: Collection = self.get_object()
-        self.require_editor(collection.workspace)
+        collection: Collection = self.editable_object()
         values = self.validated(SyncInput)
         result = services.sync_server_directory(
             collection=collection, user=self.request.user, **values
@@ -165,9 +165,10 @@ class CollectionFiltered(WorkspaceViewSet):
 
 
 @extend_schema(tags=["collections"])
-class CollectionViewSet(SyncActions):
+class CollectionViewSet(ListModelMixin, RetrieveModelMixin, SyncActions):
     """Documents that are chunked, embedded and searched alike."""
 
+    summaries = {"list": "List the workspace's collections", "retrieve": "Read a collection"}
     serializer_class = CollectionSerializer
     lookup_field = "slug"
     lookup_value_converter = "slug"
@@ -192,10 +193,6 @@ class CollectionViewSet(SyncActions):
             .annotate(document_count=Coalesce(Subquery(counts), 0))
         )
 
-    @extend_schema(summary="List the workspace's collections")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
-
     @extend_schema(
         summary="Make a collection",
         request=api_serializers.NewCollectionInput,
@@ -209,10 +206,6 @@ class CollectionViewSet(SyncActions):
         collection = services.create_collection(workspace=self.workspace, **values)
         return self.answer(self.get_queryset().get(pk=collection.pk), status=201)
 
-    @extend_schema(summary="Read a collection")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
-
     @extend_schema(
         summary="Change a collection",
         description="A new language holds for documents that are ingested from then on; a new way"
@@ -221,23 +214,22 @@ class CollectionViewSet(SyncActions):
         examples=[examples.RENAME],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        collection = self.get_object()
-        self.require_editor(collection.workspace)
+        collection = self.editable_object()
         values = self.validated(api_serializers.CollectionInput, partial=True)
         return self.answer(services.update_collection(collection=collection, **values))
 
     @extend_schema(summary="Delete a collection with everything in it")
     def destroy(self, *args: Any, **kwargs: Any) -> Response:
-        collection = self.get_object()
-        self.require_editor(collection.workspace)
+        collection = self.editable_object()
         services.delete_collection(collection=collection)
         return Response(status=204)
 
 
 @extend_schema(tags=["documents"])
-class DocumentViewSet(CollectionFiltered):
+class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
     """Documents: ingested, read, changed, deleted."""
 
+    summaries = {"retrieve": "Read a document"}
     serializer_class = DocumentSerializer
     lookup_value_converter = "int"
     # Progress of its ingestion.
@@ -339,10 +331,6 @@ class DocumentViewSet(CollectionFiltered):
             access=values.get("access"),
         )
 
-    @extend_schema(summary="Read a document")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
-
     @extend_schema(
         summary="Change what is said of a document",
         description="Title, metadata and access that are set here go before what the source says,"
@@ -352,8 +340,7 @@ class DocumentViewSet(CollectionFiltered):
         examples=[examples.CORRECTION],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        document = self.get_object()
-        self.require_editor(document.workspace)
+        document = self.editable_object()
         values = self.validated(api_serializers.DocumentInput, partial=True)
         services.update_document(document=document, user=self.request.user, **values)
         return self.answer(self.get_object())
@@ -364,8 +351,7 @@ class DocumentViewSet(CollectionFiltered):
         " With `versions=this` only this one, if it is superseded.",
     )
     def destroy(self, *args: Any, **kwargs: Any) -> Response:
-        document = self.get_object()
-        self.require_editor(document.workspace)
+        document = self.editable_object()
         if self.parameters["versions"] == "this":
             services.delete_version(document=document)
         else:

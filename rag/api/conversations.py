@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceParameters, WorkspaceViewSet
@@ -73,9 +74,13 @@ class ConversationInput(StrictSerializer):
 
 
 @extend_schema(tags=["chat"])
-class ConversationViewSet(WorkspaceViewSet):
+class ConversationViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     """Conversations. `POST /api/v1/chat/` begins and continues them."""
 
+    summaries = {
+        "list": "List your conversations, the last one first",
+        "retrieve": "Read a conversation, without its messages",
+    }
     serializer_class = ConversationSerializer
     ordering = ("-updated_at", "-id")
     lookup_value_converter = "int"
@@ -84,14 +89,6 @@ class ConversationViewSet(WorkspaceViewSet):
 
     def get_queryset(self) -> QuerySet[Conversation]:
         return self.in_workspace(Conversation.objects.visible_to(self.request.user))
-
-    @extend_schema(summary="List your conversations, the last one first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
-
-    @extend_schema(summary="Read a conversation, without its messages")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
 
     @extend_schema(
         summary="List a conversation's messages in their order",

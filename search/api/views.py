@@ -18,6 +18,7 @@ from drf_spectacular.utils import (
     extend_schema_serializer,
 )
 from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
@@ -326,19 +327,19 @@ class SavedSearchChange(StrictSerializer):
 
 
 @extend_schema(tags=["search"])
-class SavedSearchViewSet(WorkspaceViewSet):
+class SavedSearchViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     """Searches saved under a name. Only their owner sees them."""
 
+    summaries = {
+        "list": "List your saved searches, newest first",
+        "retrieve": "Read a saved search",
+    }
     serializer_class = SavedSearchSerializer
     lookup_value_converter = "int"
     action_parameters = {"list": SavedSearchParameters}
 
     def get_queryset(self) -> QuerySet[SavedSearch]:
         return self.in_workspace(SavedSearch.objects.visible_to(self.request.user))
-
-    @extend_schema(summary="List your saved searches, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
 
     @extend_schema(
         summary="Save a search",
@@ -351,10 +352,6 @@ class SavedSearchViewSet(WorkspaceViewSet):
         values = self.validated(NewSavedSearchInput)
         row = save_search(user=self.request.user, workspace=self.workspace, **values)
         return self.answer(row, status=201)
-
-    @extend_schema(summary="Read a saved search")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
 
     @extend_schema(
         summary="Rename a saved search, or save another in its place",
