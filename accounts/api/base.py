@@ -32,7 +32,7 @@ from accounts.services import current_workspace, require_editor
 from common.errors import InvalidInput, NotFound, RagsiteError
 from common.leases import retry_on_deadlock
 from common.parsers import IDEMPOTENCY_KEY
-from common.serializers import QuerySerializer
+from common.serializers import PageParameters, QuerySerializer
 
 IF_MATCH, IF_NONE_MATCH = "If-Match", "If-None-Match"
 READ_METHODS, WRITE_METHODS = ("GET", "HEAD"), ("PUT", "PATCH", "DELETE")
@@ -227,6 +227,10 @@ class WorkspaceParameters(QuerySerializer):
     )
 
 
+class ListParameters(PageParameters, WorkspaceParameters):
+    """Query parameters of a list."""
+
+
 class WorkspaceView(APIView):
     """A view that works in one workspace and rejects unknown parameters.
 
@@ -358,6 +362,7 @@ class WorkspaceView(APIView):
 class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     """A viewset of objects in a workspace, with helpers for its actions."""
 
+    action_parameters: ClassVar[dict[str, type[QuerySerializer]]] = {"list": ListParameters}
     #: Summaries of the actions of DRF's mixins, for `common.openapi.AutoSchema`.
     summaries: ClassVar[Mapping[str, str]] = {}
 

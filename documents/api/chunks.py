@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from accounts.api import WorkspaceViewSet
 from common.api import ErrorSerializer
 from common.openapi import load_examples
-from common.serializers import StrictSerializer, TextField
+from common.serializers import ReadOnlyModelSerializer, StrictSerializer, TextField
 from documents import services
 from documents.api.serializers import ChunkSerializer
 from documents.ingestion.concurrency import share_collection_locks
@@ -29,7 +29,6 @@ class OneChunkSerializer(ChunkSerializer):
 
     class Meta(ChunkSerializer.Meta):
         fields = [*ChunkSerializer.Meta.fields, "document", "content_sha256"]
-        read_only_fields = fields
         extra_kwargs = {
             **ChunkSerializer.Meta.extra_kwargs,
             "content_sha256": {"help_text": "Of its context and text: changes with them."},
@@ -46,7 +45,7 @@ class ChunkInput(StrictSerializer):
     )
 
 
-class EditSerializer(serializers.ModelSerializer[ChunkEdit]):
+class EditSerializer(ReadOnlyModelSerializer[ChunkEdit]):
     """One change of one passage by a person."""
 
     user = serializers.CharField(
@@ -57,7 +56,6 @@ class EditSerializer(serializers.ModelSerializer[ChunkEdit]):
     class Meta:
         model = ChunkEdit
         fields = ["id", "document", "chunk", "state", "before", "after", "user", "created_at"]
-        read_only_fields = fields
         extra_kwargs = {
             "state": {
                 "help_text": "`applied`: it holds. `conflict`: the source was ingested again and"

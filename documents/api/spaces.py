@@ -12,9 +12,8 @@ from accounts.api import WorkspaceViewSet
 from common.errors import Forbidden, NotFound
 from common.openapi import load_examples
 from common.rls import bypass_rls
-from common.serializers import StrictSerializer
+from common.serializers import ReadOnlyModelSerializer, StrictSerializer
 from documents import services
-from documents.api.serializers import ListFilter
 from documents.models import Collection, EmbeddingSpace, Reembedding
 from documents.spaces import OPTION_BOUNDS
 
@@ -22,7 +21,7 @@ examples = load_examples("documents.api")
 
 
 @extend_schema_serializer(component_name="EmbeddingSpaceMove")
-class MoveSerializer(serializers.ModelSerializer[Reembedding]):
+class MoveSerializer(ReadOnlyModelSerializer[Reembedding]):
     """An unfinished move of passages to a space."""
 
     collection = serializers.SlugRelatedField[Collection](
@@ -34,11 +33,10 @@ class MoveSerializer(serializers.ModelSerializer[Reembedding]):
     class Meta:
         model = Reembedding
         fields = ["id", "collection", "state", "share", "started_at"]
-        read_only_fields = fields
 
 
 @extend_schema_serializer(component_name="EmbeddingSpaceDetail")
-class SpaceDetailSerializer(serializers.ModelSerializer[EmbeddingSpace]):
+class SpaceDetailSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):
     """One model's vectors. Spaces belong to the site; their contents belong to workspaces."""
 
     url = serializers.HyperlinkedIdentityField(
@@ -72,7 +70,6 @@ class SpaceDetailSerializer(serializers.ModelSerializer[EmbeddingSpace]):
             "moves",
             "created_at",
         ]
-        read_only_fields = fields
         extra_kwargs = {"query_instruction": {"help_text": "What is put before a question."}}
 
     def get_collections(self, row: EmbeddingSpace) -> list[str]:
@@ -108,7 +105,6 @@ class SpaceViewSet(ListModelMixin, WorkspaceViewSet):
     serializer_class = SpaceDetailSerializer
     lookup_field = "name"
     lookup_value_converter = "slug"
-    action_parameters = {"list": ListFilter}
     action_scopes = {"partial_update": "admin"}
     etag_excluded_fields = frozenset({"collections", "moves"})
 

@@ -18,7 +18,7 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.response import Response
 
-from accounts.api import WorkspaceViewSet, idempotent
+from accounts.api import ListParameters, WorkspaceViewSet, idempotent
 from common.api import ErrorSerializer, StreamNegotiation
 from common.openapi import load_examples
 from common.parsers import JSONParser
@@ -39,43 +39,37 @@ from documents.services.documents import file_response
 examples = load_examples("documents.api")
 
 
-def _directory_field(**options: Any) -> serializers.CharField:
-    return serializers.CharField(
+class DirectoryFields(serializers.Serializer[Any]):
+    """A directory of the server, and which files of it."""
+
+    directory = serializers.CharField(
         max_length=1024,
         trim_whitespace=False,
         help_text="Whole path of a directory of the server, below one that the operator allows.",
-        **options,
     )
-
-
-def _glob_field() -> serializers.CharField:
-    return serializers.CharField(
+    glob = serializers.CharField(
         default="**/*", max_length=200, help_text="Which files: `*` never crosses a `/`."
     )
 
 
 @extend_schema_serializer(component_name="PageOfTheWeb")
-class UrlInput(api_serializers._IngestTarget):
+class UrlInput(api_serializers.IngestTarget):
     """A web page to fetch. Its URL is its key."""
 
     url = serializers.CharField(max_length=1024, help_text="Begins with `https://` or `http://`.")
 
 
 @extend_schema_serializer(component_name="DirectoryOfTheServer")
-class DirectoryInput(api_serializers._IngestTarget):
+class DirectoryInput(api_serializers.IngestTarget, DirectoryFields):
     """A directory of the server. Each file's key is its path."""
 
     metadata = None  # type: ignore[assignment]  # each file has its own
-    directory = _directory_field()
-    glob = _glob_field()
 
 
 @extend_schema_serializer(component_name="DirectorySync")
-class SyncInput(StrictSerializer):
+class SyncInput(StrictSerializer, DirectoryFields):
     """A directory to keep the collection in sync with."""
 
-    directory = _directory_field()
-    glob = _glob_field()
     delete = serializers.BooleanField(
         default=False, help_text="Remove documents whose files are gone."
     )
@@ -173,7 +167,6 @@ class CollectionViewSet(ListModelMixin, RetrieveModelMixin, SyncActions):
     lookup_field = "slug"
     lookup_value_converter = "slug"
     etag_excluded_fields = frozenset({"document_count"})
-    action_parameters = {"list": api_serializers.ListFilter}
 
     def get_queryset(self) -> QuerySet[Collection]:
         user = self.request.user
@@ -247,8 +240,8 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
     action_parameters = {
         "list": api_serializers.DocumentFilter,
         "destroy": api_serializers.DocumentDeletion,
-        "chunks": api_serializers.ListFilter,
-        "edits": api_serializers.ListFilter,
+        "chunks": ListParameters,
+        "edits": ListParameters,
     }
 
     def get_parsers(self) -> list[BaseParser]:
