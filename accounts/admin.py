@@ -18,7 +18,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from accounts.api_keys import revoke_key
 from accounts.audit import Action, Channel, Kind, describe_details, record_change, summarize
 from accounts.models import ApiKey, Change, IdempotencyRecord, Membership, Role, User, Workspace
-from common.admin import ReadOnlyAdmin
+from common.admin import ReadOnlyAdmin, requires
 
 admin.site.unregister(Group)
 
@@ -146,9 +146,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     # Users and memberships that have keys could not be deleted otherwise.
     can_delete = True
 
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may revoke keys."""
-        return bool(request.user.has_perm("accounts.change_apikey"))
+    has_revoke_permission = requires("accounts.change_apikey")
 
     @admin.action(description="Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:

@@ -96,17 +96,10 @@ def parse_rate(text: str) -> Rate | None:
     return Rate(int(match[1]), WINDOWS[match[2]]) if int(match[1]) else None
 
 
-def consume(*, caller: str, name: str, rate: Rate) -> Quota | None:
-    """Count a request of `caller` towards the quota `name`; None where Valkey does not answer."""
-    return _evaluate(caller=caller, name=name, rate=rate, counts=True)
-
-
-def peek(*, caller: str, name: str, rate: Rate) -> Quota | None:
-    """The result of `consume`, without counting."""
-    return _evaluate(caller=caller, name=name, rate=rate, counts=False)
-
-
-def _evaluate(*, caller: str, name: str, rate: Rate, counts: bool) -> Quota | None:
+def consume(*, caller: str, name: str, rate: Rate, counts: bool = True) -> Quota | None:
+    """What is left of the quota `name` with this request of `caller`, which `counts` towards it
+    unless it only asks; None where Valkey does not answer.
+    """
     if _Outage.asleep_until > monotonic():
         return None
     from redis import RedisError  # noqa: PLC0415 (commands check rates and count nothing)
@@ -178,7 +171,7 @@ class LoginAttempt:
     def check(self) -> None:
         """Raise TooManyRequests where no attempt is left, whatever the password is."""
         for name, caller, rate in self._callers:
-            quota = peek(caller=caller, name=name, rate=rate) if rate else None
+            quota = consume(caller=caller, name=name, rate=rate, counts=False) if rate else None
             if quota is not None and not quota.passes:
                 raise _login_refused("attempts to log in have failed", quota)
 

@@ -243,3 +243,12 @@ def choice_column(name: str, colours: Mapping[Any, str]) -> Any:
         return getattr(row, name), getattr(row, f"get_{name}_display")()
 
     return column
+
+
+def requires(permission: str) -> Any:
+    """A method such as `has_operate_permission`: whether the user has this permission."""
+
+    def has_permission(self: ModelAdmin, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.has_perm(permission))
+
+    return has_permission

@@ -1,11 +1,13 @@
 """HTML pages: login required, error pages, cached URLs, and the security headers of all answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache, wraps
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -55,6 +57,17 @@ def login_required_page(view: View) -> View:
             return error_page(request, status=error.status, message=str(error))
 
     return guarded
+
+
+@contextmanager
+def errors_in_form(form: Form, field: str | None = None) -> Iterator[None]:
+    """A RagsiteError ends the block and is shown in the form: beside the field that it names, if
+    the form has that, else beside `field`."""
+    try:
+        yield
+    except RagsiteError as error:
+        named = getattr(error, "field", "").partition(".")[0]
+        form.add_error(named if named in form.fields else field, str(error))
 
 
 def error_page(request: HttpRequest, *, status: int, message: str) -> HttpResponse:

@@ -17,6 +17,7 @@ from common.admin import (
     errors_as_messages,
     link_column,
     link_to_list,
+    requires,
 )
 from common.text import pluralized
 from documents import services
@@ -89,9 +90,8 @@ class IngestionRunAdmin(ReadOnlyAdmin):
         ("Time", {"fields": ["started_at", "finished_at", "took", "timings"]}),
     ]
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may cancel and retry."""
-        return bool(request.user.has_perm("documents.change_ingestionrun"))
+    #: For cancelling and retrying.
+    has_operate_permission = requires("documents.change_ingestionrun")
 
     @admin.action(description="Cancel", permissions=["operate"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[IngestionRun]) -> None:

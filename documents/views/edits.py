@@ -8,7 +8,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts.services import require_editor
 from common.errors import NotFound, RagsiteError
-from common.web import login_required_page
+from common.web import errors_in_form, login_required_page
 from documents.diff import diff_texts
 from documents.forms import DocumentChangeForm, PassageForm
 from documents.models import Chunk, ChunkEdit, Document
@@ -42,11 +42,8 @@ def passage(request: HttpRequest, slug: str, pk: int, chunk_pk: int) -> HttpResp
         request.POST or None, initial={"text": chunk.text, "expected": chunk.content_sha256}
     )
     if request.method == "POST" and form.is_valid():
-        try:
+        with errors_in_form(form, "text"):
             edited = edit_chunk(chunk=chunk, user=request.user, **form.cleaned_data)
-        except RagsiteError as error:
-            form.add_error("text", str(error))
-        else:
             messages.success(request, _saved_message(edited.embedded))
             return redirect(_passage_url(document, chunk.pk))
     # Number of aliases of this document, which change with it.
