@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
 from hashlib import blake2b, sha256
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 from zlib import crc32
 
 from django.core.files.uploadedfile import UploadedFile
@@ -40,8 +40,6 @@ ANY_TAG = "*"
 #: Namespace of the advisory locks of addresses.
 _LOCK_NAMESPACE = crc32(b"accounts.api.base") - 2**31
 
-ViewHandler = Callable[..., Any]
-
 
 class PreconditionFailed(RagsiteError):
     """The object is not in the state that `If-Match` or `If-None-Match` requires."""
@@ -50,23 +48,7 @@ class PreconditionFailed(RagsiteError):
     status = 412
 
 
-class ConditionalView(Protocol):
-    """Interface of a view whose object supports conditional requests."""
-
-    request: Request
-
-    @property
-    def etag_excluded_fields(self) -> frozenset[str]:
-        """Fields that change by themselves and do not count for `If-Match`."""
-
-    def read_object(self) -> Any:
-        """The object as it is shown now; raises NotFound."""
-
-    def locked_rows(self) -> QuerySet[Any] | None:
-        """The rows that every change of the object writes."""
-
-
-def conditional(view: ConditionalView, handler: ViewHandler) -> ViewHandler:
+def conditional(view: "WorkspaceView", handler: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the handler of a single object so that it obeys `If-Match` and `If-None-Match`."""
     is_read = view.request.method in READ_METHODS
 
@@ -108,7 +90,7 @@ def _digest(data: Any) -> str:
 
 @transaction.atomic
 def _changed_if(
-    view: ConditionalView,
+    view: "WorkspaceView",
     handler: Callable[[], Response],
     if_match: set[str],
     if_none_match: set[str],
@@ -136,7 +118,7 @@ def _changed_if(
     return handler()
 
 
-def _current_etag(view: ConditionalView) -> str | None:
+def _current_etag(view: "WorkspaceView") -> str | None:
     try:
         return etag(view.read_object(), unguarded=view.etag_excluded_fields)
     except (NotFound, Http404):
