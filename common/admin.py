@@ -2,11 +2,9 @@
 them. Begin with `LargeTableAdmin` and `ServiceDeletion`."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.contrib import messages
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
@@ -21,8 +19,6 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
-
-from common.errors import ExplainedError
 
 #: Rows that are counted one by one; a larger table is estimated, a larger selection cut off.
 COUNTED_ROWS = 10_000
@@ -178,15 +174,6 @@ class ServiceDeletion(DeletionPreview):
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         self.delete_rows(queryset)
-
-
-@contextmanager
-def errors_as_messages(request: HttpRequest, prefix: str = "") -> Iterator[None]:
-    """An error that explains itself ends the block and is shown to the user."""
-    try:
-        yield
-    except ExplainedError as error:
-        messages.error(request, f"{prefix}{error}")
 
 
 def bidi_isolated(text: str) -> SafeString:

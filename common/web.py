@@ -6,6 +6,7 @@ from functools import lru_cache, wraps
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +15,7 @@ from django.shortcuts import render
 from django.urls import get_script_prefix, reverse
 from django_htmx.http import HttpResponseClientRedirect
 
-from common.errors import RagsiteError
+from common.errors import ExplainedError, RagsiteError
 
 
 def cached_reverse(name: str, *arguments: Any) -> str:
@@ -57,6 +58,15 @@ def login_required_page(view: View) -> View:
             return error_page(request, status=error.status, message=str(error))
 
     return guarded
+
+
+@contextmanager
+def errors_as_messages(request: HttpRequest, prefix: str = "") -> Iterator[None]:
+    """An error that explains itself ends the block and is shown to the user."""
+    try:
+        yield
+    except ExplainedError as error:
+        messages.error(request, f"{prefix}{error}")
 
 
 @contextmanager

@@ -18,11 +18,11 @@ from common.admin import (
     LoggedById,
     ReadOnlyAdmin,
     choice_column,
-    errors_as_messages,
     link_column,
     requires,
 )
 from common.errors import RagsiteError
+from common.web import errors_as_messages
 from documents import services
 from documents.lexical_search import find_terms
 from documents.models import Chunk, ChunkEdit, Collection, LexicalSegment

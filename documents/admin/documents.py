@@ -17,12 +17,12 @@ from unfold.decorators import display
 from common.admin import (
     ReadOnlyAdmin,
     choice_column,
-    errors_as_messages,
     link_column,
     link_to,
     link_to_list,
 )
 from common.text import pluralized
+from common.web import errors_as_messages
 from documents import services
 from documents.admin.service_admin import ContentAdmin, download_export
 from documents.models import Chunk, Document, IngestionItem, StagedDocument

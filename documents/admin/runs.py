@@ -14,12 +14,12 @@ from unfold.decorators import display
 from common.admin import (
     ReadOnlyAdmin,
     choice_column,
-    errors_as_messages,
     link_column,
     link_to_list,
     requires,
 )
 from common.text import pluralized
+from common.web import errors_as_messages
 from documents import services
 from documents.models import IngestionItem, IngestionRun
 

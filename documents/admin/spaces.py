@@ -18,7 +18,6 @@ from common.admin import (
     LargeTableAdmin,
     ReadOnlyAdmin,
     choice_column,
-    errors_as_messages,
     link_column,
     link_to,
     link_to_list,
@@ -27,6 +26,7 @@ from common.admin import (
 )
 from common.errors import ExplainedError
 from common.text import pluralized
+from common.web import errors_as_messages
 from documents import services
 from documents.models import Collection, EmbeddingSpace, Reembedding
 from documents.spaces import INDEX_OPTIONS, OPTION_BOUNDS, SEARCH_OPTIONS, checked_index
