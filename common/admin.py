@@ -5,12 +5,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.contrib.admin import ShowFacets
+from django.contrib.admin import ShowFacets, SimpleListFilter
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.paginator import Page, Paginator
 from django.db import connections
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import cached_property
@@ -174,6 +174,27 @@ class ServiceDeletion(DeletionPreview):
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         self.delete_rows(queryset)
+
+
+class ConditionFilter(SimpleListFilter):
+    """A filter whose choices are conditions: labels and conditions by the values of the parameter.
+    Those of "" hold while nothing is chosen; without them everything is listed.
+    """
+
+    conditions: Mapping[str, tuple[str, Q]]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(value, label) for value, (label, _) in self.conditions.items() if value]
+
+    def choices(self, changelist: Any) -> Any:
+        unset, *others = super().choices(changelist)
+        label, _ = self.conditions.get("", (unset["display"], Q()))
+        yield {**unset, "display": label}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        _, condition = self.conditions.get(self.value() or "", ("", Q()))
+        return queryset.filter(condition)
 
 
 def bidi_isolated(text: str) -> SafeString:

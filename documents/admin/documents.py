@@ -15,6 +15,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from common.admin import (
+    ConditionFilter,
     ReadOnlyAdmin,
     choice_column,
     link_column,
@@ -35,24 +36,14 @@ STATUS_COLOURS = {
 }
 
 
-class VersionFilter(admin.SimpleListFilter):
-    """Shows only current versions unless another choice is made."""
-
+class VersionFilter(ConditionFilter):
     title = "version"
     parameter_name = "versions"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("superseded", "Superseded or waiting"), ("all", "All")]
-
-    def choices(self, changelist: Any) -> Any:
-        current, *others = super().choices(changelist)
-        yield {**current, "display": "Current"}
-        yield from others
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "all":
-            return queryset
-        return queryset.filter(is_current=self.value() != "superseded")
+    conditions = {
+        "": ("Current", Q(is_current=True)),
+        "superseded": ("Superseded or waiting", Q(is_current=False)),
+        "all": ("All", Q()),
+    }
 
 
 @admin.register(Document)

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -18,7 +18,7 @@ from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.models import Workspace
-from common.admin import ReadOnlyAdmin, link_to
+from common.admin import ConditionFilter, ReadOnlyAdmin, link_to
 from documents.models import Collection, Document
 from search.log import OpenQuestion, Reason, open_questions
 from search.models import SavedSearch, SearchLog
@@ -147,53 +147,27 @@ def _page_address(request: HttpRequest, page: int) -> str:
     return f"?{query.urlencode()}"
 
 
-class FoundFilter(admin.SimpleListFilter):
+class FoundFilter(ConditionFilter):
     """How much was found. Vector search always finds something, so lexical hits say more."""
 
-    title = "found"
-    parameter_name = "found"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("nothing", "Nothing"), ("no-words", "Nothing by words"), ("some", "Something")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        match self.value():
-            case "nothing":
-                return queryset.filter(total=0)
-            case "no-words":
-                return queryset.filter(lexical_total=0)
-            case "some":
-                return queryset.filter(total__gt=0)
-        return queryset
+    title = parameter_name = "found"
+    conditions = {
+        "nothing": ("Nothing", Q(total=0)),
+        "no-words": ("Nothing by words", Q(lexical_total=0)),
+        "some": ("Something", Q(total__gt=0)),
+    }
 
 
-class DegradedFilter(admin.SimpleListFilter):
+class DegradedFilter(ConditionFilter):
     """Whether a part of the search did not work."""
 
-    title = "degraded"
-    parameter_name = "degraded"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("yes", "Yes"), ("no", "No")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        match self.value():
-            case "yes":
-                return queryset.exclude(degraded=[])
-            case "no":
-                return queryset.filter(degraded=[])
-        return queryset
+    title = parameter_name = "degraded"
+    conditions = {"yes": ("Yes", ~Q(degraded=[])), "no": ("No", Q(degraded=[]))}
 
 
-class ModeFilter(admin.SimpleListFilter):
-    title = "mode"
-    parameter_name = "mode"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(mode, mode.capitalize()) for mode in MODES]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(mode=self.value()) if self.value() else queryset
+class ModeFilter(ConditionFilter):
+    title = parameter_name = "mode"
+    conditions = {mode: (mode.capitalize(), Q(mode=mode)) for mode in MODES}
 
 
 @admin.register(SearchLog)
