@@ -127,27 +127,21 @@ def _enum_values(known: type[Action] | type[Channel] | type[Kind]) -> list[str]:
     return [each.value for each in known]
 
 
+def _id_field(meaning: str) -> serializers.IntegerField:
+    return serializers.IntegerField(
+        required=False, min_value=1, max_value=MAX_ID, help_text=meaning
+    )
+
+
 class ChangeFilter(ListParameters):
     """Query parameters that select changes."""
 
     kind = serializers.ChoiceField(
         choices=_enum_values(Kind), required=False, help_text="Only changes of this kind of thing."
     )
-    thing = serializers.IntegerField(
-        required=False, min_value=1, max_value=MAX_ID, help_text="Only the one with this id."
-    )
-    collection = serializers.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=MAX_ID,
-        help_text="Only the collection with this id, and what is in it.",
-    )
-    document = serializers.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=MAX_ID,
-        help_text="Only the document with this id, and what is in it.",
-    )
+    thing = _id_field("Only the one with this id.")
+    collection = _id_field("Only the collection with this id, and what is in it.")
+    document = _id_field("Only the document with this id, and what is in it.")
     action = serializers.ChoiceField(
         choices=_enum_values(Action), required=False, help_text="Only what was done so."
     )
