@@ -2,7 +2,6 @@
 
 import logging
 import socket
-from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from accounts import rate_limits
 from accounts.backends import AccountBackend
 from accounts.models import Membership, User
 from accounts.rate_limits import client_address, format_wait
-from accounts.tests.keys import client_of_key, client_with
+from accounts.tests.keys import basic_header, client_of_key, client_with
 from documents.tests.factories import MembershipFactory
 
 PASSWORD = "correct horse battery staple"
@@ -42,8 +41,7 @@ def log_in(name: str, password: str = "wrong", *, address: str = "192.0.2.1", **
 
 
 def ask(name: str, password: str = "wrong", *, address: str = "192.0.2.1", path: str = "") -> Any:
-    basic = b64encode(f"{name}:{password}".encode()).decode()
-    headers = {"Authorization": f"Basic {basic}"}
+    headers = basic_header(name, password)
     return Client().get(path or COLLECTIONS, REMOTE_ADDR=address, headers=headers)
 
 

@@ -24,7 +24,7 @@ from documents.models import Collection, IngestionRun
 def add_collection_options(
     parser: ArgumentParser, help: str = "slug", *, required: bool = True
 ) -> None:
-    """`--collection`, `--workspace` and `--json`."""
+    """The options `--collection`, `--workspace` and `--json`."""
     parser.add_argument("--collection", required=required, help=help)
     parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
     add_json_option(parser)
