@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -18,7 +18,7 @@ from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.models import Workspace
-from common.admin import ReadOnlyAdmin, link_to
+from common.admin import ConditionFilter, ReadOnlyAdmin, link_to
 from documents.models import Collection, Document
 from search.log import OpenQuestion, Reason, open_questions
 from search.models import SavedSearch, SearchLog
@@ -147,59 +147,34 @@ def _page_address(request: HttpRequest, page: int) -> str:
     return f"?{query.urlencode()}"
 
 
-class FoundFilter(admin.SimpleListFilter):
+class FoundFilter(ConditionFilter):
     """How much was found. Vector search always finds something, so lexical hits say more."""
 
-    title = "found"
-    parameter_name = "found"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("nothing", "Nothing"), ("no-words", "Nothing by words"), ("some", "Something")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        match self.value():
-            case "nothing":
-                return queryset.filter(total=0)
-            case "no-words":
-                return queryset.filter(lexical_total=0)
-            case "some":
-                return queryset.filter(total__gt=0)
-        return queryset
+    title = parameter_name = "found"
+    conditions = {
+        "nothing": ("Nothing", Q(total=0)),
+        "no-words": ("Nothing by words", Q(lexical_total=0)),
+        "some": ("Something", Q(total__gt=0)),
+    }
 
 
-class DegradedFilter(admin.SimpleListFilter):
+class DegradedFilter(ConditionFilter):
     """Whether a part of the search did not work."""
 
-    title = "degraded"
-    parameter_name = "degraded"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("yes", "Yes"), ("no", "No")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        match self.value():
-            case "yes":
-                return queryset.exclude(degraded=[])
-            case "no":
-                return queryset.filter(degraded=[])
-        return queryset
+    title = parameter_name = "degraded"
+    conditions = {"yes": ("Yes", ~Q(degraded=[])), "no": ("No", Q(degraded=[]))}
 
 
-class ModeFilter(admin.SimpleListFilter):
-    title = "mode"
-    parameter_name = "mode"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(mode, mode.capitalize()) for mode in MODES]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(mode=self.value()) if self.value() else queryset
+class ModeFilter(ConditionFilter):
+    title = parameter_name = "mode"
+    conditions = {mode: (mode.capitalize(), Q(mode=mode)) for mode in MODES}
 
 
 @admin.register(SearchLog)
 class SearchLogAdmin(ReadOnlyAdmin):
     """The search log, from which hits can be judged. Rows can be deleted, not changed."""
 
+    can_delete = True
     list_display = [
         "question",
         "found",
@@ -250,9 +225,6 @@ class SearchLogAdmin(ReadOnlyAdmin):
     def open_questions(self, request: HttpRequest) -> HttpResponse:
         """Page of questions without a good answer, grouped."""
         return questions_page(self, request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
 
     @display(description="question", ordering="id")
     def question(self, row: SearchLog) -> str:
@@ -305,6 +277,7 @@ def _link_lines(before: str, rows: Iterable[Model]) -> str:
 class SavedSearchAdmin(ReadOnlyAdmin):
     """Saved searches are made and renamed on the search page; here they can be deleted."""
 
+    can_delete = True
     list_display = ["name", "parameters", "user", "workspace", "updated_at"]
     list_filter = [("user", AutocompleteSelectFilter), ("workspace", AutocompleteSelectFilter)]
     list_select_related = ["user", "workspace"]
@@ -312,9 +285,6 @@ class SavedSearchAdmin(ReadOnlyAdmin):
     ordering = ["-id"]
     fields = ["name", "run", "parameters", "user", "workspace", "created_at", "updated_at"]
     readonly_fields = ["run"]
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
 
     @display(description="search")
     def run(self, row: Any) -> str:

@@ -12,25 +12,25 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
-    OpenApiExample,
     OpenApiResponse,
     extend_schema,
     extend_schema_field,
     extend_schema_serializer,
 )
 from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from accounts.api import WorkspaceParameters, WorkspaceView, WorkspaceViewSet, idempotent
+from accounts.api import ListParameters, WorkspaceView, WorkspaceViewSet, idempotent
 from accounts.models import Workspace
 from common.api import ErrorSerializer
 from common.errors import InvalidInput, NotFound
-from common.serializers import PageParameters, StrictSerializer
+from common.openapi import load_examples
+from common.serializers import ReadOnlyModelSerializer, StrictSerializer
 from documents.models import Chunk, Collection, Document
 from documents.services import get_collection
-from search.api import examples
 from search.api.inputs import (
     ExportParameters,
     FacetParameters,
@@ -59,6 +59,8 @@ from search.saved import MAX_NAME_CHARACTERS, save_search, update_saved_search
 from search.services import search
 from search.similar import SimilarPassage, similar_documents, similar_passages
 from search.tasks import request_evaluation
+
+examples = load_examples("search.api")
 
 
 def request_scope(user: Any, workspace: Workspace, parameters: Mapping[str, Any]) -> Scope:
@@ -274,20 +276,10 @@ PARAMETERS_HELP = (
     "The address of the search page behind its `?`: `q`, `mode`, `sort`, `collection`, `type`,"
     " `filter`, and `group=0` or `rerank=0`. Other names are dropped."
 )
-SAVED_EXAMPLE = OpenApiExample(
-    "German guides since 2020",
-    {"name": "German guides", "parameters": "q=insulin&filter=year>=2020; lang=de"},
-    request_only=True,
-)
-RENAMED_EXAMPLE = OpenApiExample("Rename", {"name": "Guides"}, request_only=True)
-
-
-class SavedSearchParameters(PageParameters, WorkspaceParameters):
-    """Query string of the list of saved searches."""
 
 
 @extend_schema_serializer(component_name="SavedSearch")
-class SavedSearchSerializer(serializers.ModelSerializer[SavedSearch]):
+class SavedSearchSerializer(ReadOnlyModelSerializer[SavedSearch]):
     """A saved search with its name and its page."""
 
     page = serializers.SerializerMethodField(help_text="The page that runs it.")
@@ -295,7 +287,6 @@ class SavedSearchSerializer(serializers.ModelSerializer[SavedSearch]):
     class Meta:
         model = SavedSearch
         fields = ["id", "name", "parameters", "page", "created_at", "updated_at"]
-        read_only_fields = fields
         extra_kwargs = {"parameters": {"help_text": PARAMETERS_HELP}}
 
     def get_page(self, row: SavedSearch) -> str:
@@ -331,25 +322,24 @@ class SavedSearchChange(StrictSerializer):
 
 
 @extend_schema(tags=["search"])
-class SavedSearchViewSet(WorkspaceViewSet):
+class SavedSearchViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     """Searches saved under a name. Only their owner sees them."""
 
+    summaries = {
+        "list": "List your saved searches, newest first",
+        "retrieve": "Read a saved search",
+    }
     serializer_class = SavedSearchSerializer
     lookup_value_converter = "int"
-    action_parameters = {"list": SavedSearchParameters}
 
     def get_queryset(self) -> QuerySet[SavedSearch]:
         return self.in_workspace(SavedSearch.objects.visible_to(self.request.user))
-
-    @extend_schema(summary="List your saved searches, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
 
     @extend_schema(
         summary="Save a search",
         request=NewSavedSearchInput,
         responses={201: SavedSearchSerializer, 409: ErrorSerializer},
-        examples=[SAVED_EXAMPLE],
+        examples=[examples.SAVED],
     )
     @idempotent
     def create(self, *args: Any, **kwargs: Any) -> Response:
@@ -357,15 +347,11 @@ class SavedSearchViewSet(WorkspaceViewSet):
         row = save_search(user=self.request.user, workspace=self.workspace, **values)
         return self.answer(row, status=201)
 
-    @extend_schema(summary="Read a saved search")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
-
     @extend_schema(
         summary="Rename a saved search, or save another in its place",
         request=SavedSearchChange,
         responses={200: SavedSearchSerializer, 409: ErrorSerializer},
-        examples=[RENAMED_EXAMPLE],
+        examples=[examples.RENAMED],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(SavedSearchChange)
@@ -377,12 +363,7 @@ class SavedSearchViewSet(WorkspaceViewSet):
         return Response(status=204)
 
 
-EVALUATION_EXAMPLE = OpenApiExample(
-    "Measure the collection", {"collection": "leaflets"}, request_only=True
-)
-
-
-class EvaluationParameters(PageParameters, WorkspaceParameters):
+class EvaluationParameters(ListParameters):
     """Query string of the list of evaluations."""
 
     collection = serializers.SlugField(
@@ -397,7 +378,7 @@ class EvaluationInput(StrictSerializer):
 
 
 @extend_schema_serializer(component_name="Evaluation")
-class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
+class EvaluationSerializer(ReadOnlyModelSerializer[Evaluation]):
     """Means over the golden set; null until the evaluation is done."""
 
     collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
@@ -410,7 +391,6 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
             *("ndcg", "recall", "mrr", "p50_ms", "p95_ms"),
             *("created_at", "finished_at"),
         ]
-        read_only_fields = fields
         extra_kwargs = {
             "ndcg": {"help_text": "nDCG@10, 0 to 1: good answers stand high."},
             "recall": {"help_text": "Recall@10, 0 to 1: good answers are among the first ten."},
@@ -419,7 +399,7 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
 
 
 @extend_schema_serializer(component_name="EvaluatedQuestion")
-class EvaluatedQuestionSerializer(serializers.ModelSerializer[EvaluatedQuestion]):
+class EvaluatedQuestionSerializer(ReadOnlyModelSerializer[EvaluatedQuestion]):
     """One question with its measures."""
 
     question = serializers.CharField(
@@ -431,7 +411,6 @@ class EvaluatedQuestionSerializer(serializers.ModelSerializer[EvaluatedQuestion]
     class Meta:
         model = EvaluatedQuestion
         fields = ["question", "ndcg", "recall", "first_rank", "good", "found"]
-        read_only_fields = fields
 
 
 @extend_schema_serializer(component_name="EvaluationDetail")
@@ -442,7 +421,6 @@ class EvaluationDetailSerializer(EvaluationSerializer):
 
     class Meta(EvaluationSerializer.Meta):
         fields = [*EvaluationSerializer.Meta.fields, "rows"]
-        read_only_fields = fields
 
     @extend_schema_field(EvaluatedQuestionSerializer(many=True))
     def get_rows(self, evaluation: Evaluation) -> Any:
@@ -475,7 +453,7 @@ class EvaluationViewSet(WorkspaceViewSet):
         " its `state` is `done` or `failed`. One that waits already is answered in its place.",
         request=EvaluationInput,
         responses={202: EvaluationSerializer, 409: ErrorSerializer},
-        examples=[EVALUATION_EXAMPLE],
+        examples=[examples.EVALUATION],
     )
     @idempotent
     def create(self, *args: Any, **kwargs: Any) -> Response:

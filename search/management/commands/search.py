@@ -5,14 +5,10 @@ from argparse import ArgumentParser, BooleanOptionalAction
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
-from common.checks import SETTINGS
-from common.errors import RagsiteError
+from common.console import Options, ServiceCommand, add_json_option
 from common.fusion_options import METHODS
 from common.text import pluralized
-from inference.interfaces import InferenceError
 from search.export import MAX_EXPORTED_HITS, csv_chunks, export_hits
 from search.filters import to_json
 from search.log import record_search
@@ -20,7 +16,6 @@ from search.query_options import SearchQuery, arm_weights, site_scope
 from search.results import EXPANSIONS, MODES, SORTS, VERSIONS, Hit, SearchResult
 from search.services import search
 
-FATAL = 2
 #: Facet values printed per line; `--json` prints all.
 MAX_FACET_VALUES = 10
 #: Options passed to the service unchanged.
@@ -40,10 +35,7 @@ QUERY_OPTIONS = (
 )
 
 
-class Command(BaseCommand):
-    # Checks of pages and URLs would take longer than many a run of this.
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Search collections and print the best passages. Exit code: 0 searched, also where nothing"
         " was found; 2 not."
@@ -111,7 +103,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--probes", type=int, help="lists of an IVFFlat index (default: the space's)"
         )
-        parser.add_argument("--json", action="store_true")
+        add_json_option(parser)
         parser.add_argument(
             "--csv",
             action="store_true",
@@ -119,34 +111,31 @@ class Command(BaseCommand):
             " --facet, --expand",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            workspace = get_or_create_workspace(slug=options["workspace"])
-            scope = site_scope(
-                workspace=workspace,
-                collections=options["collection"],
-                filter=options["filter"],
-                versions=options["versions"],
-            )
-            if options["csv"]:
-                asked = SearchQuery(
-                    options["query"],
-                    expand="none",
-                    **_query_options(options),
-                )
-                for piece in csv_chunks(export_hits(asked, scope=scope, link=lambda hit: hit.url)):
-                    self.stdout.write(piece.decode(), ending="")
-                return
-            result = search(
-                options["query"],
-                scope=scope,
-                k=options["k"],
-                expand=options["expand"],
-                facets=options["facet"],
-                **_query_options(options),
-            )
-        except (RagsiteError, InferenceError) as error:
-            raise CommandError(str(error), returncode=FATAL) from error
+    def run(self, options: Options) -> None:
+        workspace = get_or_create_workspace(slug=options["workspace"])
+        scope = site_scope(
+            workspace=workspace,
+            collections=options["collection"],
+            filter=options["filter"],
+            versions=options["versions"],
+        )
+        query_options = {
+            "weights": arm_weights(options["alpha"], options["beta"]),
+            **{name: options[name] for name in QUERY_OPTIONS},
+        }
+        if options["csv"]:
+            query = SearchQuery(options["query"], expand="none", **query_options)
+            for piece in csv_chunks(export_hits(query, scope=scope, link=lambda hit: hit.url)):
+                self.stdout.write(piece.decode(), ending="")
+            return
+        result = search(
+            options["query"],
+            scope=scope,
+            k=options["k"],
+            expand=options["expand"],
+            facets=options["facet"],
+            **query_options,
+        )
         record_search(result=result, scope=scope, user=None, source="command")
         if options["json"]:
             self.stdout.write(
@@ -155,7 +144,7 @@ class Command(BaseCommand):
         else:
             self._print(result, options)
 
-    def _print(self, result: SearchResult, options: dict[str, Any]) -> None:
+    def _print(self, result: SearchResult, options: Options) -> None:
         for note in result.notes:
             self.stderr.write(note)
         if result.suggestion and not result.is_corrected:
@@ -195,12 +184,6 @@ class Command(BaseCommand):
             over = " > ".join(stop.name for stop in passage.path[1:-1]) or "beside it"
             self.stdout.write(f"   + {passage.title} ({over}): {shortened(passage.text)}")
         self.stdout.write("")
-
-
-def _query_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Search options from the command line, as fields of SearchQuery."""
-    weights = arm_weights(options["alpha"], options["beta"])
-    return {"weights": weights, **{name: options[name] for name in QUERY_OPTIONS}}
 
 
 def shortened(text: str, *, characters: int = 160) -> str:
