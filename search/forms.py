@@ -1,7 +1,7 @@
 """State of the search page, all of it in its address. Begin with `SearchState`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, Self, TypeVar
 from urllib.parse import quote_plus
@@ -13,7 +13,7 @@ from common.errors import InvalidInput
 from common.fusion_options import METHODS, Method
 from common.web import cached_reverse
 from search.filters import And, FilterError, Node, read_filter, to_text
-from search.query_options import arm_weights
+from search.query_options import SearchQuery
 from search.results import MODES, SORTS, Mode, Sort
 
 T = TypeVar("T", bound=str)
@@ -129,15 +129,9 @@ class SearchState:
         return {name: str(value) for name, value in numbers.items() if value is not None}
 
     @property
-    def fusion_options(self) -> dict[str, Any]:
-        """Fusion arguments for a call of `search.services.search`."""
-        weights = arm_weights(self.alpha, self.beta)
-        return {
-            "fusion": self.fusion,
-            "rrf_k": self.rrf_k,
-            "depth": self.depth,
-            "weights": weights,
-        }
+    def query(self) -> SearchQuery:
+        """The question with the options of this state."""
+        return SearchQuery.read(self.q, asdict(self))
 
     @property
     def saved_parameters(self) -> str:

@@ -26,7 +26,6 @@ from search.forms import SearchState
 from search.judgements import Grade
 from search.models import SavedSearch
 from search.results import ArmReport, Facet, Hit, SearchResult
-from search.similar import SimilarPassage
 
 GRADES: Mapping[int, str] = {Grade.PINNED: "Best", Grade.GOOD: "Good", Grade.BAD: "Bad"}
 TAKEN_BACK = "none"
@@ -459,7 +458,7 @@ MAX_ORIGIN_CHARACTERS = 300
 MARKDOWN = "text/markdown"
 
 
-def similar_items(found: Sequence[SimilarPassage]) -> list[dict[str, Any]]:
+def similar_items(found: Sequence[Hit]) -> list[dict[str, Any]]:
     """Similar passages with URLs, in the given order."""
     return [
         {

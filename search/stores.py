@@ -25,7 +25,7 @@ from documents.models import Collection, EmbeddingSpace
 from documents.services import StoredItem, StoreResult
 from documents.spaces import BINARY_OVERSAMPLING, MIN_BINARY_CANDIDATES, resolve_metric
 from inference.interfaces import InferenceError
-from search.query_options import scope_for, site_scope
+from search.query_options import scope_for
 from search.results import Mode, Scope, SearchResult
 from search.retrieval.statements import (
     MAX_EF_SEARCH,
@@ -467,12 +467,12 @@ class Store:
         return current
 
     def _scope(self, filter: Filter) -> Scope:
-        where: dict[str, Any] = {
-            "workspace": self.collection.workspace,
-            "collections": (self.collection.slug,),
-            "filter": filter,
-        }
-        return site_scope(**where) if self.user is None else scope_for(user=self.user, **where)
+        return scope_for(
+            user=self.user,
+            workspace=self.collection.workspace,
+            collections=(self.collection.slug,),
+            filter=filter,
+        )
 
 
 def _embedding_unavailable(error: InferenceError) -> EmbeddingUnavailable:

@@ -39,7 +39,7 @@ from search.presentation import (
     similar_items,
     similar_origin,
 )
-from search.query_options import SearchQuery, scope_for
+from search.query_options import scope_for
 from search.results import Hit, Scope
 from search.saved import save_search, update_saved_search
 from search.services import search
@@ -191,16 +191,11 @@ def search_page(request: HttpRequest) -> HttpResponse:
 def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> dict[str, Any]:
     scope = page_scope(request, workspace, state)
     result = search(
-        state.q,
+        state.query,
         scope=scope,
-        mode=state.mode,
-        sort=state.sort,
-        rerank=state.rerank,
         k=PAGE_SIZE,
         offset=(state.page - 1) * PAGE_SIZE,
-        group=state.group,
         facets=[AUTO_FACETS],
-        **state.fusion_options,
     )
     # The further passages of a hit, fetched into its place, are no other question.
     if not request.htmx:  # type: ignore[attr-defined]  # django_htmx's middleware sets it
@@ -259,20 +254,13 @@ def export_page(request: HttpRequest) -> HttpResponseBase:
     """Hits of the page's search as a file: `?as=csv` or `json`."""
     workspace = request_workspace(request)
     state = SearchState.read(request.GET)
-    query = SearchQuery(
-        state.q,
-        mode=state.mode,
-        sort=state.sort,
-        rerank=state.rerank,
-        group=state.group,
-        **state.fusion_options,
-    )
 
     def link(hit: Hit) -> str:
         return request.build_absolute_uri(passage_url(hit))
 
-    hits = export_hits(query, scope=page_scope(request, workspace, state), link=link)
-    return download(hits, kind=request.GET.get("as", "csv"))
+    kind = request.GET.get("as", "csv")
+    scope = page_scope(request, workspace, state)
+    return download(export_hits(state.query, scope=scope, kind=kind, link=link), kind=kind)
 
 
 @require_safe

@@ -4,7 +4,6 @@ Begin with `SearchView`.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any
 
 from django import urls
@@ -57,7 +56,7 @@ from search.query_options import SearchQuery, scope_for
 from search.results import Hit, Scope
 from search.saved import MAX_NAME_CHARACTERS, save_search, update_saved_search
 from search.services import search
-from search.similar import SimilarPassage, similar_documents, similar_passages
+from search.similar import similar_documents, similar_passages
 from search.tasks import request_evaluation
 
 
@@ -82,13 +81,6 @@ def rename_query_error() -> Iterator[None]:
         raise InvalidInput(
             str(error), field="q" if error.field == "query" else error.field
         ) from error
-
-
-#: Parameters passed to the services unchanged.
-QUERY_OPTIONS = [
-    each.name for each in fields(SearchQuery) if each.name not in {"text", "vector", "expand"}
-]
-SEARCH_OPTIONS = (*QUERY_OPTIONS, "k", "offset", "expand")
 
 
 @extend_schema(tags=["search"], responses={200: SearchAnswerSerializer, 503: ErrorSerializer})
@@ -116,9 +108,9 @@ class SearchView(WorkspaceView):
 
     def _answer(self, asked: dict[str, Any]) -> Response:
         scope = request_scope(self.request.user, self.workspace, asked)
-        options = {name: asked[name] for name in SEARCH_OPTIONS if name in asked}
+        page: Any = {"k": asked["k"], "offset": asked["offset"], "facets": asked.get("facet", ())}
         with rename_query_error():
-            result = search(asked["q"], scope=scope, facets=asked.get("facet", ()), **options)
+            result = search(SearchQuery.read(asked["q"], asked), scope=scope, **page)
         record_search(result=result, scope=scope, user=self.request.user, source="api")
         return Response(search_answer(result, request=self.request, explain=asked["explain"]))
 
@@ -150,16 +142,15 @@ class ExportView(WorkspaceView):
     def get(self, request: Request) -> StreamingHttpResponse:
         asked = self.parameters
         scope = request_scope(request.user, self.workspace, asked)
-        options = {name: asked[name] for name in QUERY_OPTIONS if name in asked}
-        query = SearchQuery(asked["q"], expand="none", **options)
+        query = SearchQuery.read(asked["q"], asked, expand="none")
 
         def link(hit: Hit) -> str:
             named = {"pk": hit.document_id}
             return str(reverse("api:document-detail", kwargs=named, request=self.request))
 
         with rename_query_error():
-            export = export_hits(query, scope=scope, link=link)
-        return download(export, kind=asked["as"])
+            pieces = export_hits(query, scope=scope, kind=asked["as"], link=link)
+        return download(pieces, kind=asked["as"])
 
 
 class FacetsView(WorkspaceView):
@@ -228,7 +219,7 @@ class SimilarView(WorkspaceView):
             raise NotFound(f"There is no {rows.model._meta.verbose_name} {pk}.")
         return row
 
-    def answer(self, similar: Sequence[SimilarPassage]) -> Response:
+    def answer(self, similar: Sequence[Hit]) -> Response:
         context = {"request": self.request}
         return Response(SimilarAnswerSerializer({"hits": similar}, context=context).data)
 

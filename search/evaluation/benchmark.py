@@ -552,9 +552,8 @@ def _measure_case(name: str, scope: Scope, questions: Sequence[Query], k: int) -
     for each, true in zip(found, exact, strict=True):
         truth = _nearest(true, k)
         shares.append(len(truth & _nearest(each, k)) / len(truth) if truth else 1.0)
-    statement = scope_size_statement(scope, at_most=10**9)
     with connection.cursor() as cursor:
-        cursor.execute(statement.sql, statement.parameters)
+        cursor.execute(*scope_size_statement(scope, at_most=10**9))
         matching = int(cursor.fetchone()[0])
     times = [result.timings["database"] for result in found]
     return RecallCase(

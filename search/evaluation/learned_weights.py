@@ -13,13 +13,13 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from common.errors import Conflict
-from common.fusion import RERANK_FEATURES, TRIGRAM_DEPTH
+from common.fusion import RERANK_FEATURES, TRIGRAM_DEPTH, adapted_weights
 from common.trigrams import rarity_weighted, trigram_matches
 from documents.models import Collection, Document
 from search.evaluation.datasets import Dataset, Entry
 from search.evaluation.evaluate import Progress, dcg, ignore_progress
 from search.query import parse_query
-from search.ranked_results import DEPTH, EmbedderUnavailable, untuned_weights
+from search.ranked_results import DEPTH, WEIGHTS, EmbedderUnavailable
 from search.ranking import RankingOptions, learned_lexical_weight, rank
 from search.results import Scope, read_passages
 from search.retrieval.arms import retrieve
@@ -295,28 +295,28 @@ def _judged_question(
         method="score", depth=len(retrieved.candidates), k=DEPTH, rerank=False
     )
     ranked = rank(parsed, retrieved, UNIT_WEIGHTS, everything).hits
-    read = read_passages([hit.candidate.chunk_id for hit in ranked])
+    read = read_passages([hit.chunk_id for hit in ranked])
     texts = {chunk_id: each.embedded_text for chunk_id, each in read.items()}
-    places = sorted(ranked, key=lambda hit: (hit.fused.best_rank, hit.fused.hit))
+    places = sorted(ranked, key=lambda hit: (min(hit.ranks.values()), hit.chunk_id))
     return JudgedQuestion(
         id=query.id,
         text=parsed.text,
         passages=tuple(
             JudgedPassage(
-                document=hit.candidate.document_id,
+                document=hit.document_id,
                 words=given.get("lexical", 0.0),
                 meaning=given.get("vector", 0.0),
-                in_words="lexical" in hit.candidate.ranks,
-                in_meaning="vector" in hit.candidate.ranks,
+                in_words="lexical" in hit.ranks,
+                in_meaning="vector" in hit.ranks,
                 feedback_similarity=given.get("likeness", 0.0),
-                text=texts[hit.candidate.chunk_id],
+                text=texts[hit.chunk_id],
             )
             for hit in places
-            if hit.candidate.chunk_id in texts
-            for given in [hit.fused.contributions]
+            if hit.chunk_id in texts
+            for given in [hit.contributions]
         ),
         # A document that is not there is missed all the same: a number that none has.
         grades={documents.get(key, -n): grade for n, (key, grade) in enumerate(grades.items(), 1)},
         nearest=retrieved.nearest,
-        untuned=untuned_weights(retrieved.nearest)["lexical"],
+        untuned=adapted_weights(WEIGHTS, retrieved.nearest)["lexical"],
     )

@@ -2,7 +2,7 @@
 
 import json
 from argparse import ArgumentParser, BooleanOptionalAction
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -13,31 +13,16 @@ from common.errors import RagsiteError
 from common.fusion_options import METHODS
 from common.text import pluralized
 from inference.interfaces import InferenceError
-from search.export import MAX_EXPORTED_HITS, csv_chunks, export_hits
+from search.export import MAX_EXPORTED_HITS, export_hits
 from search.filters import to_json
 from search.log import record_search
-from search.query_options import SearchQuery, arm_weights, site_scope
+from search.query_options import SearchQuery, site_scope
 from search.results import EXPANSIONS, MODES, SORTS, VERSIONS, Hit, SearchResult
 from search.services import search
 
 FATAL = 2
 #: Facet values printed per line; `--json` prints all.
 MAX_FACET_VALUES = 10
-#: Options passed to the service unchanged.
-QUERY_OPTIONS = (
-    "mode",
-    "sort",
-    "fusion",
-    "rrf_k",
-    "depth",
-    "group",
-    "rerank",
-    "min_similarity",
-    "min_rerank",
-    "diversify",
-    "ef_search",
-    "probes",
-)
 
 
 class Command(BaseCommand):
@@ -128,23 +113,13 @@ class Command(BaseCommand):
                 filter=options["filter"],
                 versions=options["versions"],
             )
+            asked = SearchQuery.read(options["query"], options)
             if options["csv"]:
-                asked = SearchQuery(
-                    options["query"],
-                    expand="none",
-                    **_query_options(options),
-                )
-                for piece in csv_chunks(export_hits(asked, scope=scope, link=lambda hit: hit.url)):
+                asked = replace(asked, expand="none")
+                for piece in export_hits(asked, scope=scope, kind="csv", link=lambda hit: hit.url):
                     self.stdout.write(piece.decode(), ending="")
                 return
-            result = search(
-                options["query"],
-                scope=scope,
-                k=options["k"],
-                expand=options["expand"],
-                facets=options["facet"],
-                **_query_options(options),
-            )
+            result = search(asked, scope=scope, k=options["k"], facets=options["facet"])
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
         record_search(result=result, scope=scope, user=None, source="command")
@@ -195,12 +170,6 @@ class Command(BaseCommand):
             over = " > ".join(stop.name for stop in passage.path[1:-1]) or "beside it"
             self.stdout.write(f"   + {passage.title} ({over}): {shortened(passage.text)}")
         self.stdout.write("")
-
-
-def _query_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Search options from the command line, as fields of SearchQuery."""
-    weights = arm_weights(options["alpha"], options["beta"])
-    return {"weights": weights, **{name: options[name] for name in QUERY_OPTIONS}}
 
 
 def shortened(text: str, *, characters: int = 160) -> str:
