@@ -158,7 +158,7 @@ class Command(BaseCommand):
             self.stdout.write(f"What it gains is not measured: {error}")
             return
         before, after = (
-            evaluate_collection(collection, dataset, modes=["hybrid"], rerank=rerank).modes[
+            evaluate_collection(collection, dataset, modes=["hybrid"], rerank=rerank)["modes"][
                 "hybrid"
             ]
             for rerank in (False, True)

@@ -3,7 +3,6 @@
 import json
 import sys
 from argparse import ArgumentParser
-from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -12,13 +11,8 @@ from common.checks import SETTINGS
 from common.console import print_table
 from common.errors import InvalidInput, RagsiteError
 from inference.interfaces import InferenceError
-from search.evaluation.benchmark import (
-    MAX_GROWTH,
-    SIZES,
-    growth_sentence,
-    measure_speed,
-    speed_table,
-)
+from search.evaluation.benchmark import SIZES, growth_sentence, measure_speed, speed_table
+from search.evaluation.reports import print_progress
 from search.query_options import MAX_K
 
 EXCEEDED = 1
@@ -54,34 +48,15 @@ class Command(BaseCommand):
                 sizes=options["chunks"],
                 queries=options["queries"],
                 k=options["k"],
-                on_progress=self._progress,
+                on_progress=print_progress,
             )
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
         if options["json"]:
-            growth = measured.growth
-            as_json = {
-                "speeds": [
-                    {
-                        **asdict(speed),
-                        "times_bare": round(speed.times_bare, 3),
-                        "bound_ms": round(speed.bound_ms, 2),
-                        "is_held": speed.within_limit,
-                    }
-                    for speed in measured.speeds
-                ],
-                "growth": growth
-                and {**asdict(growth), "bound": MAX_GROWTH, "is_held": growth.within_limit},
-                "is_held": measured.within_limit,
-            }
-            self.stdout.write(json.dumps(as_json, indent=2))
+            self.stdout.write(json.dumps(measured, indent=2))
         else:
             print_table(speed_table(measured))
-            if measured.growth:
-                self.stdout.write(growth_sentence(measured.growth))
-        if options["fail"] and not measured.within_limit:
+            if measured["growth"]:
+                self.stdout.write(growth_sentence(measured["growth"]))
+        if options["fail"] and not measured["is_held"]:
             sys.exit(EXCEEDED)
-
-    def _progress(self, what: str, done: int, total: int) -> None:
-        if sys.stderr.isatty():
-            self.stderr.write(f"\r{what} {done:,}/{total:,}   ", ending="")

@@ -28,19 +28,16 @@ from search.evaluation.datasets import (
     judged_collection,
     load_dataset,
 )
-from search.evaluation.evaluate import (
-    EvaluationReport,
-    evaluate_collection,
-    ingested_collection,
-    question_scope,
-)
+from search.evaluation.evaluate import evaluate_collection, ingested_collection, question_scope
 from search.evaluation.learned_weights import reset_tuning, store_tuning, tune
-from search.evaluation.memory import MemoryReport, evaluate_memory
+from search.evaluation.memory import evaluate_memory
 from search.evaluation.reports import (
     TOLERANCE,
     change_table,
     compare_with_baseline,
+    fell,
     memory_tables,
+    print_progress,
     report_table,
     weights_summary,
     weights_table,
@@ -164,7 +161,14 @@ class Command(BaseCommand):
                 )
                 return
             if options["app"] == "memory":
-                self._measure_memory(load_dataset(options["directory"]), options)
+                memories = evaluate_memory(
+                    load_dataset(options["directory"]),
+                    scope_field=options["scope_field"],
+                    k=options["k"],
+                    recencies=options["recency"],
+                    on_progress=print_progress,
+                )
+                self._show(memories, memory_tables(memories, k=options["k"]), options)
                 return
             with self._question_set(options) as (collection, dataset, seconds):
                 if options["export"]:
@@ -175,7 +179,16 @@ class Command(BaseCommand):
                 elif options["tune"]:
                     self._tune(collection, dataset, options)
                 else:
-                    self._measure(collection, dataset, seconds, options)
+                    report = evaluate_collection(
+                        collection,
+                        dataset,
+                        modes=options["mode"],
+                        k=options["k"],
+                        seconds_to_ingest=seconds,
+                        on_progress=print_progress,
+                        **{name: options[name] for name in ("fusion", "rerank", "scope_field")},
+                    )
+                    self._show(report, [report_table(report)], options)
         except (DatasetError, RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
 
@@ -189,7 +202,7 @@ class Command(BaseCommand):
                 require_reranker()  # before minutes are spent on the corpus
             dataset = load_dataset(options["directory"])
             with ingested_collection(
-                dataset, keep=options["keep"], on_progress=self._progress
+                dataset, keep=options["keep"], on_progress=print_progress
             ) as made:
                 yield made[0], dataset, round(made[1], 2)
         else:
@@ -198,45 +211,15 @@ class Command(BaseCommand):
             )
             yield collection, golden_set(collection), None
 
-    def _measure(
-        self,
-        collection: Collection,
-        dataset: Dataset,
-        seconds: float | None,
-        options: dict[str, Any],
-    ) -> None:
-        report = evaluate_collection(
-            collection,
-            dataset,
-            modes=options["mode"],
-            k=options["k"],
-            fusion=options["fusion"],
-            rerank=options["rerank"],
-            scope_field=options["scope_field"],
-            seconds_to_ingest=seconds,
-            on_progress=self._progress,
-        )
-        self._show(report, [report_table(report)], options)
-
-    def _measure_memory(self, dataset: Dataset, options: dict[str, Any]) -> None:
-        report = evaluate_memory(
-            dataset,
-            scope_field=options["scope_field"],
-            k=options["k"],
-            recencies=options["recency"],
-            on_progress=self._progress,
-        )
-        self._show(report, memory_tables(report, k=options["k"]), options)
-
     def _show(
         self,
-        report: EvaluationReport | MemoryReport,
+        report: dict[str, Any],
         tables: list[Table],
         options: dict[str, Any],
     ) -> None:
         """Prints the report, and the changes since the baseline; exits where one fell."""
         if options["json"]:
-            self.stdout.write(json.dumps(asdict(report), indent=2))
+            self.stdout.write(json.dumps(report, indent=2))
         else:
             for table in tables:
                 print_table(table)
@@ -245,7 +228,7 @@ class Command(BaseCommand):
         tolerance = options["tolerance"]
         changes = compare_with_baseline(report, options["baseline"])
         print_table(change_table(changes, tolerance=tolerance), to_stderr=options["json"])
-        if any(change.fell(tolerance) for change in changes):
+        if any(fell(change, tolerance) for change in changes):
             sys.exit(FELL)
 
     def _tune(self, collection: Collection, dataset: Dataset, options: dict[str, Any]) -> None:
@@ -254,7 +237,7 @@ class Command(BaseCommand):
             dataset,
             scope_of=lambda query: question_scope(collection, query, options["scope_field"]),
             k=options["k"],
-            on_progress=self._progress,
+            on_progress=print_progress,
         )
         stays = options["keep"] or not options["directory"]
         stored = stays and store_tuning(collection, learnt)
@@ -270,10 +253,6 @@ class Command(BaseCommand):
             self.stdout.write("The collection is thrown away with them; --keep keeps both.")
         else:
             self.stdout.write("Nothing is changed: that is no gain.")
-
-    def _progress(self, what: str, done: int, total: int) -> None:
-        if sys.stderr.isatty():
-            self.stderr.write(f"\r{what} {done}/{total}   ", ending="")
 
 
 def _check(options: dict[str, Any]) -> None:

@@ -3,17 +3,16 @@
 import json
 import sys
 from argparse import ArgumentParser
-from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from rich.table import Table
 
 from common.checks import SETTINGS
 from common.console import print_table
 from common.errors import RagsiteError
 from inference.interfaces import InferenceError
-from search.evaluation.benchmark import RecallCase, measure_recall
+from search.evaluation.benchmark import measure_recall, recall_table
+from search.evaluation.reports import print_progress
 
 TOO_LITTLE = 1
 FATAL = 2
@@ -43,37 +42,13 @@ class Command(BaseCommand):
                 chunks=options["chunks"],
                 queries=options["queries"],
                 k=k,
-                on_progress=self._progress,
+                on_progress=print_progress,
             )
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
         if options["json"]:
-            report = [{**asdict(case), "complete": case.is_complete(k)} for case in cases]
-            self.stdout.write(json.dumps(report, indent=2))
+            self.stdout.write(json.dumps(cases, indent=2))
         else:
-            print_table(_table(cases, k))
-        if any(not case.is_complete(k) or case.recall < GOAL for case in cases):
+            print_table(recall_table(cases, k=k))
+        if any(not case["complete"] or case["recall"] < GOAL for case in cases):
             sys.exit(TOO_LITTLE)
-
-    def _progress(self, what: str, done: int, total: int) -> None:
-        if sys.stderr.isatty():
-            self.stderr.write(f"\r{what} {done:,}/{total:,}   ", ending="")
-
-
-def _table(cases: list[RecallCase], k: int) -> Table:
-    table = Table(title=f"vector search against an exact scan, the first {k}")
-    for heading in ("filter", "chunks it keeps", "method", "hits, fewest", f"recall@{k}"):
-        table.add_column(heading, justify="left" if heading in ("filter", "method") else "right")
-    for heading in ("p50 ms", "p95 ms"):
-        table.add_column(heading, justify="right")
-    for case in cases:
-        table.add_row(
-            case.name,
-            f"{case.matching:,}",
-            case.method,
-            str(case.fewest) if case.is_complete(k) else f"{case.fewest} (too few)",
-            f"{case.recall:.3f}",
-            f"{case.p50_ms:.1f}",
-            f"{case.p95_ms:.1f}",
-        )
-    return table
