@@ -67,7 +67,7 @@ class JudgedQuestion:
 
     Arrays by passage, in tie-breaking order: its document, what `words` and `meaning` contribute at
     weight 1 and which of them listed it, the contribution of the feedback `similarity`, and
-    `holds`: which trigrams of the question it has. `grades` are by document; a document without passage
+    `holds`: which trigrams of the question it has. `grades` are by document; one without passage
     counts as missed. `nearest` is the best normalised similarity, `untuned` the default lexical
     weight, 0..1.
     """
