@@ -28,7 +28,7 @@ from search.export import download, export_hits
 from search.facets import AUTO_FACETS, facet_values
 from search.filters import FilterError
 from search.forms import SearchState
-from search.judgements import judge, question_key, remove_judgement
+from search.judgements import judge, question_key, remove_judgement, row_id
 from search.log import record_search
 from search.models import SavedSearch
 from search.presentation import (
@@ -92,11 +92,11 @@ def judge_hit(request: HttpRequest) -> HttpResponse:
     state = SearchState.parse(request.POST.get("parameters", ""))
     document_id, chunk_id, pressed = [*request.POST.get("hit", "").split("."), "", "", ""][:3]
     documents = Document.objects.visible_to(request.user).filter(workspace=workspace)
-    document = documents.select_related("collection").filter(pk=_number(document_id)).first()
+    document = documents.select_related("collection").filter(pk=row_id(document_id)).first()
     if document is None:
         raise NotFound("The document is not there any more. Search again.")
-    chunk = Chunk.objects.filter(pk=_number(chunk_id), document=document).first()
-    grade = None if pressed == TAKEN_BACK else _number(pressed)
+    chunk = Chunk.objects.filter(pk=row_id(chunk_id), document=document).first()
+    grade = None if pressed == TAKEN_BACK else row_id(pressed)
     if grade is None:
         remove_judgement(collection=document.collection, question=state.q, document=document)
     else:
@@ -120,11 +120,6 @@ def judge_hit(request: HttpRequest) -> HttpResponse:
         said = f"“{document}” is judged: {GRADES[grade].lower()}."
     messages.success(request, said)
     return redirect(f"{state.url(page=state.page)}#hit-{chunk.pk if chunk else 0}")
-
-
-def _number(value: str) -> int:
-    """The value as an id; -1, which no row has, for anything else."""
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else -1
 
 
 RECENT_DOCUMENTS = 5
@@ -169,8 +164,8 @@ def search_page(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "state": state,
         "parameters": state.saved_parameters,
-        "modes": presentation.mode_choices(state),
-        "sorts": presentation.sort_choices(state),
+        "modes": presentation.choices(state, "mode"),
+        "sorts": presentation.choices(state, "sort"),
         "chips": presentation.filter_chips(state, names),
         "loosened_url": state.url(collections=(), types=(), filter=""),
         "kept": {"rows": saved, "this": this},
@@ -219,7 +214,7 @@ def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> 
         "first_page_url": state.url(),
         "again_url": state.url(page=state.page),
         "suggestion_url": state.url(q=result.suggestion) if result.suggestion else "",
-        "other_modes": [mode for mode in presentation.mode_choices(state) if not mode.selected],
+        "other_modes": [each for each in presentation.choices(state, "mode") if not each.selected],
     }
 
 
@@ -346,7 +341,7 @@ def similar_page(request: HttpRequest) -> HttpResponse:
     if asked := request.GET.get("chunk", ""):
         rows = Chunk.objects.visible_to(request.user).filter(workspace=workspace)
         rows = rows.select_related("document__collection").defer("search_vector")
-        chunk = rows.filter(pk=_number(asked)).first()
+        chunk = rows.filter(pk=row_id(asked)).first()
         if chunk is None:
             raise NotFound(
                 "This passage is not there any more: its document was changed or deleted."
@@ -378,7 +373,7 @@ def similar_documents_panel(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _requested_document(request: HttpRequest, pk_text: str) -> Document:
     rows = Document.objects.visible_to(request.user).filter(workspace=request_workspace(request))
-    document = rows.select_related("collection", "workspace").filter(pk=_number(pk_text)).first()
+    document = rows.select_related("collection", "workspace").filter(pk=row_id(pk_text)).first()
     if document is None:
         raise NotFound("There is no such document. It may have been deleted: search again.")
     return document
