@@ -143,10 +143,8 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     ordering = ["-id"]
     fields = [*list_display, "created_at"]
     actions = ["revoke"]
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Allowed, because users and memberships that have keys could not be deleted otherwise."""
-        return bool(request.user.has_perm("accounts.delete_apikey"))
+    # Users and memberships that have keys could not be deleted otherwise.
+    can_delete = True
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         """Whether the user may revoke keys."""
@@ -232,20 +230,17 @@ class ChangeAdmin(ReadOnlyAdmin):
         "created_at",
     ]
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Change], search_term: str
-    ) -> tuple[QuerySet[Change], bool]:
+    def search_rows(self, rows: QuerySet[Change], term: str) -> QuerySet[Change]:
         """Search through the indexes: Django's own search would cast numbers to text row by row."""
-        words = search_term.split()
-        for word in words:
+        for word in term.split():
             if word.isascii() and word.isdigit() and len(word) < 19:
                 number = int(word)
                 thing = Q(kind__in=list(Kind), thing=number)
-                queryset = queryset.filter(thing | Q(document=number) | Q(collection=number))
+                rows = rows.filter(thing | Q(document=number) | Q(collection=number))
             else:
                 people = User.objects.filter(username=word.replace("\0", ""))
-                queryset = queryset.filter(user__in=list(people.values_list("pk", flat=True)))
-        return queryset, False
+                rows = rows.filter(user__in=list(people.values_list("pk", flat=True)))
+        return rows
 
     @display(description="what", ordering="id")
     def what(self, row: Change) -> str:

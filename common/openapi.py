@@ -1,8 +1,12 @@
 """The OpenAPI description: what all operations share is added here."""
 
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any
 
+import yaml
 from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema as SpectacularAutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
@@ -10,6 +14,16 @@ from drf_spectacular.utils import Direction, OpenApiExample, OpenApiResponse
 
 from common.api import ErrorSerializer
 from common.serializers import StrictSerializer
+
+
+@cache
+def load_examples(package: str) -> SimpleNamespace:
+    """The examples in the package's `examples.yaml`, by their names there."""
+    text = files(package).joinpath("examples.yaml").read_text("utf-8")
+    described = yaml.load(text, Loader=yaml.CSafeLoader)  # ten times as fast as the other
+    return SimpleNamespace(
+        **{name: OpenApiExample(**options) for name, options in described.items()}
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,15 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from common.errors import ExplainedError
+
 if TYPE_CHECKING:  # settings are checked at each start, and need neither
     import numpy as np
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
 
-class InferenceError(Exception):
+class InferenceError(ExplainedError):
     """Base of all errors of this package."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import BooleanField, ExpressionWrapper, Model, Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
@@ -22,8 +22,8 @@ from accounts.models import Workspace
 from common.admin import (
     EXCERPT_CHARACTERS,
     ReadOnlyAdmin,
+    ServiceDeletion,
     bidi_isolated,
-    deletion_preview,
     excerpt,
     link_to,
     link_to_list,
@@ -52,14 +52,10 @@ class UserRowAdmin(ReadOnlyAdmin):
     search_help_text = "A user's id, the whole of it."
     list_select_related: Any = ["workspace"]
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        if not search_term:
-            return queryset, False
+    def search_rows(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
         # With the workspaces named, an index finds the user.
         workspaces = list(Workspace.objects.values_list("pk", flat=True))
-        return queryset.filter(workspace__in=workspaces, user_id=search_term), False
+        return rows.filter(workspace__in=workspaces, user_id=term)
 
     @display(description="user", ordering="user_id")
     def user(self, row: Any) -> SafeString:
@@ -76,33 +72,6 @@ class UserRowAdmin(ReadOnlyAdmin):
     params_for_all_rows: dict[str, Any] = {}
 
 
-class DeletableUserRowAdmin(UserRowAdmin):
-    """Rows that may be deleted, through the services and with a preview that loads nothing else."""
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
-
-    def forget(self, rows: Iterable[Any]) -> None:
-        """Delete these rows through the service layer."""
-        raise NotImplementedError
-
-    def counted(self, rows: list[Any]) -> dict[str, int]:
-        """Numbers of related rows that are deleted too, for the preview."""
-        return {str(self.opts.verbose_name_plural): len(rows)}
-
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        self.forget([obj])
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        self.forget(queryset)
-
-    def get_deleted_objects(
-        self, objs: Iterable[Any], request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        rows = list(objs)
-        return deletion_preview(self, request, [str(row) for row in rows], self.counted(rows))
-
-
 class EmbeddedFilter(admin.SimpleListFilter):
     """Filter: with or without a vector."""
 
@@ -117,9 +86,10 @@ class EmbeddedFilter(admin.SimpleListFilter):
 
 
 @admin.register(Context)
-class ContextAdmin(DeletableUserRowAdmin):
+class ContextAdmin(ServiceDeletion, UserRowAdmin):
     """Contexts: read only, may be deleted."""
 
+    can_delete = True
     list_display = [
         "beginning",
         "user",
@@ -160,7 +130,7 @@ class ContextAdmin(DeletableUserRowAdmin):
         rows: QuerySet[Context] = super().get_queryset(request)
         return rows.annotate(embedded=embedded, said=Left("user_message", EXCERPT_CHARACTERS))
 
-    def forget(self, rows: Iterable[Any]) -> None:
+    def delete_rows(self, rows: Iterable[Any]) -> None:
         def whose(row: Any) -> tuple[int, str]:
             return row.workspace_id, row.user_id
 
@@ -244,12 +214,13 @@ class CorrectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 
 
 @admin.register(Fact)
-class FactAdmin(DeletableUserRowAdmin):
+class FactAdmin(ServiceDeletion, UserRowAdmin):
     """Values are not edited: a correction supersedes the value, as when the user says something
     else.
     """
 
     form = CorrectionForm
+    can_delete = True
     list_display = ["name", "value_text", "user", "workspace", "origin", "valid_from", "valid_to"]
     list_filter = [("workspace", AutocompleteSelectFilter), CurrentFilter, "origin", "valid_from"]
     heavy_fields = ("embedding", "search_vector")
@@ -314,12 +285,12 @@ class FactAdmin(DeletableUserRowAdmin):
             self.log_change(request, row, "Cleared.")
         messages.success(request, f"{pluralized(len(ended), 'fact')} ended. Their history stays.")
 
-    def forget(self, rows: Iterable[Any]) -> None:
+    def delete_rows(self, rows: Iterable[Any]) -> None:
         """Delete the keys with their history: a remaining old value would reveal the same."""
         for scope, key in {(scope_of_row(row), row.key) for row in rows}:
             services.forget_fact(scope=scope, key=key)
 
-    def counted(self, rows: list[Any]) -> dict[str, int]:
+    def deletion_counts(self, rows: list[Any]) -> dict[str, int]:
         keys = {(scope_of_row(row), row.key) for row in rows}
         values = sum(Fact.objects.of(scope).filter(key=key).count() for scope, key in keys)
         return {"facts": len(keys), "values, former ones included": values}

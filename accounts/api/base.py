@@ -68,10 +68,30 @@ class ConditionalView(Protocol):
 
 def conditional(view: ConditionalView, handler: ViewHandler) -> ViewHandler:
     """Wrap the handler of a single object so that it obeys `If-Match` and `If-None-Match`."""
-    act = _read if view.request.method in READ_METHODS else _change
+    is_read = view.request.method in READ_METHODS
 
     def conditional(request: Request, *args: Any, **kwargs: Any) -> Any:
-        return act(view, lambda: handler(request, *args, **kwargs))
+        wanted = set() if is_read else _tags(request, IF_MATCH)
+        unwanted = _tags(request, IF_NONE_MATCH)
+
+        def act() -> Response:
+            response: Response = handler(request, *args, **kwargs)
+            return response
+
+        if is_read:
+            answer = act()
+            tag = etag(answer.data, unguarded=view.etag_excluded_fields)
+            if ANY_TAG in unwanted or tag.strip('"') in unwanted:
+                answer = Response(status=304)
+            answer.headers["ETag"] = tag
+            return answer
+        if wanted or unwanted:
+            answer = retry_on_deadlock(lambda: _changed_if(view, act, wanted, unwanted))
+        else:
+            answer = act()
+        if request.method != "DELETE" and (new := _current_etag(view)):
+            answer.headers["ETag"] = new
+        return answer
 
     return conditional
 
@@ -84,27 +104,6 @@ def etag(data: Any, *, unguarded: frozenset[str] = frozenset()) -> str:
 
 def _digest(data: Any) -> str:
     return blake2b(JSONRenderer().render(data), digest_size=8).hexdigest()
-
-
-def _read(view: ConditionalView, handler: Callable[[], Response]) -> Response:
-    known = _tags(view.request, IF_NONE_MATCH)
-    answer = handler()
-    tag = etag(answer.data, unguarded=view.etag_excluded_fields)
-    if ANY_TAG in known or tag.strip('"') in known:
-        answer = Response(status=304)
-    answer.headers["ETag"] = tag
-    return answer
-
-
-def _change(view: ConditionalView, handler: Callable[[], Response]) -> Response:
-    wanted, unwanted = _tags(view.request, IF_MATCH), _tags(view.request, IF_NONE_MATCH)
-    if wanted or unwanted:
-        answer = retry_on_deadlock(lambda: _changed_if(view, handler, wanted, unwanted))
-    else:
-        answer = handler()
-    if view.request.method != "DELETE" and (tag := _current_etag(view)):
-        answer.headers["ETag"] = tag
-    return answer
 
 
 @transaction.atomic
@@ -242,6 +241,8 @@ class WorkspaceView(APIView):
     action_parameters: ClassVar[dict[str, type[QuerySerializer]]] = {}
     required_scope: ClassVar[str] = ""
     action_scopes: ClassVar[dict[str, str]] = {}
+    #: Order of lists; the paginator continues behind the last row's first field.
+    ordering: ClassVar[str | tuple[str, ...]] = "-id"
     #: Whether requests use a chat model, an embedder or a reranker: these have a quota of their
     #: own.
     asks_model: ClassVar[bool] = False
@@ -427,39 +428,34 @@ def idempotent(handler: Handler) -> Handler:
             key=key,
             fingerprint=fingerprint(self.request),
         )
-        if isinstance(turn, idempotency.Answer):
+        if turn.status is not None:
             headers = {"Idempotency-Replayed": "true"}
             if turn.location:
                 headers["Location"] = turn.location
             data = json.loads(turn.body) if turn.body else None
             return Response(data, status=turn.status, headers=headers)
-        return _run_first(turn, self, handler, *args, **kwargs)
+        mine = idempotency.claimed(turn)
+        try:
+            with idempotency.renew_lease(turn):
+                try:
+                    response = handler(self, *args, **kwargs)
+                except Exception as error:
+                    response = self.handle_exception(error)
+        except BaseException:
+            mine.delete()
+            raise
+        if response.status_code >= 500 or response.status_code in NOT_STORED_STATUSES:
+            mine.delete()
+        else:
+            mine.update(
+                status=response.status_code,
+                body=JSONRenderer().render(response.data).decode(),
+                location=response.headers.get("Location", ""),
+            )
+        return response
 
     guarded.is_once = True  # type: ignore[attr-defined]  # for the description
     return guarded
-
-
-def _run_first(
-    turn: idempotency.Claim, view: WorkspaceView, handler: Handler, *args: Any, **kwargs: Any
-) -> Response:
-    try:
-        with idempotency.renew_lease(turn):
-            try:
-                response = handler(view, *args, **kwargs)
-            except Exception as error:
-                response = view.handle_exception(error)
-    except BaseException:
-        idempotency.release_claim(turn)
-        raise
-    if response.status_code >= 500 or response.status_code in NOT_STORED_STATUSES:
-        idempotency.release_claim(turn)
-    else:
-        body = "" if response.data is None else JSONRenderer().render(response.data).decode()
-        stored_answer = idempotency.Answer(
-            response.status_code, body, response.headers.get("Location", "")
-        )
-        idempotency.store_answer(turn, stored_answer)
-    return response
 
 
 def fingerprint(request: Request) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
@@ -13,7 +13,10 @@ from accounts.api_keys import MAX_NAME_CHARACTERS, create_key, revoke_key
 from accounts.audit import MAX_NAMED_IDS, Action, Channel, Kind
 from accounts.models import ApiKey, Change, Scope
 from common.api import ErrorSerializer
+from common.openapi import load_examples
 from common.serializers import MAX_ID, PageParameters, StrictSerializer
+
+examples = load_examples("accounts.api")
 
 SCOPES = (
     "`read` documents, searches and the graph, `write` them, use the `memory`, `chat` with models,"
@@ -80,17 +83,6 @@ class SecretSerializer(KeySerializer):
         read_only_fields = fields
 
 
-NEW_KEY_EXAMPLE = OpenApiExample(
-    "A key for a program that searches",
-    value={
-        "name": "nightly report",
-        "scopes": ["read", "chat"],
-        "expires_at": "2027-01-01T00:00:00Z",
-    },
-    request_only=True,
-)
-
-
 @extend_schema(tags=["keys"])
 class ApiKeyViewSet(WorkspaceViewSet):
     """The user's own keys; an owner sees those of all members."""
@@ -115,7 +107,7 @@ class ApiKeyViewSet(WorkspaceViewSet):
         " gives it no more than it has itself.",
         request=NewKeyInput,
         responses={201: SecretSerializer, 409: ErrorSerializer},
-        examples=[NEW_KEY_EXAMPLE],
+        examples=[examples.NEW_KEY],
     )
     def create(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(NewKeyInput)
@@ -139,27 +131,6 @@ class ApiKeyViewSet(WorkspaceViewSet):
     @action(detail=True, methods=["post"])
     def revoke(self, *args: Any, **kwargs: Any) -> Response:
         return self.answer(revoke_key(key=self.get_object()))
-
-
-CHANGE_EXAMPLE = OpenApiExample(
-    "A collection that is read for the graph in another way",
-    value={
-        "id": 812,
-        "at": "2026-11-22T20:41:07Z",
-        "user": "alice",
-        "key": None,
-        "door": "page",
-        "action": "changed",
-        "kind": "collection",
-        "thing": 3,
-        "count": 1,
-        "collection": 3,
-        "document": None,
-        "details": {"fields": ["graph"], "values": {"graph": ["rules", "llm"]}},
-        "summary": "changed collection 3",
-    },
-    response_only=True,
-)
 
 
 def _enum_values(known: type[Action] | type[Channel] | type[Kind]) -> list[str]:
@@ -281,6 +252,6 @@ class ChangeViewSet(WorkspaceViewSet):
             wanted["user__username"] = self.parameters["user"]
         return self.page(self.get_queryset().filter(**wanted))
 
-    @extend_schema(summary="Read a change", examples=[CHANGE_EXAMPLE])
+    @extend_schema(summary="Read a change", examples=[examples.CHANGE])
     def retrieve(self, *args: Any, **kwargs: Any) -> Response:
         return self.answer(self.get_object())

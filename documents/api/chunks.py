@@ -10,13 +10,15 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet
 from common.api import ErrorSerializer
+from common.openapi import load_examples
 from common.serializers import StrictSerializer, TextField
 from documents import services
-from documents.api import examples
 from documents.api.serializers import ChunkSerializer
 from documents.ingestion.concurrency import share_collection_locks
 from documents.models import Chunk, ChunkEdit, Document
 from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
+
+examples = load_examples("documents.api")
 
 
 class OneChunkSerializer(ChunkSerializer):

@@ -8,7 +8,6 @@ from django.db.models.functions import Coalesce
 from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
-    OpenApiExample,
     PolymorphicProxySerializer,
     extend_schema,
     extend_schema_serializer,
@@ -20,10 +19,10 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet, idempotent
 from common.api import ErrorSerializer, StreamNegotiation
+from common.openapi import load_examples
 from common.parsers import JSONParser
-from common.serializers import OrdinalPagination, StrictSerializer
+from common.serializers import StrictSerializer
 from documents import services
-from documents.api import examples
 from documents.api import serializers as api_serializers
 from documents.api.chunks import EditSerializer, edits_visible_to
 from documents.api.serializers import (
@@ -35,6 +34,8 @@ from documents.api.serializers import (
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import SyncResult
 from documents.services.documents import file_response
+
+examples = load_examples("documents.api")
 
 
 def _directory_field(**options: Any) -> serializers.CharField:
@@ -118,13 +119,6 @@ class SyncSerializer(serializers.Serializer[SyncResult]):
     )
 
 
-SYNC_EXAMPLE = OpenApiExample(
-    "What would be deleted",
-    value={"directory": "/srv/handbook", "delete": True, "dry_run": True},
-    request_only=True,
-)
-
-
 class SyncActions(WorkspaceViewSet):
     """Sync of a collection with a directory of the server."""
 
@@ -136,7 +130,7 @@ class SyncActions(WorkspaceViewSet):
         ),
         request=SyncInput,
         responses={200: SyncSerializer, 202: SyncSerializer},
-        examples=[SYNC_EXAMPLE],
+        examples=[examples.SYNC],
     )
     @action(detail=True, methods=["post"])
     @idempotent
@@ -381,7 +375,7 @@ class DocumentViewSet(CollectionFiltered):
     @extend_schema(
         summary="List a document's chunks in order", responses=ChunkSerializer(many=True)
     )
-    @action(detail=True, serializer_class=ChunkSerializer, pagination_class=OrdinalPagination)
+    @action(detail=True, serializer_class=ChunkSerializer, ordering="ordinal")
     def chunks(self, *args: Any, **kwargs: Any) -> Response:
         document = self.get_object()
         rows = Chunk.objects.visible_to(self.request.user).filter(document=document.text_id)

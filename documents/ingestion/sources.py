@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from django.db.models.fields.files import FieldFile
 
+from common.errors import ExplainedError
 from documents.parsers import ParseError
 from documents.parsers.base import ErrorCode
 from documents.parsers.chunk_json import (
@@ -176,7 +177,7 @@ def checked_key(source: Source) -> Source | BrokenSource:
     )
 
 
-class SourceError(Exception):
+class SourceError(ExplainedError):
     """The request names nothing that can be ingested."""
 
 

@@ -465,7 +465,10 @@ def test_a_large_table_is_estimated_and_a_large_selection_cut_off(
 def test_a_table_that_was_never_analysed_still_has_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """An estimate that is too low must not turn paging off and load the whole table."""
     monkeypatch.setattr(common_admin, "COUNTED_ROWS", 10)
-    monkeypatch.setattr(common_admin, "_estimated_rows", lambda rows: -1)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE pg_class SET reltuples = -1 WHERE oid = 'documents_document'::regclass"
+        )
     collection = CollectionFactory()
     for _ in range(12):
         DocumentFactory(collection=collection)

@@ -5,22 +5,18 @@ line counts both, so that a truncated file is noticed.
 """
 
 import base64
-import gzip
 import hashlib
 import re
-import sys
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common import bounded_json
 from common.errors import InvalidInput
+from common.json_lines import decode_line
 from documents.models import Collection, EmbeddingSpace
 
 MAX_INT4 = 2**31 - 1
@@ -99,9 +95,6 @@ class LineFields:
 
 FORMAT_NAME = "ragsite-export"
 FORMAT_VERSION = 1
-#: The longest chunk with a vector of the most dimensions, with every character escaped.
-MAX_LINE_BYTES = 16 * 1024 * 1024
-STANDARD_STREAM = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,48 +171,11 @@ def content_digest(context: str, content: str) -> str:
     return hashlib.sha256(f"{len(context)}:{context}{content}".encode()).hexdigest()
 
 
-def open_for_writing(path: str) -> AbstractContextManager[BinaryIO]:
-    """A new file, compressed where its name ends in `.gz`; `-` is standard output."""
-    if path == STANDARD_STREAM:
-        return nullcontext(sys.stdout.buffer)
-    if path.endswith(".gz"):
-        return cast("AbstractContextManager[BinaryIO]", gzip.open(path, "wb", compresslevel=5))
-    return Path(path).open("wb")
-
-
-def open_for_reading(path: str) -> AbstractContextManager[BinaryIO]:
-    """The same for reading; `-` is standard input."""
-    if path == STANDARD_STREAM:
-        return nullcontext(sys.stdin.buffer)
-    if path.endswith(".gz"):
-        return cast("AbstractContextManager[BinaryIO]", gzip.open(path, "rb"))
-    return Path(path).open("rb")
-
-
-def read_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Numbered lines; None for one that is too long, which is not read into memory."""
-    number = 0
-    try:
-        while raw := file.readline(MAX_LINE_BYTES):
-            number += 1
-            if len(raw) < MAX_LINE_BYTES or raw.endswith(b"\n"):
-                yield number, raw
-                continue
-            while (more := file.readline(MAX_LINE_BYTES)) and not more.endswith(b"\n"):
-                pass
-            yield number, None
-    except (EOFError, OSError, zlib.error):
-        return  # a compressed file that was cut off: no last line
-
-
-def parse_line(raw: bytes | None) -> LineFields:
+def parse_line(raw: bytes) -> LineFields:
     """The JSON object of a line. Raises InvalidLine."""
-    if raw is None:
-        raise InvalidLine(f"it is longer than {MAX_LINE_BYTES:,} bytes")
     try:
-        value = bounded_json.parse(raw.decode())
-    except UnicodeDecodeError as error:
-        raise InvalidLine("it is no UTF-8") from error
+        value = decode_line(raw)
+        bounded_json.check(value)
     except InvalidInput as error:
         place = f"at {error.field}: " if error.field else ""
         raise InvalidLine(f"{place}{str(error).removesuffix('.')}") from error
@@ -228,7 +184,7 @@ def parse_line(raw: bytes | None) -> LineFields:
     return LineFields(value)
 
 
-def read_header(first: tuple[int, bytes | None] | None) -> ExportHeader:
+def read_header(first: tuple[int, bytes] | None) -> ExportHeader:
     """The header in the first line. Raises InvalidInput for a file that is not an export."""
     try:
         fields = parse_line(first[1] if first else b"")

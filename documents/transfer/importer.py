@@ -12,6 +12,7 @@ from django.db import transaction
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
+from common.json_lines import read_lines
 from common.text import pluralized
 from documents.embedders import embedder_for
 from documents.ingestion import duplicates, preparation, versions
@@ -53,7 +54,6 @@ from documents.transfer.format import (
     decode_vector,
     parse_line,
     read_header,
-    read_lines,
 )
 from inference.interfaces import EmptyText, InvalidVector
 

@@ -13,6 +13,7 @@ from accounts.current_workspace import request_workspace
 from accounts.services import require_editor
 from common.errors import InvalidInput, RagsiteError
 from common.fields import RowCount
+from common.pagination import newest_first
 from common.web import login_required_page
 from documents.forms import CollectionChangeForm, CollectionForm, DeleteCollectionForm, UploadForm
 from documents.models import Chunk, Collection, Document, IngestionRun
@@ -23,7 +24,6 @@ from documents.services import (
     ingest_uploads,
     update_collection,
 )
-from documents.views.pagination import page_by_id
 
 PREVIEWED_DOCUMENTS = 10
 GRAPH_CHANGE_MESSAGES: dict[str, str] = {
@@ -75,7 +75,7 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
         documents = documents.filter(status=status)
     context = {
         "collection": collection,
-        "page": page_by_id(documents, request.GET),
+        "page": newest_first(documents, request.GET),
         "status": status,
         "statuses": Document.Status.choices,
         "active_run": IngestionRun.objects.visible_to(request.user)

@@ -16,9 +16,9 @@ from rest_framework.response import Response
 from accounts.api import WorkspaceView
 from common.api import ErrorSerializer, StreamNegotiation
 from common.errors import Conflict, InvalidInput, NotFound
-from common.serializers import CursorPagination, is_datetime
+from common.openapi import load_examples
+from common.serializers import CursorPagination
 from memory import services
-from memory.api import examples
 from memory.api import serializers as api_serializers
 from memory.api.serializers import USER_ID_HELP, MemoryParameters
 from memory.fact_keys import fact_key
@@ -26,6 +26,8 @@ from memory.models import Context, ExtractionItem, Fact, FactQuerySet
 from memory.scopes import UserScope, scope_of
 from memory.services.memories import record_messages, retry_extractions
 from memory.services.search import inject
+
+examples = load_examples("memory.api")
 
 
 def context_rows(scope: UserScope | None, *, conversation: str | None = None) -> QuerySet[Context]:
@@ -52,9 +54,7 @@ def _listed_facts(scope: UserScope | None) -> FactQuerySet[Fact]:
 
 
 class MemoryPagination(CursorPagination):
-    """Pages of one user's rows. Rows with equal positions are counted through by offset."""
-
-    offset_cutoff = 1_000_000
+    """Pages of one user's rows."""
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         described = super().get_paginated_response_schema(schema)
@@ -62,38 +62,6 @@ class MemoryPagination(CursorPagination):
         described["properties"] = {"user_id": user_id, **described["properties"]}
         described["required"] = ["user_id", *described["required"]]
         return described
-
-
-class ByTimePagination(MemoryPagination):
-    """Pages of a list that is ordered by a time."""
-
-    is_position = staticmethod(is_datetime)
-
-
-class ContextPagination(ByTimePagination):
-    ordering = ("-created_at", "-id")
-
-
-class ConversationPagination(ByTimePagination):
-    """Conversations, the last message first."""
-
-    ordering = ("-last_message_at", "-id")
-
-
-class HistoryPagination(ByTimePagination):
-    """Values of a fact, the latest first."""
-
-    ordering = ("-valid_from", "-id")
-
-
-class FactPagination(MemoryPagination):
-    """Facts in order of their keys."""
-
-    ordering = "key"
-
-    @staticmethod
-    def is_position(position: Any) -> bool:
-        return position is None or "\0" not in position
 
 
 Serializer = type[serializers.BaseSerializer[Any]]
@@ -192,7 +160,8 @@ class ContextsView(MemoryView):
     """Contexts of a user: turns of conversations."""
 
     action_parameters = {"get": api_serializers.ContextFilter}
-    pagination_class = ContextPagination
+    pagination_class = MemoryPagination
+    ordering = ("-created_at", "-id")
 
     @extend_schema(
         operation_id="memory_contexts",
@@ -292,7 +261,8 @@ class FactsView(MemoryView):
     """All facts of a user."""
 
     action_parameters = {"get": api_serializers.FactFilter}
-    pagination_class = FactPagination
+    pagination_class = MemoryPagination
+    ordering = "key"
 
     @extend_schema(
         operation_id="memory_facts",
@@ -377,7 +347,8 @@ class FactHistoryView(MemoryView):
     """All values that a fact ever had."""
 
     action_parameters = {"get": api_serializers.HistoryFilter}
-    pagination_class = HistoryPagination
+    pagination_class = MemoryPagination
+    ordering = ("-valid_from", "-id")
 
     @extend_schema(
         operation_id="memory_fact_history",
@@ -394,7 +365,8 @@ class ConversationsView(MemoryView):
     """The extraction queue: list conversations, enqueue messages."""
 
     action_parameters = {"get": api_serializers.ConversationFilter}
-    pagination_class = ConversationPagination
+    pagination_class = MemoryPagination
+    ordering = ("-last_message_at", "-id")
 
     @extend_schema(
         operation_id="memory_conversations",

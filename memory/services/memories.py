@@ -2,7 +2,6 @@
 erasure.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +11,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
-from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
 from django.db.models import Count, QuerySet, Sum
 from django.utils import timezone
@@ -25,6 +23,7 @@ from accounts.audit import (
     delete_subject_history,
     record_change,
 )
+from common.json_lines import encode_line
 from common.rls import bypass_rls
 from memory import quotas, scopes, store
 from memory.extraction import queue
@@ -296,7 +295,7 @@ class ErasureResult:
     prunings: int = 0
 
 
-def export_memory(*, scope: UserScope | None) -> Iterator[str]:
+def export_memory(*, scope: UserScope | None) -> Iterator[bytes]:
     """JSON Lines, each with its line end: a header, then facts with history, contexts, waiting
     conversations, and prunings.
 
@@ -304,9 +303,8 @@ def export_memory(*, scope: UserScope | None) -> Iterator[str]:
     """
     if scope is None:
         return
-    yield _json_line(
-        "memory", {"version": EXPORT_VERSION, "user_id": scope.user_id, "at": timezone.now()}
-    )
+    header = {"version": EXPORT_VERSION, "user_id": scope.user_id, "at": timezone.now()}
+    yield encode_line({"kind": "memory", **header})
     for row in _iterate(Fact.objects.of(scope).select_related("superseded_by")):
         following = row.superseded_by
         fact_data = {
@@ -318,7 +316,7 @@ def export_memory(*, scope: UserScope | None) -> Iterator[str]:
             "origin": row.origin,
             "source": row.source_id,
         }
-        yield _json_line("fact", fact_data)
+        yield encode_line({"kind": "fact", **fact_data})
     for row in _iterate(Context.objects.of(scope)):
         context_data = {
             "id": row.pk,
@@ -328,7 +326,7 @@ def export_memory(*, scope: UserScope | None) -> Iterator[str]:
             "created_at": row.created_at,
             "origin": row.origin,
         }
-        yield _json_line("context", context_data)
+        yield encode_line({"kind": "context", **context_data})
     for row in _iterate(ExtractionItem.objects.of(scope)):
         conversation_data = {
             "conversation": row.key,
@@ -337,7 +335,7 @@ def export_memory(*, scope: UserScope | None) -> Iterator[str]:
             "error": row.error,
             "last_message_at": row.last_message_at,
         }
-        yield _json_line("conversation", conversation_data)
+        yield encode_line({"kind": "conversation", **conversation_data})
     for row in _iterate(Pruning.objects.of(scope)):
         pruning_data = {
             "at": row.created_at,
@@ -346,7 +344,7 @@ def export_memory(*, scope: UserScope | None) -> Iterator[str]:
             "bytes": row.bytes,
             "until": row.until,
         }
-        yield _json_line("pruning", pruning_data)
+        yield encode_line({"kind": "pruning", **pruning_data})
 
 
 @transaction.atomic
@@ -385,7 +383,3 @@ def _iterate(rows: QuerySet[Any]) -> Iterator[Any]:
     fields = {field.name for field in rows.model._meta.get_fields()}
     rows = rows.defer(*(fields & {"embedding", "search_vector"}))
     return rows.order_by("pk").iterator(chunk_size=EXPORT_CHUNK_ROWS)
-
-
-def _json_line(kind: str, values: dict[str, Any]) -> str:
-    return json.dumps({"kind": kind, **values}, cls=DjangoJSONEncoder, ensure_ascii=False) + "\n"

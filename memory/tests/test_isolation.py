@@ -65,7 +65,7 @@ class Isolation(TestCase):
         assert get_all_facts(scope=mine) == []
         assert get_fact(scope=mine, key="secret") is None
         assert history(scope=mine, key="secret") == []
-        assert "4711" not in "".join(export_memory(scope=mine))
+        assert b"4711" not in b"".join(export_memory(scope=mine))
         assert clear_memory(scope=mine, question=secret) == 0
         assert forget_contexts(scope=mine, ids=kept["contexts"]) == 0
         assert not clear_fact(scope=mine, key="secret")

@@ -11,9 +11,9 @@ from rest_framework.request import Request
 
 from accounts.api import WorkspaceView
 from common.api import ErrorSerializer, StreamNegotiation
+from common.openapi import load_examples
 from common.serializers import StrictSerializer, TextField
 from rag.answer_stream import answer_response
-from rag.api import examples
 from rag.context import context_of_view
 from rag.events import Citation, Done, Event, Metadata, Retrieval, answer_text
 from rag.pipelines.definition import MAX_PROMPT_CHARACTERS
@@ -22,6 +22,8 @@ from rag.services.chat import SEARCH_OPTIONS, Question, chat
 from rag.services.conversations import parse_history
 from search.api.inputs import FilterField, FusionWeightsInput
 from search.results import MODES
+
+examples = load_examples("rag.api")
 
 MAX_TURNS = 200
 MAX_TURN_CHARACTERS = 100_000

@@ -3,34 +3,19 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceParameters, WorkspaceViewSet
-from common.serializers import CursorPagination, PageParameters, StrictSerializer, is_datetime
+from common.openapi import load_examples
+from common.serializers import PageParameters, StrictSerializer
 from rag.context import context_of_view
 from rag.models import Conversation, Message
 from rag.services import conversations
 
-RENAME_EXAMPLE = OpenApiExample(
-    "Rename", {"title": "The move to Harbour Street"}, request_only=True
-)
-
-
-class ConversationPagination(CursorPagination):
-    """The most recently updated conversation comes first."""
-
-    ordering = ("-updated_at", "-id")
-    offset_cutoff = 1_000_000
-    is_position = staticmethod(is_datetime)
-
-
-class MessagePagination(CursorPagination):
-    """In the order they were written."""
-
-    ordering = "id"
+examples = load_examples("rag.api")
 
 
 @extend_schema_serializer(component_name="Conversation")
@@ -92,7 +77,7 @@ class ConversationViewSet(WorkspaceViewSet):
     """Conversations. `POST /api/v1/chat/` begins and continues them."""
 
     serializer_class = ConversationSerializer
-    pagination_class = ConversationPagination
+    ordering = ("-updated_at", "-id")
     lookup_value_converter = "int"
     required_scope = "chat"
     action_parameters = {"list": ConversationPageParameters, "messages": ConversationPageParameters}
@@ -113,14 +98,14 @@ class ConversationViewSet(WorkspaceViewSet):
         description="Passages have the text that their document has now.",
         responses=MessageSerializer(many=True),
     )
-    @action(detail=True, serializer_class=MessageSerializer, pagination_class=MessagePagination)
+    @action(detail=True, serializer_class=MessageSerializer, ordering="id")
     def messages(self, *args: Any, **kwargs: Any) -> Response:
         rows = self.paginate_queryset(self.get_object().messages.all())
         visible = conversations.visible_messages(rows=rows or [], context=context_of_view(self))
         return self.get_paginated_response(MessageSerializer(visible, many=True).data)
 
     @extend_schema(
-        summary="Rename a conversation", request=ConversationInput, examples=[RENAME_EXAMPLE]
+        summary="Rename a conversation", request=ConversationInput, examples=[examples.RENAME]
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(ConversationInput, partial=True)

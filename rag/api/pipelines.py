@@ -15,9 +15,9 @@ from rest_framework.settings import api_settings
 from accounts.api import WorkspaceParameters, WorkspaceView, idempotent
 from accounts.api.base import etag
 from common.api import ErrorSerializer, StreamNegotiation
+from common.openapi import load_examples
 from common.serializers import PageParameters, StrictSerializer, TextField
 from rag.answer_stream import answer_response
-from rag.api import examples
 from rag.api.chat import MAX_TURNS, AnswerSerializer, ChatTurnInput, answer_object
 from rag.context import context_of_view
 from rag.models import Pipeline, Trace
@@ -38,6 +38,8 @@ from rag.services.conversations import parse_history
 from rag.services.pipelines import PipelineRecord
 from rag.services.traces import MAX_DAYS
 from search.api.inputs import FilterField
+
+examples = load_examples("rag.api")
 
 
 @extend_schema_serializer(component_name="PipelineRun")

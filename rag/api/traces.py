@@ -13,23 +13,16 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet
 from common.api import ErrorSerializer
-from common.serializers import CursorPagination, is_datetime
-from rag.api import examples
+from common.openapi import load_examples
 from rag.api.pipelines import DefinitionSerializer, TraceParameters, TraceStatisticsParameters
 from rag.context import context_of_view
 from rag.models import Span, Trace
 from rag.services import traces as services
 from rag.services.traces import trace_statistics
 
+examples = load_examples("rag.api")
+
 WITHHELD_HELP = "It holds text of a document that you may not read any more, and is empty here."
-
-
-class TracePagination(CursorPagination):
-    """The most recently started run comes first."""
-
-    ordering = ("-started_at", "-id")
-    offset_cutoff = 1_000_000
-    is_position = staticmethod(is_datetime)
 
 
 @named(component_name="TraceListed")
@@ -160,7 +153,7 @@ class TraceViewSet(WorkspaceViewSet):
     """Your runs of pipelines. Other users cannot see them."""
 
     serializer_class = TraceSerializer
-    pagination_class = TracePagination
+    ordering = ("-started_at", "-id")
     lookup_value_converter = "int"
     required_scope = "chat"
     action_parameters = {"list": TraceParameters, "statistics": TraceStatisticsParameters}

@@ -15,11 +15,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.current_workspace import request_workspace
 from common.errors import NotFound, RagsiteError
+from common.pagination import newest_first
 from common.web import login_required_page
 from documents.models import Collection, Document
-from documents.views.pagination import page_by_id
 from inference.chat_models import chat_model, chat_models
-from memory.views.contexts import page_by_time
 from rag.context import RagContext
 from rag.events import Metadata
 from rag.forms import MAX_QUESTION_CHARACTERS, QuestionForm, TitleForm
@@ -251,7 +250,7 @@ def _page(
 def _recent_conversations(request: HttpRequest) -> dict[str, Any]:
     context = context_of_request(request)
     own = Conversation.objects.visible_to(context.user).filter(workspace=context.workspace)
-    found = page_by_time(own, request.GET, size=CONVERSATIONS_PER_PAGE, field="updated_at")
+    found = newest_first(own, request.GET, size=CONVERSATIONS_PER_PAGE, field="updated_at")
     documents = Document.objects.visible_to(context.user).filter(
         workspace=context.workspace, status=Document.Status.READY
     )
@@ -266,7 +265,7 @@ def _recent_conversations(request: HttpRequest) -> dict[str, Any]:
 def _thread(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:
     """The latest questions with their answers, or those around `?before=` and `?after=`."""
     questions = conversation.messages.filter(role=Message.Role.USER)
-    found = page_by_id(questions, request.GET, size=TURNS_PER_PAGE)
+    found = newest_first(questions, request.GET, size=TURNS_PER_PAGE)
     if not found.rows:
         return {"turns": []}
     rows = conversation.messages.filter(pk__gte=found.rows[-1].pk).order_by("pk")
@@ -275,8 +274,8 @@ def _thread(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:
         rows = rows.filter(pk__lt=following.pk) if following else rows
     return {
         "turns": _turns(request, conversation, list(rows), has_last=not found.newer),
-        "earlier_url": f"?{found.older}" if found.older else "",
-        "later_url": f"?{found.newer}" if found.newer else "",
+        "earlier_url": f"?before={found.older}" if found.older else "",
+        "later_url": f"?after={found.newer}" if found.newer else "",
     }
 
 

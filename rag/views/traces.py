@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from common.pagination import newest_first
 from common.web import login_required_page
 from documents.models import Chunk, Document
-from memory.views.contexts import page_by_time
 from rag.answering.evidence import passage_url
 from rag.models import Span, Trace
 from rag.services.traces import cancel_run, get_trace, own_traces, withheld_traces
@@ -158,7 +158,7 @@ def index(request: HttpRequest) -> HttpResponse:
         filters["state"] = ""
     given = {name: value for name, value in filters.items() if value}
     rows = own_traces(context=context_of_request(request)).filter(**given)
-    found = page_by_time(rows, request.GET, size=TRACES_PER_PAGE, field="started_at")
+    found = newest_first(rows, request.GET, size=TRACES_PER_PAGE, field="started_at")
     context = {
         **filters,
         "traces": found.rows,

@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
 
+from common.errors import ExplainedError
 
-class ServiceError(Exception):
+
+class ServiceError(ExplainedError):
     """An embedded service failed; the message names the cure."""
 
 

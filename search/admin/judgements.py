@@ -1,12 +1,12 @@
 """Admin of relevance judgements: the list, and the page to judge the hits of a question."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -19,7 +19,13 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.audit import Action
-from common.admin import LargeTableAdmin, link_to
+from common.admin import (
+    LargeTableAdmin,
+    ServiceDeletion,
+    choice_column,
+    link_column,
+    link_to,
+)
 from common.errors import RagsiteError
 from documents.models import Chunk, Collection, Document
 from search.evaluation.datasets import count_answered_questions
@@ -181,7 +187,7 @@ GRADE_COLOURS = {
 
 
 @admin.register(Judgement)
-class JudgementAdmin(LargeTableAdmin):
+class JudgementAdmin(ServiceDeletion, LargeTableAdmin):
     """Judgements are added on the judging page; grade and note can be edited here."""
 
     list_display = ["question", "grade_label", "document_link", "collection", "user", "updated_at"]
@@ -191,6 +197,8 @@ class JudgementAdmin(LargeTableAdmin):
     search_fields = ["question", "document__title", "document__key"]
     autocomplete_fields = ["collection", "document"]
     ordering = ["-id"]
+    document_link = link_column("document")
+    grade_label = choice_column("grade", GRADE_COLOURS)
     fields = ["question", "hits", "document_link", "passage", "grade", "note", "user", "updated_at"]
     readonly_fields = ["question", "hits", "document_link", "passage", "user", "updated_at"]
 
@@ -214,22 +222,11 @@ class JudgementAdmin(LargeTableAdmin):
             obj.save(update_fields=["grade", "note", "user", "updated_at"])
             record_judgement(Action.JUDGED, obj)
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        self.delete_queryset(request, Judgement.objects.filter(pk=obj.pk))
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Judgement]) -> None:
+    def delete_rows(self, rows: Iterable[Judgement]) -> None:
         with transaction.atomic():
-            for row in queryset:
+            for row in rows:
                 record_judgement(Action.TAKEN_BACK, row)
-            queryset.delete()
-
-    @display(description="grade", ordering="grade", label=GRADE_COLOURS)
-    def grade_label(self, row: Judgement) -> tuple[int, str]:
-        return row.grade, row.get_grade_display()
-
-    @display(description="document", ordering="document")
-    def document_link(self, row: Judgement) -> str:
-        return link_to(row.document)
+                row.delete()
 
     @display(description="passage")
     def passage(self, row: Judgement) -> str:

@@ -153,6 +153,7 @@ def choice_filter(name: str, choices: Mapping[str, tuple[str, Q]]) -> type[Simpl
 class SearchLogAdmin(ReadOnlyAdmin):
     """The search log, from which hits can be judged. Rows can be deleted, not changed."""
 
+    can_delete = True
     list_display = ["question", "found", "judge", "mode", "out_of_order", "took", "workspace"]
     list_display += ["user", "source", "created_at"]
     list_filter = [
@@ -177,7 +178,6 @@ class SearchLogAdmin(ReadOnlyAdmin):
     sortable_by = ["question"]
     fields = ["query", "judge", "mode", "filter", "where", "found", "best", "out_of_order", "took"]
     fields += ["user", "source", "created_at"]
-    can_delete = True
     actions_list = ["open_questions"]
 
     @action(
@@ -241,6 +241,7 @@ def _link_lines(before: str, rows: Iterable[Model]) -> str:
 class SavedSearchAdmin(ReadOnlyAdmin):
     """Saved searches are made and renamed on the search page; here they can be deleted."""
 
+    can_delete = True
     list_display = ["name", "parameters", "user", "workspace", "updated_at"]
     list_filter = [("user", AutocompleteSelectFilter), ("workspace", AutocompleteSelectFilter)]
     list_select_related = ["user", "workspace"]
@@ -248,7 +249,6 @@ class SavedSearchAdmin(ReadOnlyAdmin):
     ordering = ["-id"]
     fields = ["name", "run", "parameters", "user", "workspace", "created_at", "updated_at"]
     readonly_fields = ["run"]
-    can_delete = True
 
     @display(description="search")
     def run(self, row: Any) -> str:

@@ -9,7 +9,6 @@ from uuid import uuid4
 from django.db.models import QuerySet
 from django.urls import path
 from drf_spectacular.utils import (
-    OpenApiExample,
     extend_schema,
     extend_schema_field,
     extend_schema_serializer,
@@ -22,6 +21,7 @@ from accounts.api import WorkspaceParameters, WorkspaceView, idempotent
 from common import bounded_json
 from common.api import ErrorSerializer
 from common.errors import InvalidInput, NotFound
+from common.openapi import load_examples
 from common.parsers import JSONParser
 from common.serializers import MetadataField, StrictSerializer, TextField
 from documents.ingestion.items import InvalidItems, Item
@@ -34,40 +34,7 @@ from search.query import MAX_QUERY_CHARACTERS
 from search.results import MODES
 from search.stores import MAX_NEAREST, Matches, Store
 
-BATCH = OpenApiExample(
-    "A text, a vector, and a text with its vector",
-    value={
-        "items": [
-            {"id": "note-1", "text": "We move in March.", "metadata": {"year": 2026}},
-            {"id": "picture-7", "vector": [0.12, -0.07, 0.33], "metadata": {"kind": "photo"}},
-            {"id": "note-2", "text": "The canteen opens.", "vector": [0.02, 0.41, -0.3]},
-        ]
-    },
-    request_only=True,
-)
-ITEM = OpenApiExample(
-    "A text with its title",
-    value={"text": "We move in March.", "title": "Moving", "metadata": {"year": 2026}},
-    request_only=True,
-)
-IDS = OpenApiExample("Two items", value={"ids": ["note-1", "note-2"]}, request_only=True)
-HYBRID = OpenApiExample(
-    "Words and a vector, weighed",
-    value={
-        "query": "when do we move?",
-        "vector": [0.12, -0.07, 0.33],
-        "weights": {"lexical": 0.4, "vector": 0.6},
-        "filter": {"year": {"$gte": 2025}},
-        "k": 5,
-    },
-    request_only=True,
-)
-NEAREST = OpenApiExample(
-    "The nearest by inner product",
-    value={"vector": [0.12, -0.07, 0.33], "metric": "ip", "k": 20},
-    request_only=True,
-)
-
+examples = load_examples("search.api")
 
 MAX_BYTES = 64 * 1024 * 1024
 #: Of everything but vectors.
@@ -497,7 +464,7 @@ class StoreItemsView(StoreView):
             409: ErrorSerializer,
             503: ErrorSerializer,
         },
-        examples=[BATCH],
+        examples=[examples.BATCH],
     )
     @idempotent
     def post(self, request: Request, slug: str) -> Response:
@@ -542,7 +509,7 @@ class StoreItemView(StoreView):
             409: ErrorSerializer,
             503: ErrorSerializer,
         },
-        examples=[ITEM],
+        examples=[examples.ITEM],
     )
     def put(self, request: Request, slug: str, item_id: str) -> Response:
         store = self.store(slug)
@@ -572,7 +539,7 @@ class StoreDeleteView(StoreView):
         summary="Delete items by id",
         request=IdsInput,
         responses=DeletedSerializer,
-        examples=[IDS],
+        examples=[examples.IDS],
     )
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
@@ -595,7 +562,7 @@ class StoreSearchView(StoreView):
         ),
         request=StoreSearchInput,
         responses={200: MatchesSerializer, 503: ErrorSerializer},
-        examples=[HYBRID, NEAREST],
+        examples=[examples.HYBRID, examples.NEAREST],
     )
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)

@@ -11,7 +11,6 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
-    OpenApiExample,
     OpenApiResponse,
     extend_schema,
     extend_schema_field,
@@ -26,10 +25,10 @@ from accounts.api import WorkspaceParameters, WorkspaceView, WorkspaceViewSet, i
 from accounts.models import Workspace
 from common.api import ErrorSerializer
 from common.errors import InvalidInput, NotFound
+from common.openapi import load_examples
 from common.serializers import PageParameters, StrictSerializer
 from documents.models import Chunk, Collection, Document
 from documents.services import get_collection
-from search.api import examples
 from search.api.inputs import (
     ExportParameters,
     FacetParameters,
@@ -58,6 +57,8 @@ from search.saved import MAX_NAME_CHARACTERS, save_search, update_saved_search
 from search.services import search
 from search.similar import similar_documents, similar_passages
 from search.tasks import request_evaluation
+
+examples = load_examples("search.api")
 
 
 def request_scope(user: Any, workspace: Workspace, parameters: Mapping[str, Any]) -> Scope:
@@ -265,12 +266,6 @@ PARAMETERS_HELP = (
     "The address of the search page behind its `?`: `q`, `mode`, `sort`, `collection`, `type`,"
     " `filter`, and `group=0` or `rerank=0`. Other names are dropped."
 )
-SAVED_EXAMPLE = OpenApiExample(
-    "German guides since 2020",
-    {"name": "German guides", "parameters": "q=insulin&filter=year>=2020; lang=de"},
-    request_only=True,
-)
-RENAMED_EXAMPLE = OpenApiExample("Rename", {"name": "Guides"}, request_only=True)
 
 
 class SavedSearchParameters(PageParameters, WorkspaceParameters):
@@ -340,7 +335,7 @@ class SavedSearchViewSet(WorkspaceViewSet):
         summary="Save a search",
         request=NewSavedSearchInput,
         responses={201: SavedSearchSerializer, 409: ErrorSerializer},
-        examples=[SAVED_EXAMPLE],
+        examples=[examples.SAVED],
     )
     @idempotent
     def create(self, *args: Any, **kwargs: Any) -> Response:
@@ -356,7 +351,7 @@ class SavedSearchViewSet(WorkspaceViewSet):
         summary="Rename a saved search, or save another in its place",
         request=SavedSearchChange,
         responses={200: SavedSearchSerializer, 409: ErrorSerializer},
-        examples=[RENAMED_EXAMPLE],
+        examples=[examples.RENAMED],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(SavedSearchChange)
@@ -366,11 +361,6 @@ class SavedSearchViewSet(WorkspaceViewSet):
     def destroy(self, *args: Any, **kwargs: Any) -> Response:
         self.get_object().delete()
         return Response(status=204)
-
-
-EVALUATION_EXAMPLE = OpenApiExample(
-    "Measure the collection", {"collection": "leaflets"}, request_only=True
-)
 
 
 class EvaluationParameters(PageParameters, WorkspaceParameters):
@@ -466,7 +456,7 @@ class EvaluationViewSet(WorkspaceViewSet):
         " its `state` is `done` or `failed`. One that waits already is answered in its place.",
         request=EvaluationInput,
         responses={202: EvaluationSerializer, 409: ErrorSerializer},
-        examples=[EVALUATION_EXAMPLE],
+        examples=[examples.EVALUATION],
     )
     @idempotent
     def create(self, *args: Any, **kwargs: Any) -> Response:

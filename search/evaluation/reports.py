@@ -3,7 +3,6 @@ with `report_table`.
 """
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,6 @@ from search.evaluation.learned_weights import LearnedWeights
 TOLERANCE = 0.005
 #: Times differ between machines, and MRR adds nothing to these.
 COMPARED_MEASURES = ("ndcg@", "recall@", "all@")
-
-
-def print_progress(what: str, done: int, total: int) -> None:
-    """Overwrites one line of a terminal; prints nothing elsewhere."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r{what} {done:,}/{total:,}   ")
 
 
 class BaselineError(RagsiteError):

@@ -1,8 +1,6 @@
 """`manage.py answers`: measure extractive answers on a set of judged questions: citations and
 refusals."""
 
-import json
-import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,20 +9,17 @@ from time import perf_counter
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
 from rich.table import Table
 
-from common.checks import SETTINGS
-from common.console import print_table
-from common.errors import InvalidInput, RagsiteError
+from common.console import CommandOutput, Options, ServiceCommand, add_json_option, print_table
+from common.errors import InvalidInput
 from common.text import pluralized
 from documents.models import Collection, Document
 from documents.services import document_text
-from inference.interfaces import InferenceError
 from rag.answering import answerability, evidence
 from rag.answering.evidence import passages_from_hits, question_similarity
 from rag.answering.extractive import ExtractiveAnswer, extract_answer
-from search.evaluation.datasets import Dataset, DatasetError, Entry, load_dataset
+from search.evaluation.datasets import Dataset, Entry, load_dataset
 from search.evaluation.evaluate import (
     Progress,
     ignore_progress,
@@ -177,13 +172,7 @@ def _share(values: Iterable[bool]) -> float:
     return round(sum(found) / len(found), 4) if found else 0.0
 
 
-FATAL = 2
-
-
-class Command(BaseCommand):
-    # Checking pages and URLs would take longer than most runs.
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Answer the questions of DIR (corpus.jsonl, queries.jsonl, qrels.tsv) by quoting its"
         " corpus, which goes into a throw-away collection, and tell what is cited and what is"
@@ -209,43 +198,35 @@ class Command(BaseCommand):
             "--scope-field", default="", help="search only documents that share this field"
         )
         parser.add_argument("--keep", action="store_true", help="keep the collection")
-        parser.add_argument("--json", action="store_true")
+        add_json_option(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            if options["questions"] is not None and options["questions"] < 1:
-                raise InvalidInput("--questions must be at least 1.")
-            datasets = []
-            for directory in (options["directory"], *options["unanswerable"]):
-                loaded = load_dataset(directory)
-                most, count = options["questions"], len(loaded.queries)
-                if most and most < count:  # evenly spaced
-                    chosen = (loaded.queries[place * count // most] for place in range(most))
-                    loaded = replace(loaded, queries=tuple(chosen))
-                datasets.append(loaded)
-            dataset, *foreign = datasets
-            with ingested_collection(
-                dataset, keep=options["keep"], on_progress=self._progress
-            ) as made:
-                report = measure_answers(
-                    made[0],
-                    dataset,
-                    foreign=foreign,
-                    mode=options["mode"],
-                    k=settings.RAG_PASSAGES,
-                    scope_field=options["scope_field"],
-                    on_progress=self._progress,
-                )
-        except (DatasetError, RagsiteError, InferenceError) as error:
-            raise CommandError(str(error), returncode=FATAL) from error
-        if options["json"]:
-            self.stdout.write(json.dumps(asdict(report), indent=2))
-        else:
+    def run(self, options: Options) -> CommandOutput:
+        if options["questions"] is not None and options["questions"] < 1:
+            raise InvalidInput("--questions must be at least 1.")
+        datasets = []
+        for directory in (options["directory"], *options["unanswerable"]):
+            loaded = load_dataset(directory)
+            most, count = options["questions"], len(loaded.queries)
+            if most and most < count:  # evenly spaced
+                chosen = (loaded.queries[place * count // most] for place in range(most))
+                loaded = replace(loaded, queries=tuple(chosen))
+            datasets.append(loaded)
+        dataset, *foreign = datasets
+        with ingested_collection(
+            dataset, keep=options["keep"], on_progress=self.show_progress
+        ) as made:
+            report = measure_answers(
+                made[0],
+                dataset,
+                foreign=foreign,
+                mode=options["mode"],
+                k=settings.RAG_PASSAGES,
+                scope_field=options["scope_field"],
+                on_progress=self.show_progress,
+            )
+        if not options["json"]:
             print_table(_report_table(report))
-
-    def _progress(self, what: str, done: int, total: int) -> None:
-        if sys.stderr.isatty():
-            self.stderr.write(f"\r{what} {done}/{total}   ", ending="")
+        return CommandOutput(asdict(report))
 
 
 def _report_table(report: AnswerReport) -> Table:

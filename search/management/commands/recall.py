@@ -1,27 +1,21 @@
 """`manage.py recall`: filtered vector search against an exact scan, by selectivity."""
 
-import json
-import sys
 from argparse import ArgumentParser
-from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
-from common.checks import SETTINGS
-from common.console import print_table
-from common.errors import RagsiteError
-from inference.interfaces import InferenceError
+from common.console import (
+    PARTIAL,
+    CommandOutput,
+    Options,
+    ServiceCommand,
+    add_json_option,
+    print_table,
+)
 from search.evaluation.benchmark import measure_recall, recall_table
-from search.evaluation.reports import print_progress
 
-TOO_LITTLE = 1
-FATAL = 2
 GOAL = 0.99
 
 
-class Command(BaseCommand):
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Make many chunks of the site's own vectors, perturbed, search them through filters that"
         " keep more and less of them, and compare with an exact scan. They are removed afterwards."
@@ -33,22 +27,17 @@ class Command(BaseCommand):
         parser.add_argument("--chunks", type=int, default=100_000)
         parser.add_argument("--queries", type=int, default=50)
         parser.add_argument("-k", "--k", type=int, default=10)
-        parser.add_argument("--json", action="store_true")
+        add_json_option(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: Options) -> CommandOutput:
         k = options["k"]
-        try:
-            cases = measure_recall(
-                chunks=options["chunks"],
-                queries=options["queries"],
-                k=k,
-                on_progress=print_progress,
-            )
-        except (RagsiteError, InferenceError) as error:
-            raise CommandError(str(error), returncode=FATAL) from error
-        if options["json"]:
-            self.stdout.write(json.dumps(cases, indent=2))
-        else:
+        cases = measure_recall(
+            chunks=options["chunks"],
+            queries=options["queries"],
+            k=k,
+            on_progress=self.show_progress,
+        )
+        if not options["json"]:
             print_table(recall_table(cases, k=k))
-        if any(not case["complete"] or case["recall"] < GOAL for case in cases):
-            sys.exit(TOO_LITTLE)
+        is_too_low = any(not case["complete"] or case["recall"] < GOAL for case in cases)
+        return CommandOutput(cases, code=PARTIAL if is_too_low else 0)
