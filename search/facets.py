@@ -320,7 +320,8 @@ def fold(text: str) -> str:
 def _scope_counts(field: Field, scope: Scope, facts: ScopeFacts) -> Counts:
     """Number of documents with each value, from a sample of passages."""
     if field == COLLECTION:
-        return Counter({(str, each.slug): each.chunks for each in facts.collections.values()})
+        chunks = zip(sorted(facts.collections), facts.state.chunks, strict=True)
+        return Counter({(str, facts.collections[pk].slug): count for pk, count in chunks})
     conditions, parameters = scope_conditions(scope)
     expression, columns = _EXPRESSIONS.get(field, (_METADATA, "chunk.metadata"))
     sql = f"""

@@ -32,7 +32,7 @@ from documents.spaces import resolve_metric
 from search.api.inputs import FilterField, FusionInput
 from search.query import MAX_QUERY_CHARACTERS
 from search.results import MODES
-from search.stores import MAX_NEAREST, Matches, Store
+from search.stores import MAX_NEAREST, Store
 
 examples = load_examples("search.api")
 
@@ -161,11 +161,6 @@ class BatchInput(StrictSerializer):
     )
 
 
-def batch_items(values: dict[str, Any]) -> list[Item]:
-    """The items of a checked batch, each with an id."""
-    return [Item(**{"id": str(uuid4()), **item}) for item in values["items"]]
-
-
 @extend_schema_serializer(component_name="StoreIds")
 class IdsInput(StrictSerializer):
     """Ids of the items to delete."""
@@ -243,30 +238,43 @@ class StoreSearchInput(FusionInput):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        query, vector = attrs.get("query", ""), attrs.get("vector")
-        if not query.strip() and vector is None:
-            raise serializers.ValidationError({"query": "Give a query, a vector, or both."})
-        attrs.setdefault("mode", "hybrid" if query.strip() else "vector")
-        mode = attrs["mode"]
-        if mode != "vector" and not query.strip():
-            raise serializers.ValidationError({"query": f"Mode {mode} needs a query."})
-        if mode == "lexical" and vector is not None:
-            raise serializers.ValidationError({"vector": "Mode lexical compares no vectors."})
-        if mode == "vector" and query.strip() and vector is not None:
-            problem = "Mode vector asks one question. Give the query or the vector."
-            raise serializers.ValidationError({"vector": problem})
-        if mode == "graph" and vector is not None:
-            problem = "Mode graph embeds the query itself. Give no vector, or use mode hybrid."
-            raise serializers.ValidationError({"vector": problem})
-        if "metric" in attrs and (mode != "vector" or vector is None):
-            problem = "A metric belongs to mode vector with a vector of your own."
-            raise serializers.ValidationError({"metric": problem})
-        for name in ("text", "weights", "fusion", "rrf_k", "depth"):
-            if mode != "hybrid" and attrs.get(name):
-                problem = f"{name.capitalize()} belongs to mode hybrid."
-                raise serializers.ValidationError({name: problem})
-        if attrs.get("text") and vector is not None:
-            raise serializers.ValidationError({"text": "Give text or a vector, not both."})
+        has_query, has_vector = (
+            bool(attrs.get("query", "").strip()),
+            attrs.get("vector") is not None,
+        )
+        mode = attrs.setdefault("mode", "hybrid" if has_query else "vector")
+        problems = [
+            (not (has_query or has_vector), "query", "Give a query, a vector, or both."),
+            (mode != "vector" and not has_query, "query", f"Mode {mode} needs a query."),
+            (mode == "lexical" and has_vector, "vector", "Mode lexical compares no vectors."),
+            (
+                mode == "vector" and has_query and has_vector,
+                "vector",
+                "Mode vector asks one question. Give the query or the vector.",
+            ),
+            (
+                mode == "graph" and has_vector,
+                "vector",
+                "Mode graph embeds the query itself. Give no vector, or use mode hybrid.",
+            ),
+            (
+                "metric" in attrs and (mode != "vector" or not has_vector),
+                "metric",
+                "A metric belongs to mode vector with a vector of your own.",
+            ),
+            *(
+                (
+                    mode != "hybrid" and bool(attrs.get(name)),
+                    name,
+                    f"{name.capitalize()} belongs to mode hybrid.",
+                )
+                for name in ("text", "weights", "fusion", "rrf_k", "depth")
+            ),
+            (bool(attrs.get("text")) and has_vector, "text", "Give text or a vector, not both."),
+        ]
+        for applies, field, problem in problems:
+            if applies:
+                raise serializers.ValidationError({field: problem})
         return attrs
 
 
@@ -393,10 +401,10 @@ class StoreView(WorkspaceView):
         try:
             return store.index_many(items)
         except InvalidItems as error:
-            named = {item.index: {item.field: [str(item)]} for item in error.problems}
-            problems: Any = {at: named}
-            if not at:
-                problems = {item.field: [str(item)] for item in error.problems}
+            problems: Any = {item.field: [str(item)] for item in error.problems}
+            if at:
+                named = {item.index: {item.field: [str(item)]} for item in error.problems}
+                problems = {at: named}
             raise exceptions.ValidationError(problems, code="invalid") from error
 
     def item_data(self, items: Any, **kwargs: Any) -> Any:
@@ -470,7 +478,8 @@ class StoreItemsView(StoreView):
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
         self.require_editor(self.workspace)
-        items = batch_items(self.body(BatchInput))
+        given = self.body(BatchInput)["items"]
+        items = [Item(**{"id": str(uuid4()), **item}) for item in given]
         done = self.put_items(store, items, at="items")
         answer = {
             "ids": list(dict.fromkeys(item.id for item in items)),
@@ -570,7 +579,17 @@ class StoreSearchView(StoreView):
         metric = None
         if asked["mode"] == "vector" and asked.get("vector") is not None:
             metric = asked.get("metric") or store.space().metric
-        matches = _run_search(store, asked)
+        query, vector = asked.get("query", ""), asked.get("vector")
+        k, filter = asked["k"], asked.get("filter")
+        names = ("fusion", "rrf_k", "depth", "snippets")
+        options: dict[str, Any] = {name: asked.get(name) for name in names}
+        own = {name: asked[name] for name in ("text", "vector", "weights") if asked.get(name)}
+        if vector is not None and metric:
+            matches = store.similarity_search(vector, k, filter, metric=metric)
+        elif asked["mode"] == "hybrid" and own:
+            matches = store.hybrid(query, k=k, filter=filter, **own, **options)
+        else:
+            matches = store.search(query, k, filter, mode=asked["mode"], **options)
         answer = {
             "mode": asked["mode"],
             "metric": metric,
@@ -578,20 +597,6 @@ class StoreSearchView(StoreView):
             "degraded": matches.degraded,
         }
         return Response(MatchesSerializer(answer).data)
-
-
-def _run_search(store: Store, parameters: dict[str, Any]) -> Matches:
-    query, vector = parameters.get("query", ""), parameters.get("vector")
-    k, filter = parameters["k"], parameters.get("filter")
-    if parameters["mode"] == "vector" and vector is not None:
-        return store.similarity_search(vector, k, filter, metric=parameters.get("metric", ""))
-    options: dict[str, Any] = {
-        name: parameters.get(name) for name in ("fusion", "rrf_k", "depth", "snippets")
-    }
-    own = {name: parameters[name] for name in ("text", "vector", "weights") if parameters.get(name)}
-    if parameters["mode"] == "hybrid" and own:
-        return store.hybrid(query, k=k, filter=filter, **own, **options)
-    return store.search(query, k, filter, mode=parameters["mode"], **options)
 
 
 STORE_PATH = "collections/<slug:slug>/store"

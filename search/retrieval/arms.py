@@ -206,8 +206,16 @@ def retrieve(
         started = perf_counter()
         spaces = SpaceQueries()
         if mode != "lexical":
-            spaces = space_queries(query, scope, facts, depth=depth, vector=vector, vectors=vectors)
-            spaces = spaces.with_index_options(ef_search=ef_search, probes=probes)
+            spaces = space_queries(
+                query,
+                scope,
+                facts,
+                depth=depth,
+                vector=vector,
+                vectors=vectors,
+                ef_search=ef_search,
+                probes=probes,
+            )
         timings["embed"] += _milliseconds(started)
         if spaces.error and not lexical and not spaces.queries:
             raise spaces.error
@@ -315,7 +323,7 @@ def gather(
         )
         backgrounds: dict[int, float] = {}
         if spaces.queries and facts.is_valid_for(state):
-            means = mean_vectors(scope, facts.counted(state), [*near])
+            means = mean_vectors(scope, replace(facts, state=state), [*near])
             backgrounds = {
                 space_id: float(means[space_id] @ entry.vector)
                 / (float(np.linalg.norm(entry.vector)) or 1.0)

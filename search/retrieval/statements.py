@@ -310,10 +310,6 @@ class SpaceQueries:
         """A copy that scans all spaces exactly."""
         return replace(self, queries=tuple(replace(each, exact=True) for each in self.queries))
 
-    def with_index_options(self, *, ef_search: int | None, probes: int | None) -> "SpaceQueries":
-        """A copy with these index options, where given."""
-        return replace(self, ef_search=ef_search or self.ef_search, probes=probes or self.probes)
-
     @property
     def approximate(self) -> bool:
         """Whether any space is searched through its index."""
@@ -338,9 +334,11 @@ def space_queries(
     depth: int,
     vector: NDArray[np.float32] | None = None,
     vectors: Mapping[int, NDArray[np.float32]] | None = None,
+    ef_search: int | None = None,
+    probes: int | None = None,
 ) -> SpaceQueries:
     """The query in every space of the scope: embedded, or the given `vector`. With `vectors` by
-    space id, only in those.
+    space id, only in those. `ef_search` and `probes` override those of the spaces.
 
     Raises InvalidInput for a vector of wrong length, or where the scope has several models.
     """
@@ -370,16 +368,19 @@ def space_queries(
         of = indexes.get(space.pk)
         is_exact = of is None or (of > 4 * facts.chunks and facts.chunks**2 < 3 * depth * of)
         queries.append(SpaceQuery(space.sql, asked, exact=is_exact))
+    usual = max(MIN_EF_SEARCH, isqrt(_largest_index(facts)))
+    usual *= FILTER_FACTOR if is_narrowed(query, scope, facts) else 1
+    automatic = min(max(depth, usual), MAX_EF_SEARCH)
+    # One setting is for the indexes of all spaces.
+    own = [int(space.index_options.get("ef_search") or automatic) for space in facts.spaces]
+    of_spaces = [
+        space.sql.probes(indexes[space.pk]) for space in facts.spaces if space.pk in indexes
+    ]
     return SpaceQueries(
         queries=tuple(queries),
         error=error,
-        ef_search=_ef_search(
-            facts, depth, times=FILTER_FACTOR if is_narrowed(query, scope, facts) else 1
-        ),
-        probes=max(
-            (space.sql.probes(indexes[space.pk]) for space in facts.spaces if space.pk in indexes),
-            default=1,
-        ),
+        ef_search=ef_search or max(own, default=automatic),
+        probes=probes or max(of_spaces, default=1),
     )
 
 
@@ -405,16 +406,6 @@ def usable_indexes(spaces: Sequence[EmbeddingSpace]) -> dict[int, IndexState]:
     return {pk: state for pk, state in index_states(spaces).items() if state.valid}
 
 
-def _ef_search(facts: ScopeFacts, depth: int, *, times: int) -> int:
-    usual = max(MIN_EF_SEARCH, isqrt(_largest_index(facts)))
-    automatic = min(max(depth, usual * times), MAX_EF_SEARCH)
-    # One setting is for the indexes of all spaces.
-    return max(
-        (int(space.index_options.get("ef_search") or automatic) for space in facts.spaces),
-        default=automatic,
-    )
-
-
 def _largest_index(facts: ScopeFacts) -> int:
     """Chunks in the largest index of the scope, or in the scope: an index not analysed
     yet reports none.
@@ -429,7 +420,7 @@ def is_narrowed(query: Query, scope: Scope, facts: ScopeFacts) -> bool:
         or scope.excluded_document_ids
         or query.phrases
         or query.excluded
-        or (scope.principals is not None and facts.restricted)
+        or (scope.principals is not None and facts.state.restricted)
     )
 
 
