@@ -3,9 +3,9 @@ in the newest documents.
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from common.replicas import read_connection, reads_from_replica
@@ -87,7 +87,22 @@ def available_fields(scope: Scope) -> tuple[FilterableField, ...]:
         )
         for name, kind in FIELDS.items()
     )
-    return (*builtin, *_metadata_fields(_sample_metadata(scope)))
+    conditions, parameters = scope_conditions(scope)
+    sql = f"""
+        SELECT chunk.metadata FROM (
+            SELECT id FROM documents_document
+            WHERE collection_id = ANY(%(collections)s) AND workspace_id = %(workspace)s
+            ORDER BY id DESC LIMIT %(documents)s
+        ) AS newest, LATERAL (
+            SELECT chunk.metadata FROM documents_chunk AS chunk
+            WHERE chunk.document_id = newest.id AND {conditions} LIMIT %(passages)s
+        ) AS chunk
+    """  # noqa: S608  # of constants and parameters
+    parameters |= {"documents": SAMPLED_DOCUMENTS, "passages": SAMPLED_PASSAGES}
+    with read_connection().cursor() as cursor:
+        cursor.execute(sql, parameters)
+        samples = [json.loads(metadata) for (metadata,) in cursor.fetchall()]
+    return (*builtin, *_metadata_fields(samples))
 
 
 _KINDS = {
@@ -104,63 +119,47 @@ def _operators(which: Field) -> tuple[str, ...]:
     return tuple(operator.value for operator in operators_of(which))
 
 
-def _sample_metadata(scope: Scope) -> list[Mapping[str, Any]]:
-    conditions, parameters = scope_conditions(scope)
-    sql = f"""
-        SELECT chunk.metadata FROM (
-            SELECT id FROM documents_document
-            WHERE collection_id = ANY(%(collections)s) AND workspace_id = %(workspace)s
-            ORDER BY id DESC LIMIT %(documents)s
-        ) AS newest, LATERAL (
-            SELECT chunk.metadata FROM documents_chunk AS chunk
-            WHERE chunk.document_id = newest.id AND {conditions} LIMIT %(passages)s
-        ) AS chunk
-    """  # noqa: S608  # of constants and parameters
-    parameters |= {"documents": SAMPLED_DOCUMENTS, "passages": SAMPLED_PASSAGES}
-    with read_connection().cursor() as cursor:
-        cursor.execute(sql, parameters)
-        return [json.loads(metadata) for (metadata,) in cursor.fetchall()]
-
-
-@dataclass(slots=True)
-class _PathStatistics:
-    """Statistics of the values at one metadata path."""
-
-    passages: int = 0
-    is_list: bool = False
-    kinds: Counter[str] = field(default_factory=Counter)
-    values: Counter[tuple[type, Value]] = field(default_factory=Counter)
-
-
 def _metadata_fields(samples: Sequence[Mapping[str, Any]]) -> Iterator[FilterableField]:
-    seen: dict[tuple[str, ...], _PathStatistics] = {}
+    """Fields of the sampled metadata, most frequent first."""
+    passages: Counter[tuple[str, ...]] = Counter()
+    lists: set[tuple[str, ...]] = set()
+    values: dict[tuple[str, ...], Counter[tuple[type, Value]]] = defaultdict(Counter)
+    kinds: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for sample in samples:
         for keys, value in _leaves(sample, ()):
-            path = seen.setdefault(keys, _PathStatistics())
             elements = value if isinstance(value, list) else [value]
             scalars = [each for each in elements if type(each) in _TYPES]
-            path.passages += bool(scalars)
-            path.is_list = path.is_list or isinstance(value, list)
+            passages[keys] += bool(scalars)
+            if isinstance(value, list):
+                lists.add(keys)
             for each in scalars:
-                path.kinds[_TYPES[type(each)]] += 1
+                kinds[keys].add(_TYPES[type(each)])
                 if not isinstance(each, str) or 0 < len(each) <= MAX_VALUE_CHARACTERS:
-                    path.values[type(each), each] += 1
-    order = sorted(seen.items(), key=lambda item: (-item[1].passages, item[0]))
-    for keys, what in order[:MAX_FIELDS]:
+                    values[keys][type(each), each] += 1
+    for keys, count in sorted(passages.items(), key=lambda item: (-item[1], item[0]))[:MAX_FIELDS]:
         which = Field(METADATA, keys)
-        if not what.passages or len(str(which)) > MAX_PATH_CHARACTERS:
+        if not count or len(str(which)) > MAX_PATH_CHARACTERS:
             continue
-        values = tuple(value for (_, value), _ in what.values.most_common(MAX_VALUES))
+        frequent = tuple(value for (_, value), _ in values[keys].most_common(MAX_VALUES))
+        examples = []
+        if frequent:
+            first = frequent[0]
+            examples.append(Comparison(which, Operator.EQ, first))
+            if isinstance(first, str):
+                word = first.split()[0] if first.split() else first
+                examples.append(Comparison(which, Operator.CONTAINS, word))
+            elif not isinstance(first, bool):
+                examples.append(Comparison(which, Operator.GTE, first))
         yield FilterableField(
             name=str(which),
             description="Metadata of what was brought here.",
-            kinds=tuple(sorted(what.kinds)),
-            is_list=what.is_list,
+            kinds=tuple(sorted(kinds[keys])),
+            is_list=keys in lists,
             is_facet=True,
             operators=_operators(which),
-            examples=tuple(_examples(which, values)),
-            values=values,
-            share=round(what.passages / len(samples), 4),
+            examples=tuple(map(to_text, examples)),
+            values=frequent,
+            share=round(count / len(samples), 4),
         )
 
 
@@ -171,16 +170,3 @@ def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
                 yield from _leaves(inner, (*keys, key))
     elif keys and not isinstance(value, Mapping):
         yield keys, value
-
-
-def _examples(which: Field, values: Sequence[Value]) -> Iterator[str]:
-    if not values:
-        return
-    first = values[0]
-    yield to_text(Comparison(which, Operator.EQ, first))
-    if isinstance(first, str):
-        yield to_text(
-            Comparison(which, Operator.CONTAINS, first.split()[0] if first.split() else first)
-        )
-    elif not isinstance(first, bool):
-        yield to_text(Comparison(which, Operator.GTE, first))

@@ -2,7 +2,7 @@
 Begin with `SearchView`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -205,61 +205,55 @@ class FiltersView(WorkspaceView):
 
 
 class SimilarView(WorkspaceView):
-    """Base of the views of similar documents and passages."""
+    """Base of the views of what is similar to a document or passage."""
 
     action_parameters = {"get": SimilarParameters}
     required_scope = "read"
+    model: type[Document | Chunk]
+    find: Callable[..., tuple[Hit, ...]]
 
-    def named(self, rows: QuerySet[Any], pk: int) -> Any:
-        """The row with this id, of the workspace if the request names one; raises NotFound."""
-        rows = rows.filter(pk=pk)
+    def get(self, request: Request, pk: int) -> Response:
+        rows: Any = self.model._default_manager
+        rows = rows.visible_to(request.user).filter(pk=pk)
         if self.workspace_slug:
             rows = rows.filter(workspace=self.workspace)
         row = rows.select_related("workspace").first()
         if row is None:
-            raise NotFound(f"There is no {rows.model._meta.verbose_name} {pk}.")
-        return row
-
-    def answer(self, similar: Sequence[Hit]) -> Response:
+            raise NotFound(f"There is no {self.model._meta.verbose_name} {pk}.")
+        scope = request_scope(request.user, row.workspace, self.parameters)
+        found = self.find(row, scope=scope, k=self.parameters["k"])
         context = {"request": self.request}
-        return Response(SimilarAnswerSerializer({"hits": similar}, context=context).data)
+        return Response(SimilarAnswerSerializer({"hits": found}, context=context).data)
 
 
+@extend_schema(
+    tags=["search"],
+    operation_id="documents_similar",
+    summary="Find documents like one",
+    description="Each by its passage that is most like it. Never the document itself, another"
+    " version of it, or one with the same text. None where no other has anything in common"
+    " with it.",
+    responses={200: SimilarAnswerSerializer},
+    examples=[examples.SIMILAR],
+)
 class SimilarDocumentsView(SimilarView):
     """Documents similar to a given one."""
 
-    @extend_schema(
-        tags=["search"],
-        operation_id="documents_similar",
-        summary="Find documents like one",
-        description="Each by its passage that is most like it. Never the document itself, another"
-        " version of it, or one with the same text. None where no other has anything in common"
-        " with it.",
-        responses={200: SimilarAnswerSerializer},
-        examples=[examples.SIMILAR],
-    )
-    def get(self, request: Request, pk: int) -> Response:
-        document = self.named(Document.objects.visible_to(request.user), pk)
-        scope = request_scope(request.user, document.workspace, self.parameters)
-        return self.answer(similar_documents(document, scope=scope, k=self.parameters["k"]))
+    model, find = Document, staticmethod(similar_documents)
 
 
+@extend_schema(
+    tags=["search"],
+    operation_id="chunks_similar",
+    summary="Find passages like one",
+    description="Of other documents than its own, and none with the very same text.",
+    responses={200: SimilarAnswerSerializer},
+    examples=[examples.SIMILAR],
+)
 class SimilarPassagesView(SimilarView):
     """Passages similar to a given one."""
 
-    @extend_schema(
-        tags=["search"],
-        operation_id="chunks_similar",
-        summary="Find passages like one",
-        description="Of other documents than its own, and none with the very same text.",
-        responses={200: SimilarAnswerSerializer},
-        examples=[examples.SIMILAR],
-    )
-    def get(self, request: Request, pk: int) -> Response:
-        rows = Chunk.objects.visible_to(request.user).defer("embedding", "search_vector")
-        chunk = self.named(rows.select_related("document"), pk)
-        scope = request_scope(request.user, chunk.workspace, self.parameters)
-        return self.answer(similar_passages(chunk, scope=scope, k=self.parameters["k"]))
+    model, find = Chunk, staticmethod(similar_passages)
 
 
 PARAMETERS_HELP = (
