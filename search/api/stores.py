@@ -8,89 +8,27 @@ from uuid import uuid4
 
 from django.db.models import QuerySet
 from django.urls import path
-from drf_spectacular.utils import (
-    extend_schema,
-    extend_schema_field,
-    extend_schema_serializer,
-)
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceParameters, WorkspaceView, idempotent
-from common import bounded_json
 from common.api import ErrorSerializer
 from common.errors import InvalidInput, NotFound
 from common.openapi import load_examples
-from common.parsers import JSONParser
 from common.serializers import MetadataField, StrictSerializer, TextField
 from documents.ingestion.items import InvalidItems, Item
 from documents.models import Document, EmbeddingSpace
 from documents.services import MAX_BATCH, get_collection
 from documents.services.items import StoredItem, StoreResult
 from documents.spaces import resolve_metric
-from search.api.inputs import FilterField, FusionInput
+from search.api.inputs import FilterField, FusionInput, VectorField, VectorsJSONParser
 from search.query import MAX_QUERY_CHARACTERS
 from search.results import MODES
 from search.stores import MAX_NEAREST, Store
 
 examples = load_examples("search.api")
-
-MAX_BYTES = 64 * 1024 * 1024
-#: Of everything but vectors.
-MAX_OTHER_VALUES = 200_000
-NUMBER_TYPES = {int, float}
-
-
-class VectorsJSONParser(JSONParser):
-    """JSON of up to 64 MB; numbers of lists called `vector` do not count towards the
-    value limit.
-    """
-
-    max_bytes = MAX_BYTES
-    too_large = f"This body may have {MAX_BYTES:,} bytes. Send fewer items at once."
-
-    def value(self, text: str) -> Any:
-        """Parses; vectors are set aside while the rest is checked, and validated later."""
-        value = bounded_json.load(text)
-        items = value.get("items") if isinstance(value, dict) else None
-        objects = [value, *(items if isinstance(items, list) else ())]
-        holders = [
-            each
-            for each in objects
-            if isinstance(each, dict)
-            and isinstance(each.get("vector"), list)
-            and set(map(type, each["vector"])) <= NUMBER_TYPES
-        ]
-        vectors = [holder.pop("vector") for holder in holders]
-        bounded_json.check(value, max_values=MAX_OTHER_VALUES)
-        for holder, vector in zip(holders, vectors, strict=True):
-            holder["vector"] = vector
-        return value
-
-
-MAX_DIMENSIONS = 16_000  # pgvector's own limit
-
-
-@extend_schema_field(
-    {
-        "type": "array",
-        "items": {"type": "number", "format": "double"},
-        "maxItems": MAX_DIMENSIONS,
-        "example": [0.12, -0.07, 0.33],
-    }
-)
-class VectorField(serializers.Field[Any, Any, Any, Any]):
-    """A list of numbers. Its length is checked against the space later, where the
-    error names the item.
-    """
-
-    def to_internal_value(self, data: Any) -> list[float]:
-        if not isinstance(data, list) or not set(map(type, data)) <= {int, float}:
-            raise serializers.ValidationError("A vector is a list of numbers.")
-        if len(data) > MAX_DIMENSIONS:
-            raise serializers.ValidationError(f"A vector may have {MAX_DIMENSIONS:,} numbers.")
-        return data
 
 
 class ItemParameters(WorkspaceParameters):

@@ -15,6 +15,7 @@ from drf_spectacular.utils import (
     extend_schema,
     extend_schema_field,
     extend_schema_serializer,
+    extend_schema_view,
 )
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -226,15 +227,17 @@ class SimilarView(WorkspaceView):
         return Response(SimilarAnswerSerializer({"hits": found}, context=context).data)
 
 
-@extend_schema(
-    tags=["search"],
-    operation_id="documents_similar",
-    summary="Find documents like one",
-    description="Each by its passage that is most like it. Never the document itself, another"
-    " version of it, or one with the same text. None where no other has anything in common"
-    " with it.",
-    responses={200: SimilarAnswerSerializer},
-    examples=[examples.SIMILAR],
+@extend_schema_view(
+    get=extend_schema(
+        tags=["search"],
+        operation_id="documents_similar",
+        summary="Find documents like one",
+        description="Each by its passage that is most like it. Never the document itself, another"
+        " version of it, or one with the same text. None where no other has anything in common"
+        " with it.",
+        responses={200: SimilarAnswerSerializer},
+        examples=[examples.SIMILAR],
+    )
 )
 class SimilarDocumentsView(SimilarView):
     """Documents similar to a given one."""
@@ -242,13 +245,15 @@ class SimilarDocumentsView(SimilarView):
     model, find = Document, staticmethod(similar_documents)
 
 
-@extend_schema(
-    tags=["search"],
-    operation_id="chunks_similar",
-    summary="Find passages like one",
-    description="Of other documents than its own, and none with the very same text.",
-    responses={200: SimilarAnswerSerializer},
-    examples=[examples.SIMILAR],
+@extend_schema_view(
+    get=extend_schema(
+        tags=["search"],
+        operation_id="chunks_similar",
+        summary="Find passages like one",
+        description="Of other documents than its own, and none with the very same text.",
+        responses={200: SimilarAnswerSerializer},
+        examples=[examples.SIMILAR],
+    )
 )
 class SimilarPassagesView(SimilarView):
     """Passages similar to a given one."""
