@@ -28,11 +28,6 @@ URL = "/api/v1/search/"
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def collection(alice: Membership) -> Collection:
     """A document for each year from 2000, every third a draft, German ones from 2015."""
     collection = CollectionFactory(workspace=alice.workspace, slug="leaflets", name="Leaflets")
