@@ -191,7 +191,7 @@ def _switch(name: str, given: Mapping[str, str]) -> bool | None:
 
 
 def _number(name: str, given: Mapping[str, str], read: Callable[[str], N]) -> N | None:
-    """None where not given."""
+    """The number, or None where the parameter is not given."""
     value = given.get(name, "").strip()
     try:
         return read(value) if value else None

@@ -5,7 +5,7 @@ of the caller. Begin with `Store`.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import Any, Self
 
 import numpy as np
 from django.db import transaction
@@ -57,24 +57,15 @@ class Match:
     snippet: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Matches(Sequence[Match]):
+class Matches(tuple[Match, ...]):
     """Matches, best first. `degraded` names what failed."""
 
-    found: tuple[Match, ...]
-    degraded: tuple[str, ...] = ()
+    degraded: tuple[str, ...]
 
-    @overload
-    def __getitem__(self, index: int) -> Match: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Match, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Match | tuple[Match, ...]:
-        return self.found[index]
-
-    def __len__(self) -> int:
-        return len(self.found)
+    def __new__(cls, found: Iterable[Match], degraded: tuple[str, ...] = ()) -> Self:
+        matches = super().__new__(cls, found)
+        matches.degraded = degraded
+        return matches
 
     @classmethod
     def of(cls, result: SearchResult, *, snippets: bool) -> "Matches":
@@ -97,7 +88,7 @@ class Matches(Sequence[Match]):
                     snippet=hit.snippet.text if snippets else None,
                 )
             )
-        return cls(tuple(found), result.degraded)
+        return cls(found, result.degraded)
 
 
 def make_items(

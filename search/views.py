@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.current_workspace import may_edit, request_workspace
 from accounts.models import User, Workspace
 from accounts.services import require_editor
+from common.admin import errors_as_messages
 from common.errors import NotFound, RagsiteError
 from common.fields import RowCount
 from common.sql import CompiledQuery, fetch_prepared
@@ -276,17 +277,13 @@ def saved_searches(request: HttpRequest) -> HttpResponse:
 def create_saved_search(request: HttpRequest) -> HttpResponse:
     """Saves the search that the form comes from, and shows it again."""
     state = SearchState.parse(request.POST.get("parameters", ""))
-    name = request.POST.get("name", "")
-    try:
+    with errors_as_messages(request):
         row = save_search(
             user=request.user,
             workspace=request_workspace(request),
-            name=name,
+            name=request.POST.get("name", ""),
             parameters=state.saved_parameters,
         )
-    except RagsiteError as error:
-        messages.error(request, str(error))
-    else:
         messages.success(request, f"“{row.name}” is saved. It is in the menu “Saved”.")
     return redirect(state.url())
 
@@ -296,11 +293,8 @@ def create_saved_search(request: HttpRequest) -> HttpResponse:
 def rename_saved_search(request: HttpRequest, pk: int) -> HttpResponse:
     """Renames a saved search of the user."""
     row = _own_search(request, pk)
-    try:
+    with errors_as_messages(request):
         update_saved_search(saved=row, name=request.POST.get("name", ""))
-    except RagsiteError as error:
-        messages.error(request, str(error))
-    else:
         messages.success(request, f"It is called “{row.name}” now.")
     return redirect("saved_searches")
 

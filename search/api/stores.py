@@ -531,7 +531,7 @@ class StoreSearchView(StoreView):
         answer = {
             "mode": asked["mode"],
             "metric": metric,
-            "matches": matches.found,
+            "matches": matches,
             "degraded": matches.degraded,
         }
         return Response(MatchesSerializer(answer).data)

@@ -108,13 +108,13 @@ class SearchView(WorkspaceView):
         body.is_valid(raise_exception=True)
         return self._answer(body.validated_data)
 
-    def _answer(self, asked: dict[str, Any]) -> Response:
-        scope = request_scope(self.request.user, self.workspace, asked)
-        page: Any = {"k": asked["k"], "offset": asked["offset"], "facets": asked.get("facet", ())}
+    def _answer(self, given: dict[str, Any]) -> Response:
+        scope = request_scope(self.request.user, self.workspace, given)
+        page: Any = {"k": given["k"], "offset": given["offset"], "facets": given.get("facet", ())}
         with rename_query_error():
-            result = search(SearchQuery.read(asked["q"], asked), scope=scope, **page)
+            result = search(SearchQuery.read(given["q"], given), scope=scope, **page)
         record_search(result=result, scope=scope, user=self.request.user, source="api")
-        return Response(search_answer(result, request=self.request, explain=asked["explain"]))
+        return Response(search_answer(result, request=self.request, explain=given["explain"]))
 
 
 class ExportView(WorkspaceView):

@@ -234,8 +234,8 @@ class ArchivedSet:
         def relevant(result: MemoryResult, most: int | None) -> list[MemoryHit]:
             return [hit for hit in result.hits[:most] if hit.ranked.relevance >= least]
 
-        def injected(asked: Iterable[MemoryResult]) -> float:
-            counts = [len(relevant(result, INJECTED_CONTEXTS)) for result in asked]
+        def injected(of: Iterable[MemoryResult]) -> float:
+            counts = [len(relevant(result, INJECTED_CONTEXTS)) for result in of]
             return round(mean(counts), 3) if counts else 0.0
 
         answerable = {query: each for query, each in results.items() if query not in unanswerable}

@@ -5,7 +5,7 @@ cached one, the search is repeated with fresh facts. Begin with `cached_facts`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -172,13 +172,9 @@ MAX_CACHED_SCOPES = 500
 CacheKey = tuple[str, str, tuple[int, ...]]
 
 
-@dataclass(slots=True)
-class _CachedFacts:
-    facts: ScopeFacts
-    means: dict[int, tuple[str, NDArray[np.float64]]] = field(default_factory=dict)
-
-
-_cache: dict[CacheKey, _CachedFacts] = {}
+#: Mean vectors by space, each with the content that it is of.
+Means = dict[int, tuple[str, NDArray[np.float64]]]
+_cache: dict[CacheKey, tuple[ScopeFacts, Means]] = {}
 
 
 def _cache_key(scope: Scope) -> CacheKey:
@@ -189,22 +185,24 @@ def _cache_key(scope: Scope) -> CacheKey:
 def cached_facts(scope: Scope) -> ScopeFacts:
     """The scope's facts as cached in this process, possibly outdated."""
     known = _cache.get(_cache_key(scope))
-    return known.facts if known else current_facts(scope)
+    return known[0] if known else current_facts(scope)
 
 
 def current_facts(scope: Scope, state: ScopeState | None = None) -> ScopeFacts:
     """The scope's current facts, cached. Read from the database unless the cached ones
     are valid for `state`.
     """
-    known = _cache.get(_cache_key(scope))
-    if known and state and known.facts.is_valid_for(state):
-        if known.facts.state != state:
-            known.facts = replace(known.facts, state=state)
-        return known.facts
+    key = _cache_key(scope)
+    facts, means = _cache.get(key, (None, {}))
+    if facts and state and facts.is_valid_for(state):
+        if facts.state != state:
+            facts = replace(facts, state=state)
+            _cache[key] = facts, means
+        return facts
     facts = read_scope_facts(scope)
     if len(_cache) >= MAX_CACHED_SCOPES:
         _cache.clear()
-    _cache[_cache_key(scope)] = _CachedFacts(facts)
+    _cache[key] = facts, {}
     return facts
 
 
@@ -233,9 +231,9 @@ def mean_vectors(
     A query's dot product with it, over the query's length, is its mean cosine to the sample:
     the baseline similarity.
     """
-    entry = _cache.get(_cache_key(scope)) or _CachedFacts(facts)
+    key = _cache_key(scope)
+    _, known = _cache.get(key, (facts, {}))
     content = facts.state.content + facts.state.version
-    known = entry.means
     if any(known.get(pk, ("",))[0] != content for pk in spaces):
         rows = fetch_rows(
             read_connection(),
@@ -249,5 +247,6 @@ def mean_vectors(
         )
         found = {pk: mean for pk, mean in rows if mean is not None}
         known = {pk: (content, mean.to_numpy().astype("f8")) for pk, mean in found.items()}
-        entry.means = known
+        if (entry := _cache.get(key)) is not None:
+            _cache[key] = entry[0], known
     return {pk: known[pk][1] for pk in spaces if pk in known}
