@@ -177,16 +177,7 @@ def open_questions(
         "offset": offset,
     }
     rows = _fetch_rows("open_questions", parameters)
-    # By first id of each group: what its users searched for next.
-    again: dict[int, tuple[str, ...]] = {}
-    if rows:
-        searches = {
-            "firsts": [row["log_ids"][0] for row in rows for _ in row["log_ids"]],
-            "ids": [pk for row in rows for pk in row["log_ids"]],
-            "soon": RETRY_WINDOW,
-        }
-        for row in _fetch_rows("searched_again", searches):
-            again[row["first"]] = tuple(row["questions"])
+    again = next_searches(rows)
     keys = {(row["workspace_id"], question_key(row["question"])) for row in rows}
     judged = Judgement.objects.filter(question_sha256__in=[sha256 for _, sha256 in keys])
     counts = Counter(judged.values_list("workspace_id", "question_sha256"))
@@ -205,6 +196,19 @@ def open_questions(
         )
         for row in rows
     ]
+
+
+def next_searches(rows: Sequence[dict[str, Any]]) -> dict[int, tuple[str, ...]]:
+    """By first log id of each open question: what its users searched for next."""
+    if not rows:
+        return {}
+    parameters = {
+        "firsts": [row["log_ids"][0] for row in rows for _ in row["log_ids"]],
+        "ids": [pk for row in rows for pk in row["log_ids"]],
+        "soon": RETRY_WINDOW,
+    }
+    found = _fetch_rows("searched_again", parameters)
+    return {row["first"]: tuple(row["questions"]) for row in found}
 
 
 def _fetch_rows(name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:

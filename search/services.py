@@ -74,19 +74,14 @@ def search(
     """
     started = perf_counter()
     asked = query if isinstance(query, SearchQuery) else SearchQuery(query, **options)
-    if not 1 <= k <= MAX_K:
-        raise InvalidInput(f"k may be 1 to {MAX_K}.", field="k")
-    if not 0 <= offset <= MAX_OFFSET:
-        raise InvalidInput(f"offset may be 0 to {MAX_OFFSET}.", field="offset")
+    for field, number, least, most in (("k", k, 1, MAX_K), ("offset", offset, 0, MAX_OFFSET)):
+        if not least <= number <= most:
+            raise InvalidInput(f"{field} may be {least} to {most}.", field=field)
     listing = rank_results(asked, scope=scope, last=offset + k, k=k, is_counted=bool(facets))
     order = sort_hits(listing)
     counted = count_facets(listing, fields=facets)
-    hits = build_page(
-        listing,
-        order[offset : offset + k],
-        first_rank=offset + 1,
-        snippets=snippets,
-    )
+    page = order[offset : offset + k]
+    hits = build_page(listing, page, first_rank=offset + 1, snippets=snippets)
     total = round((perf_counter() - started) * 1000, 3)
     retrieved, ranking = listing.retrieved, listing.ranking
     timings = {**retrieved.timings, "rerank": ranking.milliseconds, "total": total}

@@ -51,7 +51,7 @@ def evaluate_memory(
     user's last turn. `recencies` are recency weights to try, by default 0 and the site's own.
     Questions whose `category_field` is `adversarial` have no answer.
     """
-    own = settings.MEMORY_RECENCY_WEIGHT
+    own, judgements = settings.MEMORY_RECENCY_WEIGHT, dataset.judgements
     with archived_set(dataset, scope_field=scope_field, on_progress=on_progress) as (
         archive,
         seconds,
@@ -72,27 +72,25 @@ def evaluate_memory(
             if category_field in query.fields:
                 categories.setdefault(str(query.fields[category_field]), []).append(query.id)
         unanswerable = set(categories.get(adversarial, ()))
+
+        def measured(queries: Iterable[str]) -> dict[str, dict[str, float]]:
+            return {
+                name: measure({query: ranking[query] for query in queries}, judgements, k=k)
+                for name, ranking in rankings.items()
+            }
+
+        modes = measured([query.id for query in dataset.queries])
+        for name, milliseconds in times.items():
+            modes[name] |= latencies(milliseconds)
         return {
             "dataset": dataset.name,
             "users": len(archive.scopes),
             "turns": len(dataset.corpus),
             "queries": len(dataset.queries),
             "seconds_to_store": round(seconds, 2),
-            "modes": {
-                name: {
-                    **measure(ranking, dataset.judgements, k=k),
-                    **(latencies(times[name]) if name in times else {}),
-                }
-                for name, ranking in rankings.items()
-            },
+            "modes": modes,
             "categories": {
-                category: {
-                    name: measure(
-                        {query: ranking[query] for query in queries}, dataset.judgements, k=k
-                    )
-                    for name, ranking in rankings.items()
-                }
-                for category, queries in sorted(categories.items())
+                category: measured(queries) for category, queries in sorted(categories.items())
             },
             "curve": [
                 archive.curve_point(least, results[own], others, unanswerable)

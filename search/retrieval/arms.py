@@ -150,9 +150,8 @@ class Retrieved:
     """Candidates in no order, and how the arms ran.
 
     `near` are index ids of the vector arm, `nearest_ids` the first of each space. `backgrounds`:
-    baseline similarity by space; `nearest` is the best normalised similarity, None without
-    vectors. `has_unknown_terms`: a query word may occur in no chunk. `graph` is the output of the
-    graph arm.
+    baseline similarity by space. `has_unknown_terms`: a query word may occur in no chunk. `graph`
+    is the output of the graph arm.
     """
 
     candidates: Candidates
@@ -161,12 +160,25 @@ class Retrieved:
     near: Sequence[int]
     nearest_ids: Sequence[int]
     backgrounds: dict[int, float]
-    nearest: float | None
     arms: tuple[ArmReport, ...]
     has_unknown_terms: bool
     facts: ScopeFacts
     timings: dict[str, float] = field(default_factory=dict)
     graph: RankedGraph | None = None
+
+    @property
+    def nearest(self) -> float | None:
+        """The best normalised similarity; None without vectors."""
+        similarity = self.candidates.scores["similarity"]
+        known = ~np.isnan(similarity)
+        return max(
+            (
+                normalized_similarity(float(similarity[of_space].max()), background)
+                for space_id, background in self.backgrounds.items()
+                if (of_space := known & (self.candidates.space_ids == space_id)).any()
+            ),
+            default=None,
+        )
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -331,16 +343,6 @@ def gather(
                 if (space_id := entry.space.space_id) in means
             }
     candidates = _candidates(rows, bm25=bm25, near=all_near, backgrounds=backgrounds, depth=depth)
-    similarity = candidates.scores["similarity"]
-    known = ~np.isnan(similarity)
-    nearest = max(
-        (
-            normalized_similarity(float(similarity[of_space].max()), background)
-            for space_id, background in backgrounds.items()
-            if (of_space := known & (candidates.space_ids == space_id)).any()
-        ),
-        default=None,
-    )
     listed_by = {name: int(np.count_nonzero(ranks)) for name, ranks in candidates.ranks.items()}
     reports = [ArmReport("lexical", "bm25", listed_by["lexical"])] if lexical else []
     if spaces.queries:
@@ -353,7 +355,6 @@ def gather(
         near=all_near,
         nearest_ids=nearest_ids,
         backgrounds=backgrounds,
-        nearest=nearest,
         arms=tuple(reports),
         has_unknown_terms=terms.has_unknown,
         facts=facts,
