@@ -5,7 +5,6 @@ in the newest documents.
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from common.replicas import read_connection, reads_from_replica
@@ -52,41 +51,29 @@ FIELD_DESCRIPTIONS: Mapping[str, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FilterableField:
-    """A filterable field with its value kinds, operators and example conditions.
+@reads_from_replica
+def available_fields(scope: Scope) -> list[dict[str, Any]]:
+    """Built-in fields, then metadata fields of the scope, most frequent first: value kinds,
+    operators and example conditions.
 
     `kinds`: text, number, boolean, time, language. `operators` are those of the JSON form,
     without negations. `values` are frequent ones, of metadata only. `share` of the sampled
     passages have the field; 1 for built-in fields.
     """
-
-    name: str
-    description: str
-    kinds: tuple[str, ...]
-    is_list: bool
-    is_facet: bool
-    operators: tuple[str, ...]
-    examples: tuple[str, ...]
-    values: tuple[Value, ...] = ()
-    share: float = 1.0
-
-
-@reads_from_replica
-def available_fields(scope: Scope) -> tuple[FilterableField, ...]:
-    """Built-in fields, then metadata fields of the scope, most frequent first."""
-    builtin = (
-        FilterableField(
-            name=name,
-            description=FIELD_DESCRIPTIONS[name][0],
-            kinds=(_KINDS[kind],),
-            is_list=kind is Kind.TEXTS,
-            is_facet=Field(name) in BUILTIN_FACETS,
-            operators=_operators(Field(name)),
-            examples=(FIELD_DESCRIPTIONS[name][1],),
-        )
+    builtin = [
+        {
+            "name": name,
+            "description": FIELD_DESCRIPTIONS[name][0],
+            "kinds": [_KINDS[kind]],
+            "is_list": kind is Kind.TEXTS,
+            "is_facet": Field(name) in BUILTIN_FACETS,
+            "operators": [operator.value for operator in operators_of(Field(name))],
+            "examples": [FIELD_DESCRIPTIONS[name][1]],
+            "values": [],
+            "share": 1.0,
+        }
         for name, kind in FIELDS.items()
-    )
+    ]
     conditions, parameters = scope_conditions(scope)
     sql = f"""
         SELECT chunk.metadata FROM (
@@ -102,7 +89,7 @@ def available_fields(scope: Scope) -> tuple[FilterableField, ...]:
     with read_connection().cursor() as cursor:
         cursor.execute(sql, parameters)
         samples = [json.loads(metadata) for (metadata,) in cursor.fetchall()]
-    return (*builtin, *_metadata_fields(samples))
+    return [*builtin, *_metadata_fields(samples)]
 
 
 _KINDS = {
@@ -115,11 +102,7 @@ _KINDS = {
 _TYPES = {str: "text", bool: "boolean", int: "number", float: "number"}
 
 
-def _operators(which: Field) -> tuple[str, ...]:
-    return tuple(operator.value for operator in operators_of(which))
-
-
-def _metadata_fields(samples: Sequence[Mapping[str, Any]]) -> Iterator[FilterableField]:
+def _metadata_fields(samples: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Fields of the sampled metadata, most frequent first."""
     passages: Counter[tuple[str, ...]] = Counter()
     lists: set[tuple[str, ...]] = set()
@@ -140,7 +123,7 @@ def _metadata_fields(samples: Sequence[Mapping[str, Any]]) -> Iterator[Filterabl
         which = Field(METADATA, keys)
         if not count or len(str(which)) > MAX_PATH_CHARACTERS:
             continue
-        frequent = tuple(value for (_, value), _ in values[keys].most_common(MAX_VALUES))
+        frequent = [value for (_, value), _ in values[keys].most_common(MAX_VALUES)]
         examples = []
         if frequent:
             first = frequent[0]
@@ -150,17 +133,17 @@ def _metadata_fields(samples: Sequence[Mapping[str, Any]]) -> Iterator[Filterabl
                 examples.append(Comparison(which, Operator.CONTAINS, word))
             elif not isinstance(first, bool):
                 examples.append(Comparison(which, Operator.GTE, first))
-        yield FilterableField(
-            name=str(which),
-            description="Metadata of what was brought here.",
-            kinds=tuple(sorted(kinds[keys])),
-            is_list=keys in lists,
-            is_facet=True,
-            operators=_operators(which),
-            examples=tuple(map(to_text, examples)),
-            values=frequent,
-            share=round(count / len(samples), 4),
-        )
+        yield {
+            "name": str(which),
+            "description": "Metadata of what was brought here.",
+            "kinds": sorted(kinds[keys]),
+            "is_list": keys in lists,
+            "is_facet": True,
+            "operators": [operator.value for operator in operators_of(which)],
+            "examples": list(map(to_text, examples)),
+            "values": frequent,
+            "share": round(count / len(samples), 4),
+        }
 
 
 def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
