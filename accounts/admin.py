@@ -18,7 +18,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from accounts.api_keys import revoke_key
 from accounts.audit import Action, Channel, Kind, describe_details, record_change, summarize
 from accounts.models import ApiKey, Change, IdempotencyRecord, Membership, Role, User, Workspace
-from common.admin import ReadOnlyAdmin
+from common.admin import ConditionFilter, ReadOnlyAdmin, requires
 
 admin.site.unregister(Group)
 
@@ -146,9 +146,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     # Users and memberships that have keys could not be deleted otherwise.
     can_delete = True
 
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may revoke keys."""
-        return bool(request.user.has_perm("accounts.change_apikey"))
+    has_revoke_permission = requires("accounts.change_apikey")
 
     @admin.action(description="Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
@@ -169,32 +167,27 @@ class IdempotencyRecordAdmin(ReadOnlyAdmin):
     fields = ["key", "user", "workspace", "created_at", "status", "location", "body"]
 
 
-class EnumFilter(admin.SimpleListFilter):
-    """Filter by the values of an Enum; reading distinct values from the table would scan it."""
-
-    known: type[Enum]
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(each.value, each.value.replace("_", " ").capitalize()) for each in self.known]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        chosen = self.value()
-        return queryset.filter(**{str(self.parameter_name): chosen}) if chosen else queryset
+def enum_conditions(field: str, known: type[Enum]) -> dict[str, tuple[str, Q]]:
+    """A choice for each member; reading distinct values from the table would scan it."""
+    return {
+        each.value: (each.value.replace("_", " ").capitalize(), Q(**{field: each.value}))
+        for each in known
+    }
 
 
-class KindFilter(EnumFilter):
+class KindFilter(ConditionFilter):
     title = parameter_name = "kind"
-    known = Kind
+    conditions = enum_conditions("kind", Kind)
 
 
-class ActionFilter(EnumFilter):
+class ActionFilter(ConditionFilter):
     title = parameter_name = "action"
-    known = Action
+    conditions = enum_conditions("action", Action)
 
 
-class ChannelFilter(EnumFilter):
+class ChannelFilter(ConditionFilter):
     title = parameter_name = "door"
-    known = Channel
+    conditions = enum_conditions("door", Channel)
 
 
 @admin.register(Change)

@@ -16,7 +16,7 @@ from accounts.forms import LoginForm, NewKeyForm
 from accounts.models import ApiKey, Scope
 from accounts.services import can_edit
 from common.errors import InvalidInput, NotFound
-from common.web import login_required_page
+from common.web import errors_in_form, login_required_page
 
 
 class Login(views.LoginView):
@@ -115,7 +115,7 @@ def _visible_keys(request: HttpRequest) -> QuerySet[ApiKey]:
 def _create_key(request: HttpRequest, form: NewKeyForm) -> dict[str, Any] | None:
     """The key, its secret, which no other page ever shows, and an example; None where it is
     refused, with the reason added to the form."""
-    try:
+    with errors_in_form(form):
         key, secret = create_key(
             user=request.user,
             workspace=request_workspace(request),
@@ -123,8 +123,7 @@ def _create_key(request: HttpRequest, form: NewKeyForm) -> dict[str, Any] | None
             scopes=form.cleaned_data["scopes"],
             expires_at=form.expires_at(),
         )
-    except InvalidInput as error:
-        form.add_error(error.field or None, str(error))
+    if form.errors:
         return None
     scope = next(scope for scope in EXAMPLES if scope in key.scopes)
     asked = EXAMPLES[scope].format(site=request.build_absolute_uri("/"))

@@ -2,17 +2,15 @@
 them. Begin with `LargeTableAdmin` and `ServiceDeletion`."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.contrib import messages
-from django.contrib.admin import ShowFacets
+from django.contrib.admin import ShowFacets, SimpleListFilter
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.paginator import Page, Paginator
 from django.db import connections
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import cached_property
@@ -21,8 +19,6 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
-
-from common.errors import ExplainedError
 
 #: Rows that are counted one by one; a larger table is estimated, a larger selection cut off.
 COUNTED_ROWS = 10_000
@@ -180,13 +176,25 @@ class ServiceDeletion(DeletionPreview):
         self.delete_rows(queryset)
 
 
-@contextmanager
-def errors_as_messages(request: HttpRequest, prefix: str = "") -> Iterator[None]:
-    """An error that explains itself ends the block and is shown to the user."""
-    try:
-        yield
-    except ExplainedError as error:
-        messages.error(request, f"{prefix}{error}")
+class ConditionFilter(SimpleListFilter):
+    """A filter whose choices are conditions: labels and conditions by the values of the parameter.
+    Those of "" hold while nothing is chosen; without them everything is listed.
+    """
+
+    conditions: Mapping[str, tuple[str, Q]]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(value, label) for value, (label, _) in self.conditions.items() if value]
+
+    def choices(self, changelist: Any) -> Any:
+        unset, *others = super().choices(changelist)
+        label, _ = self.conditions.get("", (unset["display"], Q()))
+        yield {**unset, "display": label}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        _, condition = self.conditions.get(self.value() or "", ("", Q()))
+        return queryset.filter(condition)
 
 
 def bidi_isolated(text: str) -> SafeString:
@@ -243,3 +251,12 @@ def choice_column(name: str, colours: Mapping[Any, str]) -> Any:
         return getattr(row, name), getattr(row, f"get_{name}_display")()
 
     return column
+
+
+def requires(permission: str) -> Any:
+    """A method such as `has_operate_permission`: whether the user has this permission."""
+
+    def has_permission(self: ModelAdmin, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.has_perm(permission))
+
+    return has_permission

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from django.core.exceptions import ValidationError
+from django.db.models import Model
 from django.http import QueryDict
 from rest_framework import exceptions, pagination, serializers
 from rest_framework.request import Request
@@ -14,6 +15,7 @@ from rest_framework.request import Request
 from common import bounded_json
 from common.errors import InvalidInput
 
+M = TypeVar("M", bound=Model)
 MAX_ID = 2**63 - 1
 
 
@@ -51,7 +53,7 @@ class CursorPagination(pagination.CursorPagination):
             except ValidationError as error:
                 raise _invalid_cursor() from error
             if (
-                (isinstance(value, int) and abs(value) > MAX_ID)
+                (isinstance(value, int) and not 0 <= value <= MAX_ID)
                 or (isinstance(value, str) and "\0" in value)
                 or (isinstance(value, datetime) and value.utcoffset() is None)
             ):
@@ -117,6 +119,14 @@ class StrictSerializer(HelpfulSerializer):
                 detail = field.error_messages["max_length"].format(max_length=most)
                 raise serializers.ValidationError({name: detail}, code="max_length")
         return super().to_internal_value(data)
+
+
+class ReadOnlyModelSerializer(serializers.ModelSerializer[M]):
+    """Rows in answers: a model's fields that no request sets."""
+
+    def get_extra_kwargs(self) -> dict[str, Any]:
+        given = super().get_extra_kwargs()
+        return {name: {**given.get(name, {}), "read_only": True} for name in self.Meta.fields}
 
 
 class QuerySerializer(StrictSerializer):

@@ -21,12 +21,15 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from accounts.models import Workspace
 from common.admin import (
     EXCERPT_CHARACTERS,
+    ConditionFilter,
     ReadOnlyAdmin,
     ServiceDeletion,
     bidi_isolated,
+    choice_column,
     excerpt,
     link_to,
     link_to_list,
+    requires,
 )
 from common.errors import RagsiteError
 from common.text import pluralized
@@ -72,17 +75,9 @@ class UserRowAdmin(ReadOnlyAdmin):
     params_for_all_rows: dict[str, Any] = {}
 
 
-class EmbeddedFilter(admin.SimpleListFilter):
-    """Filter: with or without a vector."""
-
-    title = "vector"
-    parameter_name = "vector"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("no", "Waits for one")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(embedding__isnull=True) if self.value() == "no" else queryset
+class EmbeddedFilter(ConditionFilter):
+    title = parameter_name = "vector"
+    conditions = {"no": ("Waits for one", Q(embedding=None))}
 
 
 @admin.register(Context)
@@ -166,24 +161,14 @@ MAX_LISTED_VALUES = 50
 MAX_VALUE_CHARACTERS = 2000
 
 
-class CurrentFilter(admin.SimpleListFilter):
-    """Filter: current facts by default, or all."""
-
+class CurrentFilter(ConditionFilter):
     title = "held true"
     parameter_name = "held"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("before", "Before"), ("all", "Now or before")]
-
-    def choices(self, changelist: Any) -> Any:
-        now, *others = super().choices(changelist)
-        yield {**now, "display": "Now"}
-        yield from others
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "all":
-            return queryset
-        return queryset.filter(valid_to__isnull=self.value() != "before")
+    conditions = {
+        "": ("Now", Q(valid_to=None)),
+        "before": ("Before", Q(valid_to__isnull=False)),
+        "all": ("Now or before", Q()),
+    }
 
 
 class CorrectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -330,26 +315,18 @@ _STATE_COLOURS = {_State.WAITING: "info", _State.RUNNING: "info", _State.DEAD: "
 MAX_MESSAGE_CHARACTERS = 2000
 
 
-class StateFilter(admin.SimpleListFilter):
-    """Filter by state; by default all but idle conversations."""
-
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        states = [(str(value), str(label).capitalize()) for value, label in _State.choices]
-        return [*states, ("all", "All")]
-
-    def choices(self, changelist: Any) -> Any:
-        unread, *others = super().choices(changelist)
-        yield {**unread, "display": "All but nothing waits"}
-        yield from others
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "all":
-            return queryset
-        states = [self.value()] if self.value() else [_State.DEAD, _State.WAITING, _State.RUNNING]
-        return queryset.filter(state__in=states)
+class StateFilter(ConditionFilter):
+    title = parameter_name = "state"
+    conditions = {
+        "": (
+            "All but nothing waits",
+            Q(state__in=[_State.DEAD, _State.WAITING, _State.RUNNING]),
+        ),
+        **{
+            str(value): (str(label).capitalize(), Q(state=value)) for value, label in _State.choices
+        },
+        "all": ("All", Q()),
+    }
 
 
 @admin.register(ExtractionItem)
@@ -375,6 +352,8 @@ class ExtractionItemAdmin(UserRowAdmin):
     sortable_by = ["state_label"]
     params_for_all_rows = {"state": "all"}
     actions = ["try_again"]
+    state_label = choice_column("state", _STATE_COLOURS)
+    has_operate_permission = requires("memory.change_extractionitem")
     fields = [
         "user_link",
         "workspace",
@@ -398,10 +377,6 @@ class ExtractionItemAdmin(UserRowAdmin):
         rows: QuerySet[ExtractionItem] = super().get_queryset(request)
         return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may retry extractions."""
-        return bool(request.user.has_perm("memory.change_extractionitem"))
-
     @admin.action(description="Try again", permissions=["operate"])
     def try_again(self, request: HttpRequest, queryset: QuerySet[ExtractionItem]) -> None:
         ids = list(queryset.values_list("pk", flat=True))
@@ -411,10 +386,6 @@ class ExtractionItemAdmin(UserRowAdmin):
     @display(description="conversation", ordering="id")
     def name(self, row: ExtractionItem) -> SafeString:
         return bidi_isolated(row.key)
-
-    @display(description="state", ordering="state", label=_STATE_COLOURS)
-    def state_label(self, row: ExtractionItem) -> tuple[str, str]:
-        return row.state, row.get_state_display()
 
     @display(description="error")
     def problem(self, row: Any) -> SafeString:

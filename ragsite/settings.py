@@ -71,7 +71,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     # files are served without further middleware, and the fewer bytes the better
-    "common.access_log.access_log",
+    "ragsite.access_log.access_log",
     "common.web.security_headers",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -198,7 +198,7 @@ REDIS_DB = env.int("RAGSITE_REDIS_DB", default=0)
 REDIS_URL = env.str("REDIS_URL", default="") or embedded.redis_url(VAR_DIR, REDIS_DB)
 CACHES = {
     "default": {
-        "BACKEND": "common.caches.RedisCache",
+        "BACKEND": "ragsite.caches.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "ragsite",
     }
@@ -497,7 +497,7 @@ SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SESSION_COOKIE_HTTPONLY = True
-SESSION_ENGINE = "common.sessions"
+SESSION_ENGINE = "accounts.sessions"
 # Asked within the network, by address and without a proxy.
 SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics$"]
 X_FRAME_OPTIONS = "DENY"

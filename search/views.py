@@ -17,11 +17,10 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.current_workspace import may_edit, request_workspace
 from accounts.models import User, Workspace
 from accounts.services import require_editor
-from common.admin import errors_as_messages
 from common.errors import NotFound, RagsiteError
 from common.fields import RowCount
 from common.sql import CompiledQuery, fetch_prepared
-from common.web import login_required_page
+from common.web import errors_as_messages, login_required_page
 from documents.models import Chunk, Collection, Document
 from search import presentation
 from search.examples import example_questions

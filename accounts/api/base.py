@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
 from hashlib import blake2b, sha256
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 from zlib import crc32
 
 from django.core.files.uploadedfile import UploadedFile
@@ -32,15 +32,13 @@ from accounts.services import current_workspace, require_editor
 from common.errors import InvalidInput, NotFound, RagsiteError
 from common.leases import retry_on_deadlock
 from common.parsers import IDEMPOTENCY_KEY
-from common.serializers import QuerySerializer
+from common.serializers import PageParameters, QuerySerializer
 
 IF_MATCH, IF_NONE_MATCH = "If-Match", "If-None-Match"
 READ_METHODS, WRITE_METHODS = ("GET", "HEAD"), ("PUT", "PATCH", "DELETE")
 ANY_TAG = "*"
 #: Namespace of the advisory locks of addresses.
 _LOCK_NAMESPACE = crc32(b"accounts.api.base") - 2**31
-
-ViewHandler = Callable[..., Any]
 
 
 class PreconditionFailed(RagsiteError):
@@ -50,23 +48,7 @@ class PreconditionFailed(RagsiteError):
     status = 412
 
 
-class ConditionalView(Protocol):
-    """Interface of a view whose object supports conditional requests."""
-
-    request: Request
-
-    @property
-    def etag_excluded_fields(self) -> frozenset[str]:
-        """Fields that change by themselves and do not count for `If-Match`."""
-
-    def read_object(self) -> Any:
-        """The object as it is shown now; raises NotFound."""
-
-    def locked_rows(self) -> QuerySet[Any] | None:
-        """The rows that every change of the object writes."""
-
-
-def conditional(view: ConditionalView, handler: ViewHandler) -> ViewHandler:
+def conditional(view: "WorkspaceView", handler: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the handler of a single object so that it obeys `If-Match` and `If-None-Match`."""
     is_read = view.request.method in READ_METHODS
 
@@ -108,7 +90,7 @@ def _digest(data: Any) -> str:
 
 @transaction.atomic
 def _changed_if(
-    view: ConditionalView,
+    view: "WorkspaceView",
     handler: Callable[[], Response],
     if_match: set[str],
     if_none_match: set[str],
@@ -136,7 +118,7 @@ def _changed_if(
     return handler()
 
 
-def _current_etag(view: ConditionalView) -> str | None:
+def _current_etag(view: "WorkspaceView") -> str | None:
     try:
         return etag(view.read_object(), unguarded=view.etag_excluded_fields)
     except (NotFound, Http404):
@@ -225,6 +207,10 @@ class WorkspaceParameters(QuerySerializer):
         max_length=63,
         help_text="Slug of the workspace. Default: the API key's, or the first that you belong to.",
     )
+
+
+class ListParameters(PageParameters, WorkspaceParameters):
+    """Query parameters of a list."""
 
 
 class WorkspaceView(APIView):
@@ -358,6 +344,10 @@ class WorkspaceView(APIView):
 class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     """A viewset of objects in a workspace, with helpers for its actions."""
 
+    action_parameters: ClassVar[dict[str, type[QuerySerializer]]] = {"list": ListParameters}
+    #: Summaries of the actions of DRF's mixins, for `common.openapi.AutoSchema`.
+    summaries: ClassVar[Mapping[str, str]] = {}
+
     @property
     def is_detail_request(self) -> bool:
         return self.action in ("retrieve", "update", "partial_update", "destroy")
@@ -376,6 +366,12 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
             kind = self.get_queryset().model._meta.verbose_name
             name = self.kwargs[self.lookup_field]
             raise NotFound(f"There is no {kind} “{name}”, or you may not see it.") from error
+
+    def editable_object(self) -> Any:
+        """The object to change. Raises NotFound, and Forbidden where the user may only read it."""
+        row = self.get_object()
+        self.require_editor(row.workspace)
+        return row
 
     def locked_rows(self) -> QuerySet[Any] | None:
         rows = self.get_queryset()

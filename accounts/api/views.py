@@ -6,15 +6,16 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
 
-from accounts.api.base import WorkspaceParameters, WorkspaceViewSet
+from accounts.api.base import ListParameters, WorkspaceViewSet
 from accounts.api_keys import MAX_NAME_CHARACTERS, create_key, revoke_key
 from accounts.audit import MAX_NAMED_IDS, Action, Channel, Kind
 from accounts.models import ApiKey, Change, Scope
 from common.api import ErrorSerializer
 from common.openapi import load_examples
-from common.serializers import MAX_ID, PageParameters, StrictSerializer
+from common.serializers import MAX_ID, ReadOnlyModelSerializer, StrictSerializer
 
 examples = load_examples("accounts.api")
 
@@ -22,10 +23,6 @@ SCOPES = (
     "`read` documents, searches and the graph, `write` them, use the `memory`, `chat` with models,"
     " pipelines and tools; `admin` makes and revokes keys. None includes another."
 )
-
-
-class KeyFilter(PageParameters, WorkspaceParameters):
-    """Query parameters of the list of keys."""
 
 
 @extend_schema_serializer(component_name="NewApiKey")
@@ -44,7 +41,7 @@ class NewKeyInput(StrictSerializer):
 
 
 @extend_schema_serializer(component_name="ApiKey")
-class KeySerializer(serializers.ModelSerializer[ApiKey]):
+class KeySerializer(ReadOnlyModelSerializer[ApiKey]):
     """An API key without its secret."""
 
     user = serializers.CharField(source="user.username", help_text="Whose rights it has.")
@@ -69,7 +66,6 @@ class KeySerializer(serializers.ModelSerializer[ApiKey]):
             "last_used_at",
             "revoked_at",
         ]
-        read_only_fields = fields
 
 
 @extend_schema_serializer(component_name="ApiKeyWithSecret")
@@ -80,25 +76,23 @@ class SecretSerializer(KeySerializer):
 
     class Meta(KeySerializer.Meta):
         fields = [*KeySerializer.Meta.fields, "secret"]
-        read_only_fields = fields
 
 
 @extend_schema(tags=["keys"])
-class ApiKeyViewSet(WorkspaceViewSet):
+class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     """The user's own keys; an owner sees those of all members."""
 
+    summaries = {
+        "list": "List API keys, newest first",
+        "retrieve": "Read an API key, without its secret",
+    }
     serializer_class = KeySerializer
     lookup_value_converter = "int"
     required_scope = Scope.ADMIN
-    action_parameters = {"list": KeyFilter}
 
     def get_queryset(self) -> QuerySet[ApiKey]:
         rows = ApiKey.objects.visible_to(self.request.user).select_related("user", "workspace")
         return self.in_workspace(rows)
-
-    @extend_schema(summary="List API keys, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
 
     # Not `idempotent`: a stored answer would keep the secret.
     @extend_schema(
@@ -119,10 +113,6 @@ class ApiKeyViewSet(WorkspaceViewSet):
             {**shown, "secret": secret}, status=201, headers={"Cache-Control": "no-store"}
         )
 
-    @extend_schema(summary="Read an API key, without its secret")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
-
     @extend_schema(
         summary="Revoke an API key",
         description="It opens nothing from then on. A key that is revoked is answered the same.",
@@ -137,7 +127,7 @@ def _enum_values(known: type[Action] | type[Channel] | type[Kind]) -> list[str]:
     return [each.value for each in known]
 
 
-class ChangeFilter(PageParameters, WorkspaceParameters):
+class ChangeFilter(ListParameters):
     """Query parameters that select changes."""
 
     kind = serializers.ChoiceField(
@@ -185,7 +175,7 @@ class DetailsSerializer(serializers.Serializer[Any]):
 
 
 @extend_schema_serializer(component_name="Change")
-class ChangeSerializer(serializers.ModelSerializer[Change]):
+class ChangeSerializer(ReadOnlyModelSerializer[Change]):
     """That somebody changed something. No text of the object is stored."""
 
     at = serializers.DateTimeField(source="created_at", help_text="When.")
@@ -224,7 +214,6 @@ class ChangeSerializer(serializers.ModelSerializer[Change]):
             "details",
             "summary",
         ]
-        read_only_fields = fields
 
 
 @extend_schema(tags=["history"])

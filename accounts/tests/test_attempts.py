@@ -22,8 +22,8 @@ COLLECTIONS = "/api/v1/collections/"
 
 
 @pytest.fixture(autouse=True)
-def _counts(settings: Any) -> None:
-    """Two attempts an account, three an address: all else is time spent on hashing."""
+def _counts(settings: Any, quick_passwords: None) -> None:
+    """Two attempts an account, three an address."""
     rate_limits._Outage.asleep_until = 0.0
     settings.LOGIN_RATE, settings.LOGIN_ADDRESS_RATE = "2/day", "3/day"
 

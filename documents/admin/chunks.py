@@ -18,10 +18,11 @@ from common.admin import (
     LoggedById,
     ReadOnlyAdmin,
     choice_column,
-    errors_as_messages,
     link_column,
+    requires,
 )
 from common.errors import RagsiteError
+from common.web import errors_as_messages
 from documents import services
 from documents.lexical_search import find_terms
 from documents.models import Chunk, ChunkEdit, Collection, LexicalSegment
@@ -207,9 +208,7 @@ class ChunkEditAdmin(ReadOnlyAdmin):
         """Close conflicts: edits whose text the source no longer contains."""
         self._each(request, queryset, services.dismiss_edit, "dismissed")
 
-    def has_undo_permission(self, request: HttpRequest) -> bool:
-        """The permission to change chunks."""
-        return bool(request.user.has_perm("documents.change_chunk"))
+    has_undo_permission = requires("documents.change_chunk")
 
     def _each(self, request: HttpRequest, rows: Any, act: Any, done: str) -> None:
         count = 0

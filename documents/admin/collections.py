@@ -14,8 +14,9 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from common.admin import LargeTableAdmin, errors_as_messages, link_to, link_to_list
+from common.admin import LargeTableAdmin, link_to, link_to_list
 from common.text import pluralized
+from common.web import errors_as_messages
 from documents import services
 from documents.admin.service_admin import ContentAdmin, download_export
 from documents.chunkers import ChunkerError, check_options

@@ -15,14 +15,15 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from common.admin import (
+    ConditionFilter,
     ReadOnlyAdmin,
     choice_column,
-    errors_as_messages,
     link_column,
     link_to,
     link_to_list,
 )
 from common.text import pluralized
+from common.web import errors_as_messages
 from documents import services
 from documents.admin.service_admin import ContentAdmin, download_export
 from documents.models import Chunk, Document, IngestionItem, StagedDocument
@@ -35,24 +36,14 @@ STATUS_COLOURS = {
 }
 
 
-class VersionFilter(admin.SimpleListFilter):
-    """Shows only current versions unless another choice is made."""
-
+class VersionFilter(ConditionFilter):
     title = "version"
     parameter_name = "versions"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("superseded", "Superseded or waiting"), ("all", "All")]
-
-    def choices(self, changelist: Any) -> Any:
-        current, *others = super().choices(changelist)
-        yield {**current, "display": "Current"}
-        yield from others
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "all":
-            return queryset
-        return queryset.filter(is_current=self.value() != "superseded")
+    conditions = {
+        "": ("Current", Q(is_current=True)),
+        "superseded": ("Superseded or waiting", Q(is_current=False)),
+        "all": ("All", Q()),
+    }
 
 
 @admin.register(Document)

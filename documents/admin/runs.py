@@ -14,11 +14,12 @@ from unfold.decorators import display
 from common.admin import (
     ReadOnlyAdmin,
     choice_column,
-    errors_as_messages,
     link_column,
     link_to_list,
+    requires,
 )
 from common.text import pluralized
+from common.web import errors_as_messages
 from documents import services
 from documents.models import IngestionItem, IngestionRun
 
@@ -89,9 +90,8 @@ class IngestionRunAdmin(ReadOnlyAdmin):
         ("Time", {"fields": ["started_at", "finished_at", "took", "timings"]}),
     ]
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may cancel and retry."""
-        return bool(request.user.has_perm("documents.change_ingestionrun"))
+    #: For cancelling and retrying.
+    has_operate_permission = requires("documents.change_ingestionrun")
 
     @admin.action(description="Cancel", permissions=["operate"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[IngestionRun]) -> None:

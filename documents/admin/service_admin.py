@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.db.models import QuerySet, Sum
 from django.http import FileResponse, HttpRequest, HttpResponseBase
 
-from common.admin import LoggedById, ServiceDeletion
+from common.admin import LoggedById, ServiceDeletion, requires
 from documents import services
 from documents.models import Collection, Document
 
@@ -17,13 +17,11 @@ from documents.models import Collection, Document
 class ContentAdmin(ServiceDeletion, LoggedById):
     """Collections and documents: deleted with their files and statistics, and logged by id."""
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may have documents processed and embedded again."""
-        return bool(request.user.has_perm("documents.change_document"))
+    #: For processing and embedding documents again.
+    has_operate_permission = requires("documents.change_document")
 
-    def has_read_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may export texts."""
-        return bool(request.user.has_perm("documents.view_chunk"))
+    #: For exporting texts.
+    has_read_permission = requires("documents.view_chunk")
 
     def documents_below(self, rows: list[Any]) -> QuerySet[Document]:
         """The documents that are deleted together with `rows`."""

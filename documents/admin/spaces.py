@@ -18,14 +18,15 @@ from common.admin import (
     LargeTableAdmin,
     ReadOnlyAdmin,
     choice_column,
-    errors_as_messages,
     link_column,
     link_to,
     link_to_list,
+    requires,
     run_submit_action,
 )
 from common.errors import ExplainedError
 from common.text import pluralized
+from common.web import errors_as_messages
 from documents import services
 from documents.models import Collection, EmbeddingSpace, Reembedding
 from documents.spaces import INDEX_OPTIONS, OPTION_BOUNDS, SEARCH_OPTIONS, checked_index
@@ -241,9 +242,8 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     state_label = choice_column("state", STATE_COLOURS)
     target_link = link_column("target", "into")
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nothing can be edited, but whoever may change spaces may stop a move."""
-        return bool(request.user.has_perm("documents.change_embeddingspace"))
+    #: Nothing can be edited, but whoever may change spaces may stop a move.
+    has_change_permission = requires("documents.change_embeddingspace")
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         run_submit_action(self, request, obj)

@@ -5,15 +5,15 @@ from typing import Any
 from django.db.models import Prefetch, Q, QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet
 from common.errors import Forbidden, NotFound
 from common.openapi import load_examples
 from common.rls import bypass_rls
-from common.serializers import StrictSerializer
+from common.serializers import ReadOnlyModelSerializer, StrictSerializer
 from documents import services
-from documents.api.serializers import ListFilter
 from documents.models import Collection, EmbeddingSpace, Reembedding
 from documents.spaces import OPTION_BOUNDS
 
@@ -21,7 +21,7 @@ examples = load_examples("documents.api")
 
 
 @extend_schema_serializer(component_name="EmbeddingSpaceMove")
-class MoveSerializer(serializers.ModelSerializer[Reembedding]):
+class MoveSerializer(ReadOnlyModelSerializer[Reembedding]):
     """An unfinished move of passages to a space."""
 
     collection = serializers.SlugRelatedField[Collection](
@@ -33,11 +33,10 @@ class MoveSerializer(serializers.ModelSerializer[Reembedding]):
     class Meta:
         model = Reembedding
         fields = ["id", "collection", "state", "share", "started_at"]
-        read_only_fields = fields
 
 
 @extend_schema_serializer(component_name="EmbeddingSpaceDetail")
-class SpaceDetailSerializer(serializers.ModelSerializer[EmbeddingSpace]):
+class SpaceDetailSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):
     """One model's vectors. Spaces belong to the site; their contents belong to workspaces."""
 
     url = serializers.HyperlinkedIdentityField(
@@ -71,7 +70,6 @@ class SpaceDetailSerializer(serializers.ModelSerializer[EmbeddingSpace]):
             "moves",
             "created_at",
         ]
-        read_only_fields = fields
         extra_kwargs = {"query_instruction": {"help_text": "What is put before a question."}}
 
     def get_collections(self, row: EmbeddingSpace) -> list[str]:
@@ -99,14 +97,14 @@ class SpaceInput(StrictSerializer):
 
 
 @extend_schema(tags=["spaces"])
-class SpaceViewSet(WorkspaceViewSet):
+class SpaceViewSet(ListModelMixin, WorkspaceViewSet):
     """Embedding spaces of the site. `manage.py spaces` makes, indexes and removes them, and
     `manage.py reembed` moves collections to them."""
 
+    summaries = {"list": "List embedding spaces, newest first"}
     serializer_class = SpaceDetailSerializer
     lookup_field = "name"
     lookup_value_converter = "slug"
-    action_parameters = {"list": ListFilter}
     action_scopes = {"partial_update": "admin"}
     etag_excluded_fields = frozenset({"collections", "moves"})
 
@@ -124,10 +122,6 @@ class SpaceViewSet(WorkspaceViewSet):
             Prefetch("collections", own.order_by("slug"), to_attr="own_collections"),
             Prefetch("reembeddings", moves.select_related("collection"), to_attr="open_moves"),
         )
-
-    @extend_schema(summary="List embedding spaces, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
 
     @extend_schema(summary="Read an embedding space", examples=[examples.SPACE])
     def retrieve(self, *args: Any, **kwargs: Any) -> Response:

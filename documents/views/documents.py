@@ -49,6 +49,13 @@ def find_document(request: HttpRequest, slug: str, pk: int) -> Document:
     return document
 
 
+def find_editable_document(request: HttpRequest, slug: str, pk: int) -> Document:
+    """The same for visitors who may change it; raises Forbidden for others."""
+    document = find_document(request, slug, pk)
+    require_editor(user=request.user, workspace=document.workspace)
+    return document
+
+
 @require_safe
 @login_required_page
 def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
@@ -104,8 +111,7 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @login_required_page
 def delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Show what will be deleted, which is all versions; delete on POST."""
-    document = find_document(request, slug, pk)
-    require_editor(user=request.user, workspace=document.workspace)
+    document = find_editable_document(request, slug, pk)
     if request.method == "POST":
         delete_document(document=document)
         messages.success(request, f"“{document}” is deleted.")

@@ -10,7 +10,14 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
-from common.admin import EXCERPT_CHARACTERS, ReadOnlyAdmin, choice_column, excerpt, link_column
+from common.admin import (
+    EXCERPT_CHARACTERS,
+    ReadOnlyAdmin,
+    choice_column,
+    excerpt,
+    link_column,
+    requires,
+)
 from graph.models import Extraction
 from graph.services.edits import repeat_extraction
 from graph.services.extraction import retry_extractions
@@ -75,9 +82,7 @@ class ExtractionAdmin(ReadOnlyAdmin):
         rows: QuerySet[Extraction] = super().get_queryset(request)
         return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may queue extractions."""
-        return bool(request.user.has_perm("graph.change_extraction"))
+    has_operate_permission = requires("graph.change_extraction")
 
     @admin.action(description="Try again what was given up", permissions=["operate"])
     def try_again(self, request: HttpRequest, queryset: QuerySet[Extraction]) -> None:

@@ -27,6 +27,7 @@ from common.admin import (
     LoggedById,
     ServiceDeletion,
     bidi_isolated,
+    choice_column,
     excerpt,
     link_to,
     link_to_list,
@@ -185,6 +186,7 @@ class NodeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
     sortable_by = ["name_label"]
     autocomplete_fields = ["workspace"]
     actions = ["merge_selected"]
+    origin_label = choice_column("origin", ORIGIN_COLOURS)
     shown_fields = [
         "id_label",
         "workspace",
@@ -313,10 +315,6 @@ class NodeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
     @display(description="labels")
     def labels_text(self, row: Node) -> SafeString:
         return bidi_isolated(", ".join(row.labels))
-
-    @display(description="origin", ordering="origin", label=ORIGIN_COLOURS)
-    def origin_label(self, row: Node) -> tuple[str, str]:
-        return row.origin, row.get_origin_display()
 
     @display(description="stands for")
     def described(self, row: Node) -> str:

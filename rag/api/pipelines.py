@@ -12,11 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
-from accounts.api import WorkspaceParameters, WorkspaceView, idempotent
+from accounts.api import ListParameters, WorkspaceParameters, WorkspaceView, idempotent
 from accounts.api.base import etag
 from common.api import ErrorSerializer, StreamNegotiation
 from common.openapi import load_examples
-from common.serializers import PageParameters, StrictSerializer, TextField
+from common.serializers import StrictSerializer, TextField
 from rag.answer_stream import answer_response
 from rag.api.chat import MAX_TURNS, AnswerSerializer, ChatTurnInput, answer_object
 from rag.context import context_of_view
@@ -83,7 +83,7 @@ class PipelineRunInput(StrictSerializer):
     )
 
 
-class TraceParameters(PageParameters, WorkspaceParameters):
+class TraceParameters(ListParameters):
     """Which runs to list, and which page."""
 
     pipeline = TextField(required=False, max_length=MAX_ID_CHARACTERS, help_text="Id of one.")

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from accounts.api import WorkspaceViewSet
 from common.api import ErrorSerializer
 from common.openapi import load_examples
+from common.serializers import ReadOnlyModelSerializer
 from rag.api.pipelines import DefinitionSerializer, TraceParameters, TraceStatisticsParameters
 from rag.context import context_of_view
 from rag.models import Span, Trace
@@ -26,7 +27,7 @@ WITHHELD_HELP = "It holds text of a document that you may not read any more, and
 
 
 @named(component_name="TraceListed")
-class TraceSerializer(serializers.ModelSerializer[Trace]):
+class TraceSerializer(ReadOnlyModelSerializer[Trace]):
     """A run without its steps."""
 
     elapsed_ms = serializers.SerializerMethodField(help_text="Null while it runs.")
@@ -51,7 +52,6 @@ class TraceSerializer(serializers.ModelSerializer[Trace]):
             "removed_at",
             "is_withheld",
         ]
-        read_only_fields = fields
 
     def get_elapsed_ms(self, row: Trace) -> float | None:
         return _milliseconds(row) if row.ended_at else None
@@ -67,7 +67,7 @@ class TraceSerializer(serializers.ModelSerializer[Trace]):
 
 
 @named(component_name="TraceSpan")
-class SpanSerializer(serializers.ModelSerializer[Span]):
+class SpanSerializer(ReadOnlyModelSerializer[Span]):
     """A step, or what it called: the model, a tool, a sub-task (`node` with a `parent`)."""
 
     elapsed_ms = serializers.SerializerMethodField()
@@ -94,7 +94,6 @@ class SpanSerializer(serializers.ModelSerializer[Span]):
             "output_tokens",
             "error",
         ]
-        read_only_fields = fields
         extra_kwargs = {"is_cut": {"help_text": "Whether the texts were longer than is kept."}}
 
     def get_elapsed_ms(self, row: Span) -> float:
@@ -116,7 +115,6 @@ class TraceDetailSerializer(TraceSerializer):
 
     class Meta(TraceSerializer.Meta):
         fields = [*TraceSerializer.Meta.fields, "answer", "definition", "spans"]
-        read_only_fields = fields
 
 
 @named(component_name="TraceFigures")

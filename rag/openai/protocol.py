@@ -94,7 +94,7 @@ class OpenAISchema(AutoSchema):
 
     def _error_response(self, status: str) -> dict[str, Any]:
         response = self._get_response_for_code(ErrorSerializer, status)  # type: ignore[no-untyped-call]
-        return {**response, "description": ERRORS[status].description}
+        return {**response, "description": ERRORS[status]["description"]}
 
 
 class OpenAIView(WorkspaceView):

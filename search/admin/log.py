@@ -1,13 +1,12 @@
 """Admin of the search log, the page of unanswered questions, and saved searches."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, Q
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -18,7 +17,7 @@ from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.models import Workspace
-from common.admin import ReadOnlyAdmin, link_to
+from common.admin import ConditionFilter, ReadOnlyAdmin, link_to
 from documents.models import Collection, Document
 from search.log import OpenQuestion, Reason, open_questions
 from search.models import SavedSearch, SearchLog
@@ -133,20 +132,27 @@ def _page_address(request: HttpRequest, page: int) -> str:
     return f"?{query.urlencode()}"
 
 
-def choice_filter(name: str, choices: Mapping[str, tuple[str, Q]]) -> type[SimpleListFilter]:
-    """A list filter of labelled conditions by value."""
+class FoundFilter(ConditionFilter):
+    """How much was found. Vector search always finds something, so lexical hits say more."""
 
-    class ChoiceFilter(SimpleListFilter):
-        title = parameter_name = name
+    title = parameter_name = "found"
+    conditions = {
+        "nothing": ("Nothing", Q(total=0)),
+        "no-words": ("Nothing by words", Q(lexical_total=0)),
+        "some": ("Something", Q(total__gt=0)),
+    }
 
-        def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-            return [(value, label) for value, (label, _) in choices.items()]
 
-        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-            chosen = choices.get(self.value() or "")
-            return queryset.filter(chosen[1]) if chosen else queryset
+class DegradedFilter(ConditionFilter):
+    """Whether a part of the search did not work."""
 
-    return ChoiceFilter
+    title = parameter_name = "degraded"
+    conditions = {"yes": ("Yes", ~Q(degraded=[])), "no": ("No", Q(degraded=[]))}
+
+
+class ModeFilter(ConditionFilter):
+    title = parameter_name = "mode"
+    conditions = {mode: (mode.capitalize(), Q(mode=mode)) for mode in MODES}
 
 
 @admin.register(SearchLog)
@@ -157,17 +163,9 @@ class SearchLogAdmin(ReadOnlyAdmin):
     list_display = ["question", "found", "judge", "mode", "out_of_order", "took", "workspace"]
     list_display += ["user", "source", "created_at"]
     list_filter = [
-        # Vector search always finds something, so lexical hits say more.
-        choice_filter(
-            "found",
-            {
-                "nothing": ("Nothing", Q(total=0)),
-                "no-words": ("Nothing by words", Q(lexical_total=0)),
-                "some": ("Something", Q(total__gt=0)),
-            },
-        ),
-        choice_filter("degraded", {"yes": ("Yes", ~Q(degraded=[])), "no": ("No", Q(degraded=[]))}),
-        choice_filter("mode", {mode: (mode.capitalize(), Q(mode=mode)) for mode in MODES}),
+        FoundFilter,
+        DegradedFilter,
+        ModeFilter,
         "source",
         ("workspace", AutocompleteSelectFilter),
         "created_at",

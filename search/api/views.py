@@ -18,16 +18,17 @@ from drf_spectacular.utils import (
     extend_schema_view,
 )
 from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from accounts.api import WorkspaceParameters, WorkspaceView, WorkspaceViewSet, idempotent
+from accounts.api import ListParameters, WorkspaceView, WorkspaceViewSet, idempotent
 from accounts.models import Workspace
 from common.api import ErrorSerializer
 from common.errors import InvalidInput, NotFound
 from common.openapi import load_examples
-from common.serializers import PageParameters, StrictSerializer
+from common.serializers import ReadOnlyModelSerializer, StrictSerializer
 from documents.models import Chunk, Collection, Document
 from documents.services import get_collection
 from search.api.inputs import (
@@ -267,12 +268,8 @@ PARAMETERS_HELP = (
 )
 
 
-class SavedSearchParameters(PageParameters, WorkspaceParameters):
-    """Query string of the list of saved searches."""
-
-
 @extend_schema_serializer(component_name="SavedSearch")
-class SavedSearchSerializer(serializers.ModelSerializer[SavedSearch]):
+class SavedSearchSerializer(ReadOnlyModelSerializer[SavedSearch]):
     """A saved search with its name and its page."""
 
     page = serializers.SerializerMethodField(help_text="The page that runs it.")
@@ -280,7 +277,6 @@ class SavedSearchSerializer(serializers.ModelSerializer[SavedSearch]):
     class Meta:
         model = SavedSearch
         fields = ["id", "name", "parameters", "page", "created_at", "updated_at"]
-        read_only_fields = fields
         extra_kwargs = {"parameters": {"help_text": PARAMETERS_HELP}}
 
     def get_page(self, row: SavedSearch) -> str:
@@ -316,19 +312,18 @@ class SavedSearchChange(StrictSerializer):
 
 
 @extend_schema(tags=["search"])
-class SavedSearchViewSet(WorkspaceViewSet):
+class SavedSearchViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     """Searches saved under a name. Only their owner sees them."""
 
+    summaries = {
+        "list": "List your saved searches, newest first",
+        "retrieve": "Read a saved search",
+    }
     serializer_class = SavedSearchSerializer
     lookup_value_converter = "int"
-    action_parameters = {"list": SavedSearchParameters}
 
     def get_queryset(self) -> QuerySet[SavedSearch]:
         return self.in_workspace(SavedSearch.objects.visible_to(self.request.user))
-
-    @extend_schema(summary="List your saved searches, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
 
     @extend_schema(
         summary="Save a search",
@@ -341,10 +336,6 @@ class SavedSearchViewSet(WorkspaceViewSet):
         values = self.validated(NewSavedSearchInput)
         row = save_search(user=self.request.user, workspace=self.workspace, **values)
         return self.answer(row, status=201)
-
-    @extend_schema(summary="Read a saved search")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
 
     @extend_schema(
         summary="Rename a saved search, or save another in its place",
@@ -362,7 +353,7 @@ class SavedSearchViewSet(WorkspaceViewSet):
         return Response(status=204)
 
 
-class EvaluationParameters(PageParameters, WorkspaceParameters):
+class EvaluationParameters(ListParameters):
     """Query string of the list of evaluations."""
 
     collection = serializers.SlugField(
@@ -377,7 +368,7 @@ class EvaluationInput(StrictSerializer):
 
 
 @extend_schema_serializer(component_name="Evaluation")
-class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
+class EvaluationSerializer(ReadOnlyModelSerializer[Evaluation]):
     """Means over the golden set; null until the evaluation is done."""
 
     collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
@@ -390,7 +381,6 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
             *("ndcg", "recall", "mrr", "p50_ms", "p95_ms"),
             *("created_at", "finished_at"),
         ]
-        read_only_fields = fields
         extra_kwargs = {
             "ndcg": {"help_text": "nDCG@10, 0 to 1: good answers stand high."},
             "recall": {"help_text": "Recall@10, 0 to 1: good answers are among the first ten."},
@@ -399,7 +389,7 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
 
 
 @extend_schema_serializer(component_name="EvaluatedQuestion")
-class EvaluatedQuestionSerializer(serializers.ModelSerializer[EvaluatedQuestion]):
+class EvaluatedQuestionSerializer(ReadOnlyModelSerializer[EvaluatedQuestion]):
     """One question with its measures."""
 
     question = serializers.CharField(
@@ -411,7 +401,6 @@ class EvaluatedQuestionSerializer(serializers.ModelSerializer[EvaluatedQuestion]
     class Meta:
         model = EvaluatedQuestion
         fields = ["question", "ndcg", "recall", "first_rank", "good", "found"]
-        read_only_fields = fields
 
 
 @extend_schema_serializer(component_name="EvaluationDetail")
@@ -422,7 +411,6 @@ class EvaluationDetailSerializer(EvaluationSerializer):
 
     class Meta(EvaluationSerializer.Meta):
         fields = [*EvaluationSerializer.Meta.fields, "rows"]
-        read_only_fields = fields
 
     @extend_schema_field(EvaluatedQuestionSerializer(many=True))
     def get_rows(self, evaluation: Evaluation) -> Any:

@@ -14,11 +14,10 @@ from django.db.models import Count, Max
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from common.errors import Conflict, RagsiteError
+from common.errors import Conflict, ExplainedError
 from common.leases import database_now
 from documents.models import Collection, Document
 from documents.services import chunk_count
-from inference.interfaces import InferenceError
 from search.evaluation.datasets import count_answered_questions, golden_set
 from search.evaluation.evaluate import ask_questions, latencies, measure_questions
 from search.judgements import question_key
@@ -156,7 +155,7 @@ def run_evaluation(evaluation_id: int) -> Evaluation | None:
         return None
     try:
         _measure(evaluation)
-    except (RagsiteError, InferenceError) as error:
+    except ExplainedError as error:
         _fail(evaluation, code=getattr(error, "code", "inference"), message=str(error))
     except Exception:
         logger.exception("evaluation %s failed", evaluation_id)

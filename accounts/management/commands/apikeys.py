@@ -50,7 +50,6 @@ def _days(text: str) -> int:
 
 
 def create(options: Options) -> CommandOutput:
-    """Make a key; its secret is printed this once."""
     days = options["expires_days"]
     key, secret = create_key(
         user=_user(options["user"]),
@@ -64,7 +63,6 @@ def create(options: Options) -> CommandOutput:
 
 
 def list_keys(options: Options) -> CommandOutput:
-    """All keys, newest first."""
     rows = ApiKey.objects.select_related("user", "workspace")
     if options["user"]:
         rows = rows.filter(user=_user(options["user"]))
@@ -88,7 +86,6 @@ def list_keys(options: Options) -> CommandOutput:
 
 
 def revoke(options: Options) -> CommandOutput:
-    """End a key."""
     key = ApiKey.objects.select_related("user", "workspace").filter(pk=options["id"]).first()
     if key is None:
         raise NotFound(f"There is no key {options['id']}. `manage.py apikeys list` shows them.")

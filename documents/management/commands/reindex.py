@@ -60,7 +60,6 @@ class Command(ServiceCommand):
 
 
 def reindex(options: Options, bar: ProgressBar) -> ReindexResult:
-    """Embed and count what the options name."""
     common: dict[str, Any] = {"index": options["index"], "on_progress": bar.show}
     if options["chunk_ids"]:
         return services.reindex_chunks(chunk_ids=options["chunk_ids"], **common)

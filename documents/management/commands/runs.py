@@ -43,13 +43,11 @@ class Command(ServiceCommand):
 
 
 def list_runs(options: Options) -> CommandOutput:
-    """The newest runs."""
     runs = IngestionRun.objects.select_related("collection")[: max(options["n"], 0)]
     return CommandOutput(list(map(_report, runs)), list(map(_line, runs)))
 
 
 def show_run(options: Options) -> CommandOutput:
-    """One run with its timings and failed files."""
     run = _run(options)
     failed = run.items.filter(state=IngestionItem.State.FAILED)[:FAILURES]
     failures = [
@@ -64,7 +62,6 @@ def show_run(options: Options) -> CommandOutput:
 
 
 def cancel_run(options: Options) -> CommandOutput:
-    """End a run."""
     run = services.cancel_run(run=_run(options))
     return CommandOutput(_report(run), [_line(run)])
 

@@ -83,7 +83,6 @@ class Command(ServiceCommand):
 
 
 def list_spaces(options: Options) -> CommandOutput:
-    """All spaces."""
     reports = services.space_reports()
     rows = [("name", "model", "dimensions", "metric", "index", "state", "chunks")]
     rows += [
@@ -104,7 +103,6 @@ def list_spaces(options: Options) -> CommandOutput:
 
 
 def space_statistics(options: Options) -> CommandOutput:
-    """What spaces hold."""
     reports = [space_report(report) for report in services.space_reports(name=options["name"])]
     lines: list[str] = []
     for report in reports:
@@ -114,7 +112,6 @@ def space_statistics(options: Options) -> CommandOutput:
 
 
 def set_options(options: Options) -> CommandOutput:
-    """Change the options of searches."""
     given = {name: options[name] for name in SEARCH_OPTIONS if options[name] is not None}
     if not given:
         raise InvalidInput("Say --ef-search or --probes: a number, or auto.")
@@ -127,7 +124,6 @@ def set_options(options: Options) -> CommandOutput:
 
 
 def build_index(options: Options) -> CommandOutput:
-    """Build a space's index."""
     space = services.get_space(options["name"])
     built = services.build_space_index(space=space, rebuild=options["rebuild"])
     line = "built" if built else "there is one already; --rebuild makes it anew"
@@ -135,7 +131,6 @@ def build_index(options: Options) -> CommandOutput:
 
 
 def drop_space(options: Options) -> CommandOutput:
-    """Remove an unused space."""
     services.drop_space(space=services.get_space(options["name"]))
     return CommandOutput(lines=["dropped"])
 

@@ -30,7 +30,6 @@ class Command(ServiceCommand):
 
 
 def statistics_rows(figures: SiteStatistics) -> list[tuple[str, str]]:
-    """Names and values to print."""
     lines = [
         ("documents", _counts(figures.documents)),
         ("besides", f"{figures.superseded:,} superseded versions, {figures.links:,} stored once"),
