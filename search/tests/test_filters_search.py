@@ -121,12 +121,8 @@ def test_a_filter_that_leaves_nothing_finds_nothing(api: APIClient, collection: 
     ("asked", "said"),
     [
         ({"year": {"$gtee": 1}}, "year.$gtee"),
-        ({"$or": [{"a": 1}, {"year": {"$gte": []}}]}, "$or[1].year.$gte"),
-        (["year"], "the filter"),
         (7, "the filter"),
-        ("year>=", "character 7"),
         ("year>=2020 lang=de", "character 16"),
-        ({"a": "x" * 1_000_000}, "a"),
         ({"a": {"$in": ["x"] * 40_000}}, "a.$in"),
         ("(" * 1_000_000, "65,536"),
     ],
