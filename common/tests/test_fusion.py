@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common import fusion
-from common.fusion import Fused, Fusion, adapted_weights
+from common.fusion import Fusion, adapted_weights
 from common.fusion_options import METHODS, RRF_K, Method
 
 SCORES = st.dictionaries(
@@ -31,6 +31,16 @@ class Arm:
     ranks: Mapping[int, int]
     scores: Mapping[int, float]
     weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A hit's fused score, and what each arm contributed."""
+
+    hit: int
+    score: float
+    contributions: Mapping[str, float]
+    best_rank: int
 
 
 def fused_arrays(arms: Sequence[Arm], method: Method = "score") -> Fusion:

@@ -1,7 +1,6 @@
 """Admin of the search log, the page of unanswered questions, and saved searches."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -67,37 +66,23 @@ class QuestionsForm(forms.Form):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionRow:
-    """A question with its counts and links to judge, search and list it."""
-
-    row: OpenQuestion
-    workspace: str
-
-    @property
-    def reasons(self) -> list[tuple[str, str]]:
-        """Failure reasons as (label, colour)."""
-        labels = []
-        for name, count in self.row.reasons.items():
-            words, colour = REASON_LABELS[name]
-            labels.append((f"{words} {count}×" if count > 1 else words, colour))
-        return labels
-
-    @property
-    def judge(self) -> str:
-        """URL to judge its hits."""
-        return f"{reverse('admin:search_judgement_add')}?{urlencode({'log': self.row.log_id})}"
-
-    @property
-    def search(self) -> str:
-        """URL to search it again."""
-        return f"{reverse('search')}?{urlencode({'q': self.row.question})}"
-
-    @property
-    def log(self) -> str:
-        """URL of its rows in the search log."""
-        address = reverse("admin:search_searchlog_changelist")
-        return f"{address}?{urlencode({'q': self.row.question})}"
+def question_row(row: OpenQuestion, workspace: str) -> dict[str, Any]:
+    """A question with its failure reasons as (label, colour), and links to judge, search and list
+    it.
+    """
+    reasons = []
+    for name, count in row.reasons.items():
+        label, colour = REASON_LABELS[name]
+        reasons.append((f"{label} {count}×" if count > 1 else label, colour))
+    searched = urlencode({"q": row.question})
+    return {
+        "row": row,
+        "workspace": workspace,
+        "reasons": reasons,
+        "judge": f"{reverse('admin:search_judgement_add')}?{urlencode({'log': row.log_id})}",
+        "search": f"{reverse('search')}?{searched}",
+        "log": f"{reverse('admin:search_searchlog_changelist')}?{searched}",
+    }
 
 
 def questions_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
@@ -128,7 +113,7 @@ def questions_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
         "form": form,
         "fields": [form[name] for name in ("words", "reason", "days", "workspace")],
         "questions": [
-            QuestionRow(row, names.get(row.workspace_id, "")) for row in found[:PAGE_SIZE]
+            question_row(row, names.get(row.workspace_id, "")) for row in found[:PAGE_SIZE]
         ],
         "several_workspaces": len(names) > 1,
         "newer": _page_address(request, page - 1) if page > 1 else "",
@@ -175,18 +160,8 @@ class SearchLogAdmin(ReadOnlyAdmin):
     """The search log, from which hits can be judged. Rows can be deleted, not changed."""
 
     can_delete = True
-    list_display = [
-        "question",
-        "found",
-        "judge",
-        "mode",
-        "out_of_order",
-        "took",
-        "workspace",
-        "user",
-        "source",
-        "created_at",
-    ]
+    list_display = ["question", "found", "judge", "mode", "out_of_order", "took", "workspace"]
+    list_display += ["user", "source", "created_at"]
     list_filter = [
         FoundFilter,
         DegradedFilter,
@@ -199,21 +174,8 @@ class SearchLogAdmin(ReadOnlyAdmin):
     search_fields = ["query"]
     ordering = ["-id"]
     sortable_by = ["question"]
-    fields = [
-        "query",
-        "judge",
-        "mode",
-        "filter",
-        "where",
-        "found",
-        "best",
-        "out_of_order",
-        "took",
-        "user",
-        "source",
-        "created_at",
-    ]
-
+    fields = ["query", "judge", "mode", "filter", "where", "found", "best", "out_of_order", "took"]
+    fields += ["user", "source", "created_at"]
     actions_list = ["open_questions"]
 
     @action(

@@ -2,9 +2,8 @@
 Begin with `SearchView`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any
 
 from django import urls
@@ -16,6 +15,7 @@ from drf_spectacular.utils import (
     extend_schema,
     extend_schema_field,
     extend_schema_serializer,
+    extend_schema_view,
 )
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -57,7 +57,7 @@ from search.query_options import SearchQuery, scope_for
 from search.results import Hit, Scope
 from search.saved import MAX_NAME_CHARACTERS, save_search, update_saved_search
 from search.services import search
-from search.similar import SimilarPassage, similar_documents, similar_passages
+from search.similar import similar_documents, similar_passages
 from search.tasks import request_evaluation
 
 examples = load_examples("search.api")
@@ -86,13 +86,6 @@ def rename_query_error() -> Iterator[None]:
         ) from error
 
 
-#: Parameters passed to the services unchanged.
-QUERY_OPTIONS = [
-    each.name for each in fields(SearchQuery) if each.name not in {"text", "vector", "expand"}
-]
-SEARCH_OPTIONS = (*QUERY_OPTIONS, "k", "offset", "expand")
-
-
 @extend_schema(tags=["search"], responses={200: SearchAnswerSerializer, 503: ErrorSerializer})
 class SearchView(WorkspaceView):
     """Passages that answer a question, best first."""
@@ -116,13 +109,13 @@ class SearchView(WorkspaceView):
         body.is_valid(raise_exception=True)
         return self._answer(body.validated_data)
 
-    def _answer(self, asked: dict[str, Any]) -> Response:
-        scope = request_scope(self.request.user, self.workspace, asked)
-        options = {name: asked[name] for name in SEARCH_OPTIONS if name in asked}
+    def _answer(self, given: dict[str, Any]) -> Response:
+        scope = request_scope(self.request.user, self.workspace, given)
+        page: Any = {"k": given["k"], "offset": given["offset"], "facets": given.get("facet", ())}
         with rename_query_error():
-            result = search(asked["q"], scope=scope, facets=asked.get("facet", ()), **options)
+            result = search(SearchQuery.read(given["q"], given), scope=scope, **page)
         record_search(result=result, scope=scope, user=self.request.user, source="api")
-        return Response(search_answer(result, request=self.request, explain=asked["explain"]))
+        return Response(search_answer(result, request=self.request, explain=given["explain"]))
 
 
 class ExportView(WorkspaceView):
@@ -152,16 +145,15 @@ class ExportView(WorkspaceView):
     def get(self, request: Request) -> StreamingHttpResponse:
         asked = self.parameters
         scope = request_scope(request.user, self.workspace, asked)
-        options = {name: asked[name] for name in QUERY_OPTIONS if name in asked}
-        query = SearchQuery(asked["q"], expand="none", **options)
+        query = SearchQuery.read(asked["q"], asked, expand="none")
 
         def link(hit: Hit) -> str:
             named = {"pk": hit.document_id}
             return str(reverse("api:document-detail", kwargs=named, request=self.request))
 
         with rename_query_error():
-            export = export_hits(query, scope=scope, link=link)
-        return download(export, kind=asked["as"])
+            pieces = export_hits(query, scope=scope, kind=asked["as"], link=link)
+        return download(pieces, kind=asked["as"])
 
 
 class FacetsView(WorkspaceView):
@@ -215,30 +207,29 @@ class FiltersView(WorkspaceView):
 
 
 class SimilarView(WorkspaceView):
-    """Base of the views of similar documents and passages."""
+    """Base of the views of what is similar to a document or passage."""
 
     action_parameters = {"get": SimilarParameters}
     required_scope = "read"
+    model: type[Document | Chunk]
+    find: Callable[..., tuple[Hit, ...]]
 
-    def named(self, rows: QuerySet[Any], pk: int) -> Any:
-        """The row with this id, of the workspace if the request names one; raises NotFound."""
-        rows = rows.filter(pk=pk)
+    def get(self, request: Request, pk: int) -> Response:
+        rows: Any = self.model._default_manager
+        rows = rows.visible_to(request.user).filter(pk=pk)
         if self.workspace_slug:
             rows = rows.filter(workspace=self.workspace)
         row = rows.select_related("workspace").first()
         if row is None:
-            raise NotFound(f"There is no {rows.model._meta.verbose_name} {pk}.")
-        return row
-
-    def answer(self, similar: Sequence[SimilarPassage]) -> Response:
+            raise NotFound(f"There is no {self.model._meta.verbose_name} {pk}.")
+        scope = request_scope(request.user, row.workspace, self.parameters)
+        found = self.find(row, scope=scope, k=self.parameters["k"])
         context = {"request": self.request}
-        return Response(SimilarAnswerSerializer({"hits": similar}, context=context).data)
+        return Response(SimilarAnswerSerializer({"hits": found}, context=context).data)
 
 
-class SimilarDocumentsView(SimilarView):
-    """Documents similar to a given one."""
-
-    @extend_schema(
+@extend_schema_view(
+    get=extend_schema(
         tags=["search"],
         operation_id="documents_similar",
         summary="Find documents like one",
@@ -248,16 +239,15 @@ class SimilarDocumentsView(SimilarView):
         responses={200: SimilarAnswerSerializer},
         examples=[examples.SIMILAR],
     )
-    def get(self, request: Request, pk: int) -> Response:
-        document = self.named(Document.objects.visible_to(request.user), pk)
-        scope = request_scope(request.user, document.workspace, self.parameters)
-        return self.answer(similar_documents(document, scope=scope, k=self.parameters["k"]))
+)
+class SimilarDocumentsView(SimilarView):
+    """Documents similar to a given one."""
+
+    model, find = Document, staticmethod(similar_documents)
 
 
-class SimilarPassagesView(SimilarView):
-    """Passages similar to a given one."""
-
-    @extend_schema(
+@extend_schema_view(
+    get=extend_schema(
         tags=["search"],
         operation_id="chunks_similar",
         summary="Find passages like one",
@@ -265,11 +255,11 @@ class SimilarPassagesView(SimilarView):
         responses={200: SimilarAnswerSerializer},
         examples=[examples.SIMILAR],
     )
-    def get(self, request: Request, pk: int) -> Response:
-        rows = Chunk.objects.visible_to(request.user).defer("embedding", "search_vector")
-        chunk = self.named(rows.select_related("document"), pk)
-        scope = request_scope(request.user, chunk.workspace, self.parameters)
-        return self.answer(similar_passages(chunk, scope=scope, k=self.parameters["k"]))
+)
+class SimilarPassagesView(SimilarView):
+    """Passages similar to a given one."""
+
+    model, find = Chunk, staticmethod(similar_passages)
 
 
 PARAMETERS_HELP = (

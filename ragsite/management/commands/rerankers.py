@@ -129,7 +129,7 @@ class Command(ServiceCommand):
             self.stdout.write(f"What it gains is not measured: {error}")
             return
         before, after = (
-            evaluate_collection(collection, dataset, modes=["hybrid"], rerank=rerank).modes[
+            evaluate_collection(collection, dataset, modes=["hybrid"], rerank=rerank)["modes"][
                 "hybrid"
             ]
             for rerank in (False, True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -29,18 +30,14 @@ from search.evaluation.datasets import (
     judged_collection,
     load_dataset,
 )
-from search.evaluation.evaluate import (
-    EvaluationReport,
-    evaluate_collection,
-    ingested_collection,
-    question_scope,
-)
+from search.evaluation.evaluate import evaluate_collection, ingested_collection, question_scope
 from search.evaluation.learned_weights import reset_tuning, store_tuning, tune
-from search.evaluation.memory import MemoryReport, evaluate_memory
+from search.evaluation.memory import evaluate_memory
 from search.evaluation.reports import (
     TOLERANCE,
     change_table,
     compare_with_baseline,
+    fell,
     memory_tables,
     report_table,
     weights_summary,
@@ -156,7 +153,14 @@ class Command(ServiceCommand):
             line = f"“{collection}” is searched with the default weights{change}."
             return CommandOutput(lines=[line])
         if options["app"] == "memory":
-            return self._measure_memory(load_dataset(options["directory"]), options)
+            memories = evaluate_memory(
+                load_dataset(options["directory"]),
+                scope_field=options["scope_field"],
+                k=options["k"],
+                recencies=options["recency"],
+                on_progress=self.show_progress,
+            )
+            return self._show(memories, memory_tables(memories, k=options["k"]), options)
         with self._question_set(options) as (collection, dataset, seconds):
             if options["export"]:
                 export_dataset(dataset, options["export"])
@@ -164,7 +168,16 @@ class Command(ServiceCommand):
                 return CommandOutput(warnings=[f"{questions} in {options['export']}."])
             if options["tune"]:
                 return self._tune(collection, dataset, options)
-            return self._measure(collection, dataset, seconds, options)
+            report = evaluate_collection(
+                collection,
+                dataset,
+                modes=options["mode"],
+                k=options["k"],
+                seconds_to_ingest=seconds,
+                on_progress=self.show_progress,
+                **{name: options[name] for name in ("fusion", "rerank", "scope_field")},
+            )
+            return self._show(report, [report_table(report)], options)
 
     @contextmanager
     def _question_set(self, options: Options) -> Iterator[tuple[Collection, Dataset, float | None]]:
@@ -183,39 +196,7 @@ class Command(ServiceCommand):
             )
             yield collection, golden_set(collection), None
 
-    def _measure(
-        self,
-        collection: Collection,
-        dataset: Dataset,
-        seconds: float | None,
-        options: Options,
-    ) -> CommandOutput:
-        report = evaluate_collection(
-            collection,
-            dataset,
-            modes=options["mode"],
-            k=options["k"],
-            fusion=options["fusion"],
-            rerank=options["rerank"],
-            scope_field=options["scope_field"],
-            seconds_to_ingest=seconds,
-            on_progress=self.show_progress,
-        )
-        return self._show(report, [report_table(report)], options)
-
-    def _measure_memory(self, dataset: Dataset, options: Options) -> CommandOutput:
-        report = evaluate_memory(
-            dataset,
-            scope_field=options["scope_field"],
-            k=options["k"],
-            recencies=options["recency"],
-            on_progress=self.show_progress,
-        )
-        return self._show(report, memory_tables(report, k=options["k"]), options)
-
-    def _show(
-        self, report: EvaluationReport | MemoryReport, tables: list[Table], options: Options
-    ) -> CommandOutput:
+    def _show(self, report: dict[str, Any], tables: list[Table], options: Options) -> CommandOutput:
         """The report; prints its tables, and the changes since the baseline."""
         if not options["json"]:
             for table in tables:
@@ -226,8 +207,8 @@ class Command(ServiceCommand):
             changes = compare_with_baseline(report, options["baseline"])
             stream = sys.stderr if options["json"] else None
             print_table(change_table(changes, tolerance=tolerance), stream=stream)
-            code = PARTIAL if any(change.fell(tolerance) for change in changes) else 0
-        return CommandOutput(asdict(report), code=code)
+            code = PARTIAL if any(fell(change, tolerance) for change in changes) else 0
+        return CommandOutput(report, code=code)
 
     def _tune(self, collection: Collection, dataset: Dataset, options: Options) -> CommandOutput:
         learnt = tune(

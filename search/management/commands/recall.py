@@ -1,9 +1,6 @@
 """`manage.py recall`: filtered vector search against an exact scan, by selectivity."""
 
 from argparse import ArgumentParser
-from dataclasses import asdict
-
-from rich.table import Table
 
 from common.console import (
     PARTIAL,
@@ -13,7 +10,7 @@ from common.console import (
     add_json_option,
     print_table,
 )
-from search.evaluation.benchmark import RecallCase, measure_recall
+from search.evaluation.benchmark import measure_recall, recall_table
 
 GOAL = 0.99
 
@@ -41,29 +38,6 @@ class Command(ServiceCommand):
             on_progress=self.show_progress,
         )
         if not options["json"]:
-            print_table(recall_table(cases, k))
-        is_too_low = any(not case.is_complete(k) or case.recall < GOAL for case in cases)
-        return CommandOutput(
-            [{**asdict(case), "complete": case.is_complete(k)} for case in cases],
-            code=PARTIAL if is_too_low else 0,
-        )
-
-
-def recall_table(cases: list[RecallCase], k: int) -> Table:
-    """A row for each filter."""
-    table = Table(title=f"vector search against an exact scan, the first {k}")
-    for heading in ("filter", "chunks it keeps", "method", "hits, fewest", f"recall@{k}"):
-        table.add_column(heading, justify="left" if heading in ("filter", "method") else "right")
-    for heading in ("p50 ms", "p95 ms"):
-        table.add_column(heading, justify="right")
-    for case in cases:
-        table.add_row(
-            case.name,
-            f"{case.matching:,}",
-            case.method,
-            str(case.fewest) if case.is_complete(k) else f"{case.fewest} (too few)",
-            f"{case.recall:.3f}",
-            f"{case.p50_ms:.1f}",
-            f"{case.p95_ms:.1f}",
-        )
-    return table
+            print_table(recall_table(cases, k=k))
+        is_too_low = any(not case["complete"] or case["recall"] < GOAL for case in cases)
+        return CommandOutput(cases, code=PARTIAL if is_too_low else 0)

@@ -2,37 +2,23 @@
 
 import json
 from argparse import ArgumentParser, BooleanOptionalAction
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.console import Options, ServiceCommand, add_json_option
 from common.fusion_options import METHODS
 from common.text import pluralized
-from search.export import MAX_EXPORTED_HITS, csv_chunks, export_hits
+from search.export import MAX_EXPORTED_HITS, export_hits
 from search.filters import to_json
 from search.log import record_search
-from search.query_options import SearchQuery, arm_weights, site_scope
+from search.query_options import SearchQuery, site_scope
 from search.results import EXPANSIONS, MODES, SORTS, VERSIONS, Hit, SearchResult
 from search.services import search
 
 #: Facet values printed per line; `--json` prints all.
 MAX_FACET_VALUES = 10
-#: Options passed to the service unchanged.
-QUERY_OPTIONS = (
-    "mode",
-    "sort",
-    "fusion",
-    "rrf_k",
-    "depth",
-    "group",
-    "rerank",
-    "min_similarity",
-    "min_rerank",
-    "diversify",
-    "ef_search",
-    "probes",
-)
 
 
 class Command(ServiceCommand):
@@ -119,23 +105,13 @@ class Command(ServiceCommand):
             filter=options["filter"],
             versions=options["versions"],
         )
-        query_options = {
-            "weights": arm_weights(options["alpha"], options["beta"]),
-            **{name: options[name] for name in QUERY_OPTIONS},
-        }
+        query = SearchQuery.read(options["query"], options)
         if options["csv"]:
-            query = SearchQuery(options["query"], expand="none", **query_options)
-            for piece in csv_chunks(export_hits(query, scope=scope, link=lambda hit: hit.url)):
+            query = replace(query, expand="none")
+            for piece in export_hits(query, scope=scope, kind="csv", link=lambda hit: hit.url):
                 self.stdout.write(piece.decode(), ending="")
             return
-        result = search(
-            options["query"],
-            scope=scope,
-            k=options["k"],
-            expand=options["expand"],
-            facets=options["facet"],
-            **query_options,
-        )
+        result = search(query, scope=scope, k=options["k"], facets=options["facet"])
         record_search(result=result, scope=scope, user=None, source="command")
         if options["json"]:
             self.stdout.write(
@@ -150,7 +126,9 @@ class Command(ServiceCommand):
         if result.suggestion and not result.is_corrected:
             self.stderr.write(f"Did you mean: {result.suggestion}")
         for hit in result.hits:
-            self._print_hit(hit)
+            heading, *lines = hit_lines(hit)
+            self.stdout.write(self.style.MIGRATE_HEADING(f"{hit.rank}. {hit.title}") + heading)
+            self.stdout.write("\n".join([*(f"   {line}" for line in lines), "", ""]))
         for name, values in result.facets.items() if options["facet"] else ():
             labels = ", ".join(
                 f"{value.label} {value.count}" for value in values[:MAX_FACET_VALUES]
@@ -163,27 +141,29 @@ class Command(ServiceCommand):
         text = listed if result.total == len(result.hits) else f"{len(result.hits)} of {listed}"
         self.stdout.write(f"{text} · {result.milliseconds:.0f} ms · {methods}")
 
-    def _print_hit(self, hit: Hit) -> None:
-        heading = " > ".join(hit.heading_path)
-        self.stdout.write(
-            self.style.MIGRATE_HEADING(f"{hit.rank}. {hit.title}")
-            + ("" if hit.is_current else f" (version {hit.version}, superseded)")
-            + (f" · {heading}" if heading else "")
-        )
-        text = hit.surroundings.text if hit.surroundings else hit.snippet.text
-        self.stdout.write("   " + " ".join(text.split()))
-        scores = [f"fused {hit.fused:z.3f}"]
-        scores += [f"similarity {hit.similarity:z.3f}"] if hit.similarity is not None else []
-        scores += [f"bm25 {hit.lexical:z.2f}"] if hit.lexical is not None else []
-        scores += [f"rerank {hit.rerank:z.3f}"] if hit.rerank is not None else []
-        scores += [f"graph {hit.graph:.2f}"] if hit.graph is not None else []
-        self.stdout.write(f"   {hit.collection_slug} · {' · '.join(scores)}")
-        if hit.path:
-            self.stdout.write("   over " + " > ".join(stop.name for stop in hit.path))
-        for passage in hit.related:
-            over = " > ".join(stop.name for stop in passage.path[1:-1]) or "beside it"
-            self.stdout.write(f"   + {passage.title} ({over}): {shortened(passage.text)}")
-        self.stdout.write("")
+
+def hit_lines(hit: Hit) -> Iterator[str]:
+    """Version and headings, text, scores, and what the graph says."""
+    heading = " > ".join(hit.heading_path)
+    version = "" if hit.is_current else f" (version {hit.version}, superseded)"
+    yield version + (f" · {heading}" if heading else "")
+    text = hit.surroundings.text if hit.surroundings else hit.snippet.text
+    yield " ".join(text.split())
+    scores = {
+        "similarity": (hit.similarity, "z.3f"),
+        "bm25": (hit.lexical, "z.2f"),
+        "rerank": (hit.rerank, "z.3f"),
+        "graph": (hit.graph, ".2f"),
+    }
+    found = [
+        f"{name} {score:{form}}" for name, (score, form) in scores.items() if score is not None
+    ]
+    yield f"{hit.collection_slug} · {' · '.join([f'fused {hit.fused:z.3f}', *found])}"
+    if hit.path:
+        yield "over " + " > ".join(stop.name for stop in hit.path)
+    for passage in hit.related:
+        over = " > ".join(stop.name for stop in passage.path[1:-1]) or "beside it"
+        yield f"+ {passage.title} ({over}): {shortened(passage.text)}"
 
 
 def shortened(text: str, *, characters: int = 160) -> str:
