@@ -23,7 +23,7 @@ from memory.scopes import UserScope, account_pk
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, Token, passage_data
 from rag.models import Conversation, Message, Span, Trace, UserOwnedQuerySet
-from rag.tools.registry import MEMORY_NAMES
+from rag.tools.registry import MEMORY_TOOLS
 
 # The weakest row lock that blocks deletion; answers do not block each other.
 _LOCK_DOCUMENTS = "SELECT id FROM documents_document WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE"
@@ -75,7 +75,7 @@ def forget_memory(scope: UserScope) -> None:
             workspace_id=scope.workspace_id, conversation__user_id=account, memory__isnull=False
         )
         rows.update(**cleared_message_fields())
-    read = Span.objects.filter(kind=Span.Kind.TOOL, type__in=list(MEMORY_NAMES))
+    read = Span.objects.filter(kind=Span.Kind.TOOL, type__in=list(MEMORY_TOOLS))
     runs = Trace.objects.filter(workspace_id=scope.workspace_id, pk__in=read.values("trace"))
     if account is not None:
         runs = runs.filter(user_id=account)
