@@ -1,7 +1,7 @@
 """LangChain integration: a retriever and a vector store. Needs the package langchain-core."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 try:
     from langchain_core.callbacks import (
@@ -17,10 +17,14 @@ except ImportError as error:
         "rag.langchain needs LangChain, which the site itself does without:"
         " .venv/bin/pip install langchain-core"
     ) from error
-from pydantic import AliasChoices, ConfigDict, Field, SkipValidation
+from pydantic import AliasChoices, Field
 
 from common.text import pluralized
-from rag.document import Document, Filter, RetrieverProtocol, resolve_rerank
+from rag.document import Document, Filter, resolve_rerank
+
+if TYPE_CHECKING:
+    from rag.remote_retriever import RemoteRetriever
+    from rag.retriever import Retriever
 
 
 class RagsiteRetriever(BaseRetriever):
@@ -33,9 +37,7 @@ class RagsiteRetriever(BaseRetriever):
     of the retriever's own search.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    retriever: SkipValidation[RetrieverProtocol]
+    retriever: Any
     k: int = Field(default=5, ge=1)
     filter: Any = None
     rerank: bool | None = Field(
@@ -74,7 +76,7 @@ class RagsiteVectorStore(VectorStore):
     given; its vectors must have the collection's dimensions. Scores are similarities."""
 
     def __init__(
-        self, retriever: RetrieverProtocol, *, embedding: Embeddings | None = None
+        self, retriever: "Retriever | RemoteRetriever", *, embedding: Embeddings | None = None
     ) -> None:
         self._retriever = retriever
         self._embedding = embedding

@@ -17,8 +17,8 @@ from rag.api import examples
 from rag.context import context_of_view
 from rag.events import Citation, Done, Event, Metadata, Retrieval, answer_text
 from rag.pipelines.definition import MAX_PROMPT_CHARACTERS
-from rag.services.answers import MAX_QUESTION_CHARACTERS, GenerationOptions
-from rag.services.chat import SEARCH_OPTIONS, Question, chat
+from rag.services.answers import MAX_QUESTION_CHARACTERS, Question
+from rag.services.chat import SEARCH_OPTIONS, chat
 from rag.services.conversations import parse_history
 from search.api.inputs import FilterField, FusionWeightsInput
 from search.results import MODES
@@ -190,13 +190,9 @@ def build_question(data: dict[str, Any]) -> Question:
         whole=data["whole"],
         mode=data["mode"],
         search_options={name: data[name] for name in SEARCH_OPTIONS if name in data},
-        options=GenerationOptions(
-            temperature=data.get("temperature"),
-            top_p=data.get("top_p"),
-            max_tokens=data.get("max_tokens"),
-            instructions=data.get("system_prompt", ""),
-            language=data.get("language", ""),
-        ),
+        model_options={name: data.get(name) for name in ("temperature", "top_p", "max_tokens")},
+        instructions=data.get("system_prompt", ""),
+        language=data.get("language", ""),
     )
 
 

@@ -20,10 +20,10 @@ from common.text import truncated
 from documents.models import Chunk, Document
 from inference.interfaces import ChatMessage
 from memory.scopes import UserScope, account_pk
+from memory.tools import TOOLS as MEMORY_TOOLS
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, Token, passage_data
 from rag.models import Conversation, Message, Span, Trace, UserOwnedQuerySet
-from rag.tools.registry import MEMORY_TOOLS
 
 # The weakest row lock that blocks deletion; answers do not block each other.
 _LOCK_DOCUMENTS = "SELECT id FROM documents_document WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE"

@@ -311,84 +311,67 @@ def prune_traces() -> int:
 MAX_DAYS = 90
 
 
-@dataclass(frozen=True, slots=True)
-class RunStatistics:
-    """Of a pipeline or one of its nodes: runs, failures, milliseconds (percentiles), tokens.
-    Milliseconds are None if nothing has ended."""
-
-    name: str
-    runs: int
-    failed: int
-    p50_ms: float | None
-    p95_ms: float | None
-    p99_ms: float | None
-    input_tokens: int
-    output_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class PipelineStatistics:
-    """A pipeline's statistics with those of its nodes."""
-
-    total: RunStatistics
-    nodes: tuple[RunStatistics, ...]
-
-
 def trace_statistics(
     *, context: RagContext, days: int = 7, pipeline: str = ""
-) -> list[PipelineStatistics]:
-    """Statistics of the user's own runs in the last `days`, by pipeline; `pipeline` limits it to
-    one id."""
+) -> list[dict[str, Any]]:
+    """Runs, failures, milliseconds (percentiles, None if nothing has ended) and tokens of the
+    user's own runs in the last `days`, by pipeline, and below `nodes` of its nodes; `pipeline`
+    limits it to one id."""
     context.require("chat")
     since = timezone.now() - timedelta(days=days)
     traces = own_traces(context=context).filter(started_at__gte=since, ended_at__isnull=False)
     if pipeline:
         traces = traces.filter(pipeline=pipeline)
-    totals = _aggregate(traces, "pipeline", bad=Q(state__in=_FAILED_STATES))
     spans = Span.objects.filter(trace__in=traces, kind=Span.Kind.NODE, parent=None)
-    nodes: dict[str, list[RunStatistics]] = {}
-    for (name, node), figures in _aggregate(
-        spans, "trace__pipeline", "node", bad=Q(state=Span.State.FAILED)
-    ).items():
-        nodes.setdefault(name, []).append(_statistics(node, figures))
+    nodes = _aggregate(
+        spans.values(of=F("trace__pipeline"), name=F("node")),
+        "of",
+        "name",
+        bad=Q(state=Span.State.FAILED),
+    )
     return [
-        PipelineStatistics(_statistics(name, figures), tuple(nodes.get(name, ())))
-        for (name,), figures in totals.items()
+        {
+            **total,
+            "nodes": [
+                {name: value for name, value in node.items() if name != "of"}
+                for node in nodes
+                if node["of"] == total["name"]
+            ],
+        }
+        for total in _aggregate(
+            traces.values(name=F("pipeline")), "name", bad=Q(state__in=_FAILED_STATES)
+        )
     ]
 
 
 _FAILED_STATES = (Trace.State.FAILED, Trace.State.TIMED_OUT)
 
 
-def _aggregate(rows: Any, *by: str, bad: Q) -> dict[tuple[str, ...], dict[str, Any]]:
+def _aggregate(rows: Any, *by: str, bad: Q) -> list[dict[str, Any]]:
+    """The statistics of each group of `rows`, which `by` names and orders."""
     took = Extract(F("ended_at") - F("started_at"), "epoch") * 1000.0
     found = (
         rows.order_by()
-        .values(*by)
         .annotate(
             runs=Count("pk"),
             failed=Count("pk", filter=bad),
             p50_ms=Percentile(took, share=0.5),
             p95_ms=Percentile(took, share=0.95),
             p99_ms=Percentile(took, share=0.99),
-            input_total=Sum("input_tokens"),
-            output_total=Sum("output_tokens"),
+            input_total=Sum("input_tokens", default=0),
+            output_total=Sum("output_tokens", default=0),
         )
         .order_by(*by)
     )
-    return {tuple(row[name] for name in by): row for row in found}
-
-
-def _statistics(name: str, row: dict[str, Any]) -> RunStatistics:
-    rounded = {key: None if row[key] is None else round(row[key], 1) for key in _PERCENTILES}
-    return RunStatistics(
-        name=name,
-        runs=row["runs"],
-        failed=row["failed"],
-        input_tokens=row["input_total"] or 0,
-        output_tokens=row["output_total"] or 0,
-        **rounded,
-    )
-
-
-_PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")
+    return [
+        {
+            **{key: value for key, value in row.items() if not key.endswith(("_ms", "_total"))},
+            **{
+                key: None if row[key] is None else round(row[key], 1)
+                for key in ("p50_ms", "p95_ms", "p99_ms")
+            },
+            "input_tokens": row["input_total"],
+            "output_tokens": row["output_total"],
+        }
+        for row in found
+    ]

@@ -19,7 +19,7 @@ from memory.models import Context
 from memory.services import archive_turn, set_fact
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, answer_text
-from rag.services.answers import GenerationOptions, answer
+from rag.services.answers import Question, answer
 from rag.tests.asking import chat_server, document, reader
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +28,8 @@ QUESTION = "When does the firm leave Mill Street?"
 
 
 def told(question: str, context: RagContext, **options: Any) -> list[Event]:
-    return list(answer(question, context=context, **options))
+    conversation = options.pop("conversation", "")
+    return list(answer(Question(question, **options), context=context, conversation=conversation))
 
 
 def only(kind: type[Any], events: list[Event]) -> Any:
@@ -67,7 +68,7 @@ def test_a_chat_model_is_asked_with_numbered_passages_and_its_citations_resolve(
     context, _ = reader()
     with chat_server(settings) as server:
         server.first(chat_stream("The firm lea", "ves on 14 March [", "1] and [9", "9] soon."))
-        events = told(QUESTION, context, options=GenerationOptions(max_tokens=50, top_p=0.5))
+        events = told(QUESTION, context, model_options={"max_tokens": 50, "top_p": 0.5})
     sent = server.requests[0].json
     assert (sent["max_tokens"], sent["top_p"]) == (50, 0.5)
     assert "[1] The move" in sent["messages"][-1]["content"]
@@ -123,17 +124,15 @@ def test_what_is_given_whole_is_what_the_user_may_read(settings: Any) -> None:
 
 def test_an_answer_is_in_the_language_and_by_the_rules_of_who_asks(settings: Any) -> None:
     context, _ = reader()
-    options = GenerationOptions(instructions="Address me as captain.", language="de")
+    options = {"instructions": "Address me as captain.", "language": "de"}
     with chat_server(settings) as server:
         server.always(chat_stream("Am 14. März [1]."))
-        told(QUESTION, context, options=options)
+        told(QUESTION, context, **options)
         rules = server.requests[-1].json["messages"][0]["content"]
     assert "- Answer in de, shortly" in rules
     assert rules.endswith("Address me as captain.")
     settings.INFERENCE = {**settings.INFERENCE, "chat": {}}
-    assert answer_text(told(QUESTION, context, options=options)).startswith(
-        "Aus den Quellen zitiert:"
-    )
+    assert answer_text(told(QUESTION, context, **options)).startswith("Aus den Quellen zitiert:")
 
 
 def test_the_model_is_not_asked_where_nothing_was_found(settings: Any) -> None:
@@ -183,7 +182,7 @@ def test_what_cannot_be_is_refused_at_once(
 ) -> None:
     context, _ = reader()
     with pytest.raises(error):
-        answer(question, context=context, **options)
+        answer(Question(question, **options), context=context)
 
 
 def test_a_key_needs_the_scopes_to_chat_and_to_read() -> None:
@@ -191,14 +190,14 @@ def test_a_key_needs_the_scopes_to_chat_and_to_read() -> None:
     for scopes in ({"read"}, {"chat"}):
         narrow = RagContext(context.user, context.workspace, scopes=frozenset(scopes))
         with pytest.raises(Forbidden, match="scope"):
-            answer(QUESTION, context=narrow)
+            answer(Question(QUESTION), context=narrow)
 
 
 def test_only_named_collections_are_looked_at() -> None:
     context, _ = reader()
     elsewhere = RagContext(context.user, context.workspace, collections=("nowhere",))
     with pytest.raises(NotFound, match="nowhere"):
-        answer(QUESTION, context=elsewhere)
+        answer(Question(QUESTION), context=elsewhere)
 
 
 def test_documents_that_the_user_may_not_read_are_not_answered_from() -> None:
@@ -219,7 +218,7 @@ def test_documents_that_the_user_may_not_read_are_not_answered_from() -> None:
 
 def test_a_cancelled_answer_ends() -> None:
     context, _ = reader()
-    events = answer(QUESTION, context=context)
+    events = answer(Question(QUESTION), context=context)
     assert isinstance(next(events), Metadata)
     context.cancelled.set()
     with pytest.raises(Cancelled):

@@ -13,7 +13,7 @@ from documents.tests.factories import DocumentFactory, MembershipFactory
 from rag.context import RagContext
 from rag.events import Done, Failed, Metadata, Token
 from rag.models import Conversation, Message
-from rag.services.answers import answer
+from rag.services.answers import Question, answer
 from rag.services.conversations import (
     conversation_history,
     fail_stale_answers,
@@ -31,7 +31,7 @@ QUESTION = "When does the firm leave Mill Street?"
 def ask(context: RagContext, conversation: Conversation, question: str = QUESTION) -> Message:
     """Ask in a conversation; the kept answer."""
     history, earlier = conversation_history(conversation, context=context)
-    events = answer(question, context=context, history=history)
+    events = answer(Question(question, history=history), context=context)
     told = list(
         record_answer(
             events,
@@ -135,7 +135,7 @@ def test_a_document_that_goes_while_it_is_quoted_leaves_nothing() -> None:
     context, _ = reader()
     conversation = start_conversation(context=context)
     events = record_answer(
-        answer(QUESTION, context=context),
+        answer(Question(QUESTION), context=context),
         question=QUESTION,
         conversation=conversation,
         context=context,
@@ -162,7 +162,7 @@ def test_hanging_up_keeps_what_was_said_so_far() -> None:
     context, _ = reader()
     conversation = start_conversation(context=context)
     events = record_answer(
-        answer(QUESTION, context=context),
+        answer(Question(QUESTION), context=context),
         question=QUESTION,
         conversation=conversation,
         context=context,
@@ -176,7 +176,11 @@ def test_hanging_up_keeps_what_was_said_so_far() -> None:
 def test_a_failure_is_kept_as_one_and_not_taken_along() -> None:
     context, _ = reader()
     conversation = start_conversation(context=context)
-    events = [Metadata(QUESTION, "m", "model"), Token("The fi"), Failed("model_error", "It broke.")]
+    events = [
+        Metadata(question=QUESTION, model="m", generator="model"),
+        Token("The fi"),
+        Failed("model_error", "It broke."),
+    ]
     list(record_answer(events, question=QUESTION, conversation=conversation, context=context))
     kept = conversation.messages.get(role="assistant")
     assert (kept.state, kept.error_code, kept.error) == ("failed", "model_error", "It broke.")

@@ -6,7 +6,7 @@ import pytest
 
 from inference.tests.stub_server import chat_stream
 from rag.answering.phrases import not_found_text
-from rag.services.answers import answer
+from rag.services.answers import Question, answer
 from rag.tests.asking import chat_server, reader
 from search.models import SearchLog
 
@@ -17,7 +17,7 @@ QUESTION = "When does the firm leave Mill Street?"
 
 def test_an_answered_question_is_noted_with_what_it_found() -> None:
     context, collection = reader()
-    list(answer(QUESTION, context=context))
+    list(answer(Question(QUESTION), context=context))
     row = SearchLog.objects.get()
     assert (row.query, row.source, row.user) == (QUESTION, "chat", context.user)
     assert (row.refused, row.collections) == (False, [collection.pk])
@@ -28,7 +28,7 @@ def test_an_answered_question_is_noted_with_what_it_found() -> None:
 
 def test_a_refused_question_found_nothing() -> None:
     context, _ = reader()
-    list(answer("Which enzyme breaks down lactose in cats?", context=context))
+    list(answer(Question("Which enzyme breaks down lactose in cats?"), context=context))
     assert SearchLog.objects.found_nothing().get().refused
 
 
@@ -36,11 +36,11 @@ def test_a_model_that_refuses_is_noted_afterwards(settings: Any) -> None:
     context, _ = reader()
     with chat_server(settings) as server:
         server.first(chat_stream(not_found_text("en")))
-        list(answer(QUESTION, context=context))
+        list(answer(Question(QUESTION), context=context))
     assert SearchLog.objects.get().refused is True
 
 
 def test_small_talk_is_no_question() -> None:
     context, _ = reader()
-    list(answer("Hello!", context=context))
+    list(answer(Question("Hello!"), context=context))
     assert not SearchLog.objects.exists()

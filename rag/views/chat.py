@@ -25,7 +25,8 @@ from rag.events import Metadata
 from rag.forms import MAX_QUESTION_CHARACTERS, QuestionForm, TitleForm
 from rag.models import Conversation, Message
 from rag.services import conversations
-from rag.services.chat import Question, chat
+from rag.services.answers import Question
+from rag.services.chat import chat
 from rag.services.pipelines import list_pipelines
 from rag.views.turns import DEGRADED, FAILURES, turn_views
 from search.examples import example_questions

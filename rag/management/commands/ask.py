@@ -14,7 +14,7 @@ from common.fusion_options import METHODS
 from memory.scopes import default_command_user
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, Token, passage_data
-from rag.services.answers import answer
+from rag.services.answers import Question, answer
 from search.query_options import arm_weights
 from search.results import MODES
 
@@ -62,9 +62,8 @@ class Command(BaseCommand):
             filter=options["filter"],
         )
         try:
-            events = answer(
+            question = Question(
                 options["question"],
-                context=context,
                 model=options["model"],
                 whole=options["whole"],
                 mode=options["mode"],
@@ -73,6 +72,7 @@ class Command(BaseCommand):
                     **{name: options[name] for name in ("fusion", "rrf_k", "depth", "rerank")},
                 },
             )
+            events = answer(question, context=context)
         except RagsiteError as error:
             raise CommandError(str(error), returncode=FATAL) from error
         last_event = self._as_json(events) if options["json"] else self._print_events(events)

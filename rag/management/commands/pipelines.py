@@ -19,9 +19,9 @@ from documents.management.cli import get_workspace_by_slug
 from inference.interfaces import InferenceError
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, NodeProgress, Token, event_json
+from rag.models import Pipeline
 from rag.pipelines.definition import Definition, PipelineError
 from rag.services import pipelines as services
-from rag.services.pipelines import PipelineRecord
 
 Options = Mapping[str, Any]
 
@@ -131,10 +131,10 @@ def _footer(events: list[Event]) -> list[str]:
     return ["", "", *lines]
 
 
-def _pipeline_table(pipelines: list[PipelineRecord]) -> CommandOutput:
+def _pipeline_table(pipelines: list[Pipeline]) -> CommandOutput:
     data = [
         {
-            "id": each.id,
+            "id": each.slug,
             "name": each.name,
             "description": each.description,
             "is_template": each.is_template,
@@ -143,7 +143,7 @@ def _pipeline_table(pipelines: list[PipelineRecord]) -> CommandOutput:
         for each in pipelines
     ]
     rows = [
-        (each.id, "template" if each.is_template else each.version, each.name, each.description)
+        (each.slug, "template" if each.is_template else each.version, each.name, each.description)
         for each in pipelines
     ]
     return CommandOutput(data, (), make_table(("id", "version", "name", ""), rows))
