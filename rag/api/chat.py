@@ -11,9 +11,9 @@ from rest_framework.request import Request
 
 from accounts.api import WorkspaceView
 from common.api import ErrorSerializer, StreamNegotiation
+from common.openapi import load_examples
 from common.serializers import StrictSerializer, TextField
 from rag.answer_stream import answer_response
-from rag.api import examples
 from rag.context import context_of_view
 from rag.events import Citation, Done, Event, Metadata, Retrieval, answer_text
 from rag.pipelines.definition import MAX_PROMPT_CHARACTERS
@@ -23,6 +23,7 @@ from rag.services.conversations import parse_history
 from search.api.inputs import FilterField, FusionWeightsInput
 from search.results import MODES
 
+EXAMPLES = load_examples("rag")
 MAX_TURNS = 200
 MAX_TURN_CHARACTERS = 100_000
 #: More than any model generates at once.
@@ -337,10 +338,10 @@ class ChatView(WorkspaceView):
             503: ErrorSerializer,
         },
         examples=[
-            examples.CHAT_QUESTION,
-            examples.CHAT_FOLLOW_UP,
-            examples.CHAT_EVENTS,
-            examples.CHAT_ANSWER,
+            EXAMPLES["chat_question"],
+            EXAMPLES["chat_follow_up"],
+            EXAMPLES["chat_events"],
+            EXAMPLES["chat_answer"],
         ],
     )
     def post(self, request: Request) -> HttpResponseBase:

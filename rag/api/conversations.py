@@ -3,20 +3,19 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceParameters, WorkspaceViewSet
+from common.openapi import load_examples
 from common.serializers import CursorPagination, PageParameters, StrictSerializer, is_datetime
 from rag.context import context_of_view
 from rag.models import Conversation, Message
 from rag.services import conversations
 
-RENAME_EXAMPLE = OpenApiExample(
-    "Rename", {"title": "The move to Harbour Street"}, request_only=True
-)
+EXAMPLES = load_examples("rag")
 
 
 class ConversationPagination(CursorPagination):
@@ -120,7 +119,9 @@ class ConversationViewSet(WorkspaceViewSet):
         return self.get_paginated_response(MessageSerializer(visible, many=True).data)
 
     @extend_schema(
-        summary="Rename a conversation", request=ConversationInput, examples=[RENAME_EXAMPLE]
+        summary="Rename a conversation",
+        request=ConversationInput,
+        examples=[EXAMPLES["conversation_rename"]],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(ConversationInput, partial=True)

@@ -9,10 +9,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceView
+from common.openapi import load_examples
 from documents.models import EmbeddingSpace
 from inference.chat_models import chat_models
-from rag.api import examples
 
+EXAMPLES = load_examples("rag")
 _NO_RERANKER = "inference.backends.rerank_basic.NoReranker"
 
 
@@ -63,7 +64,7 @@ class ModelsView(WorkspaceView):
         operation_id="models_list",
         summary="List chat models, embedders and rerankers",
         responses=ModelsSerializer,
-        examples=[examples.MODELS],
+        examples=[EXAMPLES["models"]],
     )
     def get(self, request: Request) -> Response:
         rerankers = settings.INFERENCE.get("reranker", {})

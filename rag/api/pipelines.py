@@ -15,9 +15,9 @@ from rest_framework.settings import api_settings
 from accounts.api import WorkspaceParameters, WorkspaceView, idempotent
 from accounts.api.base import etag
 from common.api import ErrorSerializer, StreamNegotiation
+from common.openapi import load_examples
 from common.serializers import PageParameters, StrictSerializer, TextField
 from rag.answer_stream import answer_response
-from rag.api import examples
 from rag.api.chat import MAX_TURNS, AnswerSerializer, ChatTurnInput, answer_object
 from rag.context import context_of_view
 from rag.models import Pipeline, Trace
@@ -37,6 +37,8 @@ from rag.services import pipelines as services
 from rag.services.conversations import parse_history
 from rag.services.traces import MAX_DAYS
 from search.api.inputs import FilterField
+
+EXAMPLES = load_examples("rag")
 
 
 @extend_schema_serializer(component_name="PipelineRun")
@@ -244,7 +246,7 @@ class PipelinesView(PipelineView):
         summary="List pipelines: the workspace's own, then templates",
         description="A pipeline of the workspace stands before the template of the same id.",
         responses=PipelineListSerializer,
-        examples=[examples.PIPELINE_LIST],
+        examples=[EXAMPLES["pipeline_list"]],
     )
     def get(self, request: Request) -> Response:
         listed = services.list_pipelines(context=context_of_view(self))
@@ -257,7 +259,7 @@ class PipelinesView(PipelineView):
         " `nodes.2.tools.0`.",
         request=DefinitionSerializer,
         responses={201: PipelineSerializer, 409: ErrorSerializer},
-        examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE_CREATED],
+        examples=[EXAMPLES["pipeline_definition"], EXAMPLES["pipeline_created"]],
     )
     @idempotent
     def post(self, request: Request) -> Response:
@@ -276,7 +278,7 @@ class PipelineCheckView(PipelineView):
         summary="Check a definition, and keep nothing",
         request=DefinitionSerializer,
         responses={200: PipelineCheckSerializer},
-        examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE_CHECKED],
+        examples=[EXAMPLES["pipeline_definition"], EXAMPLES["pipeline_checked"]],
     )
     def post(self, request: Request) -> Response:
         checked = services.validate_pipeline(definition=request.data)
@@ -296,7 +298,7 @@ class PipelineDetailView(PipelineView):
         operation_id="pipelines_read",
         summary="Read a pipeline or template",
         responses=PipelineSerializer,
-        examples=[examples.PIPELINE],
+        examples=[EXAMPLES["pipeline"]],
     )
     def get(self, request: Request, id: str) -> Response:
         return self.pipeline_response(services.get_pipeline(context=context_of_view(self), id=id))
@@ -307,7 +309,7 @@ class PipelineDetailView(PipelineView):
         description="Needs the editor role. The version goes up by one, unless nothing changed.",
         request=DefinitionSerializer,
         responses={200: PipelineSerializer, 409: ErrorSerializer},
-        examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE],
+        examples=[EXAMPLES["pipeline_definition"], EXAMPLES["pipeline"]],
     )
     def put(self, request: Request, id: str) -> Response:
         changed = services.update_pipeline(
@@ -348,7 +350,7 @@ class PipelineRunView(PipelineView):
             502: ErrorSerializer,
             503: ErrorSerializer,
         },
-        examples=[examples.PIPELINE_QUESTION],
+        examples=[EXAMPLES["pipeline_question"]],
     )
     def post(self, request: Request, id: str) -> HttpResponseBase:
         body = PipelineRunInput(data=request.data)

@@ -12,14 +12,15 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet
 from common.api import ErrorSerializer
+from common.openapi import load_examples
 from common.serializers import CursorPagination, is_datetime
-from rag.api import examples
 from rag.api.pipelines import DefinitionSerializer, TraceParameters, TraceStatisticsParameters
 from rag.context import context_of_view
 from rag.models import Span, Trace
 from rag.services import traces as services
 from rag.services.traces import trace_statistics
 
+EXAMPLES = load_examples("rag")
 WITHHELD_HELP = "It holds text of a document that you may not read any more, and is empty here."
 
 
@@ -181,7 +182,7 @@ class TraceViewSet(WorkspaceViewSet):
         operation_id="traces_read",
         summary="Read a run with its steps",
         responses=TraceDetailSerializer,
-        examples=[examples.TRACE],
+        examples=[EXAMPLES["trace"]],
     )
     def retrieve(self, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()
@@ -208,7 +209,7 @@ class TraceViewSet(WorkspaceViewSet):
         operation_id="traces_statistics",
         summary="How long your runs and their steps take",
         responses=TraceStatisticsSerializer,
-        examples=[examples.TRACE_STATISTICS],
+        examples=[EXAMPLES["trace_statistics"]],
     )
     @action(detail=False, pagination_class=None)
     def statistics(self, *args: Any, **kwargs: Any) -> Response:

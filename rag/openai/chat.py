@@ -23,7 +23,6 @@ from rag.answer_stream import answer_response
 from rag.context import RagContext, context_of_view
 from rag.events import Citation, Done, Event, Failed, InjectedMemory, Metadata, Token, answer_text
 from rag.openai.chat_schema import (
-    CHAT_EXAMPLE,
     CompletionInput,
     CompletionSerializer,
     ToolSchema,
@@ -34,7 +33,7 @@ from rag.openai.chat_schema import (
     read_tools,
 )
 from rag.openai.models import PIPELINE_PREFIX, get_chat_model, get_pipeline_id
-from rag.openai.protocol import OpenAIView, error_data
+from rag.openai.protocol import EXAMPLES, OpenAIView, error_data
 from rag.services.answers import (
     Question,
     guarded_events,
@@ -282,7 +281,7 @@ class CompletionsView(OpenAIView):
         ),
         request=CompletionInput,
         responses={200: CompletionSerializer},
-        examples=[CHAT_EXAMPLE],
+        examples=[EXAMPLES["openai_chat"]],
     )
     def post(self, request: Request) -> HttpResponseBase:
         body = self.body(CompletionInput)

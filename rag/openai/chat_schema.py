@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from common.errors import InvalidInput
@@ -18,16 +18,6 @@ MAX_TOOLS = 128
 MAX_STOP_TEXTS = 16
 #: More than any model generates at once.
 MAX_ANSWER_TOKENS = 200_000
-
-CHAT_EXAMPLE = OpenApiExample(
-    "A question to documents",
-    value={
-        "model": "extractive",
-        "messages": [{"role": "user", "content": "Where do I report a lost key card?"}],
-        "collections": ["handbook"],
-    },
-    request_only=True,
-)
 
 
 @extend_schema_field({"type": "object", "additionalProperties": {}})

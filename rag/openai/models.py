@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,7 +15,7 @@ from inference.interfaces import ChatModel, Embedder, InferenceError, Reranker
 from inference.model_registry import ModelRegistry, embedders, rerankers
 from rag.context import RagContext, context_of_view
 from rag.errors import ModelFailed
-from rag.openai.protocol import ModelNotFound, OpenAIView
+from rag.openai.protocol import EXAMPLES, ModelNotFound, OpenAIView
 from rag.services.pipelines import list_pipelines
 
 T = TypeVar("T")
@@ -119,19 +119,6 @@ def _load(handler: ModelRegistry[T], alias: str) -> T:
         raise ModelFailed(error) from error
 
 
-MODEL_EXAMPLE = OpenApiExample(
-    "A model",
-    value={
-        "id": "extractive",
-        "object": "model",
-        "created": 0,
-        "owned_by": "ragsite",
-        "kind": "chat",
-    },
-    response_only=True,
-)
-
-
 @extend_schema_serializer(component_name="OpenAIModel")
 class ModelSerializer(serializers.Serializer[Any]):
     """A model in OpenAI's format, plus its `kind`."""
@@ -173,7 +160,7 @@ class ModelView(OpenAIView):
         operation_id="openai_models_retrieve",
         summary="Read a model as OpenAI shows it",
         responses=ModelSerializer,
-        examples=[MODEL_EXAMPLE],
+        examples=[EXAMPLES["openai_model"]],
     )
     def get(self, request: Request, model: str) -> Response:
         listed = {each["id"]: each for each in list_models(context_of_view(self))}

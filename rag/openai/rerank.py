@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,18 +15,9 @@ from inference.interfaces import InferenceError
 from rag.errors import ModelFailed
 from rag.openai.embeddings import embed_texts
 from rag.openai.models import get_embedder, get_reranker
-from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, DocumentsField, OpenAIView
+from rag.openai.protocol import EXAMPLES, MAX_CHARACTERS, MAX_TEXTS, DocumentsField, OpenAIView
 
 MAX_QUERY_CHARACTERS = 8_000
-RERANK_EXAMPLE = OpenApiExample(
-    "Two documents",
-    value={
-        "query": "Where do I report a lost key card?",
-        "documents": ["The reception opens at eight.", "Report lost cards to the reception."],
-        "top_n": 1,
-    },
-    request_only=True,
-)
 
 
 @extend_schema_serializer(component_name="RerankRequest")
@@ -98,7 +89,7 @@ class RerankView(OpenAIView):
         " query's are; `model` of the answer then says `embedding-similarity`.",
         request=RerankInput,
         responses=RerankSerializer,
-        examples=[RERANK_EXAMPLE],
+        examples=[EXAMPLES["rerank"]],
     )
     def post(self, request: Request) -> Response:
         body = self.body(RerankInput)
