@@ -78,11 +78,11 @@ def gather_evidence(result: SearchResult, passages: Sequence[Passage], *, scope:
         text = parse_query(result.suggestion if result.is_corrected else result.query).text
     except QueryError:
         text = ""
-    covered = question_coverage(_question_terms(text, ids, scope), ids)
+    coverage, terms = question_coverage(_question_terms(text, ids, scope), ids)
     return Evidence(
         passages=len(passages),
-        coverage=covered.share,
-        terms=covered.terms,
+        coverage=coverage,
+        terms=terms,
         nearness=nearness,
         background=background,
     )

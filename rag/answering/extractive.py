@@ -164,20 +164,18 @@ def _select_quotes(best: Sequence[Quote], margin: float, most: int) -> list[Quot
     for quote in best:
         if len(chosen) == most or quote.score < best[0].score - margin:
             break
-        if any(_is_duplicate(quote, other) for other in chosen) or (
-            chosen and len(quote.text) > room
-        ):
+        # Overlapping chunks and copies of documents repeat a sentence.
+        is_repeated = any(
+            quote.start < other.end and other.start < quote.end
+            if quote.passage.document_id == other.passage.document_id
+            else _single_spaced(quote.text).casefold() == _single_spaced(other.text).casefold()
+            for other in chosen
+        )
+        if is_repeated or (chosen and len(quote.text) > room):
             continue
         chosen.append(quote)
         room -= len(quote.text)
     return chosen
-
-
-def _is_duplicate(one: Quote, other: Quote) -> bool:
-    """Whether both are the same sentence: overlapping chunks and copies of documents repeat it."""
-    if one.passage.document_id == other.passage.document_id:
-        return one.start < other.end and other.start < one.end
-    return _single_spaced(one.text).casefold() == _single_spaced(other.text).casefold()
 
 
 def _merge_adjacent(chosen: Sequence[Quote]) -> list[Quote]:

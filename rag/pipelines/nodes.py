@@ -264,7 +264,7 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
         options = node_context.context.search_options
         result = search(question, scope=scope, k=settings.RAG_PASSAGES, snippets=False, **options)
         evidence = gather_evidence(result, passages_from_hits(result.hits), scope=scope)
-        answers = judge_answerability(evidence).answers
+        answers = judge_answerability(evidence)
     if not answers:
         text = not_found_text(
             node_context.resources.language or _answer_language(call.question, passages)
@@ -331,7 +331,7 @@ def evaluator(call: NodeCall, resources: RunResources) -> NodeResult:
         else []
     )
     if faults:
-        score, reason = 0.0, "\n".join(["The code cannot be parsed.", *map(str, faults)])
+        score, reason = 0.0, "\n".join(["The code cannot be parsed.", *faults])
     else:
         node_context = resources.node_context(call)
         demands = (call.node.prompt, resources.demands)

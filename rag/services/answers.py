@@ -331,7 +331,14 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         yield request.done()
         return
     if request.chat is None and remembered:
-        yield from _answer_from_memory(request, remembered)
+        # Quote the user's memory: `metadata` names the entry.
+        entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
+        entries += [f"{message} ({day})" for day, message in remembered.context]
+        spoken = request.asked.language or detect_language(request.asked.message, default="")
+        quoted = [say("remembered", spoken), *(f"> {each}" for each in entries)]
+        yield request.emit("\n".join(quoted))
+        _remember(request, response="")
+        yield request.done()
         return
     retrieved, language = yield from _retrieve(request)
     if retrieved.refused:
@@ -357,16 +364,6 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         yield from _generate(request, request.chat, retrieved, prompt_question, language)
 
 
-def _answer_from_memory(request: AnswerRequest, remembered: InjectedMemory) -> Iterator[Event]:
-    """Quote the user's memory: `metadata` names the entry."""
-    entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
-    entries += [f"{message} ({day})" for day, message in remembered.context]
-    language = request.asked.language or detect_language(request.asked.message, default="")
-    yield request.emit("\n".join([say("remembered", language), *(f"> {each}" for each in entries)]))
-    _remember(request, response="")
-    yield request.done()
-
-
 def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval, str]]:
     """Search and emit what was found; returns it with the language to answer in."""
     asked, query = request.asked, request.asked.message
@@ -387,11 +384,11 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
         refused = False
     else:
         passages = request.context.found.collect(result.hits)
-        judgement = answerability.judge_answerability(
+        answers = answerability.judge_answerability(
             evidence.gather_evidence(result, passages, scope=request.scope)
         )
         # With a chat model “make it shorter” is answered from the conversation.
-        refused = not judgement.answers and not (leans and request.chat)
+        refused = not answers and not (leans and request.chat)
     asker = request.context.user
     request.search_log_id = record_search(
         result=result,
@@ -452,7 +449,18 @@ def _generate(
     # Released before calling the model, which may be slow.
     release_connection()
     scanner = CitationScanner({passage.number: passage for passage in written.passages})
-    message = yield from _stream_model(request, chat, written.messages, scanner)
+    timeout = max(1.0, request.deadline - monotonic())
+    stream = chat.stream(written.messages, **request.asked.model_options, timeout=timeout)
+    with closing(stream) as pieces:
+        while True:
+            request.context.check()
+            try:
+                piece = next(pieces)
+            except StopIteration as end:
+                message: ChatMessage = end.value
+                break
+            yield from map(request.emit, scanner.feed(piece))
+    yield from map(request.emit, scanner.finish())
     text = "".join(request.text)
     refused = is_refusal(text)
     if refused:
@@ -466,28 +474,6 @@ def _generate(
     _remember(request, response="" if written.passages else text)
     finish: FinishReason = "refused" if refused else "length" if message.truncated else "stop"
     yield request.done(finish=finish, verdict=verdict, usage=message.usage)
-
-
-def _stream_model(
-    request: AnswerRequest,
-    chat: ChatModel,
-    messages: Sequence[ChatMessage],
-    scanner: CitationScanner,
-) -> Generator[Event, None, ChatMessage]:
-    """Stream the model's text with citations; returns its whole message. Raises InferenceError."""
-    timeout = max(1.0, request.deadline - monotonic())
-    pieces = chat.stream(messages, **request.asked.model_options, timeout=timeout)
-    with closing(pieces):
-        while True:
-            request.context.check()
-            try:
-                piece = next(pieces)
-            except StopIteration as end:
-                message: ChatMessage = end.value
-                break
-            yield from map(request.emit, scanner.feed(piece))
-    yield from map(request.emit, scanner.finish())
-    return message
 
 
 def _remember(request: AnswerRequest, *, response: str) -> None:

@@ -233,23 +233,19 @@ class ColumnChecker:
                 self.faults.append(SqlFault("ambiguous", name.text, message))
             if found or frame.is_open:
                 return
-        if not self._is_not_a_column(column, name, frames):
-            nearest = next((frame.sources for frame in frames if frame.sources), [])
-            self._unknown(name, nearest)
-
-    def _is_not_a_column(
-        self, column: exp.Column, name: SqlName, frames: tuple[QueryScope, ...]
-    ) -> bool:
-        if name.text.casefold() in self._rules.pseudo_columns:
-            return True
-        if name.is_quoted:
-            selected = isinstance(column.parent, _COLUMN_CONTEXTS)
-            return self._rules.lenient_quotes and not selected
-        if self._rules.whole_rows and any(frame.find(name, None) for frame in frames):
-            return True
         call = column.parent
-        takes_units = isinstance(call, exp.Func) and not isinstance(call, exp.AggFunc)
-        return takes_units and name.text.casefold() in _DATE_UNITS
+        if name.text.casefold() in self._rules.pseudo_columns:
+            return
+        if name.is_quoted:
+            if self._rules.lenient_quotes and not isinstance(call, _COLUMN_CONTEXTS):
+                return
+        elif self._rules.whole_rows and any(frame.find(name, None) for frame in frames):
+            return
+        else:
+            takes_units = isinstance(call, exp.Func) and not isinstance(call, exp.AggFunc)
+            if takes_units and name.text.casefold() in _DATE_UNITS:
+                return
+        self._unknown(name, next((frame.sources for frame in frames if frame.sources), []))
 
     def _unknown(self, name: SqlName, sources: list[FromItem]) -> None:
         owners = [source for source in sources if source.columns is not None]

@@ -163,7 +163,13 @@ def render_answer(
         for at, number in set(citations)
         if number in sources and text.startswith(f"[{number}]", at)
     ]
-    edits += _doubt_edits(text, doubts)
+    for start, end in doubts:
+        # Within one block: a mark across two blocks would break both.
+        block = _BLOCK_START.match(text, start, end)
+        begin = block.end() if block else start
+        sentence = text[begin:end].rstrip()
+        if sentence and "\n\n" not in sentence:
+            edits += [(begin, DOUBT_START), (begin + len(sentence), DOUBT_END)]
     for at, mark in sorted(edits, reverse=True):
         text = text[:at] + mark + text[at:]
     tokens = _parser.parse(text, env := {"turn": turn, "sources": sources})
@@ -183,17 +189,6 @@ def render_answer(
         link_rel=None,
     )
     return mark_safe(sanitized)  # noqa: S308
-
-
-def _doubt_edits(text: str, doubts: Iterable[tuple[int, int]]) -> Iterable[tuple[int, str]]:
-    """Markers within one block each: a mark across two blocks would break both."""
-    for start, end in doubts:
-        block = _BLOCK_START.match(text, start, end)
-        begin = block.end() if block else start
-        sentence = text[begin:end].rstrip()
-        if sentence and "\n\n" not in sentence:
-            yield begin, DOUBT_START
-            yield begin + len(sentence), DOUBT_END
 
 
 DEGRADED = {
@@ -270,7 +265,15 @@ def _turn(
     }
     if visible is None:
         return {"pk": question.pk, "state": "failed", **asking}
-    answer, state = visible.message, _state(visible)
+    answer = visible.message
+    if visible.is_withheld:
+        state = "withheld"
+    elif answer.state != Message.State.COMPLETE:
+        state = str(answer.state)
+    elif answer.verdict.get("refused"):
+        state = "refused"
+    else:
+        state = "cut" if answer.finish_reason == "length" else "answered"
     sources = source_views(visible.passages, visible.citations, collections=collections)
     has_doubts = state != "refused" and not visible.is_withheld
     unsupported = answer.verdict.get("unsupported", ()) if has_doubts else ()
@@ -313,14 +316,3 @@ def _turn(
 def _link(name: str, question: str, collections: Sequence[str] = ()) -> str:
     given = [("q", question), *(("collection", slug) for slug in collections)]
     return f"{reverse(name)}?{urlencode(given)}"
-
-
-def _state(visible: VisibleMessage) -> str:
-    answer = visible.message
-    if visible.is_withheld:
-        return "withheld"
-    if answer.state != Message.State.COMPLETE:
-        return str(answer.state)
-    if answer.verdict.get("refused"):
-        return "refused"
-    return "cut" if answer.finish_reason == "length" else "answered"

@@ -255,7 +255,13 @@ class Scheduler:
                 node=id,
             )
         for loop in self._loops_from(id):
-            if self._repeats(loop, result):
+            edge = self._edges[loop.edge]
+            # A passing evaluator or gate leads on, not back.
+            is_judge = self._types[id] in ("evaluator", "gate")
+            is_wanted = not (is_judge and result.passed)
+            if edge.condition:
+                is_wanted = self._holds(edge, result)
+            if is_wanted and self._has_rounds(loop):
                 self._start_next_round(loop, result)
                 return
         self._settled.update(loop.edge for loop in self._loops_from(id))
@@ -365,14 +371,6 @@ class Scheduler:
 
     def _has_rounds(self, loop: Loop) -> bool:
         return self._rounds[loop.edge] + 1 < loop.rounds
-
-    def _repeats(self, loop: Loop, result: NodeResult) -> bool:
-        edge = self._edges[loop.edge]
-        if not self._has_rounds(loop) or (edge.condition and not self._holds(edge, result)):
-            return False
-        # A passing evaluator or gate leads on, not back.
-        is_judge = self._types[edge.source] in ("evaluator", "gate")
-        return bool(edge.condition) or not (is_judge and result.passed)
 
     def _start_next_round(self, loop: Loop, result: NodeResult) -> None:
         self._rounds[loop.edge] += 1
