@@ -35,7 +35,13 @@ from rag.events import Citation, Passage
 from rag.pipelines import conditions, replies
 from rag.pipelines.code_syntax import syntax_faults
 from rag.pipelines.definition import MAX_PARALLEL, Worker
-from rag.pipelines.engine import CallRecord, NodeCall, NodeInput, NodeResult, RunError
+from rag.pipelines.engine.scheduler import (
+    CallRecord,
+    NodeCall,
+    NodeInput,
+    NodeResult,
+    RunError,
+)
 from rag.pipelines.runtime import NodeContext, RunResources, Verbatim, reply_text
 from search.services import search
 

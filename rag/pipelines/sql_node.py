@@ -8,7 +8,11 @@ from memory.injection import estimated_tokens
 from rag.answering.phrases import is_refusal, not_found_text
 from rag.events import Citation
 from rag.pipelines import nodes
-from rag.pipelines.engine import NodeCall, NodeResult, RunError
+from rag.pipelines.engine.scheduler import (
+    NodeCall,
+    NodeResult,
+    RunError,
+)
 from rag.pipelines.runtime import NodeContext, RunResources, Verbatim, reply_text
 from rag.sql import table_search
 from rag.sql.catalogue import dialect_rules, guess_dialect

@@ -18,8 +18,14 @@ from common.errors import Conflict, NotFound
 from common.fields import Percentile
 from rag.context import RagContext
 from rag.models import Span, Trace
-from rag.pipelines import engine
 from rag.pipelines.definition import MAX_QUESTION_CHARACTERS, Definition
+from rag.pipelines.engine.scheduler import (
+    EngineEvent,
+    NodeCall,
+    NodeEnded,
+    NodeStarted,
+    RunFinished,
+)
 from rag.services.conversations import lock_documents, readable_document_ids
 
 #: Characters stored of a step's input and output, and of an error.
@@ -29,7 +35,7 @@ MAX_SPANS = 2_000
 
 
 #: The last event of a node's turn.
-NodeEvent = engine.NodeStarted | engine.NodeEnded
+NodeEvent = NodeStarted | NodeEnded
 
 
 class SpanWriter:
@@ -61,7 +67,7 @@ class SpanWriter:
 
     def _add_step(self, step: NodeEvent) -> None:
         call, now = step.call, monotonic()
-        ended = step if isinstance(step, engine.NodeEnded) else None
+        ended = step if isinstance(step, NodeEnded) else None
         given = "\n\n".join(
             [call.question, *(f"{each.node}:\n{each.output}" for each in call.inputs)]
         )
@@ -106,7 +112,7 @@ class SpanWriter:
     def _span(
         self,
         *,
-        call: engine.NodeCall,
+        call: NodeCall,
         started: float,
         ended: float,
         input: str,
@@ -203,15 +209,15 @@ class TraceRecorder:
                 self.was_cancelled = cache.get(_CANCEL_KEY.format(id=self.id)) is not None
         return self.was_cancelled
 
-    def take(self, event: engine.EngineEvent) -> None:
+    def take(self, event: EngineEvent) -> None:
         """Record the start or end of a node."""
         if isinstance(event, NodeEvent):
             self.steps[id(event.call)] = event
-        if isinstance(event, engine.NodeEnded):
+        if isinstance(event, NodeEnded):
             self.input_tokens += event.call.ledger.input_tokens
             self.output_tokens += event.call.ledger.output_tokens
 
-    def finish(self, finished: engine.RunFinished, *, answer: str) -> None:
+    def finish(self, finished: RunFinished, *, answer: str) -> None:
         """Save the run with its final state."""
         self._save(finished.state, answer, finished.code, finished.detail)
 

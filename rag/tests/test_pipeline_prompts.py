@@ -10,7 +10,9 @@ from memory.injection import estimated_tokens
 from rag.answering.prompt import recent_turns
 from rag.events import Passage
 from rag.pipelines import nodes
-from rag.pipelines.engine import NodeInput
+from rag.pipelines.engine.scheduler import (
+    NodeInput,
+)
 
 
 def passage(number: int, text: str, **fields: Any) -> Passage:

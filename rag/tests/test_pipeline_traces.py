@@ -12,8 +12,12 @@ from common.errors import Conflict
 from documents.tests.factories import MembershipFactory
 from rag.context import RagContext
 from rag.models import Span, Trace
-from rag.pipelines import engine
-from rag.pipelines.engine import NodeCall, NodeResult
+from rag.pipelines.engine import executor
+from rag.pipelines.engine.scheduler import (
+    NodeCall,
+    NodeResult,
+    RunFinished,
+)
 from rag.services import traces
 from rag.services.traces import MAX_SPAN_CHARACTERS, TraceRecorder, trace_statistics
 from rag.tests.asking import document, reader
@@ -38,9 +42,9 @@ def traced(
     tracing = TraceRecorder.begin(
         context=context, definition=definition, version=3, question="Why?", documents=documents
     )
-    for each in engine.run(definition, question="Why?", runner=runner):
+    for each in executor.run(definition, question="Why?", runner=runner):
         tracing.take(each)
-        if isinstance(each, engine.RunFinished):
+        if isinstance(each, RunFinished):
             tracing.finish(each, answer=each.output)
     return Trace.objects.get(pk=tracing.id)
 
@@ -123,7 +127,7 @@ def test_a_run_nobody_waited_for_is_kept_as_cancelled(context: RagContext) -> No
     tracing = TraceRecorder.begin(
         context=context, definition=definition, version=None, question="?"
     )
-    events = engine.run(definition, question="?", runner=lambda call: NodeResult("x"))
+    events = executor.run(definition, question="?", runner=lambda call: NodeResult("x"))
     tracing.take(next(events))
     events.close()
     tracing.abandon(answer="ha")
@@ -145,9 +149,9 @@ def test_a_document_deleted_during_the_run_leaves_no_text() -> None:
     tracing = TraceRecorder.begin(
         context=context, definition=definition, version=None, question="?", documents=documents
     )
-    for each in engine.run(definition, question="?", runner=runner):
+    for each in executor.run(definition, question="?", runner=runner):
         tracing.take(each)
-        if isinstance(each, engine.RunFinished):
+        if isinstance(each, RunFinished):
             gone.delete()
             tracing.finish(each, answer=each.output)
     trace = Trace.objects.get()

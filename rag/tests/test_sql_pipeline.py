@@ -20,7 +20,11 @@ from inference.tests.stub_server import Reply, StubServer, chat_reply
 from rag.context import RagContext
 from rag.errors import ModelFailed
 from rag.events import Citation, Done, Failed, answer_text
-from rag.pipelines.engine import NodeCall, NodeResult, RunError
+from rag.pipelines.engine.scheduler import (
+    NodeCall,
+    NodeResult,
+    RunError,
+)
 from rag.pipelines.nodes import NODES
 from rag.pipelines.runtime import RunResources
 from rag.pipelines.validation import parse_definition, templates
