@@ -182,23 +182,19 @@ def _merge_adjacent(chosen: Sequence[Quote]) -> list[Quote]:
     """Merge adjacent sentences of a passage, at the rank of the better one."""
     joined: list[Quote] = []
     for quote in chosen:
-        neighbour = next((other for other in joined if _are_adjacent(quote, other)), None)
-        if neighbour is None:
+        for at, other in enumerate(joined):
+            first, last = sorted((quote.part, other.part), key=lambda part: part.start)
+            between = quote.passage.text[first.end : last.start]
+            if (
+                quote.passage.number == other.passage.number
+                and {first.kind, last.kind} == {"sentence"}
+                and not between.strip()
+            ):
+                joined[at] = replace(other, part=replace(first, end=last.end, cut=last.cut))
+                break
+        else:
             joined.append(quote)
-            continue
-        first, last = sorted((quote.part, neighbour.part), key=lambda part: part.start)
-        both = replace(first, end=last.end, cut=last.cut)
-        joined[joined.index(neighbour)] = replace(neighbour, part=both)
     return joined
-
-
-def _are_adjacent(one: Quote, other: Quote) -> bool:
-    if one.passage.number != other.passage.number:
-        return False
-    if {one.part.kind, other.part.kind} != {"sentence"}:
-        return False
-    first, last = sorted((one.part, other.part), key=lambda part: part.start)
-    return not one.passage.text[first.end : last.start].strip()
 
 
 def _format_quote(quote: Quote) -> str:

@@ -92,9 +92,12 @@ def find_tables(
     )
     rows = list(tables_seen.filter(of_them).order_by("key")[:MAX_TABLES])
     selected = [*found, *_related_tables(found, rows)][:MAX_SHOWN]
-    texts = _texts(
-        [*selected, *(row for row in rows if columns_need_text(row.metadata))][:MAX_TEXTS_READ]
-    )
+    needed = [*selected, *(row for row in rows if columns_need_text(row.metadata))][:MAX_TEXTS_READ]
+    chunks: dict[int, list[Chunk]] = {document.text_id: [] for document in needed}
+    parts = Chunk.objects.filter(document__in=chunks).only("document_id", "text", "start", "end")
+    for chunk in parts.order_by("document_id", "ordinal"):
+        chunks[chunk.document_id].append(chunk)
+    texts = {document.pk: joined_text(chunks[document.text_id]) for document in needed}
     tables = {row.pk: table_of(row.metadata, texts.get(row.pk, "")) for row in [*rows, *found]}
     described = _describe_tables(context, selected, tables, texts)
     # The databases, in the order in which their tables were found.
@@ -160,15 +163,6 @@ def _references(document: Document) -> list[str]:
     return [
         str(key["references"]) for key in listed if isinstance(key, Mapping) and "references" in key
     ]
-
-
-def _texts(documents: Iterable[Document]) -> dict[int, str]:
-    """The full texts by document id."""
-    chunks: dict[int, list[Chunk]] = {document.text_id: [] for document in documents}
-    rows = Chunk.objects.filter(document__in=chunks).only("document_id", "text", "start", "end")
-    for chunk in rows.order_by("document_id", "ordinal"):
-        chunks[chunk.document_id].append(chunk)
-    return {document.pk: joined_text(chunks[document.text_id]) for document in documents}
 
 
 def _describe_tables(

@@ -269,7 +269,9 @@ def test_conversations_of_others_are_not_there(client: APIClient) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_what_cannot_be_is_named(client: APIClient, body: dict[str, Any], attr: str) -> None:
+def test_what_cannot_be_is_named(body: dict[str, Any], attr: str) -> None:
+    client = APIClient()
+    client.force_login(MembershipFactory().user)
     assert refused(client, **body)["attr"] == attr
 
 

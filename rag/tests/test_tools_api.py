@@ -114,14 +114,15 @@ def test_an_outsider_finds_nothing(alice: Membership) -> None:
 
 
 @pytest.mark.parametrize("scope", Scope.values)
-@pytest.mark.parametrize("name", sorted(TOOLS))
-def test_a_key_calls_only_what_its_scope_allows(alice: Membership, name: str, scope: str) -> None:
-    answer = client_of_key(alice, scope).post(f"{ADDRESS}{name}/", {"arguments": {}})
-    if scope == required_scope(TOOLS[name]):
-        assert answer.status_code == 200
-        assert "scope" not in answer.json()["text"]
-    else:
-        assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
+def test_a_key_calls_only_what_its_scope_allows(alice: Membership, scope: str) -> None:
+    client = client_of_key(alice, scope)
+    for name, tool in TOOLS.items():
+        answer = client.post(f"{ADDRESS}{name}/", {"arguments": {}})
+        if scope == required_scope(tool):
+            assert answer.status_code == 200
+            assert "scope" not in answer.json()["text"]
+        else:
+            assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
 
 
 def test_a_tool_of_memory_keeps_what_the_keys_user_said(alice: Membership) -> None:

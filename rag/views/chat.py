@@ -245,23 +245,22 @@ def _page(
         "here_url": request.path,
         "max_question": MAX_QUESTION_CHARACTERS,
     }
-    context |= _thread(request, conversation) if conversation else _recent_conversations(request)
+    if conversation:
+        context |= _thread(request, conversation)
+    else:
+        of = context_of_request(request)
+        own = Conversation.objects.visible_to(of.user).filter(workspace=of.workspace)
+        found = page_by_time(own, request.GET, size=CONVERSATIONS_PER_PAGE, field="updated_at")
+        documents = Document.objects.visible_to(of.user).filter(
+            workspace=of.workspace, status=Document.Status.READY
+        )
+        context |= {
+            "former": found.rows,
+            "examples": [] if found.rows else example_questions(documents.current()),
+            "newer_url": f"?after={found.newer}" if found.newer else "",
+            "older_url": f"?before={found.older}" if found.older else "",
+        }
     return no_store(render(request, "rag/chat.html", context, status=status))
-
-
-def _recent_conversations(request: HttpRequest) -> dict[str, Any]:
-    context = context_of_request(request)
-    own = Conversation.objects.visible_to(context.user).filter(workspace=context.workspace)
-    found = page_by_time(own, request.GET, size=CONVERSATIONS_PER_PAGE, field="updated_at")
-    documents = Document.objects.visible_to(context.user).filter(
-        workspace=context.workspace, status=Document.Status.READY
-    )
-    return {
-        "former": found.rows,
-        "examples": [] if found.rows else example_questions(documents.current()),
-        "newer_url": f"?after={found.newer}" if found.newer else "",
-        "older_url": f"?before={found.older}" if found.older else "",
-    }
 
 
 def _thread(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:

@@ -4,7 +4,7 @@ After Sugiyama, Tagawa and Toda (1981): layers by the longest path from the entr
 edges that cross a layer, order within a layer by the mean position of the neighbours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -50,7 +50,15 @@ def draw_diagram(definition: Definition) -> dict[str, Any]:
             if edge.source == id:
                 layers[edge.target] = max(layers[edge.target], layers[id] + 1)
     slots = {id: _Slot(layers[id], id, [], []) for id in structure.order}
-    ways = [_edge_slots(edge, slots) for edge in forward]
+    # The slots of each edge: its source, one in every layer between, its target.
+    ways = []
+    for edge in forward:
+        source, target = slots[edge.source], slots[edge.target]
+        between = [_Slot(layer, "", [], []) for layer in range(source.layer + 1, target.layer)]
+        ways.append([source, *between, target])
+        for one, other in pairwise(ways[-1]):
+            one.after.append(other)
+            other.before.append(one)
     columns = _order_slots([*slots.values(), *(slot for way in ways for slot in way[1:-1])])
     height = _assign_y(columns)
     loops = [edge for edge in definition.edges if edge.type == "loop"]
@@ -83,17 +91,6 @@ def draw_diagram(definition: Definition) -> dict[str, Any]:
         ],
         "words": words,
     }
-
-
-def _edge_slots(edge: Edge, slots: Mapping[str, _Slot]) -> list[_Slot]:
-    """The slots of an edge: its source, one in every layer between, its target."""
-    source, target = slots[edge.source], slots[edge.target]
-    between = [_Slot(layer, "", [], []) for layer in range(source.layer + 1, target.layer)]
-    way = [source, *between, target]
-    for one, other in pairwise(way):
-        one.after.append(other)
-        other.before.append(one)
-    return way
 
 
 def _order_slots(slots: Sequence[_Slot]) -> list[list[_Slot]]:

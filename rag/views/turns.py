@@ -38,8 +38,19 @@ def source_views(
         path = [heading for heading in passage["heading_path"] if heading != passage["title"]]
         page = f"page {passage['page']}" if passage["page"] else ""
         name = collections.get(passage["collection"], passage["collection"])
-        quotes = _quoted_ranges(passage, citations)
         text, at, parts = passage["text"], 0, []
+        # The cited ranges as offsets in the passage's text, sorted and merged.
+        start, end = passage["start"], passage["end"]
+        quotes: list[tuple[int, int]] = []
+        for cited in sorted(
+            (max(cited["start"], start) - start, min(cited["end"], end) - start)
+            for cited in citations
+            if cited["number"] == passage["number"]
+        ):
+            if quotes and cited[0] <= quotes[-1][1]:
+                quotes[-1] = (quotes[-1][0], max(cited[1], quotes[-1][1]))
+            else:
+                quotes.append(cited)
         for start, end in quotes:
             if end - start < len(text.strip()):
                 parts += [(text[at:start], False), (text[start:end], True)]
@@ -60,24 +71,6 @@ def source_views(
             }
         )
     return views
-
-
-def _quoted_ranges(
-    passage: Mapping[str, Any], citations: Iterable[Mapping[str, Any]]
-) -> list[tuple[int, int]]:
-    """The cited ranges as offsets in the passage's text, sorted and merged."""
-    start, end = passage["start"], passage["end"]
-    merged: list[tuple[int, int]] = []
-    for cited in sorted(
-        (max(cited["start"], start) - start, min(cited["end"], end) - start)
-        for cited in citations
-        if cited["number"] == passage["number"]
-    ):
-        if merged and cited[0] <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(cited[1], merged[-1][1]))
-        else:
-            merged.append(cited)
-    return merged
 
 
 #: Private-use characters that mark, through Markdown, where an unsupported sentence begins and

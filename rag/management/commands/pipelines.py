@@ -106,18 +106,10 @@ def run_pipeline(options: Options) -> CommandOutput:
                 round_ = f" ({event.iteration})" if event.iteration > 1 else ""
                 sys.stderr.write(f"{event.id}{round_}: {event.state}, {event.elapsed_ms:,.0f} ms\n")
             line_is_open |= isinstance(event, Token)
-    last = collected[-1]
-    code = 1 if isinstance(last, Failed) else 0
-    return CommandOutput(
-        [event_json(event) for event in collected], tuple(_footer(collected)), code=code
-    )
-
-
-def _footer(events: list[Event]) -> list[str]:
-    last = events[-1]
+    last, data = collected[-1], [event_json(event) for event in collected]
     if isinstance(last, Failed):
-        return ["", f"{last.code}: {terminal_safe(last.detail)}"]
-    cited = {event.passage.number: event.passage for event in events if isinstance(event, Citation)}
+        return CommandOutput(data, ("", f"{last.code}: {terminal_safe(last.detail)}"), code=1)
+    cited = {each.passage.number: each.passage for each in collected if isinstance(each, Citation)}
     lines = [
         f"[{number}] {terminal_safe(passage.heading)} ({passage.collection_slug}: "
         f"{terminal_safe(passage.document_key)})"
@@ -128,7 +120,7 @@ def _footer(events: list[Event]) -> list[str]:
             f"{last.elapsed_ms:,.0f} ms, {last.input_tokens:,} tokens in,"
             f" {last.output_tokens:,} out, trace {last.trace}"
         )
-    return ["", "", *lines]
+    return CommandOutput(data, ("", "", *lines))
 
 
 def _pipeline_table(pipelines: list[Pipeline]) -> CommandOutput:

@@ -261,9 +261,18 @@ class Scheduler:
             is_wanted = not (is_judge and result.passed)
             if edge.condition:
                 is_wanted = self._holds(edge, result)
-            if is_wanted and self._has_rounds(loop):
-                self._start_next_round(loop, result)
-                return
+            if not (is_wanted and self._has_rounds(loop)):
+                continue
+            self._rounds[loop.edge] += 1
+            for inside in loop.body:
+                self._state[inside] = "waiting"
+                self._feedback.pop(inside, None)
+                self._settled.difference_update(each.edge for each in self._loops_from(inside))
+                for at in self._structure.outgoing[inside]:
+                    self._taken.pop(at, None)
+            back = result.output if result.feedback is None else result.feedback
+            self._feedback[loop.target] = NodeInput(id, back, result.sources, is_feedback=True)
+            return
         self._settled.update(loop.edge for loop in self._loops_from(id))
         for at in self._structure.outgoing[id]:
             edge = self._edges[at]
@@ -371,17 +380,6 @@ class Scheduler:
 
     def _has_rounds(self, loop: Loop) -> bool:
         return self._rounds[loop.edge] + 1 < loop.rounds
-
-    def _start_next_round(self, loop: Loop, result: NodeResult) -> None:
-        self._rounds[loop.edge] += 1
-        for id in loop.body:
-            self._state[id] = "waiting"
-            self._feedback.pop(id, None)
-            self._settled.difference_update(each.edge for each in self._loops_from(id))
-            for at in self._structure.outgoing[id]:
-                self._taken.pop(at, None)
-        back = result.output if result.feedback is None else result.feedback
-        self._feedback[loop.target] = NodeInput(loop.source, back, result.sources, is_feedback=True)
 
 
 SINK_SEPARATOR = "\n\n"
