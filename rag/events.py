@@ -159,25 +159,17 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
-class UnsupportedSentence:
-    """A sentence of the answer, by offsets in its text, that no source supports."""
-
-    start: int
-    end: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
-    """Result of checking the answer: whether it is a refusal, sentences without support, and how
-    many citations of unknown passages were removed."""
+    """Result of checking the answer: whether it is a refusal, sentences without support (`text`,
+    with its offsets `start` and `end` in the answer), and how many citations of unknown passages
+    were removed."""
 
     refused: bool = False
-    unsupported: tuple[UnsupportedSentence, ...] = ()
+    unsupported: tuple[Mapping[str, Any], ...] = ()
     dropped_citations: int = 0
 
     def data(self) -> dict[str, Any]:
-        return {**asdict(self), "unsupported": [asdict(sentence) for sentence in self.unsupported]}
+        return {**asdict(self), "unsupported": list(self.unsupported)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,9 +63,9 @@ class Evidence:
     background: float | None = None
 
 
-def judge_answerability(evidence: Evidence, *, threshold: float = CONFIDENCE_THRESHOLD) -> bool:
+def judge_answerability(evidence: Evidence) -> bool:
     """Whether to answer: whether the passages contain an answer with enough confidence."""
-    return answer_confidence(evidence) >= threshold
+    return answer_confidence(evidence) >= CONFIDENCE_THRESHOLD
 
 
 def answer_confidence(evidence: Evidence) -> float:

@@ -66,10 +66,9 @@ _VALUE = r"(?:\d[\d,.]*|[A-ZÀ-Þ]\w*(?:\s+[A-ZÀ-Þ]\w*)*)"
 _QUOTES_AND_CITATIONS = re.compile(r"[“”„«»\"]|\[\d+\]")
 
 
-def is_context_dependent(question: str, *, language: str = "") -> bool:
-    """Whether the question makes no sense without the conversation. `language` is an ISO code,
-    guessed from function words if not given."""
-    language = language or guess_language(question)
+def is_context_dependent(question: str) -> bool:
+    """Whether the question makes no sense without the conversation."""
+    language = guess_language(question)
     text = _END.sub("", question.strip())
     if ELLIPTIC_QUESTION.fullmatch(text) or CONTINUATION_PHRASES.match(text):
         return True
@@ -91,10 +90,10 @@ def is_context_dependent(question: str, *, language: str = "") -> bool:
     return not any(_content_words(before[phrase.end() :]) for phrase in phrases)
 
 
-def _resolve(question: str, before: str, reply: str, language: str) -> str:
+def _resolve(question: str, before: str, reply: str) -> str:
     question = question.strip()
-    language = language or guess_language(question)
-    if not before or not is_context_dependent(question, language=language):
+    language = guess_language(question)
+    if not before or not is_context_dependent(question):
         return question
     text = _END.sub("", question)
     if ELLIPTIC_QUESTION.fullmatch(text):
@@ -207,17 +206,17 @@ _REPLY_LABEL = re.compile(
 _REPLY_WORD = re.compile(r"\w{3,}")
 
 
-def needs_history(question: str, history: Sequence[ChatMessage], *, language: str = "") -> bool:
+def needs_history(question: str, history: Sequence[ChatMessage]) -> bool:
     """Whether the question cannot be understood without the conversation."""
-    return bool(_turns(history)) and is_context_dependent(question, language=language)
+    return bool(_turns(history)) and is_context_dependent(question)
 
 
-def rewrite_by_rules(question: str, history: Sequence[ChatMessage], *, language: str = "") -> str:
+def rewrite_by_rules(question: str, history: Sequence[ChatMessage]) -> str:
     """The question with its references resolved by rules; unchanged if it stands alone."""
     before, reply = "", ""
     for earlier, answered in _turns(history)[-MAX_TURNS:]:
-        before, reply = _resolve(earlier, before, reply, language), answered
-    return _resolve(question, before, reply, language)
+        before, reply = _resolve(earlier, before, reply), answered
+    return _resolve(question, before, reply)
 
 
 def rewrite_question(
@@ -225,12 +224,10 @@ def rewrite_question(
     history: Sequence[ChatMessage],
     *,
     model: ChatModel | None = None,
-    language: str = "",
-    timeout: float = REWRITE_TIMEOUT_SECONDS,
 ) -> str:
     """The text to search for: `question` if it stands alone, else as a chat model or the rules
     rewrite it. If the model fails or replies with something else, the rules are used."""
-    if not needs_history(question, history, language=language):
+    if not needs_history(question, history):
         return question
     if model is not None:
         try:
@@ -238,7 +235,7 @@ def rewrite_question(
                 rewrite_messages(question, history),
                 max_tokens=REWRITE_MAX_TOKENS,
                 temperature=0.0,
-                timeout=timeout,
+                timeout=REWRITE_TIMEOUT_SECONDS,
             )
         except Cancelled:
             raise
@@ -247,7 +244,7 @@ def rewrite_question(
         else:
             if rewrite := validate_rewrite(reply.content, question, history):
                 return rewrite
-    return rewrite_by_rules(question, history, language=language)
+    return rewrite_by_rules(question, history)
 
 
 def rewrite_messages(question: str, history: Sequence[ChatMessage]) -> list[ChatMessage]:

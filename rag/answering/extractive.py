@@ -98,9 +98,8 @@ def extract_answer(
     *,
     similar: SimilarityFunction | None = None,
     language: str = "",
-    max_quotes: int = MAX_QUOTES,
 ) -> ExtractiveAnswer:
-    """Quote the best of `passages` (best first): at most `max_quotes` sentences, list items, table
+    """Quote the best of `passages` (best first): at most MAX_QUOTES sentences, list items, table
     rows or code segments. `similar` is called once; without its result only words decide."""
     found = [
         Quote(passage, part)
@@ -119,7 +118,7 @@ def extract_answer(
     best = sorted(judged, key=lambda quote: -quote.score)
     pieces: list[str | Citation] = []
     at = 0
-    for number, quote in enumerate(_merge_adjacent(_select_quotes(best, margin, max_quotes))):
+    for number, quote in enumerate(_merge_adjacent(_select_quotes(best, margin))):
         lead = "\n\n" if number else f"{say('quotes', language)}\n\n"
         quoted, mark = f"{lead}{_format_quote(quote)} ", f"[{quote.passage.number}]"
         at += len(quoted)
@@ -157,12 +156,12 @@ def _scores(
     return scores, SCORE_MARGIN
 
 
-def _select_quotes(best: Sequence[Quote], margin: float, most: int) -> list[Quote]:
+def _select_quotes(best: Sequence[Quote], margin: float) -> list[Quote]:
     """The best quotes without duplicates, within the score margin and the character budget."""
     chosen: list[Quote] = []
     room = MAX_QUOTED_CHARACTERS
     for quote in best:
-        if len(chosen) == most or quote.score < best[0].score - margin:
+        if len(chosen) == MAX_QUOTES or quote.score < best[0].score - margin:
             break
         # Overlapping chunks and copies of documents repeat a sentence.
         is_repeated = any(

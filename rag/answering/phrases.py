@@ -62,7 +62,7 @@ _FILLER_WORD = re.compile(rf"(?:{_FILLER})(?=$|\s)")
 _PUNCTUATION = re.compile(r"[^\w\s'’-]+")
 
 
-def small_talk(message: str, *, language: str = "") -> str | None:
+def small_talk(message: str) -> str | None:
     """The reply to a greeting, thanks or farewell, in the language of the message; None for any
     other message."""
     normalized = _PUNCTUATION.sub(" ", unicodedata.normalize("NFC", message).casefold()).replace(
@@ -88,4 +88,4 @@ def small_talk(message: str, *, language: str = "") -> str | None:
         else:
             return None
         rest = rest[end:].lstrip()
-    return say(first[0], first[1] or language) if first else None
+    return say(first[0], first[1]) if first else None

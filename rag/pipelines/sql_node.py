@@ -50,15 +50,17 @@ def _write_sql(
     """SQL that passes the check; None if the model says that the tables do not contain the
     answer."""
     node = node_context.call.node
-    marked, budget = nodes.DataMarker(), node_context.resources.budget_tokens
+    marker, budget = nodes.new_marker(), node_context.resources.budget_tokens
     fitting_tables = table_search.fit_tables(finding.tables, budget=budget, count=estimated_tokens)
     dialect = node.options["dialect"] or guess_dialect(fitting_tables[0].database)
     messages = nodes.build_messages(
         node_context,
-        marked,
+        marker,
         table_search.sql_rules(dialect=dialect, not_found=refusal),
         node.prompt,
-        blocks=[marked.text(*table_search.describe_table(each)) for each in fitting_tables],
+        blocks=[
+            nodes.data_block(marker, *table_search.describe_table(each)) for each in fitting_tables
+        ],
         question=question,
     )
     reason = ""

@@ -229,7 +229,7 @@ def _check_edge_condition(reader: FieldReader, edge: Edge, type: str) -> None:
 def _condition_names(reader: FieldReader, field: str, text: str) -> frozenset[str]:
     """The names in a condition; a fault is reported if it cannot be parsed."""
     try:
-        return parse_condition(text).names if text.strip() else frozenset()
+        return parse_condition(text)[1] if text.strip() else frozenset()
     except ConditionError as error:
         reader.fault(field, str(error))
         return frozenset()
@@ -310,7 +310,8 @@ def read_node(value: Any, path: str, faults: FaultList, site: SiteCapabilities) 
 
     reader = FieldReader(value, path, faults, known=known, cure=types_with_field)
     if not kind.name:
-        reader.fault("type", f"“{type_name}” is no type of node. There are: {', '.join(NODE_TYPES)}.")
+        known_types = ", ".join(NODE_TYPES)
+        reader.fault("type", f"“{type_name}” is no type of node. There are: {known_types}.")
     id = reader.text("id", most=MAX_ID_CHARACTERS, required=True)
     if id and not is_node_id(id):
         reader.fault("id", f"An id is {NODE_ID_FORMAT}.")

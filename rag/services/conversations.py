@@ -89,14 +89,13 @@ def forget_memory(scope: UserScope) -> None:
 MAX_TITLE_CHARACTERS = 80
 
 
-def start_conversation(*, context: RagContext, title: str = "", pipeline: str = "") -> Conversation:
-    """A new conversation of the user; without a title the first question becomes it."""
+def start_conversation(*, context: RagContext, pipeline: str = "") -> Conversation:
+    """A new conversation of the user; its first question becomes its title."""
     context.require("chat")
     with asynchronous_commit():
         return Conversation.objects.create(
             workspace=context.workspace,
             user=context.user,
-            title=make_title(title),
             collections=list(context.collections),
             pipeline=pipeline,
         )

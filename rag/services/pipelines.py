@@ -181,11 +181,11 @@ def update_pipeline(
     return row
 
 
-def delete_pipeline(*, context: RagContext, id: str, version: int | None = None) -> None:
-    """Delete a pipeline; its traces remain. Raises Forbidden, NotFound and PipelineChanged."""
+def delete_pipeline(*, context: RagContext, id: str) -> None:
+    """Delete a pipeline; its traces remain. Raises Forbidden and NotFound."""
     _require_editor(context)
     with transaction.atomic():
-        row = _lock_row(context, id, version)
+        row = _lock_row(context, id)
         _audit(Action.DELETED, row)
         row.delete()
 
@@ -200,7 +200,7 @@ def _audit(action: Action, row: Pipeline, **values: int) -> None:
     )
 
 
-def _lock_row(context: RagContext, id: str, version: int | None) -> Pipeline:
+def _lock_row(context: RagContext, id: str, version: int | None = None) -> Pipeline:
     row: Pipeline | None = None
     if "\0" not in id:
         row = _rows(context).select_for_update(of=("self",)).filter(slug=id).first()

@@ -63,13 +63,6 @@ def test_more_words_never_speak_against_an_answer(
         assert few <= many
 
 
-def test_the_threshold_can_be_moved() -> None:
-    evidence = Evidence(passages=8, nearness=0.8, background=0.0, coverage=0.4)
-    confidence = answer_confidence(evidence)
-    assert judge_answerability(evidence, threshold=confidence)
-    assert not judge_answerability(evidence, threshold=confidence + 0.01)
-
-
 def test_rare_words_weigh_most_and_words_that_stand_nowhere_weigh_more() -> None:
     common = QuestionTerm("english", 1000, 500, frozenset({1, 2}))
     rare = QuestionTerm("english", 1000, 2, frozenset({2}))

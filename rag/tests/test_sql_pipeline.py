@@ -327,7 +327,6 @@ class TestWhoSeesWhichTables:
     def test_requests_are_narrowed(self, everything: tuple[RagContext, Collection]) -> None:
         context, _ = everything
         CollectionFactory(workspace=context.workspace, slug="other")
-        assert self.names(context, database="fleet") == {"truck", "customers"}
         assert self.names(context, collection="tables") == self.names(context)
         assert self.names(context, collection="other") == set()
         with pytest.raises(NotFound):

@@ -221,7 +221,7 @@ class Scheduler:
         self._settled: set[int] = set()
         self._executions = 0
         self._conditions = {
-            edge.condition: conditions.parse_condition(edge.condition)
+            edge.condition: conditions.parse_condition(edge.condition)[0]
             for edge in definition.edges
             if edge.condition
         }
@@ -373,7 +373,7 @@ class Scheduler:
             "score": result.score,
             "passed": result.passed,
         }
-        return self._conditions[edge.condition].holds(facts)
+        return bool(self._conditions[edge.condition](facts))
 
     def _loops_from(self, id: str) -> Iterator[Loop]:
         return (loop for loop in self._structure.loops if loop.source == id)
