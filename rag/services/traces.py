@@ -1,9 +1,10 @@
 """Traces of pipeline runs: record, read, cancel, delete, statistics. Begin with `TraceRecorder`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from time import monotonic
 from typing import Any
 
@@ -38,103 +39,63 @@ MAX_SPANS = 2_000
 NodeEvent = NodeStarted | NodeEnded
 
 
-class SpanWriter:
-    """The span rows of a run: nodes in the order in which they began, each before its calls."""
+def _span(call: NodeCall, *, input: str, output: str, error: str, **columns: Any) -> Span:
+    return Span(
+        node=call.node.id,
+        iteration=call.iteration,
+        input=truncate_for_storage(input, MAX_SPAN_CHARACTERS),
+        output=truncate_for_storage(output, MAX_SPAN_CHARACTERS),
+        error=truncate_for_storage(error, MAX_ERROR_CHARACTERS),
+        is_cut=max(len(input), len(output)) > MAX_SPAN_CHARACTERS,
+        **columns,
+    )
 
-    def __init__(
-        self, trace: Trace, steps: Iterable[NodeEvent], *, moment: Callable[[float], datetime]
-    ) -> None:
-        """`moment` converts a time of the engine's clock to a datetime."""
-        self._trace = trace
-        self._moment = moment
-        self._ordinal = 0
-        self._rows: list[tuple[Span, Span | None]] = []
-        for step in steps:
-            self._add_step(step)
 
-    def save(self, *, has_texts: bool) -> None:
-        """Save parents first, because children refer to them by id."""
-        waiting = self._rows[:MAX_SPANS]
-        if not has_texts:
-            for row, _ in waiting:
-                row.input = row.output = row.error = ""
-        while waiting:
-            ready = [(row, parent) for row, parent in waiting if parent is None or parent.pk]
-            for row, parent in ready:
-                row.parent = parent
-            Span.objects.bulk_create([row for row, _ in ready])
-            waiting = [(row, parent) for row, parent in waiting if row.pk is None]
-
-    def _add_step(self, step: NodeEvent) -> None:
+def spans_of(
+    steps: Iterable[NodeEvent], *, moment: Callable[[float], datetime]
+) -> Iterator[tuple[Span, Span | None]]:
+    """The span rows of a run with their parents, not saved: nodes in the order in which they began,
+    each before its calls. `moment` converts a time of the engine's clock to a datetime."""
+    for step in steps:
         call, now = step.call, monotonic()
         ended = step if isinstance(step, NodeEnded) else None
-        given = "\n\n".join(
-            [call.question, *(f"{each.node}:\n{each.output}" for each in call.inputs)]
-        )
         output = ""
         if ended and ended.result:
             fields: Mapping[str, Any] = {"route": ended.result.route, "score": ended.result.score}
             notes = [f"{name}: {value}" for name, value in fields.items() if value is not None]
             output = "\n\n".join(filter(None, [", ".join(notes), ended.result.output]))
-        node = self._span(
+        node = _span(
+            call,
+            started_at=moment(ended.started if ended else step.at),
+            ended_at=moment(ended.at if ended else now),
             kind="node",
             type=call.node.type,
-            call=call,
             state=ended.state if ended else "cancelled",
-            started=ended.started if ended else step.at,
-            ended=ended.at if ended else now,
-            input=given,
+            input="\n\n".join(
+                [call.question, *(f"{each.node}:\n{each.output}" for each in call.inputs)]
+            ),
             output=output,
+            error=ended.error if ended else "",
             input_tokens=call.ledger.input_tokens,
             output_tokens=call.ledger.output_tokens,
-            error=ended.error if ended else "",
         )
-        self._rows.append((node, None))
-        rows: dict[int, Span] = {}
+        yield node, None
+        of_use: dict[int, Span] = {}
         for use in call.ledger.uses:
-            state = "cancelled" if use.ended is None else "failed" if use.error else "done"
-            row = self._span(
+            of_use[id(use)] = _span(
+                call,
+                started_at=moment(use.started),
+                ended_at=moment(now if use.ended is None else use.ended),
                 kind="node" if use.kind == "task" else use.kind,
                 type=use.name[:63],
-                call=call,
-                state=state,
-                started=use.started,
-                ended=now if use.ended is None else use.ended,
+                state="cancelled" if use.ended is None else "failed" if use.error else "done",
                 input=use.input,
                 output=use.output,
+                error=use.error,
                 input_tokens=use.input_tokens,
                 output_tokens=use.output_tokens,
-                error=use.error,
             )
-            rows[id(use)] = row
-            self._rows.append((row, rows[id(use.parent)] if use.parent else node))
-
-    def _span(
-        self,
-        *,
-        call: NodeCall,
-        started: float,
-        ended: float,
-        input: str,
-        output: str,
-        error: str,
-        **columns: Any,
-    ) -> Span:
-        self._ordinal += 1
-        return Span(
-            workspace=self._trace.workspace,
-            trace=self._trace,
-            ordinal=self._ordinal,
-            node=call.node.id,
-            iteration=call.iteration,
-            started_at=self._moment(started),
-            ended_at=self._moment(ended),
-            input=truncate_for_storage(input, MAX_SPAN_CHARACTERS),
-            output=truncate_for_storage(output, MAX_SPAN_CHARACTERS),
-            error=truncate_for_storage(error, MAX_ERROR_CHARACTERS),
-            is_cut=max(len(input), len(output)) > MAX_SPAN_CHARACTERS,
-            **columns,
-        )
+            yield of_use[id(use)], of_use[id(use.parent)] if use.parent else node
 
 
 def truncate_for_storage(text: str, most: int) -> str:
@@ -230,7 +191,7 @@ class TraceRecorder:
         self.is_saved = True
         passages = self.context.found.passages
         documents = sorted(self.documents | {passage.document_id for passage in passages})
-        spans = SpanWriter(self.row, self.steps.values(), moment=self._moment)
+        spans = spans_of(self.steps.values(), moment=self._moment)
         with transaction.atomic():
             row = Trace.objects.select_for_update().filter(pk=self.id).first()
             if row is None:
@@ -248,7 +209,18 @@ class TraceRecorder:
             else:
                 row.documents, row.removed_at = [], row.removed_at or timezone.now()
             row.save()
-            spans.save(has_texts=is_whole)
+            waiting = list(islice(spans, MAX_SPANS))
+            for ordinal, (span, _) in enumerate(waiting, 1):
+                span.workspace, span.trace, span.ordinal = row.workspace, row, ordinal
+            if not is_whole:
+                for span, _ in waiting:
+                    span.input = span.output = span.error = ""
+            while waiting:  # parents first, because children refer to them by id
+                ready = [(span, parent) for span, parent in waiting if parent is None or parent.pk]
+                for span, parent in ready:
+                    span.parent = parent
+                Span.objects.bulk_create([span for span, _ in ready])
+                waiting = [(span, parent) for span, parent in waiting if span.pk is None]
         cache.delete(_CANCEL_KEY.format(id=self.id))
 
     def _moment(self, at: float) -> datetime:

@@ -1,7 +1,6 @@
 """From a question to SQL over catalogued tables: found, written, checked, and never run."""
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -30,7 +29,6 @@ from rag.pipelines.runtime import RunResources
 from rag.pipelines.validation import parse_definition, templates
 from rag.services.pipelines import run_pipeline
 from rag.sql.table_search import find_tables
-from rag.tests.asking import chat_server
 
 SHOP = """
 CREATE TABLE crm.customers (
@@ -72,12 +70,6 @@ def catalogued(**membership: Any) -> tuple[RagContext, Collection]:
 @pytest.fixture
 def context(db: None) -> RagContext:
     return catalogued()[0]
-
-
-@pytest.fixture
-def server(settings: Any) -> Iterator[StubServer]:
-    with chat_server(settings) as server:
-        yield server
 
 
 def fenced(sql: str) -> Reply:
