@@ -1,7 +1,7 @@
 """LangChain integration: a retriever and a vector store. Needs the package langchain-core."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 try:
     from langchain_core.callbacks import (
@@ -21,10 +21,6 @@ from pydantic import AliasChoices, Field
 
 from common.text import pluralized
 from rag.document import Document, Filter, resolve_rerank
-
-if TYPE_CHECKING:
-    from rag.remote_retriever import RemoteRetriever
-    from rag.retriever import Retriever
 
 
 class RagsiteRetriever(BaseRetriever):
@@ -75,9 +71,7 @@ class RagsiteVectorStore(VectorStore):
     `retriever` says whose collection it is. The collection's own model embeds unless `embedding` is
     given; its vectors must have the collection's dimensions. Scores are similarities."""
 
-    def __init__(
-        self, retriever: "Retriever | RemoteRetriever", *, embedding: Embeddings | None = None
-    ) -> None:
+    def __init__(self, retriever: Any, *, embedding: Embeddings | None = None) -> None:
         self._retriever = retriever
         self._embedding = embedding
 
@@ -130,7 +124,8 @@ class RagsiteVectorStore(VectorStore):
         vectors = None
         if self._embedding is not None:
             vectors = self._embedding.embed_documents([one.content for one in documents])
-        return self._retriever.add_documents_sync(documents, vectors)
+        stored: list[str] = self._retriever.add_documents_sync(documents, vectors)
+        return stored
 
     async def aadd_texts(
         self,
@@ -144,7 +139,8 @@ class RagsiteVectorStore(VectorStore):
         vectors = None
         if self._embedding is not None:
             vectors = await self._embedding.aembed_documents([one.content for one in documents])
-        return await self._retriever.add_documents(documents, vectors)
+        stored: list[str] = await self._retriever.add_documents(documents, vectors)
+        return stored
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """Delete documents; unknown ids are ignored."""

@@ -49,12 +49,8 @@ def test_no_text_can_forge_the_lines_around_it(text: str, name: str) -> None:
         assert delimit_passage(passage(1, hostile), marker).count(marker) == 2
 
 
-def test_each_prompt_has_a_marker_of_its_own_and_the_rules_name_it() -> None:
-    one, other = nodes.new_marker(), nodes.new_marker()
-    assert one != other
-    rules = one.rules("Be kind.", "", "Be short.")
-    assert one in rules
-    assert rules.endswith("Be kind.\n\nBe short.")
+def test_each_prompt_has_a_marker_of_its_own() -> None:
+    assert nodes.new_marker() != nodes.new_marker()
 
 
 def test_outputs_share_the_budget_and_say_where_they_were_cut() -> None:
