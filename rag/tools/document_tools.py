@@ -464,6 +464,24 @@ class _NewDocument(TypedDict, total=False):
     title: _Title
 
 
+_NewDocuments = Annotated[
+    Sequence[_NewDocument],
+    Field(
+        min_length=1,
+        max_length=MAX_DOCUMENTS,
+        description="Several at once, instead: each with id and content.",
+    ),
+]
+_Texts = Annotated[
+    Sequence[_Text],
+    Field(
+        min_length=1,
+        max_length=MAX_DOCUMENTS,
+        description="Or bare texts, which get the ids id_prefix:0, id_prefix:1, …",
+    ),
+]
+
+
 def index_document(
     *,
     scope: RagContext,
@@ -471,22 +489,8 @@ def index_document(
     content: _Content = "",
     metadata: _Metadata = None,
     title: _Title = "",
-    documents: Annotated[
-        Sequence[_NewDocument],
-        Field(
-            min_length=1,
-            max_length=MAX_DOCUMENTS,
-            description="Several at once, instead: each with id and content.",
-        ),
-    ] = (),
-    texts: Annotated[
-        Sequence[_Text],
-        Field(
-            min_length=1,
-            max_length=MAX_DOCUMENTS,
-            description="Or bare texts, which get the ids id_prefix:0, id_prefix:1, …",
-        ),
-    ] = (),
+    documents: _NewDocuments = (),
+    texts: _Texts = (),
     id_prefix: Annotated[str, nonempty("Of texts.", most=MAX_ID_CHARACTERS - 4)] = "",
     collection: TargetCollection = "",
 ) -> str:

@@ -258,15 +258,7 @@ def _turn(
     }
     if visible is None:
         return {"pk": question.pk, "state": "failed", **asking}
-    answer = visible.message
-    if visible.is_withheld:
-        state = "withheld"
-    elif answer.state != Message.State.COMPLETE:
-        state = str(answer.state)
-    elif answer.verdict.get("refused"):
-        state = "refused"
-    else:
-        state = "cut" if answer.finish_reason == "length" else "answered"
+    answer, state = visible.message, _state(visible)
     sources = source_views(visible.passages, visible.citations, collections=collections)
     has_doubts = state != "refused" and not visible.is_withheld
     unsupported = answer.verdict.get("unsupported", ()) if has_doubts else ()
@@ -309,3 +301,14 @@ def _turn(
 def _link(name: str, question: str, collections: Sequence[str] = ()) -> str:
     given = [("q", question), *(("collection", slug) for slug in collections)]
     return f"{reverse(name)}?{urlencode(given)}"
+
+
+def _state(visible: VisibleMessage) -> str:
+    answer = visible.message
+    if visible.is_withheld:
+        return "withheld"
+    if answer.state != Message.State.COMPLETE:
+        return str(answer.state)
+    if answer.verdict.get("refused"):
+        return "refused"
+    return "cut" if answer.finish_reason == "length" else "answered"

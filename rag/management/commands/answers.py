@@ -4,7 +4,7 @@ refusals."""
 import json
 import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -25,7 +25,7 @@ from rag.answering import answerability, evidence
 from rag.answering.evidence import passages_from_hits, question_similarity
 from rag.answering.extractive import ExtractiveAnswer, extract_answer
 from rag.events import Citation
-from search.evaluation.datasets import Dataset, DatasetError, load_dataset
+from search.evaluation.datasets import Dataset, DatasetError, Entry, load_dataset
 from search.evaluation.evaluate import (
     Progress,
     ignore_progress,
@@ -62,7 +62,7 @@ def measure_answers(
     recall, first_cited, any_cited, quoted, refused = [], [], [], [], []
     citations: list[Citation] = []
     characters, times = 0, []
-    for number, query in enumerate(dataset.queries, start=1):
+    for query in _with_progress("ask", dataset.queries, on_progress):
         started = perf_counter()
         scope = question_scope(collection, query, scope_field)
         found, extract = _answer_question(query.text, scope, mode=mode, k=k)
@@ -81,21 +81,18 @@ def measure_answers(
             quoted.append(any(str(answer).casefold() in said for answer in answers))
         citations += extract.cited
         characters += len(extract.text)
-        on_progress("ask", number, len(dataset.queries))
-    refused_foreign = {}
-    for other in foreign:
-        nothing = []
-        for number, query in enumerate(other.queries, start=1):
-            scope = question_scope(collection, query, "")
-            nothing.append(not _answer_question(query.text, scope, mode=mode, k=k)[1].cited)
-            on_progress(other.name, number, len(other.queries))
-        refused_foreign[other.name] = _share(nothing)
-    documents = Document.objects.in_bulk({each.passage.document_id for each in citations})
-    texts = {pk: document_text(document).text for pk, document in documents.items()}
-    resolved = [
-        texts.get(each.passage.document_id, "")[each.start : each.end] == each.quote
-        for each in citations
-    ]
+    refused_foreign = {
+        other.name: _share(
+            [
+                not _answer_question(
+                    query.text, question_scope(collection, query, ""), mode=mode, k=k
+                )[1].cited
+                for query in _with_progress(other.name, other.queries, on_progress)
+            ]
+        )
+        for other in foreign
+    }
+    resolved = _resolved(citations)
     taken = latencies(times)
     return {
         "dataset": dataset.name,
@@ -126,6 +123,22 @@ def _answer_question(
         similar = question_similarity(question, passages)
         extracted = extract_answer(question, passages, similar=similar)
     return [passage.document_key for passage in passages], extracted
+
+
+def _with_progress(what: str, queries: Sequence[Entry], on_progress: Progress) -> Iterator[Entry]:
+    for number, query in enumerate(queries, start=1):
+        yield query
+        on_progress(what, number, len(queries))
+
+
+def _resolved(citations: Sequence[Citation]) -> list[bool]:
+    """Of each, whether it matches its document's text."""
+    documents = Document.objects.in_bulk({each.passage.document_id for each in citations})
+    texts = {pk: document_text(document).text for pk, document in documents.items()}
+    return [
+        texts.get(each.passage.document_id, "")[each.start : each.end] == each.quote
+        for each in citations
+    ]
 
 
 def _share(values: Sequence[bool]) -> float:
