@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any
 
 import yaml
-from django.conf import settings
 from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema as SpectacularAutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
@@ -13,6 +14,18 @@ from drf_spectacular.utils import Direction, OpenApiExample, OpenApiResponse
 
 from common.api import ErrorSerializer
 from common.serializers import StrictSerializer
+
+
+def _read_yaml(package: str, name: str) -> Any:
+    text = files(package).joinpath(name).read_text("utf-8")
+    return yaml.load(text, Loader=yaml.CSafeLoader)  # ten times as fast as the other
+
+
+@cache
+def load_examples(package: str) -> SimpleNamespace:
+    """The examples in the package's `examples.yaml`, by their names there."""
+    described = _read_yaml(package, "examples.yaml").items()
+    return SimpleNamespace(**{name: OpenApiExample(**options) for name, options in described})
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,14 +262,6 @@ def _in_an_address(schema: dict[str, Any]) -> dict[str, Any]:
         if form.get("type") == "string":
             return dict(form)
     return {"type": "string"} if schema.get("type") == "object" else schema
-
-
-@cache
-def load_examples(app: str) -> dict[str, OpenApiExample]:
-    """The examples in `api/examples.yaml` of an app, by name."""
-    text = (settings.BASE_DIR / app / "api" / "examples.yaml").read_text()
-    read: dict[str, dict[str, Any]] = yaml.load(text, Loader=yaml.CSafeLoader)
-    return {name: OpenApiExample(**fields) for name, fields in read.items()}
 
 
 class StrictSerializerExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]

@@ -23,7 +23,7 @@ from rag.services.conversations import parse_history
 from search.api.inputs import FilterField, FusionWeightsInput
 from search.results import MODES
 
-EXAMPLES = load_examples("rag")
+examples = load_examples("rag.api")
 MAX_TURNS = 200
 MAX_TURN_CHARACTERS = 100_000
 #: More than any model generates at once.
@@ -327,10 +327,10 @@ class ChatView(WorkspaceView):
             503: ErrorSerializer,
         },
         examples=[
-            EXAMPLES["chat_question"],
-            EXAMPLES["chat_follow_up"],
-            EXAMPLES["chat_events"],
-            EXAMPLES["chat_answer"],
+            examples.CHAT_QUESTION,
+            examples.CHAT_FOLLOW_UP,
+            examples.CHAT_EVENTS,
+            examples.CHAT_ANSWER,
         ],
     )
     def post(self, request: Request) -> HttpResponseBase:

@@ -15,7 +15,7 @@ from rag.context import context_of_view
 from rag.models import Conversation, Message
 from rag.services import conversations
 
-EXAMPLES = load_examples("rag")
+examples = load_examples("rag.api")
 
 
 class ConversationPagination(CursorPagination):
@@ -121,7 +121,7 @@ class ConversationViewSet(WorkspaceViewSet):
     @extend_schema(
         summary="Rename a conversation",
         request=ConversationInput,
-        examples=[EXAMPLES["conversation_rename"]],
+        examples=[examples.RENAME],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(ConversationInput, partial=True)

@@ -13,7 +13,7 @@ from common.openapi import load_examples
 from documents.models import EmbeddingSpace
 from inference.chat_models import chat_models
 
-EXAMPLES = load_examples("rag")
+examples = load_examples("rag.api")
 _NO_RERANKER = "inference.backends.rerank_basic.NoReranker"
 
 
@@ -64,7 +64,7 @@ class ModelsView(WorkspaceView):
         operation_id="models_list",
         summary="List chat models, embedders and rerankers",
         responses=ModelsSerializer,
-        examples=[EXAMPLES["models"]],
+        examples=[examples.MODELS],
     )
     def get(self, request: Request) -> Response:
         rerankers = settings.INFERENCE.get("reranker", {})

@@ -38,7 +38,7 @@ from rag.services.conversations import parse_history
 from rag.services.traces import MAX_DAYS
 from search.api.inputs import FilterField
 
-EXAMPLES = load_examples("rag")
+examples = load_examples("rag.api")
 
 
 @extend_schema_serializer(component_name="PipelineRun")
@@ -246,7 +246,7 @@ class PipelinesView(PipelineView):
         summary="List pipelines: the workspace's own, then templates",
         description="A pipeline of the workspace stands before the template of the same id.",
         responses=PipelineListSerializer,
-        examples=[EXAMPLES["pipeline_list"]],
+        examples=[examples.PIPELINE_LIST],
     )
     def get(self, request: Request) -> Response:
         listed = services.list_pipelines(context=context_of_view(self))
@@ -259,7 +259,7 @@ class PipelinesView(PipelineView):
         " `nodes.2.tools.0`.",
         request=DefinitionSerializer,
         responses={201: PipelineSerializer, 409: ErrorSerializer},
-        examples=[EXAMPLES["pipeline_definition"], EXAMPLES["pipeline_created"]],
+        examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE_CREATED],
     )
     @idempotent
     def post(self, request: Request) -> Response:
@@ -278,7 +278,7 @@ class PipelineCheckView(PipelineView):
         summary="Check a definition, and keep nothing",
         request=DefinitionSerializer,
         responses={200: PipelineCheckSerializer},
-        examples=[EXAMPLES["pipeline_definition"], EXAMPLES["pipeline_checked"]],
+        examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE_CHECKED],
     )
     def post(self, request: Request) -> Response:
         checked = services.validate_pipeline(definition=request.data)
@@ -298,7 +298,7 @@ class PipelineDetailView(PipelineView):
         operation_id="pipelines_read",
         summary="Read a pipeline or template",
         responses=PipelineSerializer,
-        examples=[EXAMPLES["pipeline"]],
+        examples=[examples.PIPELINE],
     )
     def get(self, request: Request, id: str) -> Response:
         return self.pipeline_response(services.get_pipeline(context=context_of_view(self), id=id))
@@ -309,7 +309,7 @@ class PipelineDetailView(PipelineView):
         description="Needs the editor role. The version goes up by one, unless nothing changed.",
         request=DefinitionSerializer,
         responses={200: PipelineSerializer, 409: ErrorSerializer},
-        examples=[EXAMPLES["pipeline_definition"], EXAMPLES["pipeline"]],
+        examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE],
     )
     def put(self, request: Request, id: str) -> Response:
         changed = services.update_pipeline(
@@ -350,7 +350,7 @@ class PipelineRunView(PipelineView):
             502: ErrorSerializer,
             503: ErrorSerializer,
         },
-        examples=[EXAMPLES["pipeline_question"]],
+        examples=[examples.PIPELINE_QUESTION],
     )
     def post(self, request: Request, id: str) -> HttpResponseBase:
         body = PipelineRunInput(data=request.data)

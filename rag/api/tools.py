@@ -16,7 +16,7 @@ from common.tools import Tool
 from rag import tools
 from rag.context import context_of_view
 
-EXAMPLES = load_examples("rag")
+examples = load_examples("rag.api")
 
 
 @extend_schema_field({"type": "object", "additionalProperties": {}})
@@ -113,7 +113,7 @@ class ToolCallView(WorkspaceView):
         " `is_error` says so. A tool that writes needs the editor role.",
         request=ToolCallInput,
         responses={200: ToolAnswerSerializer},
-        examples=[EXAMPLES["tool_call"], EXAMPLES["tool_answer"], EXAMPLES["tool_error"]],
+        examples=[examples.CALL, examples.RESULT, examples.ERROR],
     )
     def post(self, request: Request, name: str) -> Response:
         if name not in tools.TOOLS:

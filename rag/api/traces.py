@@ -20,7 +20,7 @@ from rag.models import Span, Trace
 from rag.services import traces as services
 from rag.services.traces import trace_statistics
 
-EXAMPLES = load_examples("rag")
+examples = load_examples("rag.api")
 WITHHELD_HELP = "It holds text of a document that you may not read any more, and is empty here."
 
 
@@ -182,7 +182,7 @@ class TraceViewSet(WorkspaceViewSet):
         operation_id="traces_read",
         summary="Read a run with its steps",
         responses=TraceDetailSerializer,
-        examples=[EXAMPLES["trace"]],
+        examples=[examples.TRACE],
     )
     def retrieve(self, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()
@@ -209,7 +209,7 @@ class TraceViewSet(WorkspaceViewSet):
         operation_id="traces_statistics",
         summary="How long your runs and their steps take",
         responses=TraceStatisticsSerializer,
-        examples=[EXAMPLES["trace_statistics"]],
+        examples=[examples.TRACE_STATISTICS],
     )
     @action(detail=False, pagination_class=None)
     def statistics(self, *args: Any, **kwargs: Any) -> Response:

@@ -33,7 +33,7 @@ from rag.openai.chat_schema import (
     read_tools,
 )
 from rag.openai.models import PIPELINE_PREFIX, get_chat_model, get_pipeline_id
-from rag.openai.protocol import EXAMPLES, OpenAIView, error_data
+from rag.openai.protocol import OpenAIView, error_data, examples
 from rag.services.answers import (
     Question,
     guarded_events,
@@ -281,7 +281,7 @@ class CompletionsView(OpenAIView):
         ),
         request=CompletionInput,
         responses={200: CompletionSerializer},
-        examples=[EXAMPLES["openai_chat"]],
+        examples=[examples.CHAT],
     )
     def post(self, request: Request) -> HttpResponseBase:
         body = self.body(CompletionInput)

@@ -21,7 +21,7 @@ from common.sql import release_connection
 from inference.interfaces import Embedder, EmptyText, InferenceError
 from rag.errors import ModelFailed
 from rag.openai.models import get_embedder
-from rag.openai.protocol import EXAMPLES, MAX_CHARACTERS, MAX_TEXTS, OpenAIView, TextsField
+from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, OpenAIView, TextsField, examples
 
 Vectors = NDArray[np.float32]
 
@@ -143,7 +143,7 @@ class EmbeddingsView(OpenAIView):
         summary="Embed texts as OpenAI does",
         request=EmbeddingsInput,
         responses=EmbeddingsSerializer,
-        examples=[EXAMPLES["openai_embeddings"]],
+        examples=[examples.EMBEDDINGS],
     )
     def post(self, request: Request) -> Response:
         body = self.body(EmbeddingsInput)

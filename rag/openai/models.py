@@ -15,7 +15,7 @@ from inference.interfaces import ChatModel, Embedder, InferenceError, Reranker
 from inference.model_registry import ModelRegistry, embedders, rerankers
 from rag.context import RagContext, context_of_view
 from rag.errors import ModelFailed
-from rag.openai.protocol import EXAMPLES, ModelNotFound, OpenAIView
+from rag.openai.protocol import ModelNotFound, OpenAIView, examples
 from rag.services.pipelines import list_pipelines
 
 T = TypeVar("T")
@@ -160,7 +160,7 @@ class ModelView(OpenAIView):
         operation_id="openai_models_retrieve",
         summary="Read a model as OpenAI shows it",
         responses=ModelSerializer,
-        examples=[EXAMPLES["openai_model"]],
+        examples=[examples.MODEL],
     )
     def get(self, request: Request, model: str) -> Response:
         listed = {each["id"]: each for each in list_models(context_of_view(self))}

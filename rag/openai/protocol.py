@@ -19,7 +19,7 @@ from common.api import exception_handler as ours
 from common.errors import NotFound, RagsiteError
 from common.openapi import ERRORS, AutoSchema, load_examples
 
-EXAMPLES = load_examples("rag")
+examples = load_examples("rag.openai")
 MAX_LISTED_MODELS = 20
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 #: Request fields by the names our services use.

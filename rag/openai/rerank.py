@@ -14,7 +14,7 @@ from inference.interfaces import InferenceError
 from rag.errors import ModelFailed
 from rag.openai.embeddings import embed_texts
 from rag.openai.models import get_embedder, get_reranker
-from rag.openai.protocol import EXAMPLES, MAX_CHARACTERS, MAX_TEXTS, DocumentsField, OpenAIView
+from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, DocumentsField, OpenAIView, examples
 
 MAX_QUERY_CHARACTERS = 8_000
 
@@ -88,7 +88,7 @@ class RerankView(OpenAIView):
         " query's are; `model` of the answer then says `embedding-similarity`.",
         request=RerankInput,
         responses=RerankSerializer,
-        examples=[EXAMPLES["rerank"]],
+        examples=[examples.RERANK],
     )
     def post(self, request: Request) -> Response:
         body = self.body(RerankInput)
