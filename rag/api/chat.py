@@ -24,6 +24,7 @@ from search.api.inputs import FilterField, FusionWeightsInput
 from search.results import MODES
 
 examples = load_examples("rag.api")
+
 MAX_TURNS = 200
 MAX_TURN_CHARACTERS = 100_000
 #: More than any model generates at once.

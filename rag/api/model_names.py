@@ -14,6 +14,7 @@ from documents.models import EmbeddingSpace
 from inference.chat_models import chat_models
 
 examples = load_examples("rag.api")
+
 _NO_RERANKER = "inference.backends.rerank_basic.NoReranker"
 
 

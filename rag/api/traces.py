@@ -21,6 +21,7 @@ from rag.services import traces as services
 from rag.services.traces import trace_statistics
 
 examples = load_examples("rag.api")
+
 WITHHELD_HELP = "It holds text of a document that you may not read any more, and is empty here."
 
 
