@@ -21,7 +21,7 @@ from memory.extraction.rules import split_sentences as said_sentences
 from memory.fact_keys import fact_key
 from memory.injection import question_part, strip_signed_block
 from memory.ranking import mentioned_dates
-from rag.answering.citations import scan_citations
+from rag.answering.citations import CitationScanner
 from rag.answering.coreference import is_context_dependent, rewrite_by_rules
 from rag.answering.phrases import small_talk
 from rag.answering.segments import split_segments
@@ -48,7 +48,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "query": lambda text: parse_query(text[:4000]),
     "filter": parse_text_filter,
     "condition": parse_condition,
-    "citations": lambda text: scan_citations(text, {}),
+    "citations": lambda text: CitationScanner({}).feed(text),
     "quotable parts": lambda text: split_segments(text[:4000]),
     "small talk": small_talk,
     "follow-up": is_context_dependent,

@@ -35,7 +35,6 @@ from rag.pipelines.definition import (
 )
 from rag.services import pipelines as services
 from rag.services.conversations import parse_history
-from rag.services.pipelines import PipelineRecord
 from rag.services.traces import MAX_DAYS
 from search.api.inputs import FilterField
 
@@ -188,10 +187,10 @@ class DefinitionSerializer(serializers.Serializer[Any]):
 
 
 @named(component_name="PipelineListed")
-class PipelineSummarySerializer(serializers.Serializer[PipelineRecord]):
+class PipelineSummarySerializer(serializers.Serializer[Pipeline]):
     """A pipeline without its definition."""
 
-    id = serializers.CharField()
+    id = serializers.CharField(source="slug")
     name = serializers.CharField()
     description = serializers.CharField()
     is_template = serializers.BooleanField(help_text="Whether it comes with the site.")
@@ -232,7 +231,7 @@ class PipelineView(WorkspaceView):
             exc = exceptions.ValidationError(dict(faults), code=exc.code)
         return super().handle_exception(exc)
 
-    def pipeline_response(self, pipeline: PipelineRecord, *, status: int = 200) -> Response:
+    def pipeline_response(self, pipeline: Pipeline, *, status: int = 200) -> Response:
         """The response with a pipeline and its ETag."""
         serialized = PipelineSerializer(pipeline).data
         return Response(serialized, status=status, headers={"ETag": etag(serialized)})

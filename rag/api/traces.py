@@ -1,7 +1,6 @@
 """Traces over HTTP: a user's own pipeline runs, step by step."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from django.db.models import QuerySet
@@ -208,10 +207,7 @@ class TraceViewSet(WorkspaceViewSet):
         found = trace_statistics(
             context=context_of_view(self), days=days, pipeline=self.parameters.get("pipeline", "")
         )
-        results = [
-            {**asdict(each.total), "nodes": [asdict(node) for node in each.nodes]} for each in found
-        ]
-        return Response(TraceStatisticsSerializer({"days": days, "results": results}).data)
+        return Response(TraceStatisticsSerializer({"days": days, "results": found}).data)
 
     def _withheld(self, rows: Sequence[Trace]) -> dict[str, Any]:
         return {"withheld": services.withheld_traces(rows, context=context_of_view(self))}

@@ -18,7 +18,7 @@ from rag.context import PassageCollector, RagContext
 from rag.errors import ModelFailed
 from rag.events import Passage
 from rag.pipelines.definition import NODE_TIMEOUT
-from rag.pipelines.engine import CallRecord, NodeCall, RunError
+from rag.pipelines.engine.scheduler import CallRecord, NodeCall, RunError
 from search.results import Hit
 
 

@@ -13,12 +13,12 @@ from django.test import RequestFactory
 
 from common import sse
 from common.errors import InvalidInput
+from common.sse import ClientGone
 from inference.cancellation import Cancelled
 from inference.interfaces import AnswerRefused, BackendUnavailable
 from rag import answer_stream
 from rag.answer_stream import (
     AnswerFailed,
-    ClientGone,
     ServerStopping,
     collect_events,
     stream_response,

@@ -24,7 +24,8 @@ from rag.events import Metadata
 from rag.forms import MAX_QUESTION_CHARACTERS, QuestionForm, TitleForm
 from rag.models import Conversation, Message
 from rag.services import conversations
-from rag.services.chat import Question, chat
+from rag.services.answers import Question
+from rag.services.chat import chat
 from rag.services.pipelines import list_pipelines
 from rag.views.turns import DEGRADED, FAILURES, turn_views
 from search.examples import example_questions
@@ -243,23 +244,22 @@ def _page(
         "here_url": request.path,
         "max_question": MAX_QUESTION_CHARACTERS,
     }
-    context |= _thread(request, conversation) if conversation else _recent_conversations(request)
+    if conversation:
+        context |= _thread(request, conversation)
+    else:
+        of = context_of_request(request)
+        own = Conversation.objects.visible_to(of.user).filter(workspace=of.workspace)
+        found = newest_first(own, request.GET, size=CONVERSATIONS_PER_PAGE, field="updated_at")
+        documents = Document.objects.visible_to(of.user).filter(
+            workspace=of.workspace, status=Document.Status.READY
+        )
+        context |= {
+            "former": found.rows,
+            "examples": [] if found.rows else example_questions(documents.current()),
+            "newer_url": f"?after={found.newer}" if found.newer else "",
+            "older_url": f"?before={found.older}" if found.older else "",
+        }
     return no_store(render(request, "rag/chat.html", context, status=status))
-
-
-def _recent_conversations(request: HttpRequest) -> dict[str, Any]:
-    context = context_of_request(request)
-    own = Conversation.objects.visible_to(context.user).filter(workspace=context.workspace)
-    found = newest_first(own, request.GET, size=CONVERSATIONS_PER_PAGE, field="updated_at")
-    documents = Document.objects.visible_to(context.user).filter(
-        workspace=context.workspace, status=Document.Status.READY
-    )
-    return {
-        "former": found.rows,
-        "examples": [] if found.rows else example_questions(documents.current()),
-        "newer_url": f"?after={found.newer}" if found.newer else "",
-        "older_url": f"?before={found.older}" if found.older else "",
-    }
 
 
 def _thread(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from common.fusion_options import METHODS
 from memory.scopes import default_command_user
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, Token, passage_data
-from rag.services.answers import answer
+from rag.services.answers import Question, answer
 from search.query_options import arm_weights
 from search.results import MODES
 
@@ -54,9 +54,8 @@ class Command(ServiceCommand):
             collections=tuple(options["collection"]),
             filter=options["filter"],
         )
-        events = answer(
+        question = Question(
             options["question"],
-            context=context,
             model=options["model"],
             whole=options["whole"],
             mode=options["mode"],
@@ -65,6 +64,7 @@ class Command(ServiceCommand):
                 **{name: options[name] for name in ("fusion", "rrf_k", "depth", "rerank")},
             },
         )
+        events = answer(question, context=context)
         last_event = self._as_json(events) if options["json"] else self._print_events(events)
         if isinstance(last_event, Failed):
             raise CommandError(last_event.detail, returncode=FATAL)

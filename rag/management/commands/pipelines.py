@@ -13,9 +13,9 @@ from common.errors import InvalidInput, NotFound
 from common.text import pluralized
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, NodeProgress, Token, event_json
+from rag.models import Pipeline
 from rag.pipelines.definition import Definition, PipelineError
 from rag.services import pipelines as services
-from rag.services.pipelines import PipelineRecord
 
 EXIT_FAULTS = 3
 #: A definition is a page or two.
@@ -98,18 +98,10 @@ def run_pipeline(options: Options) -> CommandOutput:
                 round_ = f" ({event.iteration})" if event.iteration > 1 else ""
                 sys.stderr.write(f"{event.id}{round_}: {event.state}, {event.elapsed_ms:,.0f} ms\n")
             line_is_open |= isinstance(event, Token)
-    last = collected[-1]
-    code = PARTIAL if isinstance(last, Failed) else 0
-    return CommandOutput(
-        [event_json(event) for event in collected], tuple(_footer(collected)), code=code
-    )
-
-
-def _footer(events: list[Event]) -> list[str]:
-    last = events[-1]
+    last, data = collected[-1], [event_json(event) for event in collected]
     if isinstance(last, Failed):
-        return ["", f"{last.code}: {terminal_safe(last.detail)}"]
-    cited = {event.passage.number: event.passage for event in events if isinstance(event, Citation)}
+        return CommandOutput(data, ("", f"{last.code}: {terminal_safe(last.detail)}"), code=PARTIAL)
+    cited = {each.passage.number: each.passage for each in collected if isinstance(each, Citation)}
     lines = [
         f"[{number}] {terminal_safe(passage.heading)} ({passage.collection_slug}: "
         f"{terminal_safe(passage.document_key)})"
@@ -120,13 +112,13 @@ def _footer(events: list[Event]) -> list[str]:
             f"{last.elapsed_ms:,.0f} ms, {last.input_tokens:,} tokens in,"
             f" {last.output_tokens:,} out, trace {last.trace}"
         )
-    return ["", "", *lines]
+    return CommandOutput(data, ("", "", *lines))
 
 
-def _pipeline_table(pipelines: list[PipelineRecord]) -> CommandOutput:
+def _pipeline_table(pipelines: list[Pipeline]) -> CommandOutput:
     data = [
         {
-            "id": each.id,
+            "id": each.slug,
             "name": each.name,
             "description": each.description,
             "is_template": each.is_template,
@@ -135,7 +127,7 @@ def _pipeline_table(pipelines: list[PipelineRecord]) -> CommandOutput:
         for each in pipelines
     ]
     rows = [
-        (each.id, "template" if each.is_template else each.version, each.name, each.description)
+        (each.slug, "template" if each.is_template else each.version, each.name, each.description)
         for each in pipelines
     ]
     return CommandOutput(data, (), ("id", "version", "name", ""), rows)
