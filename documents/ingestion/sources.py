@@ -147,8 +147,11 @@ class BrokenSource:
     reason: str
 
 
+Entry = Source | BrokenSource
+
 #: Maximum length of one document's metadata as JSON.
 MAX_METADATA_CHARACTERS = 20_000
+MAX_KEY_CHARACTERS = 1024
 #: PostgreSQL indexes no longer key than a third of its 8 kB page.
 MAX_KEY_BYTES = 2048
 
@@ -161,19 +164,6 @@ def storable_name(name: str) -> str:
 def storable_key(path: str) -> str:
     """Like `storable_name`, but names that differ only in undecodable bytes stay different."""
     return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
-
-
-def checked_key(source: Source) -> Source | BrokenSource:
-    """The source itself, or why its key is invalid."""
-    if 0 < len(source.key) <= 1024 and len(source.key.encode()) <= MAX_KEY_BYTES:
-        return source
-    return BrokenSource(
-        name=source.name,
-        size=source.size,
-        code="malformed",
-        reason="The name with its folders is longer than 1,024 characters or 2,048 bytes."
-        " Shorten it.",
-    )
 
 
 class SourceError(Exception):
@@ -210,7 +200,7 @@ def text_source(key: str, text: str, **declared: Any) -> Source:
 
 def discover(
     paths: Iterable[Path], *, glob: str = "**/*", below: Path | None = None
-) -> Iterator[Source | BrokenSource]:
+) -> Iterator[Entry]:
     """Sources under `paths` in a stable order, directory by directory.
 
     A directory is searched with `glob`; `*` never crosses a `/`. Hidden files and directories are
@@ -228,7 +218,7 @@ def discover(
 
 def discover_any(
     paths: Sequence[Path], *, glob: str = "**/*", below: Path | None = None
-) -> Iterator[Source | BrokenSource]:
+) -> Iterator[Entry]:
     """Like `discover`, but raises NothingFoundError at once where there is no source at all."""
     sources = discover(paths, glob=glob, below=below)
     first = next(sources, None)
@@ -245,9 +235,7 @@ def _refuse_outside(below: Path | None, file: Path | SkippedFile) -> Path | Skip
     )
 
 
-def _directory_sources(
-    siblings: Sequence[Path | SkippedFile], *, root: Path
-) -> Iterator[Source | BrokenSource]:
+def _directory_sources(siblings: Sequence[Path | SkippedFile], *, root: Path) -> Iterator[Entry]:
     records: list[ChunkFile] = []
     directory = ""
     for file in siblings:
@@ -323,9 +311,7 @@ def _iterate_chunk_files(name: str, opened: Opener, layout: Layout) -> Iterator[
         yield ChunkFile(name, 0, partial(read_record, opened, RecordSpan(1, 0, 0)))
 
 
-def bundle_chunks(
-    files: Iterable[ChunkFile], *, key_prefix: str = ""
-) -> Iterator[Source | BrokenSource]:
+def bundle_chunks(files: Iterable[ChunkFile], *, key_prefix: str = "") -> Iterator[Entry]:
     """Group chunk records into one source a document, by their `source_document`.
 
     Records that cannot be read, or repeat an id of their document, come out as BrokenSource, each
@@ -489,8 +475,6 @@ def check_size(max_bytes: int, size: int, *, name: str) -> None:
             " RAGSITE_MAX_UPLOAD_BYTES.",
         )
 
-
-Entry = Source | BrokenSource
 
 BATCH_FILES = 256
 BATCH_BYTES = 16 * 1024 * 1024

@@ -1,6 +1,6 @@
 """Services of collections, documents and embedding spaces: what pages, API and commands call.
 
-Begin with `documents` (put, change, read again); `uploads` and `directories` bring files.
+Begin with `documents` (put, change, read again); `directories` brings files of the server.
 """
 
 from documents.ingestion.reembed import (
@@ -35,12 +35,15 @@ from documents.services.directories import (
 )
 from documents.services.document_update import UNSET, update_document
 from documents.services.documents import (
+    Upload,
     document_text,
     ingest_inline,
     ingest_sources,
     ingest_text,
-    joined_text,
+    ingest_uploads,
+    ingest_urls,
     open_original,
+    require_urls,
     text_file,
 )
 from documents.services.items import (
@@ -79,7 +82,6 @@ from documents.services.spaces import (
     space_reports,
 )
 from documents.services.statistics import SiteStatistics, collect_statistics
-from documents.services.uploads import Upload, ingest_uploads, ingest_urls, require_urls
 
 __all__ = [
     "MAX_BATCH",
@@ -125,7 +127,6 @@ __all__ = [
     "ingest_text",
     "ingest_uploads",
     "ingest_urls",
-    "joined_text",
     "live_embedders",
     "open_original",
     "prune_versions",

@@ -20,7 +20,8 @@ from documents.languages import CONFIGURATIONS, DETECTED_ONLY
 from documents.models import Chunk, Collection, IngestionRun
 from documents.services.documents import create_run
 from documents.services.spaces import default_space
-from documents.transfer import ExportReader, ExportResult, Importer, write_export
+from documents.transfer.exporter import ExportResult, write_export
+from documents.transfer.importer import ExportReader, Importer
 from inference.model_registry import rerankers
 
 MAX_SLUG_CHARACTERS = 63

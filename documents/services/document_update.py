@@ -159,7 +159,7 @@ def _store_update(
         # Set the access list of all versions. Aliases get a copy of their text, because a text is
         # visible to those who may see its document.
         ids = list(held.versions.values_list("pk", flat=True))
-        duplicates.promote_next_original({pk: duplicates.DocumentContent(pk, "") for pk in ids})
+        duplicates.promote_next_original({pk: (pk, "") for pk in ids})
         for link in Document.objects.filter(pk__in=ids):
             if link.is_link:
                 duplicates.copy_original_text(link)

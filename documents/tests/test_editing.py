@@ -34,7 +34,7 @@ from documents.services import document_text, edit_chunk, ingest_inline, undo_ed
 from documents.services.chunk_edits import StaleText
 from documents.tests.factories import CollectionFactory, UserFactory
 from documents.tests.words import chunk_counts
-from documents.validation.validate import validate
+from documents.validation import validate
 from inference.backends.hashing import HashingEmbedder
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root", "embedder")]

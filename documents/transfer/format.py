@@ -6,7 +6,6 @@ line counts both, so that a truncated file is noticed.
 
 import base64
 import gzip
-import hashlib
 import re
 import sys
 import zlib
@@ -170,12 +169,6 @@ def decode_vector(value: object) -> NDArray[np.float32]:
         with np.errstate(over="ignore"):  # too large becomes infinite, which is refused
             return np.asarray(value, dtype=np.float64).astype(np.float32)
     raise ValueError("it is neither base64 nor a list of numbers")
-
-
-def content_digest(context: str, content: str) -> str:
-    """A chunk's content hash as ingestion computes it: from its text, or from the hash of a text
-    with its own vector."""
-    return hashlib.sha256(f"{len(context)}:{context}{content}".encode()).hexdigest()
 
 
 def open_for_writing(path: str) -> AbstractContextManager[BinaryIO]:

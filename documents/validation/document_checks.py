@@ -1,7 +1,6 @@
 """Checks of documents, runs and stored files: counts, claims, versions, open items, missing
 files."""
 
-from collections.abc import Iterable
 from functools import partial
 
 from django.db import connection, transaction
@@ -12,7 +11,7 @@ from documents.ingestion.jobs import UNFINISHED_STATUSES
 from documents.ingestion.stored_files import orphaned_files, remove_orphaned_files, stored_files
 from documents.models import Document, IngestionRun, StagedDocument
 from documents.tasks import recover_documents
-from documents.validation.base import MAX_EXAMPLES, Check, Finding, Scope, SqlProbe, execute
+from documents.validation.base import Check, Scope, SqlProbe, execute
 
 #: Reads every chunk's row once, without its text and vector.
 _DOCUMENT_COUNTS = """
@@ -269,7 +268,23 @@ def _end_abandoned_runs(scope: Scope) -> int:
     return len(ids)
 
 
-RUN_PROBES = (
+def _missing_files(scope: Scope) -> list[int]:
+    storage = Document._meta.get_field("file").storage
+    documents = Document.objects.exclude(file="")
+    if scope.collection_id is not None:
+        documents = documents.filter(collection=scope.collection_id)
+    stored = set(stored_files())
+    rows = documents.order_by("id").values_list("id", "file").iterator(chunk_size=10_000)
+    suspects = {pk: name for pk, name in rows if name not in stored}
+    # Files may have been replaced or added while the folder was read.
+    return [
+        pk
+        for pk, name in suspects.items()
+        if not storage.exists(name) and documents.filter(pk=pk, file=name).exists()
+    ]
+
+
+RUN_AND_FILE_PROBES = (
     SqlProbe(
         _RUN_STATES,
         (
@@ -319,46 +334,20 @@ RUN_PROBES = (
             ),
         ),
     ),
-)
-
-
-class _FilesProbe:
-    checks = (
-        Check(
-            "file_missing",
-            "documents",
-            "have a stored file that is not there; their text is",
-            "Restore the media folder from its backup, or upload them again.",
-        ),
-        Check(
-            "file_unknown",
-            "stored files",
-            "belong to no document",
-            "The scheduler removes them within the hour, `validate --fix` at once.",
-            lambda scope: remove_orphaned_files(),
-        ),
-    )
-
-    def findings(self, scope: Scope) -> Iterable[Finding]:
-        missing, unknown = self.checks
-        storage = Document._meta.get_field("file").storage
-        documents = Document.objects.exclude(file="")
-        if scope.collection_id is not None:
-            documents = documents.filter(collection=scope.collection_id)
-        stored = set(stored_files())
-        rows = documents.order_by("id").values_list("id", "file").iterator(chunk_size=10_000)
-        suspects = {pk: name for pk, name in rows if name not in stored}
-        # Files may have been replaced or added while the folder was read.
-        ids = [
-            pk
-            for pk, name in suspects.items()
-            if not storage.exists(name) and documents.filter(pk=pk, file=name).exists()
-        ]
-        if ids:
-            yield Finding(missing, len(ids), tuple(ids[:MAX_EXAMPLES]))
+    Check(
+        "file_missing",
+        "documents",
+        "have a stored file that is not there; their text is",
+        "Restore the media folder from its backup, or upload them again.",
+        find=_missing_files,
+    ),
+    Check(
+        "file_unknown",
+        "stored files",
+        "belong to no document",
+        "The scheduler removes them within the hour, `validate --fix` at once.",
+        lambda scope: remove_orphaned_files(),
         # A file does not say of which collection it is.
-        if scope.collection_id is None and (names := orphaned_files()):
-            yield Finding(unknown, len(names), tuple(names[:MAX_EXAMPLES]))
-
-
-FILE_PROBES = (_FilesProbe(),)
+        lambda scope: orphaned_files() if scope.collection_id is None else [],
+    ),
+)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from documents.catalogue.tables import Table, columns_need_text, table_of
+from documents.ingestion.text_changes import join_passages
 from documents.models import Chunk, Document
-from documents.services import joined_text
 from rag.context import RagContext
 from rag.events import Passage
 from rag.sql.catalogue import Catalogue
@@ -168,7 +168,7 @@ def _texts(documents: Iterable[Document]) -> dict[int, str]:
     rows = Chunk.objects.filter(document__in=chunks).only("document_id", "text", "start", "end")
     for chunk in rows.order_by("document_id", "ordinal"):
         chunks[chunk.document_id].append(chunk)
-    return {document.pk: joined_text(chunks[document.text_id]) for document in documents}
+    return {document.pk: join_passages(chunks[document.text_id]) for document in documents}
 
 
 def _describe_tables(
