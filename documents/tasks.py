@@ -20,7 +20,7 @@ from common.leases import heartbeat_expired, lease_expired
 from documents import lexical_index
 from documents.ingestion import jobs, pipeline, stored_files, vector_indexes
 from documents.ingestion import reembed as ingestion_reembed
-from documents.ingestion.reembed import BatchCursor, reindex_chunks
+from documents.ingestion.reembed import FIRST_CURSOR, Cursor, reindex_chunks
 from documents.models import (
     Chunk,
     Document,
@@ -35,8 +35,6 @@ logger = logging.getLogger(__name__)
 
 #: Documents a message carries: enough for full batches, few enough to share among workers.
 BATCH = 32
-
-FIRST_CURSOR = BatchCursor()
 
 
 class QueueUnavailable(RagsiteError):
@@ -196,10 +194,10 @@ def recover_at_start(sender: Any = None, **kwargs: Any) -> None:
     recover_documents.apply_async(countdown=settings.INGESTION_LEASE_SECONDS + 1)
 
 
-def enqueue_reembedding(row: Reembedding, token: UUID, cursor: BatchCursor = FIRST_CURSOR) -> None:
+def enqueue_reembedding(row: Reembedding, token: UUID, cursor: Cursor = FIRST_CURSOR) -> None:
     """Send the next batch of a re-embedding. Without a broker it waits for recovery."""
     try:
-        reembed.delay(row.pk, str(token), cursor.after, cursor.size)
+        reembed.delay(row.pk, str(token), *cursor)
     except OperationalError as error:
         logger.warning("the broker does not answer, the re-embedding waits for it: %s", error)
 
@@ -213,9 +211,7 @@ def reembed(row_id: int, token: str, after: int, size: int) -> None:
     try:
         if after == 0 and ingestion_reembed.builds_index_first(row):
             ingestion_reembed.build_target_index(row, token=UUID(token))
-        following = ingestion_reembed.move_batch(
-            row, token=UUID(token), cursor=BatchCursor(after, size)
-        )
+        following = ingestion_reembed.move_batch(row, token=UUID(token), cursor=(after, size))
     except ingestion_reembed.TakenOver as error:
         logger.info("%s", error)
     except InferenceError as error:

@@ -17,8 +17,8 @@ from documents.catalogue.tables import (
     ForeignKey,
     Table,
     TableName,
-    UnparsedTable,
 )
+from documents.ingestion.sources import BrokenSource
 from documents.parsers import ParseError, decode_text
 from documents.parsers.sql_statements import Statement, first_parenthesis_end, split_statements
 
@@ -137,11 +137,11 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 def read_scripts(
     files: Iterable[Path], *, dialect: str = "", default_schema: str = ""
-) -> list[Table | UnparsedTable]:
+) -> list[Table | BrokenSource]:
     """The tables of all scripts in the order of their definitions, read as if they were one.
 
     Without a dialect each statement is parsed in the first dialect that accepts it. A statement
-    that no dialect accepts becomes an UnparsedTable, if it would have made a table. Raises
+    that no dialect accepts becomes an BrokenSource, if it would have made a table. Raises
     CatalogueError.
     """
     if dialect and dialect not in _DIALECTS:
@@ -171,9 +171,9 @@ class _Reader:
         self._dialects = (dialect,) if dialect else _DIALECTS_TO_TRY
         self._schema = default_schema
         self._tables: dict[TableName, Table] = {}
-        self._unread: dict[str, UnparsedTable] = {}
+        self._unread: dict[str, BrokenSource] = {}
 
-    def entries(self) -> list[Table | UnparsedTable]:
+    def entries(self) -> list[Table | BrokenSource]:
         return [*self._tables.values(), *self._unread.values()]
 
     def read(self, text: str) -> None:
@@ -184,8 +184,10 @@ class _Reader:
                 self._apply(*parsed)
             elif statement.kind in {"table", "view"}:
                 line = text.count("\n", 0, statement.start) + 1
-                self._unread[statement.name] = UnparsedTable(
+                self._unread[statement.name] = BrokenSource(
                     statement.name,
+                    0,
+                    "malformed",
                     f"The definition at line {line} is not understood. Name its --dialect, or give"
                     " the database itself.",
                 )

@@ -76,14 +76,6 @@ class Table:
     unique: tuple[tuple[str, ...], ...] = field(default=())
 
 
-@dataclass(frozen=True, slots=True)
-class UnparsedTable:
-    """A definition that could not be parsed, with what to do about it."""
-
-    name: str
-    reason: str
-
-
 #: A comment is worth a paragraph; what is longer is a manual.
 _MAX_COMMENT_CHARACTERS = 2_000
 #: Metadata are copied to each passage of a table, and indexed.

@@ -42,7 +42,7 @@ from documents.services.documents import (
     ingest_text,
     ingest_uploads,
     ingest_urls,
-    open_original,
+    original_response,
     require_urls,
     text_file,
 )
@@ -128,7 +128,7 @@ __all__ = [
     "ingest_uploads",
     "ingest_urls",
     "live_embedders",
-    "open_original",
+    "original_response",
     "prune_versions",
     "queue_reembedding",
     "queue_space_index",

@@ -429,19 +429,10 @@ def document_text(document: Document) -> DocumentText:
 TEXT_SUFFIXES = {"markdown": ".md", "plain": ".txt"}
 
 
-@dataclass(frozen=True, slots=True)
-class OriginalFile:
-    """A file to download: `name` has no folders."""
-
-    name: str
-    media_type: str
-    size: int
-    file: IO[bytes]
-
-
-def open_original(document: Document) -> OriginalFile:
-    """The uploaded file. Raises NotFound if it is not stored: files ingested by commands and
-    programs are not kept."""
+def original_response(document: Document) -> FileResponse:
+    """The uploaded file, which browsers download instead of displaying, because it may contain
+    anything. Raises NotFound if it is not stored: files ingested by commands and programs are not
+    kept."""
     try:
         if not document.file:
             raise FileNotFoundError
@@ -451,25 +442,14 @@ def open_original(document: Document) -> OriginalFile:
             "The original file of this document is not stored here: it was brought as text, or by a"
             " command. Its text is here."
         ) from error
-    return OriginalFile(
-        name=_download_name(document),
-        media_type=document.media_type,
-        size=document.file.size,
-        file=file,
-    )
-
-
-def file_response(original: OriginalFile) -> FileResponse:
-    """A response that browsers download instead of displaying, because an upload may contain
-    anything."""
     answer = FileResponse(
-        original.file,
+        file,
         as_attachment=True,
-        filename=original.name,
+        filename=_download_name(document),
         content_type="application/octet-stream",
     )
     answer.headers["X-Content-Type-Options"] = "nosniff"
-    answer.headers["Content-Length"] = str(original.size)
+    answer.headers["Content-Length"] = str(document.file.size)
     return answer
 
 

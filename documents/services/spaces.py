@@ -269,7 +269,7 @@ def reembed_inline(
     token = reembed.take_over(row)
     if reembed.builds_index_first(row):
         reembed.build_target_index(row, token=token)
-    cursor: reembed.BatchCursor | None = reembed.BatchCursor()
+    cursor: reembed.Cursor | None = reembed.FIRST_CURSOR
     try:
         while cursor is not None:
             on_progress(row)

@@ -116,9 +116,7 @@ def spaces_of(collection: Collection) -> set[str]:
 
 def start_and_move_one_batch(target: EmbeddingSpace) -> Reembedding:
     row = ingestion_reembed.start_reembedding(target=target)
-    ingestion_reembed.move_batch(
-        row, token=ingestion_reembed.take_over(row), cursor=ingestion_reembed.BatchCursor()
-    )
+    ingestion_reembed.move_batch(row, token=ingestion_reembed.take_over(row))
     return row
 
 
@@ -179,7 +177,7 @@ def test_it_is_stopped_and_goes_on_where_it_was(
     moved = Chunk.objects.filter(space=wide).count()
     assert moved == ingestion_reembed.FIRST_BATCH_CHUNKS
     with pytest.raises(ingestion_reembed.TakenOver):
-        ingestion_reembed.move_batch(row, token=row.token, cursor=ingestion_reembed.BatchCursor())
+        ingestion_reembed.move_batch(row, token=row.token)
     assert Chunk.objects.filter(space=wide).count() == moved
     assert spaces_of(collection) == {"minilm-384", "wide"}
     again = services.reembed_inline(target=wide)
@@ -207,7 +205,7 @@ def test_one_that_was_stopped_takes_nothing_back_from_the_way_back(
     services.cancel_reembedding()
     back = ingestion_reembed.start_reembedding(target=EmbeddingSpace.objects.get(name="minilm-384"))
     with pytest.raises(ingestion_reembed.TakenOver):
-        ingestion_reembed.move_batch(row, token=token, cursor=ingestion_reembed.BatchCursor())
+        ingestion_reembed.move_batch(row, token=token)
     collection.refresh_from_db()
     assert (collection.space, collection.former_spaces) == (back.target, [wide.pk])
 

@@ -18,10 +18,12 @@ from common.text import pluralized
 from documents import services
 from documents.catalogue.database import MAX_SAMPLES, database_label, read_dsn, reflect
 from documents.catalogue.ddl import read_scripts
-from documents.catalogue.tables import CatalogueError, Table, UnparsedTable
+from documents.catalogue.tables import CatalogueError, Table
+from documents.ingestion.sources import BrokenSource
 from documents.management.cli import ProgressBar
 from documents.management.commands.ingest import run_report
-from documents.services.catalogue import CatalogueResult, ingest_catalogue
+from documents.models import IngestionRun
+from documents.services.catalogue import ingest_catalogue
 from inference.interfaces import InferenceError
 
 PARTIAL = 1
@@ -80,22 +82,22 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         started = perf_counter()
         try:
-            result = self._catalogue(options)
+            run, vanished = self._catalogue(options)
         except (RagsiteError, InferenceError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
         report = {
-            **run_report(result.run, seconds=perf_counter() - started),
-            "vanished": list(result.vanished),
-            "deleted": result.deleted,
+            **run_report(run, seconds=perf_counter() - started),
+            "vanished": vanished,
+            "deleted": options["delete"] and bool(vanished),
         }
         if options["json"]:
             self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
         else:
             self._print(report)
-        if result.run.failed:
+        if run.failed:
             sys.exit(PARTIAL)
 
-    def _catalogue(self, options: dict[str, Any]) -> CatalogueResult:
+    def _catalogue(self, options: dict[str, Any]) -> tuple[IngestionRun, list[str]]:
         database, entries = _read(options)
         workspace = get_or_create_workspace(slug=options["workspace"])
         collection = services.get_or_create_collection(
@@ -128,7 +130,7 @@ class Command(BaseCommand):
             )
 
 
-def _read(options: dict[str, Any]) -> tuple[str, Sequence[Table | UnparsedTable]]:
+def _read(options: dict[str, Any]) -> tuple[str, Sequence[Table | BrokenSource]]:
     """The database's name and its tables. Raises CatalogueError."""
     schema = options["schema"]
     if options["ddl"]:
@@ -141,7 +143,7 @@ def _read(options: dict[str, Any]) -> tuple[str, Sequence[Table | UnparsedTable]
             entries = [
                 entry
                 for entry in entries
-                if isinstance(entry, UnparsedTable) or entry.name.schema == schema
+                if isinstance(entry, BrokenSource) or entry.name.schema == schema
             ]
         if not entries:
             where = f" of schema {schema}" if schema else ""

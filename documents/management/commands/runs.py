@@ -104,7 +104,7 @@ def _run(options: dict[str, Any]) -> IngestionRun:
 
 def _report(run: IngestionRun) -> dict[str, Any]:
     return {
-        **progress_event(run).figures,
+        **progress_event(run)[1],
         "collection": run.collection.slug,
         "source": run.source,
         "retry_of": run.retry_of_id,
