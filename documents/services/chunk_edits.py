@@ -12,7 +12,7 @@ from django.db.models import F
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from accounts.audit import Action, Kind, record_change
+from accounts.audit import Action
 from common.errors import Conflict, InvalidInput, NotFound, RagsiteError
 from common.leases import retry_on_deadlock
 from documents import lexical_index
@@ -34,6 +34,7 @@ from documents.ingestion.text_changes import (
 from documents.models import Chunk, ChunkEdit, Collection, Document
 from documents.models.chunk import embedding_text
 from documents.parsers import content_sha256, normalise_text
+from documents.services.audit import record
 from inference.interfaces import EmptyText, InferenceError, InvalidVector
 from inference.vectors import check_vectors
 
@@ -343,15 +344,7 @@ def _store_edit(
     )
     listeners.loaded([document.pk])
     chunk = Chunk.objects.defer("embedding", "search_vector").get(pk=plan.chunks[plan.owner].pk)
-    record_change(
-        action=Action.CHANGED,
-        kind=Kind.CHUNK,
-        workspace_id=document.workspace_id,
-        object_id=chunk.pk,
-        collection_id=document.collection_id,
-        document_id=document.pk,
-        fields=["text"],
-    )
+    record(Action.CHANGED, chunk, fields=["text"])
     edit = ChunkEdit.objects.filter(document=document, chunk=chunk.pk).first()
     return EditResult(chunk, embedded=len(ids), removed=len(plan.removed), edit=edit)
 

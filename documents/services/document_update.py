@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 from psycopg.types.json import Jsonb
 
-from accounts.audit import Action, Kind, record_change
+from accounts.audit import Action
 from common.errors import Conflict, InvalidInput
 from common.leases import retry_on_deadlock
 from documents import lexical_index
@@ -20,6 +20,7 @@ from documents.ingestion.preparation import chunk_digest
 from documents.ingestion.sources import MAX_METADATA_CHARACTERS
 from documents.models import Chunk, Collection, Document
 from documents.models.chunk import embedding_text
+from documents.services.audit import record
 from documents.services.chunk_edits import (
     TRIES,
     Vectors,
@@ -172,14 +173,7 @@ def _store_update(
         Document.objects.filter(pk=held.pk).update(**values, updated_at=timezone.now())
         if "title" in fields:
             listeners.loaded([held.pk])
-        record_change(
-            action=Action.CHANGED,
-            kind=Kind.DOCUMENT,
-            workspace_id=held.workspace_id,
-            object_id=held.pk,
-            collection_id=held.collection_id,
-            fields=fields,
-        )
+        record(Action.CHANGED, held, fields=fields)
     return True
 
 

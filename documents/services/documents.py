@@ -17,7 +17,7 @@ from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.db import IntegrityError, transaction
 from django.http import FileResponse
 
-from accounts.audit import Action, Kind, record_change
+from accounts.audit import Action
 from accounts.models import Membership
 from accounts.services import principals
 from common.errors import Forbidden, InvalidInput, NotFound
@@ -42,6 +42,7 @@ from documents.ingestion.stored_files import delete_files, store_file
 from documents.ingestion.text_changes import join_passages
 from documents.ingestion.vector_indexes import suspended_index
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
+from documents.services.audit import record
 
 if TYPE_CHECKING:
     from documents.ingestion.web_pages import Fetch
@@ -401,14 +402,7 @@ def create_run(
         store_once=store_once,
         source=source[:1024],
     )
-    record_change(
-        action=Action.INGESTED,
-        kind=Kind.RUN,
-        workspace_id=collection.workspace_id,
-        object_id=run.pk,
-        collection_id=collection.pk,
-        user=run.user,
-    )
+    record(Action.INGESTED, run, user=run.user)
     return run
 
 

@@ -8,11 +8,12 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import PROTECT, ForeignObjectRel
 from django.utils.text import slugify
 
-from accounts.audit import Action, Kind, record_change
+from accounts.audit import Action
 from common.errors import Conflict, InvalidInput, NotFound
 from documents.ingestion import reembed
 from documents.ingestion.vector_indexes import IndexState, build_index, drop_index, index_states
 from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
+from documents.services.audit import record
 from documents.spaces import (
     HNSW_DEFAULTS,
     INDEX_TYPES,
@@ -111,9 +112,13 @@ def add_space(
             "A space's name has lower-case letters, digits and hyphens, at most 63.", field="name"
         )
     metric = resolve_metric(metric)
-    _check_choice("index", index_type, INDEX_TYPES)
-    if precision is not None:
-        _check_choice("precision", precision, PRECISIONS)
+    for field, value, known in (
+        ("index", index_type, INDEX_TYPES),
+        ("precision", precision, (None, *PRECISIONS)),
+    ):
+        if value not in known:
+            names = ", ".join(filter(None, known))
+            raise InvalidInput(f"There is no {field} “{value}”. Use {names}.", field=field)
     model = embedders[embedder]
     index_type, chosen, remarks = checked_index(
         dimensions=model.dimensions,
@@ -135,17 +140,10 @@ def add_space(
                 index_options={**defaults, **(options or {})},
                 precision=chosen,
             )
-            record_change(
-                action=Action.MADE, kind=Kind.SPACE, workspace_id=None, object_id=space.pk
-            )
+            record(Action.MADE, space)
     except IntegrityError as error:
         raise Conflict(f"There is a space “{name}” already. Choose another name.") from error
     return space, remarks
-
-
-def _check_choice(what: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InvalidInput(f"There is no {what} “{value}”. Use {', '.join(known)}.", field=what)
 
 
 def space_reports(*, name: str = "", count: bool = True) -> list[SpaceReport]:
@@ -189,13 +187,7 @@ def change_instruction(*, space: EmbeddingSpace, instruction: str) -> None:
         return
     with transaction.atomic():
         EmbeddingSpace.objects.filter(pk=space.pk).update(query_instruction=instruction)
-        record_change(
-            action=Action.CHANGED,
-            kind=Kind.SPACE,
-            workspace_id=None,
-            object_id=space.pk,
-            fields=["query_instruction"],
-        )
+        record(Action.CHANGED, space, fields=["query_instruction"])
 
 
 @transaction.atomic
@@ -212,13 +204,7 @@ def change_search_options(*, space: EmbeddingSpace, **options: int | None) -> Em
     if row.index_options != {**kept, **given}:
         row.index_options = {**kept, **given}
         row.save(update_fields=["index_options", "updated_at"])
-        record_change(
-            action=Action.CHANGED,
-            kind=Kind.SPACE,
-            workspace_id=None,
-            object_id=row.pk,
-            fields=["index_options"],
-        )
+        record(Action.CHANGED, row, fields=["index_options"])
     return row
 
 
@@ -248,7 +234,7 @@ def drop_space(*, space: EmbeddingSpace) -> None:
             " `manage.py memory embed` moves memories now."
         )
     drop_index(space)
-    record_change(action=Action.DELETED, kind=Kind.SPACE, workspace_id=None, object_id=space.pk)
+    record(Action.DELETED, space)
     space.delete()
 
 
