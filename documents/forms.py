@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -31,14 +32,32 @@ def workspace_people(workspace_id: int) -> list[tuple[str, str]]:
     ]
 
 
-def access_field() -> forms.MultipleChoiceField:
-    """Check boxes; the form sets the choices."""
-    return forms.MultipleChoiceField(
+class AccessForm(forms.Form):
+    """A form with a check box for everybody who may be given access, if there is anybody else."""
+
+    access = forms.MultipleChoiceField(
         label="Who may see it",
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=ACCESS_HELP,
     )
+    #: Whether there is anybody to keep it from.
+    has_access = True
+
+    def offer_access(self, workspace_id: int, *, chosen: Iterable[str] = ()) -> None:
+        """Offer the members of the workspace, and who is in the list already."""
+        choices = workspace_people(workspace_id)
+        known = {name for name, _ in choices}
+        choices += [(name, name) for name in chosen if name not in known]
+        self.fields["access"].choices = choices  # type: ignore[attr-defined]
+        self.order_fields([name for name in self.fields if name != "access"])
+        self.has_access = len(choices) > 1
+        if not self.has_access:
+            del self.fields["access"]
+
+    def clean_access(self) -> list[str] | None:
+        """The access list, or None for everybody in the workspace."""
+        return self.cleaned_data["access"] or None
 
 
 MAX_FILE_NAME_CHARACTERS = 1024
@@ -167,13 +186,8 @@ class CollectionChangeForm(forms.Form):
         return cls(
             posted,
             initial={
-                "name": collection.name,
-                "description": collection.description,
-                "language": collection.default_language,
-                "chunker": collection.chunker,
-                "chunker_options": collection.chunker_options,
-                "graph": collection.graph,
-                "facets": collection.facets,
+                name: getattr(collection, "default_language" if name == "language" else name)
+                for name in CollectionChangeForm.base_fields
             },
         )
 
@@ -208,7 +222,7 @@ class MultipleFileField(forms.FileField):
         return [super(MultipleFileField, self).clean(file, initial) for file in data]
 
 
-class UploadForm(forms.Form):
+class UploadForm(AccessForm):
     """Files for a collection. `paths` are their names with folders, in the same order, because
     browsers send names without folders."""
 
@@ -234,20 +248,10 @@ class UploadForm(forms.Form):
         required=False,
         help_text="A file that is here already under another name becomes a link to it.",
     )
-    access = access_field()
 
     def __init__(self, *args: Any, workspace_id: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = workspace_people(workspace_id)
-        self.fields["access"].choices = choices  # type: ignore[attr-defined]
-        #: Whether there is anybody to keep files from.
-        self.has_access = len(choices) > 1
-        if not self.has_access:
-            del self.fields["access"]
-
-    def access_list(self) -> list[str] | None:
-        """The chosen access list; None for everybody. Valid forms only."""
-        return self.cleaned_data.get("access") or None
+        self.offer_access(workspace_id)
 
     def clean_files(self) -> "list[UploadedFile[Any]]":
         """Refuse too large files before anything is stored."""
@@ -368,7 +372,7 @@ def _parse_value(text: str) -> Any:
         return text
 
 
-class DocumentChangeForm(forms.Form):
+class DocumentChangeForm(AccessForm):
     """Title, metadata, and who may see the document."""
 
     title = forms.CharField(
@@ -380,7 +384,6 @@ class DocumentChangeForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 6}),
         help_text="A field a line, such as “year: 2026”. Searches can be narrowed by them.",
     )
-    access = access_field()
 
     def __init__(self, data: Any = None, *, document: Document) -> None:
         initial = {
@@ -389,18 +392,7 @@ class DocumentChangeForm(forms.Form):
             "access": document.access or [],
         }
         super().__init__(data, initial=initial)
-        choices = workspace_people(document.workspace_id)
-        known = {name for name, _ in choices}
-        choices += [(name, name) for name in document.access or [] if name not in known]
-        self.fields["access"].choices = choices  # type: ignore[attr-defined]
-        #: Whether there is anybody to keep it from.
-        self.has_access = len(choices) > 1
-        if not self.has_access:
-            del self.fields["access"]
-
-    def clean_access(self) -> list[str] | None:
-        """The access list, or None for everybody in the workspace."""
-        return self.cleaned_data["access"] or None
+        self.offer_access(document.workspace_id, chosen=document.access or ())
 
     def field_of(self, error: RagsiteError) -> str | None:
         """The form field that an error belongs to."""

@@ -45,18 +45,23 @@ class QueueUnavailable(RagsiteError):
 
 
 def enqueue(document_ids: Sequence[int]) -> None:
-    """Send documents to the `ingest` queue after the commit."""
-    for start in range(0, len(document_ids), BATCH):
-        part = list(document_ids[start : start + BATCH])
-        transaction.on_commit(partial(_notify_workers, part))
+    """Send documents to the `ingest` queue after the commit. If the broker is down nothing is lost:
+    recovery finds the rows."""
+
+    def send(part: list[int]) -> None:
+        try:
+            ingest_documents.delay(part)
+        except OperationalError as error:
+            logger.warning("the broker does not answer, the documents wait for it: %s", error)
+
+    for part in _batches(document_ids):
+        transaction.on_commit(partial(send, part))
 
 
-def _notify_workers(document_ids: list[int]) -> None:
-    """Notify the workers. If the broker is down nothing is lost: recovery finds the rows."""
-    try:
-        ingest_documents.delay(document_ids)
-    except OperationalError as error:
-        logger.warning("the broker does not answer, the documents wait for it: %s", error)
+def _batches(document_ids: Sequence[int]) -> list[list[int]]:
+    return [
+        list(document_ids[start : start + BATCH]) for start in range(0, len(document_ids), BATCH)
+    ]
 
 
 @app.task(bind=True, max_retries=None)
@@ -79,20 +84,19 @@ def embed_documents(self: Any, document_ids: list[int]) -> None:
 
 
 def enqueue_reindexing(document_ids: Sequence[int]) -> None:
-    """Have these documents embedded again, after the commit."""
-    for start in range(0, len(document_ids), BATCH):
-        part = list(document_ids[start : start + BATCH])
-        transaction.on_commit(partial(_send_reindexing, part))
+    """Have these documents embedded again, after the commit. Raises QueueUnavailable there."""
 
+    def send(part: list[int]) -> None:
+        try:
+            reindex_documents.delay(part)
+        except OperationalError as error:
+            raise QueueUnavailable(
+                "The queue does not answer, so no worker was told. Start Redis or Valkey, and try"
+                " again."
+            ) from error
 
-def _send_reindexing(document_ids: list[int]) -> None:
-    try:
-        reindex_documents.delay(document_ids)
-    except OperationalError as error:
-        raise QueueUnavailable(
-            "The queue does not answer, so no worker was told. Start Redis or Valkey, and try"
-            " again."
-        ) from error
+    for part in _batches(document_ids):
+        transaction.on_commit(partial(send, part))
 
 
 @app.task(bind=True, max_retries=None)
@@ -142,8 +146,9 @@ def recover_documents() -> int:
         StagedDocument.objects.filter(document_id__in=lost).values_list("document_id", flat=True)
     )
     stored = set(Document.objects.filter(id__in=lost).exclude(file="").values_list("id", flat=True))
-    _send_task(embed_documents, sorted(staged))
-    _send_task(ingest_documents, sorted(stored - staged))
+    for task, ids in ((embed_documents, staged), (ingest_documents, stored - staged)):
+        for part in _batches(sorted(ids)):
+            task.delay(part)
     # Fail documents of a command that died: only the command can read their files.
     document_ids = sorted(set(lost) - staged - stored)
     if document_ids:
@@ -166,11 +171,6 @@ def recover_documents() -> int:
     for run_id in silent.filter(items__isnull=False).values_list("id", flat=True).distinct():
         jobs.finish_run(run_id)
     return len(lost)
-
-
-def _send_task(task: Any, document_ids: Sequence[int]) -> None:
-    for start in range(0, len(document_ids), BATCH):
-        task.delay(list(document_ids[start : start + BATCH]))
 
 
 @app.task

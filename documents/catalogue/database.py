@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -120,10 +121,15 @@ def with_samples(connection: Connection, table: Table, *, count: int) -> Table:
     if not sampled:
         return table
     rows = _first_rows(connection, table, sampled)
-    found = {
-        column.name: _distinct_samples([row[index] for row in rows], min(count, MAX_SAMPLES))
-        for index, column in enumerate(sampled)
-    }
+    found: dict[str, tuple[str, ...]] = {}
+    for index, column in enumerate(sampled):
+        texts = (" ".join(str(row[index]).split()) for row in rows if row[index] is not None)
+        shortened = (
+            text if len(text) <= _MAX_SAMPLE_CHARACTERS else f"{text[:_MAX_SAMPLE_CHARACTERS]}…"
+            for text in texts
+            if text
+        )
+        found[column.name] = tuple(islice(dict.fromkeys(shortened), min(count, MAX_SAMPLES)))
     columns = (replace(column, samples=found.get(column.name, ())) for column in table.columns)
     return replace(table, columns=tuple(columns))
 
@@ -150,16 +156,6 @@ def _first_rows(
     except SQLAlchemyError:
         connection.rollback()
         return []
-
-
-def _distinct_samples(values: Sequence[Any], count: int) -> tuple[str, ...]:
-    texts = (" ".join(str(value).split()) for value in values if value is not None)
-    shortened = (
-        text if len(text) <= _MAX_SAMPLE_CHARACTERS else f"{text[:_MAX_SAMPLE_CHARACTERS]}…"
-        for text in texts
-        if text
-    )
-    return tuple(list(dict.fromkeys(shortened))[:count])
 
 
 CONNECT_SECONDS = 10

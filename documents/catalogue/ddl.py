@@ -212,7 +212,14 @@ class _Reader:
             case exp.Create() if parsed.kind in {"TABLE", "VIEW"}:
                 self._create(parsed, dialect)
             case exp.Create() if parsed.kind == "INDEX" and parsed.args.get("unique"):
-                self._note_unique(parsed)
+                table = self._tables.get(table_name(parsed.this.args["table"], self._schema))
+                parameters = parsed.this.args.get("params")
+                if table and parameters and not parameters.args.get("where"):
+                    columns = parameters.args.get("columns") or []
+                    names = column_names(exp.Schema(expressions=columns))
+                    # An index over expressions does not make the columns themselves unique.
+                    if names and len(names) == len(columns):
+                        self._tables[table.name] = replace(table, unique=(*table.unique, names))
             case exp.Alter():
                 if table := self._tables.get(table_name(parsed.this, self._schema)):
                     for action in parsed.args.get("actions") or ():
@@ -220,20 +227,19 @@ class _Reader:
                         parts = action.expressions if is_constraint else [action]
                         table = with_definitions(table, parts, dialect=dialect)
                     self._tables[table.name] = table
+            case exp.Comment(this=exp.Column() as target):
+                owner = TableName(target.text("db") or self._schema, target.text("table"))
+                if table := self._tables.get(owner):
+                    commented = (
+                        replace(column, comment=parsed.expression.name)
+                        if column.name == target.name
+                        else column
+                        for column in table.columns
+                    )
+                    self._tables[owner] = replace(table, columns=tuple(commented))
             case exp.Comment():
-                self._note_comment(parsed.this, parsed.expression.name)
-
-    def _note_comment(self, target: exp.Expr, comment: str) -> None:
-        if isinstance(target, exp.Column):
-            owner = TableName(target.text("db") or self._schema, target.text("table"))
-            if table := self._tables.get(owner):
-                columns = (
-                    replace(column, comment=comment) if column.name == target.name else column
-                    for column in table.columns
-                )
-                self._tables[owner] = replace(table, columns=tuple(columns))
-        elif table := self._tables.get(table_name(target, self._schema)):
-            self._tables[table.name] = replace(table, comment=comment)
+                if table := self._tables.get(table_name(parsed.this, self._schema)):
+                    self._tables[table.name] = replace(table, comment=parsed.expression.name)
 
     def _create(self, parsed: exp.Create, dialect: str) -> None:
         schema = parsed.this
@@ -247,26 +253,10 @@ class _Reader:
         ]
         table = with_definitions(table, parts, dialect=dialect)
         if not table.columns:
-            table = replace(table, columns=_selected_columns(parsed, schema))
+            # Of a view, or of a table made by a query; their types are unknown.
+            query = parsed.args.get("expression")
+            names = column_names(schema) if has_columns and schema.expressions else ()
+            if not names and isinstance(query, exp.Query):
+                names = tuple(name for name in query.named_selects if name and name != "*")
+            table = replace(table, columns=tuple(Column(name=name, type="") for name in names))
         self._tables[name] = table
-
-    def _note_unique(self, parsed: exp.Create) -> None:
-        index = parsed.this
-        table = self._tables.get(table_name(index.args["table"], self._schema))
-        parameters = index.args.get("params")
-        if table is None or parameters is None or parameters.args.get("where"):
-            return
-        columns = parameters.args.get("columns") or []
-        names = column_names(exp.Schema(expressions=columns))
-        # An index over expressions does not make the columns themselves unique.
-        if names and len(names) == len(columns):
-            self._tables[table.name] = replace(table, unique=(*table.unique, names))
-
-
-def _selected_columns(parsed: exp.Create, schema: exp.Expr) -> tuple[Column, ...]:
-    """The columns of a view, or of a table made by a query; their types are unknown."""
-    if isinstance(schema, exp.Schema) and schema.expressions:
-        return tuple(Column(name=name, type="") for name in column_names(schema))
-    query = parsed.args.get("expression")
-    names = query.named_selects if isinstance(query, exp.Query) else ()
-    return tuple(Column(name=name, type="") for name in names if name and name != "*")

@@ -23,7 +23,6 @@ from django.utils import timezone
 from common import valkey
 from common.leases import lease_expired, retry_on_deadlock
 from common.text import pluralized
-from documents.ingestion import versions
 from documents.ingestion.concurrency import Stopwatch, heartbeat
 from documents.ingestion.sources import Entry
 from documents.ingestion.stored_files import delete_files
@@ -296,7 +295,12 @@ def fail_documents(
         claimed_until=None,
     )
     StagedDocument.objects.filter(document_id__in=document_ids).delete()
-    for note, ids in versions.failure_notes(document_ids).items():
+    notes: dict[str, list[int]] = defaultdict(list)
+    rows = Document.objects.filter(pk__in=document_ids).values_list("pk", "is_current", "version")
+    for pk, is_current, version in rows:
+        note = f" It was to be version {version}; version {version - 1} stays current."
+        notes["" if is_current else note].append(pk)
+    for note, ids in notes.items():
         settle_items(ids, state=IngestionItem.State.FAILED, error_code=code, error=message + note)
 
 

@@ -61,7 +61,7 @@ def walk(directory: Path, glob: str) -> Iterator[list[Path | SkippedFile]]:
         except OSError as error:
             yield [SkippedFile(here, "unreadable", _unreadable_reason(error))]
             continue
-        directories = [name for name in names if _is_directory(here / name)]
+        directories = [name for name in names if os.path.isdir(here / name)]  # noqa: PTH112
         if "**" in pattern or len(below) + 1 < len(pattern):
             inner = [name for name in directories if not (here / name).is_symlink()]
             waiting += [(*below, name) for name in reversed(inner)]
@@ -104,13 +104,6 @@ def _parts_match(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     return (
         bool(parts) and fnmatchcase(parts[0], pattern[0]) and _parts_match(parts[1:], pattern[1:])
     )
-
-
-def _is_directory(path: Path) -> bool:
-    try:
-        return stat.S_ISDIR(path.stat().st_mode)
-    except OSError:
-        return False
 
 
 def _unreadable_reason(error: OSError) -> str:
@@ -211,9 +204,7 @@ def discover(
         if not path.exists():
             raise SourceError(f"{path} does not exist. Check the path.")
         for siblings in walk(path, glob) if path.is_dir() else [[check_file(path)]]:
-            yield from _directory_sources(
-                [_refuse_outside(below, file) for file in siblings], root=path
-            )
+            yield from _directory_sources(siblings, root=path, below=below)
 
 
 def discover_any(
@@ -227,32 +218,29 @@ def discover_any(
     return chain([first], sources)
 
 
-def _refuse_outside(below: Path | None, file: Path | SkippedFile) -> Path | SkippedFile:
-    if below is None or isinstance(file, SkippedFile) or file.resolve().is_relative_to(below):
-        return file
-    return SkippedFile(
-        file, "unreadable", "This link leads out of what may be read. Copy the file."
-    )
-
-
-def _directory_sources(siblings: Sequence[Path | SkippedFile], *, root: Path) -> Iterator[Entry]:
+def _directory_sources(
+    siblings: Sequence[Path | SkippedFile], *, root: Path, below: Path | None
+) -> Iterator[Entry]:
     records: list[ChunkFile] = []
     directory = ""
     for file in siblings:
         if isinstance(file, SkippedFile):
             yield BrokenSource(_display_name(file.path, root), 0, file.code, file.reason)
             continue
+        name = _display_name(file, root)
+        if below is not None and not file.resolve().is_relative_to(below):
+            reason = "This link leads out of what may be read. Copy the file."
+            yield BrokenSource(name, 0, "unreadable", reason)
+            continue
         try:
-            found = find_chunk_files(_display_name(file, root), _file_opener(file))
+            found = find_chunk_files(name, partial(file.open, "rb"))
         except OSError as error:
-            yield BrokenSource(
-                _display_name(file, root), _file_size(file), "unreadable", _unreadable_reason(error)
-            )
+            yield BrokenSource(name, _file_size(file), "unreadable", _unreadable_reason(error))
             continue
         if found is None:
             yield Source(
                 key=storable_key(str(file.resolve())),
-                name=_display_name(file, root),
+                name=name,
                 size=_file_size(file),
                 read=file.read_bytes,
                 path=file,
@@ -261,10 +249,6 @@ def _directory_sources(siblings: Sequence[Path | SkippedFile], *, root: Path) ->
         records += found
         directory = directory or storable_key(f"{file.parent.resolve()}/")
     yield from bundle_chunks(records, key_prefix=directory)
-
-
-def _file_opener(file: Path) -> Opener:
-    return lambda: file.open("rb")
 
 
 def _file_size(file: Path) -> int:
@@ -373,11 +357,6 @@ def _bundle_source(
         size=sum(file.size for _, file in chunks),
         read=lambda: b"\n".join(starmap(line, chunks)),
     )
-
-
-def sha256_hex(data: bytes) -> str:
-    """The SHA-256 of `data` as hexadecimal digits."""
-    return hashlib.sha256(data).hexdigest()
 
 
 #: Larger files are hashed piece by piece, and read by the parser process alone.

@@ -5,7 +5,6 @@ Whoever changes one of them locks the current row first.
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -287,17 +286,3 @@ def copy_chunks(rows: Sequence[Mapping[str, Any]]) -> None:
     parameters: list[Any] = [Jsonb(rows)]
     with connection.cursor() as cursor:
         cursor.execute(_COPY, parameters)
-
-
-# --- failing -------------------------------------------------------------------------------------
-
-
-def failure_notes(document_ids: Sequence[int]) -> dict[str, list[int]]:
-    """Additional messages for documents that failed, with the documents: for a waiting version,
-    that the current one stays."""
-    notes: dict[str, list[int]] = defaultdict(list)
-    rows = Document.objects.filter(pk__in=document_ids).values_list("pk", "is_current", "version")
-    for pk, is_current, version in rows:
-        note = f" It was to be version {version}; version {version - 1} stays current."
-        notes["" if is_current else note].append(pk)
-    return notes

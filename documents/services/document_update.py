@@ -154,7 +154,14 @@ def _store_update(
     if metadata is not None and metadata != held.metadata:
         fields.append("metadata")
         corrections |= _corrected_fields(held, metadata)
-        _write_metadata(held, metadata)
+        # Each passage's own fields take precedence.
+        parameters: dict[str, Any] = {
+            "after": Jsonb(metadata),
+            "before": Jsonb(held.metadata),
+            "document": held.pk,
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(_COPY_METADATA, parameters)
     if not isinstance(access, Unset) and access != held.access:
         fields.append("access")
         # Set the access list of all versions. Aliases get a copy of their text, because a text is
@@ -246,14 +253,3 @@ _COPY_METADATA = """
     ), '{}'::jsonb)
     WHERE document_id = %(document)s
 """
-
-
-def _write_metadata(document: Document, metadata: Mapping[str, Any]) -> None:
-    """Copy the document's metadata to each passage, whose own fields take precedence."""
-    values: dict[str, Any] = {
-        "after": Jsonb(metadata),
-        "before": Jsonb(document.metadata),
-        "document": document.pk,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_COPY_METADATA, values)

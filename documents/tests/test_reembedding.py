@@ -21,7 +21,7 @@ from django.urls import reverse
 from common.errors import Conflict
 from documents import lexical_index, services
 from documents.ingestion import reembed as ingestion_reembed
-from documents.ingestion.sources import sha256_hex, text_source
+from documents.ingestion.sources import content_from_bytes, text_source
 from documents.ingestion.vector_indexes import index_states
 from documents.models import Chunk, Collection, Document, EmbeddingSpace, Reembedding
 from documents.services import ingest_inline
@@ -95,7 +95,7 @@ def large(collection: Collection, chunks: int) -> Collection:
                 end=100 * ordinal + len(text),
                 language="english",
                 embedding=vector,
-                content_sha256=sha256_hex(text.encode()),
+                content_sha256=content_from_bytes(text.encode()).sha256,
             )
             for ordinal, (text, vector) in enumerate(
                 zip(texts, embedder.embed_documents(texts), strict=True)

@@ -128,7 +128,15 @@ class ExportReader:
                     self._current = _parse_document(fields, line)
                 else:
                     ended = True
-                    yield from self._counted(fields, line)
+                    said = tuple(fields.number(n, most=MAX_INT8) for n in ("documents", "chunks"))
+                    there = self._documents + self._chunks + self._unreadable
+                    if sum(said) != there or (self._unreadable == 0 and said[0] != self._documents):
+                        reason = (
+                            f"{pluralized(said[0], 'document')} and {pluralized(said[1], 'chunk')}"
+                            f" were written; {self._documents:,} and {self._chunks:,} are there."
+                            " Export or copy it again."
+                        )
+                        yield _problem("", line, reason)
             except InvalidLine as error:
                 # It fails the document around it; elsewhere it stands alone, and chunks after it
                 # belong to an unknown document.
@@ -177,18 +185,6 @@ class ExportReader:
             yield _problem(entry.document.key, entry.line, reason)
         else:
             yield entry
-
-    def _counted(self, fields: LineFields, line: int) -> Iterator[BrokenSource]:
-        said = (fields.number("documents", most=MAX_INT8), fields.number("chunks", most=MAX_INT8))
-        there = self._documents + self._chunks + self._unreadable
-        if sum(said) != there or (self._unreadable == 0 and said[0] != self._documents):
-            yield _problem(
-                "",
-                line,
-                f"{pluralized(said[0], 'document')} and {pluralized(said[1], 'chunk')} were"
-                f" written; {self._documents:,} and {self._chunks:,} are there."
-                " Export or copy it again.",
-            )
 
 
 def _parse_document(fields: LineFields, line: int) -> ImportedDocument:

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import connection
+
+T = TypeVar("T")
 
 #: Ids that a finding names.
 MAX_EXAMPLES = 5
@@ -96,6 +98,20 @@ class SqlProbe:
         for check, count, examples in zip(self.checks, row[::2], row[1::2], strict=True):
             if count:
                 yield Finding(check, count, tuple(sorted(examples)))
+
+
+def fix_each(
+    find: Callable[[Scope], Sequence[T]], fix: Callable[[T], object]
+) -> Callable[[Scope], int]:
+    """A fix that does `fix` to everything that `find` returns."""
+
+    def fix_all(scope: Scope) -> int:
+        found = find(scope)
+        for each in found:
+            fix(each)
+        return len(found)
+
+    return fix_all
 
 
 def execute(sql: str, scope: Scope) -> int:

@@ -8,7 +8,7 @@ from django.db import connection
 from documents import lexical_index
 from documents.ingestion.vector_indexes import build_index, index_states
 from documents.models import Chunk, Collection, EmbeddingSpace
-from documents.validation.base import Check, Scope, SqlProbe, execute
+from documents.validation.base import Check, Scope, SqlProbe, execute, fix_each
 
 #: Reads every chunk's row once, without its text and vector.
 _CHUNK_COPIES = """
@@ -148,26 +148,12 @@ def _spaces_without_index(scope: Scope) -> list[EmbeddingSpace]:
     ]
 
 
-def _build_missing(scope: Scope) -> int:
-    spaces = _spaces_without_index(scope)
-    for space in spaces:
-        build_index(space)
-    return len(spaces)
-
-
 def _collections_with_differences(scope: Scope) -> list[int]:
     collections = Collection.objects.order_by("pk")
     if scope.collection_id is not None:
         collections = collections.filter(pk=scope.collection_id)
     ids = list(collections.values_list("pk", flat=True))
     return [pk for pk in ids if lexical_index.find_differences(pk)]
-
-
-def _rebuild_lexical_indexes(scope: Scope) -> int:
-    wrong = _collections_with_differences(scope)
-    for pk in wrong:
-        lexical_index.rebuild_lexical_index(pk)
-    return len(wrong)
 
 
 PROBES = (
@@ -294,7 +280,7 @@ PROBES = (
         "collections",
         "have an index of words that disagrees with their texts",
         "`validate --fix` builds it anew, as `reindex` does.",
-        _rebuild_lexical_indexes,
+        fix_each(_collections_with_differences, lexical_index.rebuild_lexical_index),
         # Reads the list of all chunks of a collection, and the words of 200 of them.
         _collections_with_differences,
     ),
@@ -303,7 +289,7 @@ PROBES = (
         "embedding spaces",
         "have no usable index, so that searches compare every vector",
         "`manage.py spaces build-index NAME`, or `validate --fix`, which may take long.",
-        _build_missing,
+        fix_each(_spaces_without_index, build_index),
         lambda scope: [space.name for space in _spaces_without_index(scope)],
     ),
     SqlProbe(
