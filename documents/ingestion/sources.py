@@ -233,7 +233,7 @@ def _directory_sources(
             yield BrokenSource(name, 0, "unreadable", reason)
             continue
         try:
-            found = find_chunk_files(name, partial(file.open, "rb"))
+            found = find_chunk_files(name, lambda path=file: path.open("rb"))
         except OSError as error:
             yield BrokenSource(name, _file_size(file), "unreadable", _unreadable_reason(error))
             continue

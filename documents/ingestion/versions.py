@@ -242,7 +242,7 @@ def chunks_of_current_versions(current: Mapping[int, int]) -> dict[tuple[int, st
 
 #: Columns of a chunk that the database does not fill in by itself.
 _CHUNK_COLUMNS = [
-    field.column
+    str(field.column)
     for field in Chunk._meta.concrete_fields
     if not field.generated and field.column not in {"id", "index_id"}
 ]

@@ -36,7 +36,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 State = Reembedding.State
 HASHING = "inference.backends.hashing.HashingEmbedder"
 WIDE = {"BACKEND": HASHING, "OPTIONS": {"dimensions": 768}}
-DOCUMENTS = 30
+DOCUMENTS = 12
+#: For a move that takes long.
+MANY_DOCUMENTS = 30
 
 
 @pytest.fixture(autouse=True)
@@ -80,9 +82,9 @@ def own_word(number: int, part: int, n: int) -> str:
 def large(collection: Collection, chunks: int) -> Collection:
     """The same with many short chunks, put where ingestion would put them."""
     embedder = HashingEmbedder()
-    for number in range(DOCUMENTS):
+    for number in range(MANY_DOCUMENTS):
         document = DocumentFactory(collection=collection, key=f"d{number}", title="")
-        texts = [passage(number, part, filler=0) for part in range(chunks // DOCUMENTS)]
+        texts = [passage(number, part, filler=0) for part in range(chunks // MANY_DOCUMENTS)]
         Chunk.objects.bulk_create(
             Chunk(
                 workspace=collection.workspace,
@@ -385,7 +387,7 @@ class Searcher(Thread):
         modes = ("vector", "hybrid", "lexical")
         try:
             while not self.done.is_set():
-                number = self.asked * 7 % DOCUMENTS
+                number = self.asked * 7 % MANY_DOCUMENTS
                 mode = modes[self.asked % 3]
                 found = self.ask(number, mode)
                 if found[:1] != [f"d{number}"]:

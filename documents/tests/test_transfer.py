@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import transaction
 
 from accounts.models import Workspace
 from common.errors import InvalidInput
@@ -307,21 +308,22 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
 def test_a_broken_line_fails_its_document_by_its_number_and_no_other(
-    collection: Collection, other: Workspace, what: str
+    collection: Collection, other: Workspace
 ) -> None:
-    change, said = HOSTILE[what]
     data = exported(collection)
     assert json.loads(lines_of(data)[1])["key"] == "one"
-    run = put_in(changed(data, 3, change), other)
-    ((name, reason),) = failures(run)
-    assert name == "one"
-    assert reason.startswith("Line 3: ")
-    assert said in reason
-    assert run.ready == 3
-    assert not Document.objects.filter(workspace=other, key="one").exists()
-    assert validate().is_clean
+    for what, (change, said) in HOSTILE.items():
+        with transaction.atomic():
+            run = put_in(changed(data, 3, change), other)
+            ((name, reason),) = failures(run)
+            assert name == "one", what
+            assert reason.startswith("Line 3: ")
+            assert said in reason
+            assert run.ready == 3, what
+            assert not Document.objects.filter(workspace=other, key="one").exists()
+            assert validate().is_clean, what
+            transaction.set_rollback(True)
 
 
 def test_a_line_that_is_no_json_is_named(collection: Collection, other: Workspace) -> None:

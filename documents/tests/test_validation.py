@@ -3,7 +3,8 @@
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import numpy as np
 import pytest
 from django.core.files.base import ContentFile
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
 from documents import lexical_index, services
+from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
 from documents.ingestion.vector_indexes import drop_index
 from documents.models import (
@@ -102,18 +104,12 @@ def test_nothing_is_wrong_with_what_ingestion_makes(collection: Collection) -> N
     )
     services.store_items(
         collection=collection,
-        items=[services_item("vector", vector=np.ones(384)), services_item("text", text="A note.")],
+        items=[Item(id="vector", vector=np.ones(384)), Item(id="text", text="A note.")],
     )
     upload = services.Upload(name="three.txt", file=ContentFile(b"It waits for a worker."))
     services.ingest_uploads(collection=collection, uploads=[upload])
     services.delete_document(document=of(collection, "two"))
     assert problems() == {}
-
-
-def services_item(key: str, **values: Any) -> Any:
-    from documents.ingestion.items import Item
-
-    return Item(id=key, **values)
 
 
 def finished_run(collection: Collection, **values: Any) -> IngestionRun:
@@ -192,12 +188,22 @@ ALONGSIDE = {
 }
 
 
-@pytest.mark.parametrize("check", BROKEN)
-def test_what_is_broken_is_named(collection: Collection, check: str) -> None:
-    BROKEN[check](collection)
-    assert set(problems()) == {check} | ALONGSIDE.get(check, set())
-    assert check in problems(collection)
-    assert problems(CollectionFactory()) == {}
+@contextmanager
+def broken(collection: Collection, check: str) -> Iterator[None]:
+    """The collection is broken in this way until the block ends."""
+    with transaction.atomic():
+        BROKEN[check](collection)
+        yield
+        transaction.set_rollback(True)
+
+
+def test_what_is_broken_is_named(collection: Collection) -> None:
+    other = CollectionFactory()
+    for check in BROKEN:
+        with broken(collection, check):
+            assert set(problems()) == {check} | ALONGSIDE.get(check, set()), check
+            assert check in problems(collection)
+            assert problems(other) == {}, check
 
 
 def test_the_words_of_chunks_that_are_in_no_index_are_named(collection: Collection) -> None:
@@ -218,19 +224,16 @@ def test_a_chunk_of_another_collection_than_its_document_is_named(collection: Co
     assert problems(collection)["chunk_collection"] == 1
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
+def test_what_is_safe_to_mend_is_mended(collection: Collection) -> None:
+    for check in (
         *("document_counts", "document_stuck", "staged_not_waiting", "chunk_access"),
         *("chunk_media_type", "chunk_is_current", "former_space_missing", "run_counters"),
         *("run_not_closed", "run_abandoned", "lexical_index"),
-    ],
-)
-def test_what_is_safe_to_mend_is_mended(collection: Collection, check: str) -> None:
-    BROKEN[check](collection)
-    report = validate(fix=True)
-    assert check in report.fixed
-    assert report.findings == ()
+    ):
+        with broken(collection, check):
+            report = validate(fix=True)
+            assert check in report.fixed
+            assert report.findings == (), check
 
 
 def test_mending_a_collection_leaves_others_alone(collection: Collection) -> None:

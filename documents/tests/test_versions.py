@@ -295,16 +295,16 @@ def test_sources_of_one_run_may_bring_a_key_twice(collection: Collection) -> Non
 def test_of_a_long_document_only_touched_chunks_are_embedded(
     collection: Collection, policy: str
 ) -> None:
-    """About 300 chunks; a neighbour shares its overlap with what changed."""
+    """About 100 chunks; a neighbour shares its overlap with what changed."""
     random = Random(1)
-    paragraphs = [" ".join(_sentence(random) for _ in range(5)) for _ in range(680)]
+    paragraphs = [" ".join(_sentence(random) for _ in range(5)) for _ in range(230)]
     ingest(collection, "\n\n".join(paragraphs))
     before = chunk_ids(collection)
-    assert len(before) > 250
+    assert len(before) > 80
     middle = [
-        *paragraphs[:300],
-        paragraphs[300].replace(".", ", as we know.", 1),
-        *paragraphs[301:],
+        *paragraphs[:100],
+        paragraphs[100].replace(".", ", as we know.", 1),
+        *paragraphs[101:],
     ]
     run = ingest(collection, "\n\n".join(middle), policy=policy)
     after = chunk_ids(collection)
