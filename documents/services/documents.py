@@ -106,12 +106,10 @@ def ingest_text(
     title: str = "",
     media_type: str = "text/plain",
     metadata: dict[str, Any] | None = None,
-    user: Any = None,
-    policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
-    store_once: bool = False,
-    access: Sequence[str] | None = None,
+    **options: Any,
 ) -> IngestionRun:
-    """Queue a document given as text; `key` is the caller's own id for it."""
+    """Queue a document given as text; `key` is the caller's own id for it. `options` are those of
+    `ingest_sources`."""
     suffixes = {"text/plain": ".txt", "text/markdown": ".md", "text/html": ".html"}
     if media_type not in suffixes:
         raise InvalidInput(
@@ -130,15 +128,7 @@ def ingest_text(
         )
     declared = {"title": title, "metadata": metadata, "file_name": key + suffixes[media_type]}
     source = text_source(key, text, **{name: value for name, value in declared.items() if value})
-    return ingest_sources(
-        collection=collection,
-        sources=[source],
-        user=user,
-        policy=policy,
-        store_once=store_once,
-        access=access,
-        source=title or key,
-    )
+    return ingest_sources(collection=collection, sources=[source], source=title or key, **options)
 
 
 def ingest_sources(
@@ -153,9 +143,10 @@ def ingest_sources(
 ) -> IngestionRun:
     """Store sources and queue them for the workers, all or none.
 
-    `access` lists who may see new documents, such as `user:7`; existing documents keep their lists
-    and reject a text meant for fewer people. The run does not name files with an access list.
-    Raises InvalidInput for an invalid list, and NotFound for a collection that was deleted.
+    With `store_once` a file with the bytes of another document becomes an alias of it. `access`
+    lists who may see new documents, such as `user:7`; existing documents keep their lists and
+    reject a text meant for fewer people. The run does not name files with an access list. Raises
+    InvalidInput for an invalid list, and NotFound for a collection that was deleted.
     """
     listed = checked_access(access, workspace_id=collection.workspace_id, user=user)
     stored: list[str] = []
@@ -275,18 +266,10 @@ class Upload:
 
 
 def ingest_uploads(
-    *,
-    collection: Collection,
-    uploads: Sequence[Upload],
-    user: Any = None,
-    policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
-    store_once: bool = False,
-    access: Sequence[str] | None = None,
+    *, collection: Collection, uploads: Sequence[Upload], **options: Any
 ) -> IngestionRun:
-    """Store the files and queue them; returns at once with the run.
-
-    With `store_once` a file with the bytes of another document becomes an alias of it.
-    """
+    """Store the files and queue them; returns at once with the run. `options` are those of
+    `ingest_sources`."""
     if not uploads:
         raise InvalidInput("No file was sent. Choose at least one.", field="files")
     return ingest_sources(
@@ -296,11 +279,8 @@ def ingest_uploads(
             _upload_sources(uploads),
             key=lambda entry: entry.key if isinstance(entry, Source) else "",
         ),
-        user=user,
-        policy=policy,
-        store_once=store_once,
-        access=access,
         source=uploads[0].name if len(uploads) == 1 else f"{len(uploads)} files",
+        **options,
     )
 
 
@@ -355,13 +335,12 @@ def ingest_urls(
     metadata: dict[str, Any] | None = None,
     queue: bool = True,
     user: Any = None,
-    policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
-    store_once: bool = False,
-    access: Sequence[str] | None = None,
     on_progress: Callable[[IngestionRun], Any] = lambda run: None,
     fetch_with: "Fetch | None" = None,
+    **options: Any,
 ) -> IngestionRun:
-    """Fetch the pages now, and ingest them here or, with `queue`, by the workers.
+    """Fetch the pages now, and ingest them here or, with `queue`, by the workers; `options` are
+    those of both.
 
     The document's key is the requested URL. A page that cannot be fetched fails alone. Raises
     Forbidden and InvalidInput.
@@ -372,17 +351,14 @@ def ingest_urls(
     require_urls(urls)
     fetch = fetch_with or fetch_page
     sources = web_sources(collection, urls, metadata=metadata, fetch_with=fetch)
-    common: dict[str, Any] = {
+    options |= {
         "collection": collection,
-        "policy": policy,
-        "store_once": store_once,
-        "access": access,
         "source": ", ".join(str(checked_url(url)) for url in urls),
     }
     if not queue:
-        return ingest_inline(**common, sources=sources, on_progress=on_progress)
+        return ingest_inline(**options, sources=sources, on_progress=on_progress)
     # Before there is a transaction: a slow server must not hold one open.
-    return ingest_sources(**common, sources=list(sources), user=user)
+    return ingest_sources(**options, sources=list(sources), user=user)
 
 
 def create_run(

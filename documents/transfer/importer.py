@@ -206,7 +206,7 @@ def _parse_document(fields: LineFields, line: int) -> ImportedDocument:
         language=fields.text("language", 20),
         metadata=fields.mapping("metadata"),
         declared=fields.mapping("declared"),
-        access=fields.optional_texts("access", 80),
+        access=None if fields.values.get("access") is None else fields.texts("access", 80),
         size=fields.number("size", most=MAX_INT8),
         source_sha256=fields.digest("source_sha256"),
         content_sha256=fields.digest("content_sha256"),
