@@ -12,7 +12,7 @@ from functools import partial
 from io import BytesIO
 from itertools import chain, starmap
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from django.db.models.fields.files import FieldFile
 
@@ -233,7 +233,7 @@ def _directory_sources(
             yield BrokenSource(name, 0, "unreadable", reason)
             continue
         try:
-            found = find_chunk_files(name, lambda path=file: path.open("rb"))
+            found = find_chunk_files(name, cast("Opener", partial(file.open, "rb")))
         except OSError as error:
             yield BrokenSource(name, _file_size(file), "unreadable", _unreadable_reason(error))
             continue

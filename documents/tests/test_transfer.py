@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from django.core.management import CommandError, call_command
 from django.db import transaction
 
 from accounts.models import Workspace
@@ -19,6 +18,7 @@ from documents import services
 from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document, IngestionRun
+from documents.tests.commands import run_command
 from documents.tests.factories import CollectionFactory, WorkspaceFactory
 from documents.tests.words import chunk_counts, counted_chunks
 from documents.validation import validate
@@ -395,17 +395,6 @@ def test_access_lists_are_those_of_the_file(collection: Collection, other: Works
 
 
 # --- commands -------------------------------------------------------------------------------------
-
-
-def run_command(name: str, *arguments: str) -> tuple[int, str]:
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command(name, *arguments, stdout=out, stderr=err)
-    except SystemExit as end:
-        return int(end.code or 0), out.getvalue() + err.getvalue()
-    except CommandError as error:
-        return error.returncode, str(error)
-    return 0, out.getvalue() + err.getvalue()
 
 
 @pytest.mark.parametrize("name", ["notes.jsonl", "notes.jsonl.gz"])

@@ -1,6 +1,5 @@
 """`validate` is silent about what ingestion makes, and names whatever is broken by hand."""
 
-import io
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from django.core.files.base import ContentFile
-from django.core.management import call_command
 from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
@@ -30,6 +28,7 @@ from documents.models import (
     LexicalSegment,
     StagedDocument,
 )
+from documents.tests.commands import run_command
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
@@ -319,21 +318,12 @@ def test_two_current_versions_are_named_should_the_constraint_be_gone(
     assert problems() == {"document_current_versions": 1}
 
 
-def run_command(*arguments: str) -> tuple[int, str]:
-    out = io.StringIO()
-    try:
-        call_command("validate", *arguments, stdout=out)
-    except SystemExit as end:
-        return int(end.code or 0), out.getvalue()
-    return 0, out.getvalue()
-
-
 def test_the_command_exits_with_0_or_3_and_says_the_cure(collection: Collection) -> None:
-    code, said = run_command()
+    code, said = run_command("validate")
     assert (code, said.startswith("clean: ")) == (0, True)
     change(collection, embedding=None)
     chunk = Chunk.objects.get(embedding=None)
-    code, said = run_command()
+    code, said = run_command("validate")
     assert code == 3
     assert f"chunk_without_vector: 1 chunks ({chunk.pk}) of ready documents have no vector" in said
     assert "reindex" in said
@@ -341,14 +331,14 @@ def test_the_command_exits_with_0_or_3_and_says_the_cure(collection: Collection)
 
 def test_a_program_reads_what_was_looked_for_found_and_fixed(collection: Collection) -> None:
     change_document(collection, chunk_count=1)
-    code, said = run_command("--json")
+    code, said = run_command("validate", "--json")
     report = json.loads(said)
     assert (code, report["clean"]) == (3, False)
     assert [(p["check"], p["count"], p["examples"]) for p in report["problems"]] == [
         ("document_counts", 1, [of(collection).pk])
     ]
     assert {"searchlog_orphans", "vector_unusable"} < set(report["checks"])
-    code, said = run_command("--json", "--fix")
+    code, said = run_command("validate", "--json", "--fix")
     assert (code, json.loads(said)["fixed"]) == (0, {"document_counts": 1})
 
 

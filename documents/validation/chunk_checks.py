@@ -156,7 +156,7 @@ def _collections_with_differences(scope: Scope) -> list[int]:
     return [pk for pk in ids if lexical_index.find_differences(pk)]
 
 
-PROBES = (
+PROBES: tuple[Check | SqlProbe, ...] = (
     SqlProbe(
         _CHUNK_COPIES,
         (

@@ -274,7 +274,7 @@ def _missing_files(scope: Scope) -> list[int]:
     ]
 
 
-RUN_AND_FILE_PROBES = (
+RUN_AND_FILE_PROBES: tuple[Check | SqlProbe, ...] = (
     SqlProbe(
         _RUN_STATES,
         (
