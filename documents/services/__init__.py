@@ -3,6 +3,7 @@
 Begin with `documents` (put, change, read again); `directories` brings files of the server.
 """
 
+from documents.ingestion.items import StoreResult
 from documents.ingestion.reembed import (
     ReindexResult,
     reindex_chunks,
@@ -49,7 +50,6 @@ from documents.services.documents import (
 from documents.services.items import (
     MAX_BATCH,
     StoredItem,
-    StoreResult,
     count_items,
     delete_items,
     get_item,

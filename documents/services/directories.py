@@ -68,8 +68,8 @@ class SyncPlan:
     @property
     def found(self) -> int:
         """Number of files in the directory."""
-        found = (self.new, self.modified, self.unchanged, self.renamed, self.failed, self.retried)
-        return sum(map(len, found))
+        read = (*self.new, *self.modified, *self.unchanged, *self.failed, *self.retried)
+        return len(read) + len(self.renamed)
 
 
 def plan_sync(

@@ -292,14 +292,15 @@ def _upload_sources(uploads: Sequence[Upload]) -> Iterable[Entry]:
         if found is not None:
             records += found
             continue
-        is_on_disk = isinstance(file, TemporaryUploadedFile)  # as Django keeps a large one
         yield Source(
             key=name,
             name=name,
             size=file.size,
             read=file.read,
             declared={"metadata": upload.metadata} if upload.metadata else {},
-            path=Path(file.temporary_file_path()) if is_on_disk else None,
+            path=Path(file.temporary_file_path())  # as Django keeps a large one
+            if isinstance(file, TemporaryUploadedFile)
+            else None,
         )
     yield from bundle_chunks(records)
 
