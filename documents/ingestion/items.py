@@ -2,7 +2,6 @@
 stored completely or not at all. Begin with `write_items`."""
 
 import hashlib
-import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -16,8 +15,8 @@ from django.db import IntegrityError, transaction
 from numpy.typing import ArrayLike, NDArray
 
 from accounts.audit import Action, Kind, record_change
-from common import bounded_json
 from common.errors import Conflict, InvalidInput, NotFound
+from common.text import storable_text
 from documents.chunkers import Embed, TokenCounter
 from documents.embedders import embedder_for
 from documents.ingestion import jobs, preparation, versions
@@ -43,8 +42,8 @@ from documents.ingestion.registration import queue_new_text, register_documents
 from documents.ingestion.sources import (
     MAX_KEY_BYTES,
     MAX_KEY_CHARACTERS,
-    MAX_METADATA_CHARACTERS,
     Source,
+    checked_metadata,
 )
 from documents.ingestion.stored_files import delete_files
 from documents.lexical_index import SEGMENT_MIN_PENDING, index_pending
@@ -92,8 +91,7 @@ class ItemProblem:
     def __str__(self) -> str:
         short = self.id[:DISPLAYED_ID_CHARACTERS]
         shortened = short if short == self.id else short + "…"
-        storable = shortened.encode(errors="replace").decode().replace("\x00", "\ufffd")
-        return f"Item {self.index} (“{storable}”): {self.message}"
+        return f"Item {self.index} (“{storable_text(shortened)}”): {self.message}"
 
 
 class InvalidItems(InvalidInput):
@@ -173,7 +171,7 @@ def _check_item(item: Item, space: EmbeddingSpace) -> CheckedItem:
     given = {
         "title": normalise_text(item.title).strip(),
         "language": item.language,
-        "metadata": _checked_metadata(item.metadata),
+        "metadata": checked_metadata(item.metadata),
         "file_name": f"{item.id}.txt",
     }
     declared_fields = {name: value for name, value in given.items() if value}
@@ -194,11 +192,7 @@ def _check_item(item: Item, space: EmbeddingSpace) -> CheckedItem:
 
 def is_storable(key: object) -> bool:
     """Whether PostgreSQL can store this id."""
-    return (
-        isinstance(key, str)
-        and "\x00" not in key
-        and (key.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in key))
-    )
+    return isinstance(key, str) and storable_text(key) == key
 
 
 def check_vector(given: ArrayLike, space: EmbeddingSpace) -> Vector:
@@ -240,25 +234,6 @@ def check_vector(given: ArrayLike, space: EmbeddingSpace) -> Vector:
             field="vector",
         )
     return vector
-
-
-def _checked_metadata(metadata: object) -> dict[str, Any]:
-    if not isinstance(metadata, Mapping):
-        raise InvalidInput("the metadata must be an object of names and values.", field="metadata")
-    if not metadata:
-        return {}
-    try:
-        plain: dict[str, Any] = json.loads(json.dumps(dict(metadata)))
-        bounded_json.check(plain)
-    except InvalidInput as error:
-        raise InvalidInput(f"the metadata cannot be stored: {error}", field="metadata") from error
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"the metadata is no JSON: {error}.", field="metadata") from error
-    if len(str(plain)) > MAX_METADATA_CHARACTERS:
-        raise InvalidInput(
-            f"the metadata may have {MAX_METADATA_CHARACTERS:,} characters.", field="metadata"
-        )
-    return plain
 
 
 def prepare_item(

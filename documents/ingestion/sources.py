@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
@@ -16,6 +16,8 @@ from typing import Any, BinaryIO, cast
 
 from django.db.models.fields.files import FieldFile
 
+from common import bounded_json
+from common.errors import InvalidInput
 from documents.parsers import ParseError
 from documents.parsers.base import ErrorCode
 from documents.parsers.chunk_json import (
@@ -157,6 +159,24 @@ def storable_name(name: str) -> str:
 def storable_key(path: str) -> str:
     """Like `storable_name`, but names that differ only in undecodable bytes stay different."""
     return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
+def checked_metadata(metadata: object) -> dict[str, Any]:
+    """What a caller says of a document, as JSON that can be stored. Raises InvalidInput."""
+    if not isinstance(metadata, Mapping):
+        raise InvalidInput("The metadata must be an object of names and values.", field="metadata")
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(dict(metadata)))
+        bounded_json.check(plain)
+    except InvalidInput as error:
+        raise InvalidInput(f"The metadata cannot be stored: {error}", field="metadata") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"The metadata is no JSON: {error}.", field="metadata") from error
+    if len(str(plain)) > MAX_METADATA_CHARACTERS:
+        raise InvalidInput(
+            f"The metadata may have {MAX_METADATA_CHARACTERS:,} characters.", field="metadata"
+        )
+    return plain
 
 
 class SourceError(Exception):

@@ -1,6 +1,5 @@
 """Title, metadata and access list of a document, set by people. Begin with `update_document`."""
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +16,7 @@ from documents.ingestion import duplicates, listeners
 from documents.ingestion.concurrency import share_collection_locks
 from documents.ingestion.edits import context_with_title
 from documents.ingestion.preparation import chunk_digest
-from documents.ingestion.sources import MAX_METADATA_CHARACTERS
+from documents.ingestion.sources import checked_metadata
 from documents.models import Chunk, Collection, Document
 from documents.models.chunk import embedding_text
 from documents.services.audit import record
@@ -67,17 +66,7 @@ def update_document(
                 field="title",
             )
     if metadata is not None:
-        if len(str(metadata)) > MAX_METADATA_CHARACTERS:
-            raise InvalidInput(
-                f"The metadata may have {MAX_METADATA_CHARACTERS:,} characters.", field="metadata"
-            )
-        try:
-            plain: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"The metadata is no JSON: {error}.", field="metadata") from error
-        if "\\u0000" in json.dumps(plain):
-            raise InvalidInput("The metadata may not hold U+0000.", field="metadata")
-        metadata = plain
+        metadata = checked_metadata(metadata)
     if not isinstance(access, Unset) and access is not None:
         access = checked_access(access, workspace_id=document.workspace_id, user=user)
     for _ in range(TRIES):

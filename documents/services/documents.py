@@ -29,11 +29,11 @@ from documents.ingestion.preparation import recipe_for
 from documents.ingestion.registration import read_if_changed, register_documents
 from documents.ingestion.sources import (
     MAX_KEY_CHARACTERS,
-    MAX_METADATA_CHARACTERS,
     ChunkFile,
     Entry,
     Source,
     bundle_chunks,
+    checked_metadata,
     find_chunk_files,
     storable_name,
     text_source,
@@ -122,11 +122,11 @@ def ingest_text(
         )
     if not text.strip():
         raise InvalidInput("The text is empty.", field="text")
-    if metadata and len(str(metadata)) > MAX_METADATA_CHARACTERS:
-        raise InvalidInput(
-            f"The metadata may have {MAX_METADATA_CHARACTERS:,} characters.", field="metadata"
-        )
-    declared = {"title": title, "metadata": metadata, "file_name": key + suffixes[media_type]}
+    declared = {
+        "title": title,
+        "metadata": checked_metadata(metadata or {}),
+        "file_name": key + suffixes[media_type],
+    }
     source = text_source(key, text, **{name: value for name, value in declared.items() if value})
     return ingest_sources(collection=collection, sources=[source], source=title or key, **options)
 
