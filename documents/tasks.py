@@ -158,8 +158,7 @@ def recover_documents() -> int:
             message="The command that ingested it was stopped. Run it again: what is ready is"
             " skipped.",
         )
-        for run_id in jobs.open_runs(document_ids):
-            jobs.finish_run(run_id)
+        jobs.finish_runs(document_ids)
     # End runs whose process died before it ended them: all settled, or cancelled. Only those
     # without a change for a lease, because a command that looks for more files has no open item
     # either.
