@@ -175,7 +175,17 @@ def reflect(url: URL, *, schema: str = "", samples: int = 0) -> list[Table]:
         # About unknown types, such as those of extensions: their columns have no type.
         warnings.simplefilter("ignore", SAWarning)
         inspector = inspect(connection)
-        schemas = _schemas(inspector, url, schema)
+        names = inspector.get_schema_names()
+        own = sorted(
+            name
+            for name in names
+            if name.lower() not in _SYSTEM_SCHEMAS and not name.startswith("pg_")
+        )
+        if schema and schema not in names:
+            raise CatalogueError(
+                f"There is no schema {schema} in {database_label(url)}. There is: {', '.join(own)}."
+            )
+        schemas = [schema] if schema else own
         tables = [table for each in schemas for table in _tables(inspector, each, schemas)]
         if samples:
             tables = [with_samples(connection, table, count=samples) for table in tables]
@@ -229,20 +239,6 @@ def _driver_message(error: SQLAlchemyError, url: URL) -> str:
         if isinstance(secret, str) and secret:
             message = message.replace(secret, "***")
     return message
-
-
-def _schemas(inspector: Inspector, url: URL, schema: str) -> list[str]:
-    names = inspector.get_schema_names()
-    if schema and schema in names:
-        return [schema]
-    own = [
-        name for name in names if name.lower() not in _SYSTEM_SCHEMAS and not name.startswith("pg_")
-    ]
-    if schema:
-        raise CatalogueError(
-            f"There is no schema {schema} in {database_label(url)}. There is: {', '.join(own)}."
-        )
-    return sorted(own)
 
 
 _Key = tuple[str | None, str]

@@ -90,23 +90,23 @@ def embed_documents(document_ids: Sequence[int]) -> None:
     # Only what is staged: a document that was replaced belongs to the `ingest` queue again.
     waiting = StagedDocument.objects.filter(document_id__in=document_ids)
     token, documents = jobs.claim(waiting.values_list("document_id", flat=True))
+
+    def staged_jobs() -> Iterator[LoadJob]:
+        """One at a time, because all of a message's documents may not fit into memory."""
+        for document in sorted(documents, key=lambda document: document.collection.space_id):
+            staged = StagedDocument.objects.filter(document=document).first()
+            if staged is not None and not jobs.fail_after_max_attempts(document, token):
+                yield LoadJob(
+                    document=document,
+                    prepared=unpack_document(bytes(staged.payload)),
+                    digest=recipe_for(document.collection).digest(document.declared),
+                    source_sha256=document.source_sha256,
+                )
+
     with jobs.lease_renewal(token):
-        for _ in load_groups(group_jobs(_staged_jobs(documents, token)), token=token):
+        for _ in load_groups(group_jobs(staged_jobs()), token=token):
             pass
     jobs.finish_runs(document_ids)
-
-
-def _staged_jobs(documents: Sequence[Document], token: UUID) -> Iterator[LoadJob]:
-    """One at a time, because all of a message's documents may not fit into memory."""
-    for document in sorted(documents, key=lambda document: document.collection.space_id):
-        staged = StagedDocument.objects.filter(document=document).first()
-        if staged is not None and not jobs.fail_after_max_attempts(document, token):
-            yield LoadJob(
-                document=document,
-                prepared=unpack_document(bytes(staged.payload)),
-                digest=recipe_for(document.collection).digest(document.declared),
-                source_sha256=document.source_sha256,
-            )
 
 
 #: Bytes of sources that are parsed ahead of the model, unless one alone is larger.

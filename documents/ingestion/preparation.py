@@ -357,19 +357,18 @@ def pack_document(document: PreparedDocument) -> bytes:
 
 def unpack_document(payload: bytes) -> PreparedDocument:
     """The prepared document from the bytes of `pack_document`."""
-    lines = _payload_lines(payload)
-    own = json.loads(next(lines))
+
+    def unpacked() -> Iterator[Any]:
+        decompressor = zlib.decompressobj()
+        rest = b""
+        for start in range(0, len(payload), _UNPACK_BYTES):
+            rest += decompressor.decompress(payload[start : start + _UNPACK_BYTES])
+            *lines, rest = rest.split(b"\n")
+            yield from map(json.loads, lines)
+
+    values = unpacked()
+    own = next(values)
     chunks = tuple(
-        PreparedChunk(**{**values, "heading_path": tuple(values["heading_path"])})
-        for values in map(json.loads, lines)
+        PreparedChunk(**{**chunk, "heading_path": tuple(chunk["heading_path"])}) for chunk in values
     )
     return PreparedDocument(chunks=chunks, **own)
-
-
-def _payload_lines(payload: bytes) -> Iterator[bytes]:
-    decompressor = zlib.decompressobj()
-    rest = b""
-    for start in range(0, len(payload), _UNPACK_BYTES):
-        rest += decompressor.decompress(payload[start : start + _UNPACK_BYTES])
-        *lines, rest = rest.split(b"\n")
-        yield from lines

@@ -65,41 +65,36 @@ def start_reembedding(
     elsewhere. Must not be called inside a transaction.
     """
     embedder_for(target)
-    row = _create_row(target, collection, user)
+    with transaction.atomic():
+        lock_space_changes()
+        others = Reembedding.objects.filter(state=State.RUNNING).exclude(
+            target=target, collection=collection
+        )
+        for other in others.select_related("target", "collection"):
+            if collection is None or other.collection_id in (None, collection.pk):
+                raise Conflict(
+                    f"{str(other).capitalize()} is being re-embedded. Wait for it, or stop it with"
+                    f" `manage.py reembed --cancel --to {other.target.name}`."
+                )
+        EmbeddingSpace.objects.filter(pk=target.pk).update(state=EmbeddingSpace.State.LIVE)
+        left: set[int] = set()
+        if collection is None:
+            # At the end nobody may use the former default spaces, though no collection leaves them
+            # because each was moved by itself before.
+            former = EmbeddingSpace.objects.exclude(pk=target.pk).filter(is_default=True)
+            left = set(former.values_list("pk", flat=True))
+            EmbeddingSpace.objects.filter(pk__in=left).update(is_default=False)
+            EmbeddingSpace.objects.filter(pk=target.pk).update(is_default=True)
+        row, _ = Reembedding.objects.exclude(state=State.DONE).get_or_create(
+            target=target, collection=collection, defaults={"created_by": user}
+        )
+        row.sources = sorted({*row.sources, *left})
+        row.state, row.done, row.refused, row.error = State.RUNNING, 0, [], ""
+        row.started_at = row.seen_at = database_now()
+        row.save()
     _switch_spaces(row)
     row.total = sum(_chunks_left(entry).count() for entry in _moving_collections(row))
     row.save(update_fields=["total", "updated_at"])
-    return row
-
-
-@transaction.atomic
-def _create_row(target: EmbeddingSpace, collection: Collection | None, user: Any) -> Reembedding:
-    lock_space_changes()
-    others = Reembedding.objects.filter(state=State.RUNNING).exclude(
-        target=target, collection=collection
-    )
-    for other in others.select_related("target", "collection"):
-        if collection is None or other.collection_id in (None, collection.pk):
-            raise Conflict(
-                f"{str(other).capitalize()} is being re-embedded. Wait for it, or stop it with"
-                f" `manage.py reembed --cancel --to {other.target.name}`."
-            )
-    EmbeddingSpace.objects.filter(pk=target.pk).update(state=EmbeddingSpace.State.LIVE)
-    left: set[int] = set()
-    if collection is None:
-        # At the end nobody may use the former default spaces, though no collection leaves them
-        # because each was moved by itself before.
-        former = EmbeddingSpace.objects.exclude(pk=target.pk).filter(is_default=True)
-        left = set(former.values_list("pk", flat=True))
-        EmbeddingSpace.objects.filter(pk__in=left).update(is_default=False)
-        EmbeddingSpace.objects.filter(pk=target.pk).update(is_default=True)
-    row, _ = Reembedding.objects.exclude(state=State.DONE).get_or_create(
-        target=target, collection=collection, defaults={"created_by": user}
-    )
-    row.sources = sorted({*row.sources, *left})
-    row.state, row.done, row.refused, row.error = State.RUNNING, 0, [], ""
-    row.started_at = row.seen_at = database_now()
-    row.save()
     return row
 
 

@@ -306,7 +306,12 @@ def _store_edit(
     """None if the document, or the collection's space, has changed since the plan was made."""
     share_collection_locks([document.collection_id])
     held = Document.objects.select_for_update(no_key=True).filter(pk=document.pk, is_current=True)
-    if not held or not _is_as_planned(document, plan):
+    collection = document.collection
+    spaces = Collection.objects.filter(pk=collection.pk, space=collection.space_id)
+    names = ("pk", "ordinal", "start", "content_sha256")
+    now = Chunk.objects.filter(document=document).order_by("ordinal").values_list(*names)
+    planned = [tuple(getattr(chunk, name) for name in names) for chunk in plan.chunks]
+    if not held or not spaces.exists() or list(now) != planned:
         return None
     finish(plan)
     touched = plan.changed_passages
@@ -347,16 +352,6 @@ def _store_edit(
     record(Action.CHANGED, chunk, fields=["text"])
     edit = ChunkEdit.objects.filter(document=document, chunk=chunk.pk).first()
     return EditResult(chunk, embedded=len(ids), removed=len(plan.removed), edit=edit)
-
-
-def _is_as_planned(document: Document, plan: _EditPlan) -> bool:
-    collection = document.collection
-    if not Collection.objects.filter(pk=collection.pk, space=collection.space_id).exists():
-        return False
-    now = Chunk.objects.filter(document=document).order_by("ordinal")
-    return list(now.values_list("pk", "ordinal", "start", "content_sha256")) == [
-        (chunk.pk, chunk.ordinal, chunk.start, chunk.content_sha256) for chunk in plan.chunks
-    ]
 
 
 def _shift_following(plan: _EditPlan) -> None:

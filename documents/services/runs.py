@@ -59,7 +59,43 @@ def retry_failed(*, run: IngestionRun, user: Any = None) -> RetryResult:
     """
     if user is not None:
         require_editor(user=user, workspace=run.workspace)
-    return retry_on_deadlock(lambda: _retry_failed(run, user))
+
+    @transaction.atomic
+    def retry() -> RetryResult:
+        documents = list(retryable(run).select_for_update(of=("self",)).order_by("id"))
+        not_stored = Q(document=None) | Q(
+            document__status=Document.Status.FAILED, document__file=""
+        )
+        failed = run.items.filter(not_stored, state=IngestionItem.State.FAILED)
+        names = failed.exclude(error_code="deleted").order_by("id")
+        left_out = tuple(names.values_list("name", flat=True)[:MAX_LISTED_NAMES])
+        if not documents and left_out:
+            raise Conflict(
+                f"The failed files of run {run.pk} are not stored here:"
+                f" {summarize_names(left_out)}. Run the command again, or upload them again: what"
+                " is ready is skipped."
+            )
+        if not documents:
+            why = (
+                f"The failed files of run {run.pk} were brought again or deleted meanwhile."
+                if run.failed
+                else f"No file of run {run.pk} has failed."
+            )
+            raise Conflict(f"{why} Nothing is left to retry.")
+        again = IngestionRun.objects.create(
+            workspace_id=run.workspace_id,
+            collection_id=run.collection_id,
+            user=user if getattr(user, "is_authenticated", False) else None,
+            source=run.source,
+            policy=run.policy,
+            store_once=run.store_once,
+            retry_of=run,
+        )
+        requeue_documents(again, documents)
+        record(Action.RETRIED, run, user=user)
+        return RetryResult(again, left_out)
+
+    return retry_on_deadlock(retry)
 
 
 def requeue_documents(run: IngestionRun, documents: Sequence[Document]) -> None:
@@ -72,39 +108,6 @@ def requeue_documents(run: IngestionRun, documents: Sequence[Document]) -> None:
     from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
 
     enqueue(ids)
-
-
-@transaction.atomic
-def _retry_failed(run: IngestionRun, user: Any) -> RetryResult:
-    documents = list(retryable(run).select_for_update(of=("self",)).order_by("id"))
-    not_stored = Q(document=None) | Q(document__status=Document.Status.FAILED, document__file="")
-    failed = run.items.filter(not_stored, state=IngestionItem.State.FAILED)
-    names = failed.exclude(error_code="deleted").order_by("id")
-    left_out = tuple(names.values_list("name", flat=True)[:MAX_LISTED_NAMES])
-    if not documents and left_out:
-        raise Conflict(
-            f"The failed files of run {run.pk} are not stored here: {summarize_names(left_out)}."
-            " Run the command again, or upload them again: what is ready is skipped."
-        )
-    if not documents:
-        why = (
-            f"The failed files of run {run.pk} were brought again or deleted meanwhile."
-            if run.failed
-            else f"No file of run {run.pk} has failed."
-        )
-        raise Conflict(f"{why} Nothing is left to retry.")
-    again = IngestionRun.objects.create(
-        workspace_id=run.workspace_id,
-        collection_id=run.collection_id,
-        user=user if getattr(user, "is_authenticated", False) else None,
-        source=run.source,
-        policy=run.policy,
-        store_once=run.store_once,
-        retry_of=run,
-    )
-    requeue_documents(again, documents)
-    record(Action.RETRIED, run, user=user)
-    return RetryResult(again, left_out)
 
 
 def retryable(run: IngestionRun) -> QuerySet[Document]:
@@ -137,35 +140,35 @@ def reingest_documents(*, documents: Sequence[Document], user: Any = None) -> Re
     """
     for workspace in {document.workspace for document in documents} if user is not None else ():
         require_editor(user=user, workspace=workspace)
-    return retry_on_deadlock(lambda: _reingest(documents, user))
 
+    @transaction.atomic
+    def reingest() -> ReprocessResult:
+        wanted = Document.objects.filter(
+            pk__in=[document.pk for document in documents], is_current=True, duplicate_of=None
+        )
+        stored = wanted.exclude(file="").defer("metadata", "declared")
+        held = list(stored.select_for_update(of=("self",)).order_by("id"))
+        if not held:
+            raise Conflict(
+                "The files of these documents are not stored here. Upload them again, or run the"
+                " command again that read them."
+            )
+        collections = Collection.objects.in_bulk({document.collection_id for document in held})
+        runs: list[IngestionRun] = []
+        for pk, collection in sorted(collections.items()):
+            mine = [document for document in held if document.collection_id == pk]
+            run = create_run(
+                collection=collection,
+                policy=IngestionRun.Policy.OVERWRITE,
+                source="read again",
+                user=user,
+            )
+            requeue_documents(run, mine)
+            record(Action.REINGESTED, *mine)
+            runs.append(run)
+        return ReprocessResult(tuple(runs), left_out=len(documents) - len(held))
 
-@transaction.atomic
-def _reingest(documents: Sequence[Document], user: Any) -> ReprocessResult:
-    wanted = Document.objects.filter(
-        pk__in=[document.pk for document in documents], is_current=True, duplicate_of=None
-    )
-    stored = wanted.exclude(file="").defer("metadata", "declared")
-    held = list(stored.select_for_update(of=("self",)).order_by("id"))
-    if not held:
-        raise Conflict(
-            "The files of these documents are not stored here. Upload them again, or run the"
-            " command again that read them."
-        )
-    collections = Collection.objects.in_bulk({document.collection_id for document in held})
-    runs: list[IngestionRun] = []
-    for pk, collection in sorted(collections.items()):
-        mine = [document for document in held if document.collection_id == pk]
-        run = create_run(
-            collection=collection,
-            policy=IngestionRun.Policy.OVERWRITE,
-            source="read again",
-            user=user,
-        )
-        requeue_documents(run, mine)
-        record(Action.REINGESTED, *mine)
-        runs.append(run)
-    return ReprocessResult(tuple(runs), left_out=len(documents) - len(held))
+    return retry_on_deadlock(reingest)
 
 
 @transaction.atomic

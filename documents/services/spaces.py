@@ -22,7 +22,7 @@ from documents.spaces import (
     checked_index,
     resolve_metric,
 )
-from inference.interfaces import Embedder, InferenceError
+from inference.interfaces import InferenceError
 from inference.model_registry import embedders
 
 
@@ -68,28 +68,26 @@ def default_space() -> EmbeddingSpace:
         fits = (embedder.dimensions, embedder.model_name) == (space.dimensions, space.model_name)
     except InferenceError:
         return space  # embedding will report the error
-    return space if fits else _replace_empty_space(space, embedder)
-
-
-@transaction.atomic
-def _replace_empty_space(space: EmbeddingSpace, embedder: Embedder) -> EmbeddingSpace:
-    is_still = EmbeddingSpace.objects.select_for_update().filter(pk=space.pk, is_default=True)
-    if not is_still.exists():  # changed concurrently
-        return EmbeddingSpace.objects.get(is_default=True)
-    EmbeddingSpace.objects.filter(pk=space.pk).update(
-        is_default=False, state=EmbeddingSpace.State.RETIRED
-    )
-    name = slugify(f"{embedder.model_name.rpartition('/')[2]}-{embedder.dimensions}")[-60:]
-    taken = EmbeddingSpace.objects.filter(name=name).exists()
-    new, _ = add_space(name=f"{name}-2" if taken else name, embedder=space.embedder)
-    EmbeddingSpace.objects.filter(pk=new.pk).update(is_default=True)
-    Collection.objects.filter(space=space).update(space=new)
-    with connection.cursor() as cursor:  # without a chunk both take no time
-        cursor.execute(space.sql.drop_index())
-        if new.index_type == EmbeddingSpace.IndexType.HNSW:
-            cursor.execute(new.sql.create_index())
-    new.is_default = True
-    return new
+    if fits:
+        return space
+    with transaction.atomic():
+        is_still = EmbeddingSpace.objects.select_for_update().filter(pk=space.pk, is_default=True)
+        if not is_still.exists():  # changed concurrently
+            return EmbeddingSpace.objects.get(is_default=True)
+        EmbeddingSpace.objects.filter(pk=space.pk).update(
+            is_default=False, state=EmbeddingSpace.State.RETIRED
+        )
+        name = slugify(f"{embedder.model_name.rpartition('/')[2]}-{embedder.dimensions}")[-60:]
+        taken = EmbeddingSpace.objects.filter(name=name).exists()
+        new, _ = add_space(name=f"{name}-2" if taken else name, embedder=space.embedder)
+        EmbeddingSpace.objects.filter(pk=new.pk).update(is_default=True)
+        Collection.objects.filter(space=space).update(space=new)
+        with connection.cursor() as cursor:  # without a chunk both take no time
+            cursor.execute(space.sql.drop_index())
+            if new.index_type == EmbeddingSpace.IndexType.HNSW:
+                cursor.execute(new.sql.create_index())
+        new.is_default = True
+        return new
 
 
 def add_space(

@@ -233,6 +233,13 @@ def _parse_chunk(fields: LineFields, entry: ImportedDocument) -> PreparedChunk:
     contents = (text, entry.document.source_sha256)
     if digest not in {chunk_digest(context, content) for content in contents}:
         raise InvalidLine("“content_sha256” is not that of “context” and “text”")
+    name = fields.text("language", 63)
+    if name not in configuration_oids() and name not in _CODE_BY_CONFIGURATION:
+        raise InvalidLine(f"“language” names no text search configuration: “{name}”")
+    language = ""
+    if name != configuration(entry.document.language):
+        known = {} if name == FALLBACK else _CODE_BY_CONFIGURATION
+        language = known.get(name, UNDETERMINED_LANGUAGE)
     return PreparedChunk(
         ordinal=ordinal,
         text=text,
@@ -246,20 +253,9 @@ def _parse_chunk(fields: LineFields, entry: ImportedDocument) -> PreparedChunk:
         summary=fields.text("summary", 1_000_000),
         metadata=fields.mapping("metadata"),
         content_sha256=digest,
-        language=_chunk_language(fields.text("language", 63), entry.document.language),
+        language=language,
         parent=fields.optional_number("parent"),
     )
-
-
-def _chunk_language(name: str, code: str) -> str:
-    """ISO code of a chunk's text search configuration; empty if it is the document's."""
-    if name not in configuration_oids() and name not in _CODE_BY_CONFIGURATION:
-        raise InvalidLine(f"“language” names no text search configuration: “{name}”")
-    if name == configuration(code):
-        return ""
-    if name == FALLBACK:
-        return UNDETERMINED_LANGUAGE
-    return _CODE_BY_CONFIGURATION.get(name, UNDETERMINED_LANGUAGE)
 
 
 #: Fields of a chunk that two texts of a document may differ in.
