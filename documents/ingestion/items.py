@@ -445,13 +445,11 @@ def _load_batch(
             queue_new_text(document, _item_source(items[key]))
             yield job(document)
 
-    new = [key for key in items if key not in known_keys]
-    if new:
+    if new := [key for key in items if key not in known_keys]:
         new_ids = versions.new_ids(len(new))  # now: no query can run while rows are being copied
         load_new_documents(collection, new_jobs(dict(zip(new, new_ids, strict=True))), vectors)
-    known = [_item_source(item) for key, item in items.items() if key in known_keys]
     run_ids: list[int] = []
-    if known:
+    if known := [_item_source(item) for key, item in items.items() if key in known_keys]:
         token = uuid4()
         registered = register_documents(collection, known, run=None, token=token)
         documents = sorted(registered.values(), key=lambda document: document.pk)

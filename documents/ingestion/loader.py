@@ -349,7 +349,7 @@ def _store_chunks(
 
 
 def _chunk_row(job: LoadJob, chunk: PreparedChunk, vectors: Vectors) -> tuple[Any, ...]:
-    """The values of CHUNK_COLUMNS."""
+    """What CHUNK_COLUMNS get, in their order."""
     document, placed = job.document, _position_values(job, chunk)
     return (
         document.workspace_id,

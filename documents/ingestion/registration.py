@@ -149,16 +149,8 @@ def register_documents(
     if known:
         # An older text that waits for its vectors must not be loaded after this.
         StagedDocument.objects.filter(document__in=known).delete()
-        rows = [
-            {
-                "id": document.pk,
-                "source": document.source,
-                "declared": document.declared,
-                "url": document.url,
-                "size": document.size,
-            }
-            for document in known
-        ]
+        names = ("id", "source", "declared", "url", "size")
+        rows = [{name: getattr(document, name) for name in names} for document in known]
         parameters: dict[str, Any] = {**waiting, "rows": Jsonb(rows)}
         with connection.cursor() as cursor:
             cursor.execute(_SAVE_QUEUED, parameters)

@@ -353,16 +353,7 @@ def sync_directory(
             run = ingest_inline(**arguments, on_progress=on_progress)
         goes_on = run.cancel_requested_at is None
         if delete and goes_on:
-            # Those whose files are still missing: checked again just before.
-            sure = [
-                document.pk
-                for document in plan.gone
-                if document.source.endswith(CHUNK_BUNDLE_SUFFIX)
-                or not _may_exist(Path(document.key))
-            ]
-            for start in range(0, len(sure), DELETION_BATCH):
-                batch = Document.objects.filter(pk__in=sure[start : start + DELETION_BATCH])
-                delete_documents(documents=list(batch))
+            _delete_removed(plan.gone)
         return _sync_result(plan, directory, run=run, applied=delete and goes_on)
 
 
@@ -408,6 +399,18 @@ def _refuse_doubtful_plan(
             " changed. Look at them with --dry-run; if that is meant, say so: --force.",
             field="delete",
         )
+
+
+def _delete_removed(gone: Sequence[Document]) -> None:
+    """Delete the documents whose files are still missing: checked again just before."""
+    sure = [
+        document.pk
+        for document in gone
+        if document.source.endswith(CHUNK_BUNDLE_SUFFIX) or not _may_exist(Path(document.key))
+    ]
+    for start in range(0, len(sure), DELETION_BATCH):
+        batch = Document.objects.filter(pk__in=sure[start : start + DELETION_BATCH])
+        delete_documents(documents=list(batch))
 
 
 @transaction.atomic
