@@ -9,7 +9,7 @@ texts = st.lists(st.sampled_from(["a b c", "a x c", "d e", "f"]), max_size=6).ma
 
 
 def said(blocks: list[DiffBlock], *kinds: str) -> list[str]:
-    parts = ("".join(p.text for p in block.pieces if p.kind in kinds) for block in blocks)
+    parts = ("".join(text for kind, text in block.pieces if kind in kinds) for block in blocks)
     return [part for part in parts if part]
 
 
