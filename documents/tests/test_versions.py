@@ -22,7 +22,6 @@ from documents.models import (
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.factories import CollectionFactory
 from documents.tests.words import chunk_counts, counted_chunks
-from inference.backends.hashing import HashingEmbedder
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -102,14 +101,6 @@ def test_chunks_that_did_not_change_take_their_vectors_over(collection: Collecti
         assert chunk.heading_path == before[chunk.content_sha256].heading_path
     assert [chunk.ordinal for chunk in after] == list(range(new.chunk_count))
     assert services.document_text(new).text.split() == "\n\n".join(changed).split()
-
-
-def test_copied_vectors_are_those_that_the_model_would_make(collection: Collection) -> None:
-    ingest(collection, "\n\n".join(PARAGRAPHS))
-    ingest(collection, "\n\n".join([*PARAGRAPHS, "One more."]))
-    chunk = Document.objects.get(version=2).chunks.get(ordinal=0)
-    expected = HashingEmbedder().embed_documents([f"{chunk.context}\n{chunk.text}"])[0]
-    assert abs(chunk.embedding - expected).max() < 1e-6
 
 
 def test_unchanged_bytes_make_no_version(collection: Collection) -> None:
