@@ -34,7 +34,6 @@ from documents.api.serializers import (
 )
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import SyncResult
-from documents.services.documents import file_response
 
 examples = load_examples("documents.api")
 
@@ -377,4 +376,4 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
     )
     @action(detail=True, content_negotiation_class=StreamNegotiation)
     def file(self, *args: Any, **kwargs: Any) -> FileResponse:
-        return file_response(services.open_original(self.get_object()))
+        return services.original_response(self.get_object())

@@ -5,7 +5,6 @@ line counts both, so that a truncated file is noticed.
 """
 
 import base64
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from common import bounded_json
 from common.errors import InvalidInput
 from common.json_lines import decode_line
-from documents.models import Collection, EmbeddingSpace
+from documents.models import EmbeddingSpace
 
 MAX_INT4 = 2**31 - 1
 MAX_INT8 = 2**63 - 1
@@ -42,10 +41,6 @@ class LineFields:
         if not shortest <= len(value) <= longest:
             raise InvalidLine(f"“{name}” must have {shortest} to {longest:,} characters")
         return value
-
-    def optional_text(self, name: str, longest: int, *, default: str) -> str:
-        """A string, or `default` if missing: files of earlier releases lack the field."""
-        return self.text(name, longest) if name in self.values else default
 
     def number(self, name: str, *, least: int = 0, most: int = MAX_INT4) -> int:
         """A whole number from `least` to `most`."""
@@ -81,10 +76,6 @@ class LineFields:
             raise InvalidLine(f"“{name}” must be a list of texts of at most {longest:,} characters")
         return value
 
-    def optional_texts(self, name: str, longest: int) -> list[str] | None:
-        """A list of strings, or None if it is null."""
-        return None if self.values.get(name) is None else self.texts(name, longest)
-
     def digest(self, name: str) -> str:
         """A SHA-256 in hexadecimal digits, or an empty string."""
         value = self.text(name, 64)
@@ -95,6 +86,10 @@ class LineFields:
 
 FORMAT_NAME = "ragsite-export"
 FORMAT_VERSION = 1
+COLLECTION_FIELDS = (
+    *("slug", "name", "description", "language", "chunker", "chunker_options", "graph"),
+    *("recipe_version", "fallback_language"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +119,7 @@ class ExportHeader:
         return {
             "type": FORMAT_NAME,
             "version": FORMAT_VERSION,
-            "collection": {
-                "slug": self.slug,
-                "name": self.name,
-                "description": self.description,
-                "language": self.language,
-                "chunker": self.chunker,
-                "chunker_options": self.chunker_options,
-                "graph": self.graph,
-                "recipe_version": self.recipe_version,
-                "fallback_language": self.fallback_language,
-            },
+            "collection": {name: getattr(self, name) for name in COLLECTION_FIELDS},
             "space": {
                 "model": self.model_name,
                 "dimensions": self.dimensions,
@@ -163,12 +148,6 @@ def decode_vector(value: object) -> NDArray[np.float32]:
         with np.errstate(over="ignore"):  # too large becomes infinite, which is refused
             return np.asarray(value, dtype=np.float64).astype(np.float32)
     raise ValueError("it is neither base64 nor a list of numbers")
-
-
-def content_digest(context: str, content: str) -> str:
-    """A chunk's content hash as ingestion computes it: from its text, or from the hash of a text
-    with its own vector."""
-    return hashlib.sha256(f"{len(context)}:{context}{content}".encode()).hexdigest()
 
 
 def parse_line(raw: bytes) -> LineFields:
@@ -207,7 +186,8 @@ def read_header(first: tuple[int, bytes] | None) -> ExportHeader:
             language=collection.text("language", 20),
             chunker=collection.text("chunker", 20),
             chunker_options=collection.mapping("chunker_options"),
-            graph=collection.optional_text("graph", 5, default=Collection.Graph.RULES),
+            # Files of earlier releases lack it.
+            graph=collection.text("graph", 5) if "graph" in collection.values else "rules",
             recipe_version=collection.number("recipe_version"),
             fallback_language=collection.text("fallback_language", 20),
             model_name=space.text("model", 200),

@@ -159,7 +159,7 @@ def upload(request: HttpRequest, slug: str) -> HttpResponse:
                 user=request.user,
                 policy=form.policy(),
                 store_once=form.cleaned_data["store_once"],
-                access=form.access_list(),
+                access=form.cleaned_data.get("access"),
             )
         except InvalidInput as error:
             form.add_error("access" if error.field == "access" else None, str(error))

@@ -26,10 +26,9 @@ from documents.services import (
     delete_document,
     document_text,
     get_collection,
-    open_original,
+    original_response,
     text_file,
 )
-from documents.services.documents import file_response
 
 
 def find_document(request: HttpRequest, slug: str, pk: int) -> Document:
@@ -163,7 +162,7 @@ def compare(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @login_required_page
 def download(request: HttpRequest, slug: str, pk: int) -> FileResponse:
     """The uploaded file, byte for byte."""
-    return file_response(open_original(find_document(request, slug, pk)))
+    return original_response(find_document(request, slug, pk))
 
 
 @require_safe

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from documents.catalogue.tables import Table, columns_need_text, table_of
+from documents.ingestion.text_changes import join_passages
 from documents.models import Chunk, Document
-from documents.services import joined_text
 from rag.context import RagContext
 from rag.events import Passage
 from rag.sql.catalogue import Catalogue
@@ -87,7 +87,7 @@ def find_tables(context: RagContext, question: str, *, collection: str = "") -> 
     parts = Chunk.objects.filter(document__in=chunks).only("document_id", "text", "start", "end")
     for chunk in parts.order_by("document_id", "ordinal"):
         chunks[chunk.document_id].append(chunk)
-    texts = {document.pk: joined_text(chunks[document.text_id]) for document in needed}
+    texts = {document.pk: join_passages(chunks[document.text_id]) for document in needed}
     tables = {row.pk: table_of(row.metadata, texts.get(row.pk, "")) for row in [*rows, *found]}
     described = _describe_tables(context, selected, tables, texts)
     # The databases, in the order in which their tables were found.

@@ -20,8 +20,7 @@ from common.openapi import load_examples
 from common.serializers import MetadataField, StrictSerializer, TextField
 from documents.ingestion.items import InvalidItems, Item
 from documents.models import Document, EmbeddingSpace
-from documents.services import MAX_BATCH, get_collection
-from documents.services.items import StoredItem, StoreResult
+from documents.services import MAX_BATCH, StoredItem, StoreResult, get_collection
 from documents.spaces import resolve_metric
 from search.api.inputs import FilterField, FusionInput, VectorField, VectorsJSONParser
 from search.query import MAX_QUERY_CHARACTERS

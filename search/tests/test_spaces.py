@@ -173,7 +173,7 @@ def find(collection: Collection, query: str, **options: Any) -> SearchResult:
 def half_moved(collection: Collection) -> reembed.Reembedding:
     services.add_space(name="wide", embedder="wide")
     row = reembed.start_reembedding(target=services.get_space("wide"))
-    reembed.move_batch(row, token=reembed.take_over(row), cursor=reembed.BatchCursor())
+    reembed.move_batch(row, token=reembed.take_over(row))
     reembed.stop_reembedding(row)
     moved = Chunk.objects.filter(space=row.target).count()
     assert 0 < moved < len(TEXTS)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from accounts.models import Membership, Role
 from common.errors import Conflict, Forbidden, InvalidInput, NotFound
+from documents.ingestion import items
 from documents.ingestion.items import InvalidItems, Item
 from documents.ingestion.sources import text_source
 from documents.models import (
@@ -31,7 +32,6 @@ from documents.services import (
     add_space,
     ingest_inline,
     ingest_text,
-    items,
     reembed_inline,
 )
 from documents.tests.factories import (

@@ -10,7 +10,8 @@ from common.console import PARTIAL, CommandOutput, Options, ServiceCommand
 from common.text import pluralized
 from documents.catalogue.database import MAX_SAMPLES, database_label, read_dsn, reflect
 from documents.catalogue.ddl import read_scripts
-from documents.catalogue.tables import CatalogueError, Table, UnparsedTable
+from documents.catalogue.tables import CatalogueError, Table
+from documents.ingestion.sources import BrokenSource
 from documents.management.cli import (
     ProgressBar,
     add_collection_options,
@@ -70,7 +71,7 @@ class Command(ServiceCommand):
         database, entries = read_tables(options)
         collection = get_or_create_collection(options)
         with ProgressBar("tables", quiet=options["json"]) as bar:
-            result = ingest_catalogue(
+            run, vanished = ingest_catalogue(
                 collection=collection,
                 database=options["name"] or database,
                 entries=entries,
@@ -78,25 +79,26 @@ class Command(ServiceCommand):
                 delete=options["delete"],
                 on_progress=bar.show_run,
             )
-        report = run_report(result.run, seconds=perf_counter() - started)
+        report = run_report(run, seconds=perf_counter() - started)
         documents = report["documents"]
+        deleted = options["delete"] and bool(vanished)
         lines = [
-            *(f"{'deleted' if result.deleted else 'vanished'}: {name}" for name in result.vanished),
+            *(f"{'deleted' if deleted else 'vanished'}: {name}" for name in vanished),
             f"{report['collection']}: {pluralized(documents['ready'], 'table')} ready,"
             f" {documents['skipped']} unchanged, {documents['failed']} failed,"
-            f" {len(result.vanished)} vanished; {report['seconds']} s",
+            f" {len(vanished)} vanished; {report['seconds']} s",
         ]
-        if result.vanished and not result.deleted:
+        if vanished and not deleted:
             lines.append("The vanished ones are still in the collection: --delete removes them.")
         return CommandOutput(
-            {**report, "vanished": list(result.vanished), "deleted": result.deleted},
+            {**report, "vanished": vanished, "deleted": deleted},
             lines,
             warnings=failure_lines(report),
-            code=PARTIAL if result.run.failed else 0,
+            code=PARTIAL if run.failed else 0,
         )
 
 
-def read_tables(options: Options) -> tuple[str, Sequence[Table | UnparsedTable]]:
+def read_tables(options: Options) -> tuple[str, Sequence[Table | BrokenSource]]:
     """The database's name and its tables. Raises CatalogueError."""
     schema = options["schema"]
     if options["ddl"]:
@@ -109,7 +111,7 @@ def read_tables(options: Options) -> tuple[str, Sequence[Table | UnparsedTable]]
             entries = [
                 entry
                 for entry in entries
-                if isinstance(entry, UnparsedTable) or entry.name.schema == schema
+                if isinstance(entry, BrokenSource) or entry.name.schema == schema
             ]
         if not entries:
             where = f" of schema {schema}" if schema else ""

@@ -75,7 +75,7 @@ def _run(options: Options) -> IngestionRun:
 
 def _report(run: IngestionRun) -> dict[str, Any]:
     return {
-        **progress_event(run).figures,
+        **progress_event(run)[1],
         "collection": run.collection.slug,
         "source": run.source,
         "retry_of": run.retry_of_id,

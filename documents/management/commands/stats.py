@@ -39,8 +39,8 @@ def statistics_rows(figures: SiteStatistics) -> list[tuple[str, str]]:
     ]
     lines += [
         (
-            f"space {space.name}",
-            f"{pluralized(space.chunks, 'chunk')}, index {_size(space.index_bytes)}",
+            f"space {space['name']}",
+            f"{pluralized(space['chunks'], 'chunk')}, index {_size(space['index_bytes'])}",
         )
         for space in figures.spaces
     ]
@@ -51,9 +51,9 @@ def statistics_rows(figures: SiteStatistics) -> list[tuple[str, str]]:
         ("runs", _counts(figures.runs)),
     ]
     for name, stage in figures.stages.items():
-        rates = ", ".join(f"{rate:,.0f} {what}/s" for what, rate in stage.rates.items())
+        rates = ", ".join(f"{rate:,.0f} {what}/s" for what, rate in stage["rates"].items())
         lines.append(
-            (name, f"{stage.seconds:,.1f} s in {pluralized(figures.last_runs, 'run')}: {rates}")
+            (name, f"{stage['seconds']:,.1f} s in {pluralized(figures.last_runs, 'run')}: {rates}")
         )
     lines += [(f"table {name}", _size(size)) for name, size in figures.table_bytes.items()]
     return lines
