@@ -12,7 +12,15 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from accounts.models import Workspace
-from common.admin import LargeTableAdmin, LoggedById, bidi_isolated, deletion_preview, link_to
+from common.admin import (
+    LargeTableAdmin,
+    LoggedById,
+    ServiceDeletion,
+    bidi_isolated,
+    choice_column,
+    link_column,
+    link_to,
+)
 from graph import services
 from graph.admin.forms import (
     EdgeForm,
@@ -33,7 +41,7 @@ from graph.services.edits import add_alias, delete_edges, remove_aliases
 
 
 @admin.register(Alias)
-class AliasAdmin(LoggedById, LargeTableAdmin):
+class AliasAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
     """Aliases are added and removed, never edited."""
 
     form = NewAliasForm
@@ -48,15 +56,10 @@ class AliasAdmin(LoggedById, LargeTableAdmin):
     autocomplete_fields = ["node"]
     fields = ["node", "form"]
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Alias], search_term: str
-    ) -> tuple[QuerySet[Alias], bool]:
-        if not search_term:
-            return queryset, False
+    def search_rows(self, rows: QuerySet[Alias], term: str) -> QuerySet[Alias]:
         # With the workspaces named, an index finds the name.
         workspaces = list(Workspace.objects.values_list("pk", flat=True))
-        names = {normal_form(search_term), search_term}
-        return queryset.filter(workspace__in=workspaces, form__in=names), False
+        return rows.filter(workspace__in=workspaces, form__in={normal_form(term), term})
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -71,17 +74,8 @@ class AliasAdmin(LoggedById, LargeTableAdmin):
         made = add_alias(node=form.cleaned_data["node"], name=form.cleaned_data["form"])
         obj.__dict__.update(made.__dict__)
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        remove_aliases(alias_ids=[obj.pk])
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        remove_aliases(alias_ids=list(queryset.values_list("pk", flat=True)))
-
-    def get_deleted_objects(
-        self, objs: Iterable[Any], request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        names = [str(row) for row in objs]
-        return deletion_preview(self, request, names, {"aliases": len(names)})
+    def delete_rows(self, rows: Iterable[Alias]) -> None:
+        remove_aliases(alias_ids=[row.pk for row in rows])
 
     @display(description="name", ordering="form")
     def name(self, row: Alias) -> SafeString:
@@ -99,7 +93,7 @@ MAX_SENTENCE_CHARACTERS = 500
 
 
 @admin.register(Edge)
-class EdgeAdmin(LoggedById, LargeTableAdmin):
+class EdgeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
     """Weight and properties can be edited; another relation is another edge."""
 
     list_display = ["source_name", "rel_name", "target_name", "weight", "origin_label", "workspace"]
@@ -112,6 +106,9 @@ class EdgeAdmin(LoggedById, LargeTableAdmin):
     sortable_by = ["rel_name"]
     list_display_links = ["rel_name"]
     autocomplete_fields = ["source", "target"]
+    source_link = link_column("source", "from")
+    target_link = link_column("target", "to")
+    origin_label = choice_column("origin", ORIGIN_COLOURS)
     shown_fields = [
         "source_link",
         "rel_name",
@@ -122,13 +119,9 @@ class EdgeAdmin(LoggedById, LargeTableAdmin):
         "updated_at",
     ]
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Edge], search_term: str
-    ) -> tuple[QuerySet[Edge], bool]:
-        if not search_term:
-            return queryset, False
-        nodes = matching_node_ids(search_term)
-        return queryset.filter(Q(source__in=nodes) | Q(target__in=nodes)), False
+    def search_rows(self, rows: QuerySet[Edge], term: str) -> QuerySet[Edge]:
+        nodes = matching_node_ids(term)
+        return rows.filter(Q(source__in=nodes) | Q(target__in=nodes))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Not for edges of documents and passages: ids of these may mean a newer
@@ -168,23 +161,15 @@ class EdgeAdmin(LoggedById, LargeTableAdmin):
         stored = Edge.objects.get(source=obj.source_id, rel=obj.rel, target=obj.target_id)
         obj.__dict__.update(stored.__dict__)
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        delete_edges(edge_ids=[obj.pk])
+    def delete_rows(self, rows: Iterable[Edge]) -> None:
+        delete_edges(edge_ids=[row.pk for row in rows])
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        delete_edges(edge_ids=list(queryset.values_list("pk", flat=True)))
+    def deletion_counts(self, rows: list[Edge]) -> dict[str, int]:
+        evidence = Evidence.objects.filter(edge__in=[row.pk for row in rows])
+        return {**super().deletion_counts(rows), "pieces of evidence": evidence.count()}
 
-    def get_deleted_objects(
-        self, objs: Iterable[Any], request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        rows = list(
-            Edge.objects.filter(pk__in=[row.pk for row in objs]).select_related("source", "target")
-        )
-        evidence = Evidence.objects.filter(edge__in=rows)
-        counts = {"edges": len(rows), "pieces of evidence": evidence.count()}
-        return deletion_preview(
-            self, request, [f"{row.source} {row.rel} {row.target}" for row in rows], counts
-        )
+    def deletion_name(self, row: Edge) -> str:
+        return f"{row.source} {row.rel} {row.target}"
 
     # --- what is shown ---------------------------------------------------------------------------
 
@@ -199,18 +184,6 @@ class EdgeAdmin(LoggedById, LargeTableAdmin):
     @display(description="to")
     def target_name(self, row: Edge) -> SafeString:
         return node_label(row.target)
-
-    @display(description="from")
-    def source_link(self, row: Edge) -> str:
-        return link_to(row.source)
-
-    @display(description="to")
-    def target_link(self, row: Edge) -> str:
-        return link_to(row.target)
-
-    @display(description="origin", ordering="origin", label=ORIGIN_COLOURS)
-    def origin_label(self, row: Edge) -> tuple[str, str]:
-        return row.origin, row.get_origin_display()
 
     @display(description="passages that say so")
     @cached_per_row

@@ -25,8 +25,9 @@ from common.admin import (
     EXCERPT_CHARACTERS,
     LargeTableAdmin,
     LoggedById,
+    ServiceDeletion,
     bidi_isolated,
-    deletion_preview,
+    choice_column,
     excerpt,
     link_to,
     link_to_list,
@@ -163,7 +164,7 @@ ORIGIN_COLOURS = {Origin.GIVEN: "info", Origin.EXTRACTED: "default"}
 
 
 @admin.register(Node)
-class NodeAdmin(LoggedById, LargeTableAdmin):
+class NodeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
     """Saves through the services: a node that a person describes becomes given, and
     stays when no document mentions it.
     """
@@ -185,6 +186,7 @@ class NodeAdmin(LoggedById, LargeTableAdmin):
     sortable_by = ["name_label"]
     autocomplete_fields = ["workspace"]
     actions = ["merge_selected"]
+    origin_label = choice_column("origin", ORIGIN_COLOURS)
     shown_fields = [
         "id_label",
         "workspace",
@@ -210,12 +212,8 @@ class NodeAdmin(LoggedById, LargeTableAdmin):
         rows: QuerySet[Node] = super().get_queryset(request)
         return rows.annotate(beginning=Left("key", EXCERPT_CHARACTERS))
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Node], search_term: str
-    ) -> tuple[QuerySet[Node], bool]:
-        if not search_term:
-            return queryset, False
-        return queryset.filter(matches_node(search_term)), False
+    def search_rows(self, rows: QuerySet[Node], term: str) -> QuerySet[Node]:
+        return rows.filter(matches_node(term))
 
     # --- what may be done ------------------------------------------------------------------------
 
@@ -257,31 +255,34 @@ class NodeAdmin(LoggedById, LargeTableAdmin):
         )
         obj.__dict__.update(Node.objects.get(workspace=obj.workspace_id, key=obj.key).__dict__)
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        services.delete_nodes(scope=row_scope(obj), ids=[obj.key])
+    def delete_rows(self, rows: Iterable[Node]) -> None:
+        for group in _grouped_by_workspace(rows):
+            services.delete_nodes(scope=row_scope(group[0]), ids=[row.key for row in group])
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for rows in _grouped_by_workspace(queryset):
-            services.delete_nodes(scope=row_scope(rows[0]), ids=[row.key for row in rows])
+    def deletion_counts(self, rows: list[Node]) -> dict[str, int]:
+        gone: Counter[str] = Counter()
+        for group in _grouped_by_workspace(rows):
+            deleted = services.deletion_preview(
+                scope=row_scope(group[0]), ids=[row.key for row in group]
+            )
+            gone.update(dict(zip(DELETED_KINDS, astuple(deleted), strict=True)))
+        return {name: number for name, number in gone.items() if number}
+
+    def deletion_name(self, row: Node) -> str:
+        return f"{row}{RETURNS_NOTE if row.origin == Origin.EXTRACTED else ''}"
 
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """Nodes of documents and passages are protected."""
         rows = list(objs)
+        own = [row for row in rows if not _is_content_node(row)]
+        shown, counts, missing, _ = super().get_deleted_objects(own, request)
         content = [
             f"{row}: goes with its document, or with its edges"
             for row in rows
             if _is_content_node(row)
         ]
-        own = [row for row in rows if not _is_content_node(row)]
-        names = [f"{row}{RETURNS_NOTE if row.origin == Origin.EXTRACTED else ''}" for row in own]
-        gone: Counter[str] = Counter()
-        for group in _grouped_by_workspace(own):
-            ids = [row.key for row in group]
-            deleted = services.deletion_preview(scope=row_scope(group[0]), ids=ids)
-            gone.update(dict(zip(DELETED_KINDS, astuple(deleted), strict=True)))
-        related = {name: number for name, number in gone.items() if number}
-        shown, counts, missing, _ = deletion_preview(self, request, names, related)
         return shown, counts, missing, content
 
     @admin.action(description="Merge selected nodes…", permissions=["merge"])
@@ -314,10 +315,6 @@ class NodeAdmin(LoggedById, LargeTableAdmin):
     @display(description="labels")
     def labels_text(self, row: Node) -> SafeString:
         return bidi_isolated(", ".join(row.labels))
-
-    @display(description="origin", ordering="origin", label=ORIGIN_COLOURS)
-    def origin_label(self, row: Node) -> tuple[str, str]:
-        return row.origin, row.get_origin_display()
 
     @display(description="stands for")
     def described(self, row: Node) -> str:

@@ -14,15 +14,18 @@ from accounts.api import idempotent
 from common import bounded_json
 from common.api import ErrorSerializer, StreamNegotiation
 from common.errors import Conflict, InvalidInput
+from common.openapi import load_examples
 from common.parsers import BodyTooLarge, JSONParser
 from documents.models import Collection
 from documents.services import get_collection
 from graph import services
-from graph.api import examples, inputs, serializers
+from graph.api import inputs, serializers
 from graph.api.views import GRAPHML, GraphView, file_response
 from graph.inputs import EdgeInput, NodeInput
 from graph.services.extraction import extraction_state, reextract_collection
 from graph.services.json_lines import ItemPlace, JsonLines, Kind, export_lines, make_item
+
+examples = load_examples("graph.api")
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_ITEMS = 50_000

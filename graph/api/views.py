@@ -23,15 +23,18 @@ from accounts.api import WorkspaceView
 from accounts.api.base import READ_METHODS
 from common.api import StreamNegotiation
 from common.errors import InvalidInput, NotFound
+from common.openapi import load_examples
 from common.serializers import CursorPagination
 from graph import services
-from graph.api import examples, inputs, serializers
+from graph.api import inputs, serializers
 from graph.models import Edge, Node, Origin
 from graph.reading.pages import list_edges
 from graph.reading.vertices import KINDS, Ref, load_vertices
 from graph.scopes import GraphScope, access_filter, graph_scope
 from graph.services import MissingNode
 from graph.services.queries import MAX_FOUND
+
+examples = load_examples("graph.api")
 
 InputClass = type[Serializer[Any]]
 
@@ -113,22 +116,13 @@ def node_not_found() -> NotFound:
 DEFAULT_KINDS = ("node", "document")
 
 
-class NodePagination(CursorPagination):
-    """Pages of nodes ordered by id."""
-
-    ordering = "key"
-
-    @staticmethod
-    def is_position(position: Any) -> bool:
-        return position is None or "\0" not in position
-
-
 @extend_schema(tags=["graph"])
 class NodesView(GraphView):
     """Lists, finds, reads, writes and deletes nodes."""
 
     action_parameters = {"get": inputs.NodeParameters, "delete": inputs.DeletionParameters}
     is_detail = True
+    ordering = "key"
     names = ("id",)
 
     def read_object(self) -> Any:
@@ -177,7 +171,7 @@ class NodesView(GraphView):
         )
         if labels := asked.get("label"):
             rows = rows.filter(labels__overlap=labels)
-        paginator = NodePagination()
+        paginator = CursorPagination()
         page = paginator.paginate_queryset(rows.only("key"), request, view=self) or ()
         refs = [Ref("node", row.pk) for row in page]
         found = load_vertices(access_filter(self.scope), refs)
