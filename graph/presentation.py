@@ -18,7 +18,8 @@ from common.text import HIGHLIGHT_END, HIGHLIGHT_START, strip_markdown
 from documents.models import Chunk
 from graph import services
 from graph.forms import GraphState
-from graph.reading.results import Link, MentionFound, NeighbourPage, Subgraph
+from graph.reading.export import cytoscape_elements
+from graph.reading.results import Link, MentionFound, Neighbour, Page, Subgraph
 from graph.reading.vertices import Vertex
 from graph.scopes import GraphScope
 
@@ -209,10 +210,7 @@ class Drawing:
             }
             for link in self.links
         ]
-        return {
-            "nodes": [{"data": node} for node in nodes],
-            "edges": [{"data": edge} for edge in edges],
-        }
+        return cytoscape_elements(nodes, edges)
 
 
 def draw(scope: GraphScope, state: GraphState) -> Drawing:
@@ -325,7 +323,7 @@ def node_detail(scope: GraphScope, state: GraphState) -> dict[str, Any]:
     vertex = services.get_node(scope=scope, id=state.looked_at) if state.looked_at else None
     if vertex is None:
         return {"subject": None}
-    page: NeighbourPage | None = None
+    page: Page[Neighbour] | None = None
     with suppress(NotFound):  # gone since it was looked up
         page = services.neighbors(
             scope=scope, id=vertex.id, grain=state.grain, limit=MAX_NEIGHBOURS
@@ -353,7 +351,7 @@ def node_detail(scope: GraphScope, state: GraphState) -> dict[str, Any]:
     }
 
 
-def _relation_groups(page: NeighbourPage, state: GraphState) -> list[dict[str, Any]]:
+def _relation_groups(page: Page[Neighbour], state: GraphState) -> list[dict[str, Any]]:
     groups: dict[tuple[str, bool], dict[str, Vertex]] = defaultdict(dict)
     for neighbour in page.items:
         groups[neighbour.rel, neighbour.outgoing][neighbour.vertex.id] = neighbour.vertex

@@ -114,11 +114,10 @@ def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
     names: dict[str, Any] = {"keep": kept.key, "others": [node.key for node in others]}
     try:
         if "merge" in request.POST and request.POST.get("shown") == str(kept.pk):
-            merged = services.merge_nodes(scope=row_scope(kept), **names)
+            done = services.merge_nodes(scope=row_scope(kept), **names)
             model_admin.log_change(
                 request, kept, f"Merged {pluralized(len(others), 'node')} into it."
             )
-            done = merged.done
             messages.success(
                 request,
                 f"{pluralized(done.nodes + 1, 'node')} are one, with"

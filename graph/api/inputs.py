@@ -10,10 +10,7 @@ from common.serializers import PageParameters, StrictSerializer, TextField
 from graph.inputs import MAX_ALIASES, MAX_LABEL_CHARACTERS, MAX_LABELS, MAX_NAME_CHARACTERS
 from graph.models import MAX_WEIGHT
 from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
-from graph.reading.steps import DIRECTIONS, GRAINS
-from graph.reading.vertices import KINDS
-from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_ASKED_ID
-from graph.services.queries import (
+from graph.reading.arguments import (
     MAX_DEPTH,
     MAX_HOPS,
     MAX_NAMES,
@@ -21,6 +18,9 @@ from graph.services.queries import (
     MAX_REACHED,
     MAX_VERTICES,
 )
+from graph.reading.steps import DIRECTIONS, GRAINS
+from graph.reading.vertices import KINDS
+from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_ASKED_ID
 
 MAX_IDS = 100
 #: A place between two ids, in base 64.

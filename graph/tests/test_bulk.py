@@ -15,7 +15,7 @@ from common.errors import InvalidInput
 from documents.tests.factories import WorkspaceFactory
 from graph.models import Alias, Edge, Node
 from graph.reading.vertices import resolve
-from graph.scopes import GraphScope, access_filter
+from graph.scopes import AccessFilter, GraphScope
 from graph.services import (
     EdgeInput,
     MissingNode,
@@ -26,7 +26,7 @@ from graph.services import (
     upsert_many,
     upsert_node,
 )
-from graph.storing.upsert import UpsertResult
+from graph.services.upsert import UpsertResult
 from graph.tests.plain_graph import PlainGraph, stored
 from graph.tests.test_keys import HOSTILE, of_size
 
@@ -90,8 +90,8 @@ def test_other_properties_change_their_rows_and_add_none() -> None:
         (NODES, [*EDGES, EdgeInput("ent:name:a", "", "ent:name:b")], "edges.3.rel"),
         (NODES, [*EDGES, EdgeInput("ent:name:a", "R", "ent:name:b", -1)], "edges.3.weight"),
         (NODES, [*EDGES, EdgeInput("ent:name:a", "R", "")], "edges.3.target"),
-        (NODES, [*EDGES, EdgeInput("ent:name:a", "R", "nobody")], "edges[3]"),
-        ([*NODES, NodeInput("doc:a:b", labels=["x"])], [], "nodes[3]"),
+        (NODES, [*EDGES, EdgeInput("ent:name:a", "R", "nobody")], "edges.3"),
+        ([*NODES, NodeInput("doc:a:b", labels=["x"])], [], "nodes.3"),
     ],
     ids=["props", "id", "alias", "rel", "weight", "target", "missing", "document"],
 )
@@ -218,7 +218,7 @@ def test_writing_merging_and_deleting_at_once_leave_a_whole_graph() -> None:
             graph.nodes.keys()
         )
         assert not graph.nodes.keys() & {"n1", "n2"}
-        assert resolve(access_filter(scope), ["n1"])["n1"].id == "n3"
+        assert resolve(AccessFilter(scope), ["n1"])["n1"].id == "n3"
 
 
 IDS = st.sampled_from(["a", "b", "c", "d"])

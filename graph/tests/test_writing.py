@@ -58,7 +58,7 @@ def test_an_edge_is_one_however_often_it_is_said(scope: GraphScope) -> None:
     first = upsert_edge(**said, strict=False, props={"year": 1842}, weight=2)
     then = upsert_edge(**said, props={"pages": 3})
     assert (first.created, first.stubs, then.created, then.changed) == (True, 2, False, True)
-    assert (then.weight, then.props) == (2.0, {"year": 1842, "pages": 3})
+    assert (then.edge.weight, then.edge.props) == (2.0, {"year": 1842, "pages": 3})
     assert Edge.objects.count() == 1
 
 
@@ -101,7 +101,7 @@ def test_a_document_bears_edges_labels_and_properties_of_callers(scope: GraphSco
     upsert_edge(scope=scope, source=passage, rel="PROVES", target=document)
     described = upsert_node(scope=scope, id=document, labels=["report"], props={"draft": True})
 
-    assert (said.source, said.target, said.stubs) == (document, ADA, 2)
+    assert (said.edge.source, said.edge.target, said.stubs) == (document, ADA, 2)
     assert described.node.labels == ("Document", "report")
     assert Node.objects.filter(document=chunk.document).count() == 1
     assert Node.objects.filter(chunk=chunk).count() == 1
@@ -191,7 +191,12 @@ class TestOutsiders:
             upsert_edge(**said)
         change = upsert_edge(**said, strict=False)
 
-        assert (change.created, change.stubs, change.weight, change.props) == (True, 1, 1.0, {})
+        assert (change.created, change.stubs, change.edge.weight, change.edge.props) == (
+            True,
+            1,
+            1.0,
+            {},
+        )
         assert Edge.objects.count() == 1
 
     def test_a_hidden_node_is_neither_deleted_nor_told_of(

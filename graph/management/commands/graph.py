@@ -11,8 +11,8 @@ from common.checks import SETTINGS
 from common.console import print_output
 from common.errors import RagsiteError
 from graph.management import subcommands
+from graph.reading.arguments import MAX_DEPTH, MAX_VERTICES
 from graph.reading.steps import DIRECTIONS, GRAINS
-from graph.services.queries import MAX_DEPTH, MAX_VERTICES
 from inference.interfaces import InferenceError
 
 FATAL = 2
