@@ -1,8 +1,11 @@
 """The OpenAPI description: what all operations share is added here."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+import yaml
+from django.conf import settings
 from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema as SpectacularAutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
@@ -246,6 +249,14 @@ def _in_an_address(schema: dict[str, Any]) -> dict[str, Any]:
         if form.get("type") == "string":
             return dict(form)
     return {"type": "string"} if schema.get("type") == "object" else schema
+
+
+@cache
+def load_examples(app: str) -> dict[str, OpenApiExample]:
+    """The examples in `api/examples.yaml` of an app, by name."""
+    text = (settings.BASE_DIR / app / "api" / "examples.yaml").read_text()
+    read: dict[str, dict[str, Any]] = yaml.load(text, Loader=yaml.CSafeLoader)
+    return {name: OpenApiExample(**fields) for name, fields in read.items()}
 
 
 class StrictSerializerExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]

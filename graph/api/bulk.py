@@ -18,8 +18,8 @@ from common.parsers import BodyTooLarge, JSONParser
 from documents.models import Collection
 from documents.services import get_collection
 from graph import services
-from graph.api import examples, inputs, serializers
-from graph.api.views import GRAPHML, GraphView, file_response
+from graph.api import inputs, serializers
+from graph.api.views import EXAMPLES, GRAPHML, GraphView, file_response
 from graph.inputs import EdgeInput, NodeInput
 from graph.services.extraction import extraction_state, reextract_collection
 from graph.services.json_lines import JsonLines, export_lines, make_item
@@ -83,7 +83,7 @@ class BulkView(GraphView):
         " place, `edges.3.weight`, or its line. The same again changes nothing.",
         request={"application/json": inputs.BulkBody, JSON_LINES: str},
         responses=serializers.BulkAnswerSerializer,
-        examples=[examples.BULK, examples.BULK_LINES, examples.BULK_ANSWER],
+        examples=[EXAMPLES["bulk"], EXAMPLES["bulk_lines"], EXAMPLES["bulk_answer"]],
     )
     @idempotent
     def post(self, request: Request) -> Response:
@@ -158,7 +158,7 @@ class MergeView(GraphView):
         " `preview` nothing changes. 404 where one of them is not there.",
         request=inputs.MergeBody,
         responses={200: serializers.MergeAnswerSerializer},
-        examples=[examples.MERGE, examples.MERGE_ANSWER],
+        examples=[EXAMPLES["merge"], EXAMPLES["merge_answer"]],
     )
     @idempotent
     def post(self, request: Request) -> Response:
@@ -178,7 +178,7 @@ class StatsView(GraphView):
         operation_id="graph_stats",
         summary="Read how large the graph is",
         responses=serializers.StatisticsSerializer,
-        examples=[examples.STATISTICS],
+        examples=[EXAMPLES["statistics"]],
     )
     def get(self, request: Request) -> Response:
         found = services.graph_statistics(scope=self.scope)
@@ -198,7 +198,7 @@ class ExportView(GraphView):
         description="All that you may see: as GraphML nodes, documents, edges, and what documents"
         " mention and refer to; as JSON Lines the nodes and edges that were given.",
         responses={(200, GRAPHML): str, (200, JSON_LINES): str},
-        examples=[examples.GRAPHML, examples.LINES],
+        examples=[EXAMPLES["graphml"], EXAMPLES["lines"]],
     )
     def get(self, request: Request) -> StreamingHttpResponse:
         if self.parameters["format"] == "graphml":
@@ -217,7 +217,7 @@ class ExtractionsView(GraphView):
         operation_id="graph_extractions",
         summary="Read how far a collection is read for the graph",
         responses=serializers.ExtractionSerializer,
-        examples=[examples.EXTRACTION],
+        examples=[EXAMPLES["extraction"]],
     )
     def get(self, request: Request) -> Response:
         collection = self._collection(self.parameters["collection"])
@@ -230,7 +230,7 @@ class ExtractionsView(GraphView):
         " `off`.",
         request=inputs.ReextractionBody,
         responses={202: serializers.ReextractionSerializer, 409: ErrorSerializer},
-        examples=[examples.REEXTRACTION, examples.REEXTRACTION_ANSWER],
+        examples=[EXAMPLES["reextraction"], EXAMPLES["reextraction_answer"]],
     )
     @idempotent
     def post(self, request: Request) -> Response:

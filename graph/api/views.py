@@ -26,9 +26,10 @@ from accounts.api import WorkspaceView
 from accounts.api.base import READ_METHODS
 from common.api import StreamNegotiation
 from common.errors import InvalidInput, NotFound
+from common.openapi import load_examples
 from common.serializers import CursorPagination
 from graph import services
-from graph.api import examples, inputs, serializers
+from graph.api import inputs, serializers
 from graph.models import Edge, Node
 from graph.reading.arguments import MAX_FOUND
 from graph.reading.vertices import KINDS, Ref, load_vertices
@@ -36,6 +37,7 @@ from graph.scopes import AccessFilter, GraphScope, graph_scope
 from graph.services import MissingNode
 
 InputClass = type[Serializer[Any]]
+EXAMPLES = load_examples("graph")
 
 
 class GraphView(WorkspaceView):
@@ -156,7 +158,7 @@ class NodesView(GraphView):
                 resource_type_field_name=None,
             )
         },
-        examples=[examples.NODE, examples.NODES],
+        examples=[EXAMPLES["node"], EXAMPLES["nodes"]],
     )
     def get(self, request: Request) -> Response:
         if "id" in self.parameters:
@@ -195,7 +197,7 @@ class NodesView(GraphView):
             200: serializers.NodeChangeSerializer,
             201: serializers.NodeChangeSerializer,
         },
-        examples=[examples.NODE_BODY, examples.NODE_CHANGE],
+        examples=[EXAMPLES["node_body"], EXAMPLES["node_change"]],
     )
     def put(self, request: Request) -> Response:
         body = self.body(inputs.NodeBody)
@@ -210,7 +212,7 @@ class NodesView(GraphView):
         description="What documents mention comes back when they are read again: merge it, or have"
         " its collection read in another way. With `preview` nothing goes.",
         responses={200: serializers.DeletionSerializer},
-        examples=[examples.DELETION],
+        examples=[EXAMPLES["deletion"]],
     )
     def delete(self, request: Request) -> Response:
         gone = _delete(self, [self.parameters["id"]], preview=self.parameters["preview"])
@@ -229,7 +231,7 @@ class NodesDeleteView(GraphView):
         description="Ids that are not there are passed over. With `preview` nothing goes.",
         request=inputs.IdsBody,
         responses={200: serializers.DeletionSerializer},
-        examples=[examples.IDS, examples.DELETION],
+        examples=[EXAMPLES["ids"], EXAMPLES["deletion"]],
     )
     def post(self, request: Request) -> Response:
         body = self.body(inputs.IdsBody)
@@ -278,7 +280,7 @@ class EdgesView(GraphView):
         " tell themselves (`HAS_CHUNK`, `MENTIONS`, `REFERS_TO`, `NEXT`, `VERSION_OF`) are read at"
         " `/graph/neighbors/`.",
         responses=serializers.EdgePageSerializer,
-        examples=[examples.EDGES],
+        examples=[EXAMPLES["edges"]],
     )
     def get(self, request: Request) -> Response:
         return Response(self._page({name: self.parameters.get(name) for name in EDGE_NAMES}))
@@ -302,7 +304,7 @@ class EdgesView(GraphView):
             200: serializers.EdgeChangeSerializer,
             201: serializers.EdgeChangeSerializer,
         },
-        examples=[examples.EDGE_BODY, examples.EDGE_CHANGE],
+        examples=[EXAMPLES["edge_body"], EXAMPLES["edge_change"]],
     )
     def put(self, request: Request) -> Response:
         body = self.body(inputs.EdgeBody)
@@ -342,7 +344,7 @@ class NeighborsView(GraphView):
         " `MENTIONS` (document or passage → node), `REFERS_TO` (document → document),"
         " `VERSION_OF` (an old version → the current one).",
         responses=serializers.NeighboursSerializer,
-        examples=[examples.NEIGHBORS],
+        examples=[EXAMPLES["neighbors"]],
     )
     def get(self, request: Request) -> Response:
         found = services.neighbors(scope=self.scope, **self.asked)
@@ -359,7 +361,7 @@ class MentionsView(GraphView):
         operation_id="graph_mentions",
         summary="List the passages that speak of a node",
         responses=serializers.MentionsSerializer,
-        examples=[examples.MENTIONS],
+        examples=[EXAMPLES["mentions"]],
     )
     def get(self, request: Request) -> Response:
         found = services.mentions_of(scope=self.scope, **self.asked)
@@ -423,8 +425,8 @@ class QueryView(GraphView):
     "Walk from a node",
     body=inputs.TraversalBody,
     responses=serializers.TraversalSerializer,
-    request=examples.TRAVERSAL_BODY,
-    answers=[examples.TRAVERSAL],
+    request=EXAMPLES["traversal_body"],
+    answers=[EXAMPLES["traversal"]],
 )
 class TraverseView(QueryView):
     """Nodes within reach of a node."""
@@ -445,8 +447,8 @@ class TraverseView(QueryView):
     " two is not there.",
     body=inputs.PathBody,
     responses=serializers.PathSerializer,
-    request=examples.PATH_BODY,
-    answers=[examples.PATH],
+    request=EXAMPLES["path_body"],
+    answers=[EXAMPLES["path"]],
 )
 class PathsView(QueryView):
     """Shortest path between two nodes."""
@@ -467,8 +469,8 @@ class PathsView(QueryView):
     " not there are named in `missing`; 404 where none is.",
     body=inputs.SubgraphBody,
     responses={(200, "application/json"): serializers.SubgraphSerializer, (200, GRAPHML): str},
-    request=examples.SUBGRAPH_BODY,
-    answers=[examples.SUBGRAPH, examples.GRAPHML],
+    request=EXAMPLES["subgraph_body"],
+    answers=[EXAMPLES["subgraph"], EXAMPLES["graphml"]],
 )
 class SubgraphView(QueryView):
     """The subgraph around some nodes."""
