@@ -12,10 +12,11 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from accounts.models import Workspace
-from common.admin import LargeTableAdmin, LoggedById, bidi_isolated, deletion_preview, link_to
+from common.admin import bidi_isolated, deletion_preview, link_to
 from graph import services
 from graph.admin.forms import (
     EdgeForm,
+    GraphAdmin,
     NewAliasForm,
     NewEdgeForm,
     RelationFilter,
@@ -25,18 +26,17 @@ from graph.admin.forms import (
     node_label,
     row_scope,
 )
-from graph.admin.nodes import ORIGIN_COLOURS
-from graph.extraction.normalized_names import normalize_name as normal_form
+from graph.extraction.normalized_names import normalize_name
 from graph.models import Alias, Edge, Evidence
 from graph.node_ids import is_retired_id_form
 from graph.services.edits import add_alias, delete_edges, remove_aliases
 
 
 @admin.register(Alias)
-class AliasAdmin(LoggedById, LargeTableAdmin):
+class AliasAdmin(GraphAdmin):
     """Aliases are added and removed, never edited."""
 
-    form = NewAliasForm
+    form = new_form = NewAliasForm
     list_display = ["name", "node_name", "workspace"]
     list_filter = [("workspace", AutocompleteSelectFilter), ("node", AutocompleteSelectFilter)]
     list_select_related = ["node", "workspace"]
@@ -46,33 +46,19 @@ class AliasAdmin(LoggedById, LargeTableAdmin):
     ordering = ["-id"]
     sortable_by = ["name"]
     autocomplete_fields = ["node"]
-    fields = ["node", "form"]
+    shown_fields = ["node", "name", "workspace"]
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Alias], search_term: str
-    ) -> tuple[QuerySet[Alias], bool]:
-        if not search_term:
-            return queryset, False
+    def matching(self, words: str) -> Q:
         # With the workspaces named, an index finds the name.
         workspaces = list(Workspace.objects.values_list("pk", flat=True))
-        names = {normal_form(search_term), search_term}
-        return queryset.filter(workspace__in=workspaces, form__in=names), False
+        return Q(workspace__in=workspaces, form__in={normalize_name(words), words})
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return ["node", "name", "workspace"] if obj else NewAliasForm.Meta.fields
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.get_fields(request, obj) if obj else []
-
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         made = add_alias(node=form.cleaned_data["node"], name=form.cleaned_data["form"])
         obj.__dict__.update(made.__dict__)
-
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        remove_aliases(alias_ids=[obj.pk])
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         remove_aliases(alias_ids=list(queryset.values_list("pk", flat=True)))
@@ -99,9 +85,11 @@ MAX_SENTENCE_CHARACTERS = 500
 
 
 @admin.register(Edge)
-class EdgeAdmin(LoggedById, LargeTableAdmin):
+class EdgeAdmin(GraphAdmin):
     """Weight and properties can be edited; another relation is another edge."""
 
+    form, new_form = EdgeForm, NewEdgeForm
+    edited_fields = ["weight", "props"]
     list_display = ["source_name", "rel_name", "target_name", "weight", "origin_label", "workspace"]
     list_filter = [("workspace", AutocompleteSelectFilter), RelationFilter, "origin"]
     list_select_related = ["workspace", "source", "target"]
@@ -122,13 +110,9 @@ class EdgeAdmin(LoggedById, LargeTableAdmin):
         "updated_at",
     ]
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Edge], search_term: str
-    ) -> tuple[QuerySet[Edge], bool]:
-        if not search_term:
-            return queryset, False
-        nodes = matching_node_ids(search_term)
-        return queryset.filter(Q(source__in=nodes) | Q(target__in=nodes)), False
+    def matching(self, words: str) -> Q:
+        nodes = matching_node_ids(words)
+        return Q(source__in=nodes) | Q(target__in=nodes)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Not for edges of documents and passages: ids of these may mean a newer
@@ -137,20 +121,6 @@ class EdgeAdmin(LoggedById, LargeTableAdmin):
         ends = () if obj is None else (obj.source, obj.target)
         is_content = any(node.document_id or node.chunk_id for node in ends)
         return bool(super().has_change_permission(request, obj)) and not is_content
-
-    # --- writing ---------------------------------------------------------------------------------
-
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        form = EdgeForm if obj else NewEdgeForm
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [*EdgeForm.Meta.fields, *self.shown_fields] if obj else NewEdgeForm.Meta.fields
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.shown_fields if obj else []
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         if change and not form.changed_data:
@@ -168,9 +138,6 @@ class EdgeAdmin(LoggedById, LargeTableAdmin):
         stored = Edge.objects.get(source=obj.source_id, rel=obj.rel, target=obj.target_id)
         obj.__dict__.update(stored.__dict__)
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        delete_edges(edge_ids=[obj.pk])
-
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         delete_edges(edge_ids=list(queryset.values_list("pk", flat=True)))
 
@@ -185,8 +152,6 @@ class EdgeAdmin(LoggedById, LargeTableAdmin):
         return deletion_preview(
             self, request, [f"{row.source} {row.rel} {row.target}" for row in rows], counts
         )
-
-    # --- what is shown ---------------------------------------------------------------------------
 
     @display(description="from")
     def source_name(self, row: Edge) -> SafeString:
@@ -207,10 +172,6 @@ class EdgeAdmin(LoggedById, LargeTableAdmin):
     @display(description="to")
     def target_link(self, row: Edge) -> str:
         return link_to(row.target)
-
-    @display(description="origin", ordering="origin", label=ORIGIN_COLOURS)
-    def origin_label(self, row: Edge) -> tuple[str, str]:
-        return row.origin, row.get_origin_display()
 
     @display(description="passages that say so")
     @cached_per_row

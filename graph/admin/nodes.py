@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import astuple
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
@@ -23,8 +24,6 @@ from unfold.decorators import display
 
 from common.admin import (
     EXCERPT_CHARACTERS,
-    LargeTableAdmin,
-    LoggedById,
     bidi_isolated,
     deletion_preview,
     excerpt,
@@ -36,6 +35,7 @@ from common.text import pluralized
 from documents.models import Chunk
 from graph import services
 from graph.admin.forms import (
+    GraphAdmin,
     LabelFilter,
     NewNodeForm,
     NodeForm,
@@ -158,15 +158,16 @@ MAX_NAMES = 50
 #: In the order of `graph.services.Deletion`.
 DELETED_KINDS = ("nodes", "edges", "mentions", "names in texts", "nodes that nobody described")
 RETURNS_NOTE = ": comes back when a document is read again that names it"
-ORIGIN_COLOURS = {Origin.GIVEN: "info", Origin.EXTRACTED: "default"}
 
 
 @admin.register(Node)
-class NodeAdmin(LoggedById, LargeTableAdmin):
+class NodeAdmin(GraphAdmin):
     """Saves through the services: a node that a person describes becomes given, and
     stays when no document mentions it.
     """
 
+    form, new_form = NodeForm, NewNodeForm
+    edited_fields = ["name", "labels", "props"]
     list_display = [
         "name_label",
         "id_label",
@@ -200,8 +201,12 @@ class NodeAdmin(LoggedById, LargeTableAdmin):
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
         own = [
-            path("merge/", view(self.merge_view), name="graph_node_merge"),
-            path("<int:pk>/mentions/", view(self.mentions_view), name="graph_node_mentions"),
+            path("merge/", view(partial(merge_page, self)), name="graph_node_merge"),
+            path(
+                "<int:pk>/mentions/",
+                view(partial(mentions_page, self)),
+                name="graph_node_mentions",
+            ),
         ]
         return [*own, *super().get_urls()]
 
@@ -209,14 +214,8 @@ class NodeAdmin(LoggedById, LargeTableAdmin):
         rows: QuerySet[Node] = super().get_queryset(request)
         return rows.annotate(beginning=Left("key", EXCERPT_CHARACTERS))
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Node], search_term: str
-    ) -> tuple[QuerySet[Node], bool]:
-        if not search_term:
-            return queryset, False
-        return queryset.filter(matches_node(search_term)), False
-
-    # --- what may be done ------------------------------------------------------------------------
+    def matching(self, words: str) -> Q:
+        return matches_node(words)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Not for rows that stand for documents and passages."""
@@ -228,20 +227,6 @@ class NodeAdmin(LoggedById, LargeTableAdmin):
     def has_merge_permission(self, request: HttpRequest) -> bool:
         """Merging changes one node and deletes the others."""
         return self.has_change_permission(request) and self.has_delete_permission(request)
-
-    # --- writing ---------------------------------------------------------------------------------
-
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        form = NodeForm if obj else NewNodeForm
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [*NodeForm.Meta.fields, *self.shown_fields] if obj else NewNodeForm.Meta.fields
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.shown_fields if obj else []
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         given = form.cleaned_data
@@ -255,9 +240,6 @@ class NodeAdmin(LoggedById, LargeTableAdmin):
             replace_props=True,
         )
         obj.__dict__.update(Node.objects.get(workspace=obj.workspace_id, key=obj.key).__dict__)
-
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        services.delete_nodes(scope=row_scope(obj), ids=[obj.key])
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         for rows in _grouped_by_workspace(queryset):
@@ -292,16 +274,6 @@ class NodeAdmin(LoggedById, LargeTableAdmin):
         address = reverse("admin:graph_node_merge")
         return HttpResponseRedirect(f"{address}?{urlencode({'ids': ','.join(map(str, ids))})}")
 
-    def merge_view(self, request: HttpRequest) -> HttpResponse:
-        """The page that previews and merges selected nodes."""
-        return merge_page(self, request)
-
-    def mentions_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Paged list of the passages that mention a node."""
-        return mentions_page(self, request, pk)
-
-    # --- what is shown ---------------------------------------------------------------------------
-
     @display(description="node", ordering="id")
     def name_label(self, row: Node) -> SafeString:
         return node_label(row)
@@ -313,10 +285,6 @@ class NodeAdmin(LoggedById, LargeTableAdmin):
     @display(description="labels")
     def labels_text(self, row: Node) -> SafeString:
         return bidi_isolated(", ".join(row.labels))
-
-    @display(description="origin", ordering="origin", label=ORIGIN_COLOURS)
-    def origin_label(self, row: Node) -> tuple[str, str]:
-        return row.origin, row.get_origin_display()
 
     @display(description="stands for")
     def described(self, row: Node) -> str:
@@ -338,14 +306,12 @@ class NodeAdmin(LoggedById, LargeTableAdmin):
     @display(description="outgoing edges")
     @cached_per_row
     def outgoing(self, row: Node) -> SafeString:
-        edges = row.outgoing.select_related("target").order_by("-weight", "target_id", "rel")
-        return _edge_list(edges, "target", source__id__exact=row.pk)
+        return _edge_list(row, "source", "target")
 
     @display(description="incoming edges")
     @cached_per_row
     def incoming(self, row: Node) -> SafeString:
-        edges = row.incoming.select_related("source").order_by("-weight", "source_id", "rel")
-        return _edge_list(edges, "source", target__id__exact=row.pk)
+        return _edge_list(row, "target", "source")
 
     @display(description="mentioned in")
     @cached_per_row
@@ -370,14 +336,17 @@ class NodeAdmin(LoggedById, LargeTableAdmin):
         )
 
 
-def _edge_list(edges: QuerySet[Edge], other: str, **all_of_them: Any) -> SafeString:
-    shown = edges.defer("props", f"{other}__props")[:MAX_EDGES]
+def _edge_list(node: Node, end: str, other: str) -> SafeString:
+    """The weightiest edges at whose `end` the node is."""
+    edges = Edge.objects.filter(**{end: node}).order_by("-weight", f"{other}_id", "rel")
+    shown = edges.select_related(other).defer("props", f"{other}__props")[:MAX_EDGES]
     lines = ((link_to(each, each.rel), link_to(getattr(each, other))) for each in shown)
     listed = format_html_join("", "<div><bdi>{}</bdi> <bdi>{}</bdi></div>", lines)
     if not listed:
         return format_html("nothing")
+    every = {f"{end}__id__exact": node.pk}
     return format_html(
-        "{}{}", listed, link_to_list(Edge, f"all edges ({bounded_count(edges)})", **all_of_them)
+        "{}{}", listed, link_to_list(Edge, f"all edges ({bounded_count(edges)})", **every)
     )
 
 

@@ -176,15 +176,21 @@ def _record_by_workspace(action: Action, kind: Kind, rows: Iterable[tuple[int, i
         record_change(action=action, kind=kind, workspace_id=workspace, object_id=changed)
 
 
+def check_alias(name: str) -> str:
+    """The normalised name. Raises InvalidInput without letter or digit."""
+    normal = normalize_name(inputs.check_name(name, field="form"))
+    if not normal:
+        raise InvalidInput("A name has at least one letter or digit.", field="form")
+    return normal
+
+
 def add_alias(*, node: Node, name: str) -> Alias:
     """Makes `name` mean the node; nothing changes if it does already.
 
     Deleted with the node. Raises InvalidInput for a name without letter or digit, Conflict
     where it means another node, NotFound where the node is gone.
     """
-    normal = normalize_name(inputs.check_name(name, field="form"))
-    if not normal:
-        raise InvalidInput("A name has at least one letter or digit.", field="form")
+    normal = check_alias(name)
     with transaction.atomic():
         held = Node.objects.select_for_update(no_key=True).filter(pk=node.pk).first()
         if held is None:
