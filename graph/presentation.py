@@ -5,7 +5,7 @@ drawing, details of a node.
 import json
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -239,39 +239,31 @@ def drawing_facets(scope: GraphScope, state: GraphState, found: Drawing) -> list
     signs = {node.filter_label: node for node in whole.nodes}
     labels = Counter(node.filter_label for node in whole.nodes)
     rels = Counter(link.rel for link in whole.links)
-    kinds = [
-        {
-            "label": signs[label].label if label in signs else label,
-            "url": state.toggled("labels", label),
-            "count": count,
-            "selected": label in state.labels,
-            "tone": signs[label].tone if label in signs else 0,
-            "kind": signs[label].kind if label in signs else "node",
-        }
-        for label, count in _offered_values(labels, state.labels)
-    ]
-    relations = [
-        {
-            "label": relation_words(rel),
-            "url": state.toggled("rels", rel),
-            "count": count,
-            "selected": rel in state.rels,
-            "tone": 0,
-            "kind": "node",
-        }
-        for rel, count in _offered_values(rels, state.rels)
-    ]
-    return [
-        {"name": name, "title": title, "choices": choices}
-        for name, title, choices in (("label", "Kinds", kinds), ("rel", "Links", relations))
-        if choices
-    ]
-
-
-def _offered_values(counts: Counter[str], chosen: Sequence[str]) -> Iterable[tuple[str, int]]:
-    """The most frequent values, and all chosen ones."""
-    offered = dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_FACET_VALUES])
-    return (offered | {value: counts[value] for value in chosen}).items()
+    facets = []
+    for name, title, field, counts in (
+        ("label", "Kinds", "labels", labels),
+        ("rel", "Links", "rels", rels),
+    ):
+        chosen: Sequence[str] = getattr(state, field)
+        # The most frequent values, and all chosen ones.
+        often = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_FACET_VALUES]
+        choices = []
+        for value, count in (dict(often) | {each: counts[each] for each in chosen}).items():
+            sign = signs.get(value) if name == "label" else None
+            shown = value if name == "label" else relation_words(value)
+            choices.append(
+                {
+                    "label": sign.label if sign else shown,
+                    "url": state.toggled(field, value),
+                    "count": count,
+                    "selected": value in chosen,
+                    "tone": sign.tone if sign else 0,
+                    "kind": sign.kind if sign else "node",
+                }
+            )
+        if choices:
+            facets.append({"name": name, "title": title, "choices": choices})
+    return facets
 
 
 def _subgraph(
@@ -344,7 +336,7 @@ def node_detail(scope: GraphScope, state: GraphState) -> dict[str, Any]:
         "more_passages": len(mentions) > MAX_MENTIONS,
         "relations": _relation_groups(page, state) if page else (),
         "props": [
-            (name, _property_text(value))
+            (name, value if isinstance(value, str) else _json_text(value))
             for name, value in list((vertex.props or {}).items())[:MAX_PROPS]
         ],
         "more_props": max(len(vertex.props or {}) - MAX_PROPS, 0),
@@ -393,8 +385,5 @@ def _document_url(vertex: Vertex, *, document: int | None = None, chunk: int | N
     return f"{address}?chunk={chunk}#passage" if chunk else address
 
 
-def _property_text(value: Any) -> str:
-    """A property value on one line."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False) if value is not None else "–"
+def _json_text(value: Any) -> str:
+    return "–" if value is None else json.dumps(value, ensure_ascii=False)

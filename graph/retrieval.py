@@ -52,8 +52,7 @@ def visible_chunk_sql(chunk_id: str, within: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NamedStop:
+class NamedStop(NamedTuple):
     """A stop with its public id and name; for a passage its document's title."""
 
     kind: Literal["chunk", "node"]
