@@ -247,10 +247,6 @@ class TraversalBody(StrictSerializer):
     )
 
 
-class TraversalParameters(TraversalBody, WorkspaceParameters):
-    """Query string of a traversal, as the body."""
-
-
 @extend_schema_serializer(component_name="GraphPathInput")
 class PathBody(StrictSerializer):
     """Ends, depth and filters of a path."""
@@ -261,10 +257,6 @@ class PathBody(StrictSerializer):
     rel = rels_field()
     direction = direction_field()
     grain = grain_field()
-
-
-class PathParameters(PathBody, WorkspaceParameters):
-    """Query string of a path, as the body."""
 
 
 @extend_schema_serializer(component_name="GraphSubgraphInput")
@@ -297,10 +289,6 @@ class SubgraphBody(StrictSerializer):
             problem = f"There are {len(attrs['id'])} ids. Raise the limit, or send fewer."
             raise serializers.ValidationError({"limit": problem})
         return attrs
-
-
-class SubgraphParameters(SubgraphBody, WorkspaceParameters):
-    """Query string of a subgraph, as the body."""
 
 
 class BulkParameters(WorkspaceParameters):

@@ -2,7 +2,7 @@
 Begin with `GraphView`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
@@ -22,7 +22,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
-from accounts.api import WorkspaceView
+from accounts.api import WorkspaceParameters, WorkspaceView
 from accounts.api.base import READ_METHODS
 from common.api import StreamNegotiation
 from common.errors import InvalidInput, NotFound
@@ -368,40 +368,6 @@ class MentionsView(GraphView):
         return Response(self.shown(serializers.MentionsSerializer, found))
 
 
-def query_schema(
-    name: str,
-    summary: str,
-    post_summary: str,
-    *,
-    body: InputClass,
-    responses: Any,
-    request: Any,
-    answers: Sequence[Any],
-    description: str | None = None,
-) -> Any:
-    """Describes a view that is asked by GET, or by POST with the same values in a body."""
-    return extend_schema_view(
-        get=extend_schema(
-            tags=["graph"],
-            operation_id=f"graph_{name}",
-            summary=summary,
-            description=description,
-            responses=responses,
-            examples=answers,
-        ),
-        post=extend_schema(
-            tags=["graph"],
-            operation_id=f"graph_{name}_post",
-            summary=f"{post_summary}, asked with a JSON body",
-            description="For ids that are too long for an address, of which servers take about"
-            " 8,000 bytes.",
-            request=body,
-            responses=responses,
-            examples=[request, *answers],
-        ),
-    )
-
-
 class QueryView(GraphView):
     """A question that is asked by GET, or by POST with the same values in a body."""
 
@@ -419,64 +385,97 @@ class QueryView(GraphView):
         raise NotImplementedError
 
 
-@query_schema(
+def query_view(
+    name: str,
+    summaries: tuple[str, str],
+    *,
+    body: InputClass,
+    responses: Any,
+    examples: Sequence[str],
+    description: str | None = None,
+) -> Callable[[type[QueryView]], type[QueryView]]:
+    """Sets the body of a view, and describes both ways to ask it. `summaries` are those of GET and
+    POST; the first of `examples` is that of the body.
+    """
+    request, *answers = (EXAMPLES[each] for each in examples)
+    schema = extend_schema_view(
+        get=extend_schema(
+            tags=["graph"],
+            operation_id=f"graph_{name}",
+            summary=summaries[0],
+            description=description,
+            responses=responses,
+            examples=answers,
+        ),
+        post=extend_schema(
+            tags=["graph"],
+            operation_id=f"graph_{name}_post",
+            summary=f"{summaries[1]}, asked with a JSON body",
+            description="For ids that are too long for an address, of which servers take about"
+            " 8,000 bytes.",
+            request=body,
+            responses=responses,
+            examples=[request, *answers],
+        ),
+    )
+
+    def describe(view: type[QueryView]) -> type[QueryView]:
+        view.body_class = body
+        parameters = type("Parameters", (body, WorkspaceParameters), {"__doc__": body.__doc__})
+        view.action_parameters = {"get": parameters}
+        described: type[QueryView] = schema(view)
+        return described
+
+    return describe
+
+
+@query_view(
     "traverse",
-    "Walk from a node, the nearest first",
-    "Walk from a node",
+    ("Walk from a node, the nearest first", "Walk from a node"),
     body=inputs.TraversalBody,
     responses=serializers.TraversalSerializer,
-    request=EXAMPLES["traversal_body"],
-    answers=[EXAMPLES["traversal"]],
+    examples=["traversal_body", "traversal"],
 )
 class TraverseView(QueryView):
     """Nodes within reach of a node."""
-
-    action_parameters = {"get": inputs.TraversalParameters}
-    body_class = inputs.TraversalBody
 
     def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
         found = services.traverse(scope=self.scope, rels=asked.pop("rel", ()), **asked)
         return Response(self.shown(serializers.TraversalSerializer, found))
 
 
-@query_schema(
+@query_view(
     "paths",
-    "Find a shortest way between two nodes",
-    "Find a shortest way",
+    ("Find a shortest way between two nodes", "Find a shortest way"),
     description="That there is none is an answer: `found` is false then. 404 where one of the"
     " two is not there.",
     body=inputs.PathBody,
     responses=serializers.PathSerializer,
-    request=EXAMPLES["path_body"],
-    answers=[EXAMPLES["path"]],
+    examples=["path_body", "path"],
 )
 class PathsView(QueryView):
     """Shortest path between two nodes."""
-
-    action_parameters = {"get": inputs.PathParameters}
-    body_class = inputs.PathBody
 
     def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
         path = services.shortest_path(scope=self.scope, rels=asked.pop("rel", ()), **asked)
         return Response(self.shown(serializers.PathSerializer, path))
 
 
-@query_schema(
+@query_view(
     "subgraph",
-    "Take what is around some nodes, with all relations among it",
-    "Take what is around some nodes",
+    (
+        "Take what is around some nodes, with all relations among it",
+        "Take what is around some nodes",
+    ),
     description="As cytoscape.js reads it, or as a file of GraphML. Those of the ids that are"
     " not there are named in `missing`; 404 where none is.",
     body=inputs.SubgraphBody,
     responses={(200, "application/json"): serializers.SubgraphSerializer, (200, GRAPHML): str},
-    request=EXAMPLES["subgraph_body"],
-    answers=[EXAMPLES["subgraph"], EXAMPLES["graphml"]],
+    examples=["subgraph_body", "subgraph", "graphml"],
 )
 class SubgraphView(QueryView):
     """The subgraph around some nodes."""
 
-    action_parameters = {"get": inputs.SubgraphParameters}
-    body_class = inputs.SubgraphBody
     content_negotiation_class = StreamNegotiation
 
     def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
