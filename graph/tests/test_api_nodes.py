@@ -10,25 +10,13 @@ from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    MembershipFactory,
 )
 from graph.models import Edge, Node
-from graph.tests.clients import NODES, asked, client_of, ids, put_edge, put_node
-from graph.tests.factories import make_edge, make_extracted, make_node
+from graph.tests.clients import NODES, asked, ids, put_edge, put_node
+from graph.tests.factories import make_node
 
 pytestmark = pytest.mark.django_db
 ADA = "ent:person:ada lovelace"
-
-
-@pytest.fixture
-def alice() -> Membership:
-    """An owner."""
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    return client_of(alice)
 
 
 def test_a_node_is_made_changed_and_left_alone(client: APIClient) -> None:
@@ -61,12 +49,6 @@ def test_a_node_is_made_changed_and_left_alone(client: APIClient) -> None:
     replaced = put_node(client, ADA, props={"x": None}, replace_props=True).json()["node"]
     assert replaced["props"] == {"x": None}
     assert asked(client, "nodes", id=ADA) == replaced
-
-
-def test_names_that_mean_another_node_are_told(client: APIClient) -> None:
-    put_node(client, ADA, name="Ada Lovelace", aliases=["Countess of Lovelace"])
-    other = put_node(client, "ent:person:mother", name="Lady", aliases=["Countess of Lovelace"])
-    assert len(other.json()["taken"]) == 1
 
 
 def test_what_is_not_there_is_not_found(client: APIClient) -> None:
@@ -170,22 +152,3 @@ def test_many_are_deleted_and_what_is_not_there_is_passed_over(client: APIClient
     assert Node.objects.count() == 3
     assert client.post(f"{NODES}delete/", body).json()["nodes"] == 2
     assert client.post(f"{NODES}delete/", body).json()["nodes"] == 0
-
-
-def test_documents_are_not_deleted_here(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
-    DocumentFactory(collection=collection, key="a.md")
-    refused = client.delete(f"{NODES}?id=doc:notes:a.md")
-    assert (refused.status_code, refused.json()["errors"][0]["attr"]) == (400, "id")
-
-
-def test_extracted_nodes_are_told_from_given_ones(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace)
-    chunk = ChunkFactory(document=DocumentFactory(collection=collection))
-    found = make_extracted("ent:name:engine", chunk)
-    given = make_node("ent:name:ada", workspace=alice.workspace)
-    make_edge(given, "BUILT", found)
-
-    origins = {node["id"]: node["origin"] for node in asked(client, "nodes")["results"]}
-    assert origins == {"ent:name:engine": "extracted", "ent:name:ada": "given"}
-    assert put_node(client, "ent:name:engine").json()["node"]["origin"] == "given"

@@ -5,19 +5,13 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from documents.tests.factories import MembershipFactory
 from graph.models import Edge, Node
-from graph.tests.clients import EDGES, GRAPH, NODES, client_of
+from graph.tests.clients import EDGES, GRAPH, NODES
 
 pytestmark = pytest.mark.django_db
 MERGE = f"{GRAPH}merge/"
 A = {"id": "src:a"}
 EDGE = {"source": "src:a", "rel": "R", "target": "src:b", "strict": False}
-
-
-@pytest.fixture
-def client() -> APIClient:
-    return client_of(MembershipFactory())
 
 
 def assert_refused(answer: Any, field: str) -> None:

@@ -12,23 +12,11 @@ from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    MembershipFactory,
 )
-from graph.tests.clients import BULK, GRAPH, asked, client_of, ids, put_edge
-from graph.tests.factories import make_extracted, make_mention, make_node
+from graph.tests.clients import BULK, GRAPH, asked, ids, put_edge
+from graph.tests.factories import make_extracted, make_node
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def alice() -> Membership:
-    """An owner."""
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    return client_of(alice)
 
 
 def chain(client: APIClient, length: int, *, circle: bool = False) -> None:
@@ -73,18 +61,6 @@ def test_a_page_has_no_more_properties_than_it_can_bear(client: APIClient) -> No
     assert has_props == [True] * 9 + [False] * 3
     (edge,) = asked(client, "edges", source="src:a", rel="HAS", target="part:11")["results"]
     assert edge["props"] == edges[11]["props"]
-
-
-def test_documents_and_passages_are_neighbours(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
-    document = DocumentFactory(collection=collection, key="a.md")
-    chunk = ChunkFactory(document=document, text="Of an engine.")
-    make_mention(chunk, make_node("ent:name:engine", workspace=alice.workspace))
-
-    coarse = asked(client, "neighbors", id="ent:name:engine")["results"]
-    fine = asked(client, "neighbors", id="ent:name:engine", grain="chunk")["results"]
-    assert (ids(coarse), ids(fine)) == (["doc:notes:a.md"], ["chunk:notes:a.md:0"])
-    assert {each["origin"] for each in coarse + fine} == {"derived"}
 
 
 def test_passages_that_speak_of_a_node_are_listed(alice: Membership, client: APIClient) -> None:

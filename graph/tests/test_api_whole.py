@@ -24,17 +24,6 @@ MERGE = f"{GRAPH}merge/"
 EXTRACTIONS = f"{GRAPH}extractions/"
 
 
-@pytest.fixture
-def alice() -> Membership:
-    """An owner."""
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    return client_of(alice)
-
-
 def test_nodes_are_merged_and_every_edge_stays_once(client: APIClient) -> None:
     for source in ("src:ada", "src:lovelace"):
         put_edge(client, source, "PROGRAMMED", "src:engine")
@@ -65,17 +54,6 @@ def test_a_merge_is_done_once_however_often_it_is_sent(client: APIClient) -> Non
     assert [answer.status_code for answer in answers] == [200, 200]
     assert answers[1].headers["Idempotency-Replayed"] == "true"
     assert answers[0].json() == answers[1].json()
-
-
-def test_what_cannot_be_merged_is_refused(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
-    DocumentFactory(collection=collection, key="a.md")
-    put_node(client, "src:a")
-    for other, status in (("src:a", 400), ("doc:notes:a.md", 400), ("src:nothing", 404)):
-        for preview in (True, False):
-            body = {"keep": "src:a", "others": [other], "preview": preview}
-            assert client.post(MERGE, body).status_code == status
-    assert Node.objects.count() == 1
 
 
 def test_the_graph_is_counted(alice: Membership, client: APIClient) -> None:

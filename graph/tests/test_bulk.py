@@ -28,7 +28,7 @@ from graph.services import (
 )
 from graph.services.upsert import UpsertResult
 from graph.tests.plain_graph import PlainGraph, stored
-from graph.tests.test_keys import HOSTILE, of_size
+from graph.tests.test_keys import of_size
 
 
 def make_scope() -> GraphScope:
@@ -121,19 +121,6 @@ def test_missing_ends_are_all_named_or_made() -> None:
     assert set(Node.objects.values_list("is_stub", flat=True)) == {True}
     assert upsert_node(scope=scope, id="a", labels=["x"]).changed
     assert not Node.objects.get(key="a").is_stub
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("node_id", HOSTILE)
-def test_hostile_ids_are_ids_like_others(node_id: str) -> None:
-    scope = make_scope()
-    upsert_many(scope=scope, edges=[EdgeInput(node_id, 'it\'s "R"', "b")], strict=False)
-    upsert_node(scope=scope, id=node_id, props={node_id: node_id})
-
-    (ends,) = stored(scope).edges
-    assert ends == (node_id, 'it\'s "R"', "b")
-    assert stored(scope).nodes[node_id][2] == {node_id: node_id}
-    assert delete_nodes(scope=scope, ids=[node_id]).edges == 1
 
 
 @pytest.mark.django_db

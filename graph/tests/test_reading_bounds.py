@@ -9,7 +9,6 @@ from django.db import connection
 
 from accounts.models import Workspace
 from common.errors import InvalidInput, NotFound
-from documents.tests.factories import WorkspaceFactory
 from graph import services
 from graph.models import Alias, Edge, Node
 from graph.node_ids import retired_id_form
@@ -18,17 +17,7 @@ from graph.tests.factories import make_edge, make_node
 
 pytestmark = pytest.mark.django_db
 
-LEAVES = 100_000
-
-
-@pytest.fixture
-def workspace() -> Workspace:
-    return WorkspaceFactory()
-
-
-@pytest.fixture
-def scope(workspace: Workspace) -> GraphScope:
-    return GraphScope(workspace.pk)
+LEAVES = 20_000
 
 
 def make_star(workspace: Workspace, leaves: int) -> None:
@@ -76,9 +65,7 @@ def make_chain(workspace: Workspace, length: int, prefix: str = "link") -> list[
     return nodes
 
 
-def test_a_star_of_a_hundred_thousand_is_looked_at_in_parts(
-    workspace: Workspace, scope: GraphScope
-) -> None:
+def test_a_star_of_thousands_is_looked_at_in_parts(workspace: Workspace, scope: GraphScope) -> None:
     make_star(workspace, LEAVES)
     page = services.neighbors(scope=scope, id="hub", limit=3)
     assert [each.vertex.id for each in page.items] == ["leaf:1", "leaf:2", "leaf:3"]
@@ -94,8 +81,8 @@ def test_a_star_of_a_hundred_thousand_is_looked_at_in_parts(
     assert [each.vertex.id for each in reached.items[:2]] == ["leaf:7", "hub"]
     assert len(reached.items) == 500
     assert reached.truncated.limit
-    path = services.shortest_path(scope=scope, source="leaf:5", target="leaf:99999")
-    assert [vertex.id for vertex in path.vertices] == ["leaf:5", "hub", "leaf:99999"]
+    path = services.shortest_path(scope=scope, source="leaf:5", target="leaf:19999")
+    assert [vertex.id for vertex in path.vertices] == ["leaf:5", "hub", "leaf:19999"]
 
 
 def test_what_a_small_star_holds_is_all_there(workspace: Workspace, scope: GraphScope) -> None:

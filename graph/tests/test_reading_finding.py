@@ -8,7 +8,6 @@ from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    WorkspaceFactory,
 )
 from graph import services
 from graph.extraction.normalized_names import normalize_name
@@ -18,16 +17,6 @@ from graph.scopes import AccessFilter, GraphScope
 from graph.tests.factories import make_edge, make_extracted, make_mention, make_node
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def workspace() -> Workspace:
-    return WorkspaceFactory()
-
-
-@pytest.fixture
-def scope(workspace: Workspace) -> GraphScope:
-    return GraphScope(workspace.pk)
 
 
 def named(workspace: Workspace, *names: str) -> None:
