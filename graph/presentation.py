@@ -336,7 +336,7 @@ def node_detail(scope: GraphScope, state: GraphState) -> dict[str, Any]:
         "more_passages": len(mentions) > MAX_MENTIONS,
         "relations": _relation_groups(page, state) if page else (),
         "props": [
-            (name, value if isinstance(value, str) else _json_text(value))
+            (name, "–" if value is None else _property_text(value))
             for name, value in list((vertex.props or {}).items())[:MAX_PROPS]
         ],
         "more_props": max(len(vertex.props or {}) - MAX_PROPS, 0),
@@ -385,5 +385,5 @@ def _document_url(vertex: Vertex, *, document: int | None = None, chunk: int | N
     return f"{address}?chunk={chunk}#passage" if chunk else address
 
 
-def _json_text(value: Any) -> str:
-    return "–" if value is None else json.dumps(value, ensure_ascii=False)
+def _property_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

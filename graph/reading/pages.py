@@ -3,7 +3,7 @@
 import heapq
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from common.errors import InvalidInput
@@ -15,12 +15,12 @@ from graph.reading.results import Link, MentionFound, Neighbour, Page, Truncated
 from graph.reading.steps import Direction, Grain, Step, step
 from graph.reading.vertices import (
     Ref,
-    Vertex,
     fetch_dicts,
     fetch_rows,
     load_sql,
     load_vertices,
     resolve,
+    vertex_rows,
 )
 from graph.scopes import AccessFilter, GraphScope, Parameters
 
@@ -164,10 +164,10 @@ def list_edges(
         filters.append("edge.rel = %(rel)s")
         given["rel"] = rel
     named = {name: end for name, end in (("source", source), ("target", target)) if end is not None}
-    found = resolve(seen, named.values())
+    rows_of = vertex_rows(resolve(seen, named.values()))
     for name, end in named.items():
-        filters.append(f"edge.{name}_id = ANY(%({name})s)")
-        given[name] = _node_rows(found[end]) if end in found else []
+        filters.append(f"edge.{name}_id = %({name})s")
+        given[name] = rows_of.get(end)
     statement = load_sql("list_edges").format(
         edge=seen.edge("edge"),
         source=seen.node("source"),
@@ -176,7 +176,10 @@ def list_edges(
     )
     rows = fetch_dicts(statement, seen.parameters | given)
     shown = rows[:limit]
-    ends = [[_end_ref(row, name) for name in ("source", "target")] for row in shown]
+    ends = [
+        (Ref(row["source_kind"], row["source_pk"]), Ref(row["target_kind"], row["target_pk"]))
+        for row in shown
+    ]
     vertices = load_vertices(seen, {ref for pair in ends for ref in pair})
     links = [
         Link(
@@ -191,28 +194,6 @@ def list_edges(
         if first in vertices and last in vertices
     ]
     return links, encode_cursor([shown[-1]["id"]]) if len(rows) > limit else ""
-
-
-def _end_ref(edge: Mapping[str, Any], end: str) -> Ref:
-    """The vertex that the row at this end stands for."""
-    if (document := edge[f"{end}_document"]) is not None:
-        return Ref("document", document)
-    if (chunk := edge[f"{end}_chunk"]) is not None:
-        return Ref("chunk", chunk)
-    return Ref("node", edge[f"{end}_id"])
-
-
-_NODE_ROWS_SQL = {
-    "document": "SELECT id FROM graph_node WHERE document_id = %(pk)s",
-    "chunk": "SELECT id FROM graph_node WHERE chunk_id = %(pk)s",
-}
-
-
-def _node_rows(vertex: Vertex) -> list[int]:
-    """Rows of `graph_node` that stand for the vertex."""
-    if vertex.kind == "node":
-        return [vertex.pk]
-    return [pk for (pk,) in fetch_rows(_NODE_ROWS_SQL[vertex.kind], {"pk": vertex.pk})]
 
 
 #: Characters of text before and after a mention.

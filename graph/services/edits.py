@@ -80,24 +80,23 @@ def delete_nodes(*, scope: GraphScope, ids: Iterable[str]) -> Deletion:
     InvalidInput for documents and passages.
     """
     rows = sorted(_deletable_rows(scope, ids))
-    return retry_on_deadlock(lambda: _delete_rows(scope, rows)) if rows else Deletion()
 
+    @transaction.atomic
+    def delete() -> Deletion:
+        with connection.cursor() as cursor:
+            held = {"nodes": rows, "beside": _removable_neighbours(cursor, rows)}
+            for statement in _LOCK_SQL:
+                cursor.execute(statement, held)
+            gone = _preview(scope, rows)
+            beside = _removable_neighbours(cursor, rows)
+            cursor.execute(_DELETE_NODES_SQL, {"nodes": rows})
+        record_change(
+            action=Action.DELETED, kind=Kind.NODE, workspace_id=scope.workspace_id, object_id=rows
+        )
+        remove_unused_stubs(beside)
+        return gone
 
-@transaction.atomic
-def _delete_rows(scope: GraphScope, rows: list[int]) -> Deletion:
-    parameters = {"nodes": rows}
-    with connection.cursor() as cursor:
-        held = parameters | {"beside": _removable_neighbours(cursor, rows)}
-        for statement in _LOCK_SQL:
-            cursor.execute(statement, held)
-        gone = _preview(scope, rows)
-        beside = _removable_neighbours(cursor, rows)
-        cursor.execute(_DELETE_NODES_SQL, parameters)
-    record_change(
-        action=Action.DELETED, kind=Kind.NODE, workspace_id=scope.workspace_id, object_id=rows
-    )
-    remove_unused_stubs(beside)
-    return gone
+    return retry_on_deadlock(delete) if rows else Deletion()
 
 
 def deletion_preview(*, scope: GraphScope, ids: Iterable[str]) -> Deletion:
