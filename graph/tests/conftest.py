@@ -4,7 +4,14 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.models import Membership, Workspace
-from documents.tests.factories import MembershipFactory, WorkspaceFactory
+from documents.models import Document
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    MembershipFactory,
+    WorkspaceFactory,
+)
 from graph.scopes import GraphScope
 from graph.tests.clients import client_of
 
@@ -24,6 +31,16 @@ def scope(workspace: Workspace) -> GraphScope:
 def alice() -> Membership:
     """An owner."""
     return MembershipFactory()
+
+
+@pytest.fixture
+def note(alice: Membership) -> Document:
+    """`doc:notes:a.md` with one passage, which speaks of an engine."""
+    notes = CollectionFactory(workspace=alice.workspace, slug="notes")
+    passage = ChunkFactory(
+        document=DocumentFactory(collection=notes, key="a.md", title="A note"), text="Of an engine."
+    )
+    return passage.document
 
 
 @pytest.fixture

@@ -107,12 +107,9 @@ def test_nothing_is_written_where_one_item_cannot_be(client: APIClient) -> None:
     [
         (b'{"node": {"id": "a"}}\n{"node": {"id": "b"}', "Line 2: "),
         (b'{"node": {"id": "a"}}\n\nnode\n', "Line 3: "),
-        (b'{"node": {"id": "a"}}\n{"node": {"id": "\xe4"}}', "Line 2: This is not UTF-8"),
         (b'{"node": {"id": "a"}}\n{"node": {"id": " "}}', "Line 2: id: "),
         (b'{"edge": {"source": "a", "rel": "R"}}\n{"node": {"id": "a"}}', "Line 1: target: "),
-        (b'{"node": {"id": "a", "props": {"n": 1e999}}}', "Line 1: props: "),
         (b'{"node": {"id": "\\ud83d"}}', "Line 1: id: "),
-        (b'[{"node": {"id": "a"}}]', "Line 1: A line is"),
     ],
 )
 def test_a_line_that_cannot_be_is_named(client: APIClient, body: bytes, told: str) -> None:

@@ -5,12 +5,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from accounts.models import Membership
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-)
+from documents.models import Document
 from graph.models import Edge, Node
 from graph.tests.clients import EDGES, asked, put_edge, put_node
 
@@ -81,11 +76,8 @@ def test_edges_are_listed_by_their_parts(client: APIClient) -> None:
 
 
 def test_ends_that_are_documents_have_the_ids_of_documents(
-    alice: Membership, client: APIClient
+    note: Document, client: APIClient
 ) -> None:
-    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
-    document = DocumentFactory(collection=collection, key="a.md")
-    ChunkFactory(document=document)
     made = put_edge(client, "doc:notes:a.md", "ABOUT", "chunk:notes:a.md:0")
     assert made.json()["edge"]["source"] == "doc:notes:a.md"
 

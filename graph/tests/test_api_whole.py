@@ -8,11 +8,9 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.models import Membership
-from documents.models import Collection
+from documents.models import Collection, Document
 from documents.tests.factories import (
-    ChunkFactory,
     CollectionFactory,
-    DocumentFactory,
     MembershipFactory,
 )
 from graph.models import Edge, Extraction, Node
@@ -56,24 +54,7 @@ def test_a_merge_is_done_once_however_often_it_is_sent(client: APIClient) -> Non
     assert answers[0].json() == answers[1].json()
 
 
-def test_the_graph_is_counted(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace)
-    chunk = ChunkFactory(document=DocumentFactory(collection=collection))
-    make_extracted("ent:name:engine", chunk)
-    put_node(client, "src:a", labels=["Person"])
-    put_edge(client, "src:a", "BUILT", "ent:name:engine")
-
-    found = asked(client, "stats")
-    assert (found["nodes"], found["edges"], found["documents"]) == (2, 1, 1)
-    assert found["origins"] == {"given": 2}
-    assert found["labels"] == {"Person": 1}
-    assert found["rels"]["BUILT"] == 1
-    assert found["best_connected"][0]["degree"] >= 1
-
-
-def test_the_graph_is_exported_as_graphml(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
-    DocumentFactory(collection=collection, key="a.md")
+def test_the_graph_is_exported_as_graphml(note: Document, client: APIClient) -> None:
     put_edge(client, "src:a", "KNOWS", "src:b")
 
     answer: Any = client.get(f"{GRAPH}export/")
@@ -83,10 +64,8 @@ def test_the_graph_is_exported_as_graphml(alice: Membership, client: APIClient) 
     assert names == {"src:a", "src:b", "doc:notes:a.md"}
 
 
-def test_lines_that_are_exported_are_taken_elsewhere(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace)
-    chunk = ChunkFactory(document=DocumentFactory(collection=collection))
-    make_extracted("ent:name:found", chunk)
+def test_lines_that_are_exported_are_taken_elsewhere(note: Document, client: APIClient) -> None:
+    make_extracted("ent:name:found", note.chunks.get())
     put_node(client, "src:a", name="A", labels=["X"], props={"n": 1}, aliases=["Alpha"])
     put_edge(client, "src:a", "KNOWS", "src:b", weight=2)
 
@@ -105,9 +84,7 @@ def test_lines_that_are_exported_are_taken_elsewhere(alice: Membership, client: 
     assert b"ent:name:found" in b"".join(everything.streaming_content)
 
 
-def test_a_collection_is_read_again(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
-    ChunkFactory(document=DocumentFactory(collection=collection))
+def test_a_collection_is_read_again(note: Document, client: APIClient) -> None:
     assert asked(client, "extractions", collection="notes")["waiting"] == 0
 
     for body, queued in (({}, 1), ({"only_stale": True}, 0)):

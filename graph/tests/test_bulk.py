@@ -81,33 +81,6 @@ def test_other_properties_change_their_rows_and_add_none() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("nodes", "edges", "place"),
-    [
-        ([*NODES, NodeInput("d", props={"a": float("nan")})], [], "nodes.3.props"),
-        ([*NODES, NodeInput("a\0")], [], "nodes.3.id"),
-        ([*NODES, NodeInput("d", aliases=["a\n"])], [], "nodes.3.aliases"),
-        (NODES, [*EDGES, EdgeInput("ent:name:a", "", "ent:name:b")], "edges.3.rel"),
-        (NODES, [*EDGES, EdgeInput("ent:name:a", "R", "ent:name:b", -1)], "edges.3.weight"),
-        (NODES, [*EDGES, EdgeInput("ent:name:a", "R", "")], "edges.3.target"),
-        (NODES, [*EDGES, EdgeInput("ent:name:a", "R", "nobody")], "edges.3"),
-        ([*NODES, NodeInput("doc:a:b", labels=["x"])], [], "nodes.3"),
-    ],
-    ids=["props", "id", "alias", "rel", "weight", "target", "missing", "document"],
-)
-def test_one_wrong_item_is_named_and_nothing_is_written(
-    nodes: list[NodeInput], edges: list[EdgeInput], place: str
-) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        upsert_many(scope=make_scope(), nodes=nodes, edges=edges)
-
-    assert refused.value.field == place
-    assert str(refused.value).startswith(("nodes[3]: ", "edges[3]: "))
-    assert not Node.objects.exists()
-    assert not Alias.objects.exists()
-
-
-@pytest.mark.django_db
 def test_missing_ends_are_all_named_or_made() -> None:
     scope = make_scope()
     edges = [EdgeInput("a", "R", "b"), EdgeInput("b", "R", "c"), EdgeInput("a", "R", "b")]
