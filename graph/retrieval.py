@@ -28,16 +28,6 @@ from graph.ranking import (
 )
 from graph.reading.vertices import load_sql
 
-__all__ = [
-    "NamedStop",
-    "PathStop",
-    "RankedGraph",
-    "RelatedChunk",
-    "named_stops",
-    "rank_passages",
-    "related_passages",
-]
-
 
 def visible_chunk_sql(chunk_id: str, within: str) -> str:
     """SQL for a LATERAL: `id`, `document_id`, and `is_allowed` (the conditions `within` hold) of a

@@ -80,7 +80,7 @@ class GraphView(WorkspaceView):
         return scope
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """The query parameters, without the workspace."""
         return {name: value for name, value in self.parameters.items() if name != "workspace"}
 
@@ -91,7 +91,7 @@ class GraphView(WorkspaceView):
         values: dict[str, Any] = body.validated_data
         return values
 
-    def shown(self, serializer_class: InputClass, value: Any) -> Any:
+    def serialized(self, serializer_class: InputClass, value: Any) -> Any:
         """The data of an answer; its cursor becomes the address of the next page."""
         return serializer_class(value, context={"request": self.request}).data
 
@@ -203,7 +203,7 @@ class NodesView(GraphView):
         body = self.body(inputs.NodeBody)
         with naming_missing_node(body, "id"):
             change = services.upsert_node(scope=self.editable, **body)
-        shown = self.shown(serializers.NodeChangeSerializer, change)
+        shown = self.serialized(serializers.NodeChangeSerializer, change)
         return Response(shown, status=201 if change.created else 200)
 
     @extend_schema(
@@ -292,7 +292,7 @@ class EdgesView(GraphView):
             limit=self.parameters.get("page_size", 50),
             cursor=self.parameters.get("cursor", ""),
         )
-        return self.shown(serializers.EdgePageSerializer, {"next": cursor, "results": links})
+        return self.serialized(serializers.EdgePageSerializer, {"next": cursor, "results": links})
 
     @extend_schema(
         operation_id="graph_edge_upsert",
@@ -310,7 +310,7 @@ class EdgesView(GraphView):
         body = self.body(inputs.EdgeBody)
         with naming_missing_node(body, "source", "target"):
             change = services.upsert_edge(scope=self.editable, **body)
-        shown = self.shown(serializers.EdgeChangeSerializer, change)
+        shown = self.serialized(serializers.EdgeChangeSerializer, change)
         return Response(shown, status=201 if change.created else 200)
 
     @extend_schema(
@@ -347,8 +347,8 @@ class NeighborsView(GraphView):
         examples=[EXAMPLES["neighbors"]],
     )
     def get(self, request: Request) -> Response:
-        found = services.neighbors(scope=self.scope, **self.asked)
-        return Response(self.shown(serializers.NeighboursSerializer, found))
+        found = services.neighbors(scope=self.scope, **self.arguments)
+        return Response(self.serialized(serializers.NeighboursSerializer, found))
 
 
 @extend_schema(tags=["graph"])
@@ -364,8 +364,8 @@ class MentionsView(GraphView):
         examples=[EXAMPLES["mentions"]],
     )
     def get(self, request: Request) -> Response:
-        found = services.mentions_of(scope=self.scope, **self.asked)
-        return Response(self.shown(serializers.MentionsSerializer, found))
+        found = services.mentions_of(scope=self.scope, **self.arguments)
+        return Response(self.serialized(serializers.MentionsSerializer, found))
 
 
 class QueryView(GraphView):
@@ -375,7 +375,7 @@ class QueryView(GraphView):
     body_class: ClassVar[InputClass]
 
     def get(self, request: Request) -> HttpResponseBase:
-        return self.answer(self.asked)
+        return self.answer(self.arguments)
 
     def post(self, request: Request) -> HttpResponseBase:
         return self.answer(self.body(self.body_class))
@@ -441,7 +441,7 @@ class TraverseView(QueryView):
 
     def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
         found = services.traverse(scope=self.scope, rels=asked.pop("rel", ()), **asked)
-        return Response(self.shown(serializers.TraversalSerializer, found))
+        return Response(self.serialized(serializers.TraversalSerializer, found))
 
 
 @query_view(
@@ -458,7 +458,7 @@ class PathsView(QueryView):
 
     def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
         path = services.shortest_path(scope=self.scope, rels=asked.pop("rel", ()), **asked)
-        return Response(self.shown(serializers.PathSerializer, path))
+        return Response(self.serialized(serializers.PathSerializer, path))
 
 
 @query_view(

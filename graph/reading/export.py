@@ -44,11 +44,11 @@ def export_graphml(
         )
         parts: Iterable[str] = (nodes_text(found.vertices), edges_text(found.links))
     else:
-        parts = _whole_graph(AccessFilter(scope), tuple(rels), frozenset(labels))
+        parts = _graph_parts(AccessFilter(scope), tuple(rels), frozenset(labels))
     return (part.encode() for part in chain([GRAPHML_HEAD], parts, [GRAPHML_TAIL]))
 
 
-def _whole_graph(
+def _graph_parts(
     seen: AccessFilter, rels: tuple[str, ...], labels: frozenset[str]
 ) -> Iterator[str]:
     """All nodes, then all documents, then the relations among them, in batches."""
