@@ -5,7 +5,7 @@ removes the text.
 """
 
 from collections.abc import Collection as Ids
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
@@ -14,8 +14,7 @@ from documents.models import Chunk, Collection, IngestionRun
 from graph.models import Evidence, Extraction, Mention
 
 
-@dataclass(frozen=True, slots=True)
-class MentionedRows:
+class MentionedRows(NamedTuple):
     """Nodes and edges that some passages mention."""
 
     nodes: Ids[int]
