@@ -7,7 +7,7 @@ manage := $(py) manage.py
 templates = $(shell find templates -name '*.html' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run test test-fast check check-types check-style check-django openapi lock bench fmt services-stop clean
+.PHONY: help setup setup-dev run test test-fast coverage check check-types check-style check-django openapi lock bench fmt services-stop clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -33,6 +33,9 @@ test-fast: setup-dev  ## run the tests of the apps that need no browser, model, 
 	@$(py) -m pytest -n 2 --dist loadgroup -m "not browser and not model and not shared_data" \
 		$(addsuffix /,common accounts inference documents memory graph search rag dashboard) $(ARGS)
 
+coverage: setup-dev  ## run every test and print the lines that none of them runs
+	@$(py) -m pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered $(ARGS)
+
 check:  ## run the linters, the type checker and Django's checks
 	@$(MAKE) --no-print-directory --jobs 2 check-types check-style check-django
 
@@ -49,6 +52,7 @@ check-django: setup-dev
 	$(manage) check
 	$(manage) check --deploy --tag urls --tag admin --tag templates
 	$(manage) makemigrations --check --dry-run
+	$(py) -m scripts.check_migrations
 	@mkdir -p var
 	$(manage) spectacular --validate --file var/openapi.yaml
 	@diff -u docs/openapi.yaml var/openapi.yaml || { echo 'docs/openapi.yaml is out of date: run `make openapi`' >&2; exit 1; }

@@ -18,7 +18,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from accounts.api_keys import revoke_key
 from accounts.audit import Action, Channel, Kind, describe_details, record_change, summarize
 from accounts.models import ApiKey, Change, IdempotencyRecord, Membership, Role, User, Workspace
-from common.admin import ReadOnlyAdmin
+from common.admin import ConditionFilter, ReadOnlyAdmin, requires
 
 admin.site.unregister(Group)
 
@@ -143,14 +143,10 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     ordering = ["-id"]
     fields = [*list_display, "created_at"]
     actions = ["revoke"]
+    # Users and memberships that have keys could not be deleted otherwise.
+    can_delete = True
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Allowed, because users and memberships that have keys could not be deleted otherwise."""
-        return bool(request.user.has_perm("accounts.delete_apikey"))
-
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may revoke keys."""
-        return bool(request.user.has_perm("accounts.change_apikey"))
+    has_revoke_permission = requires("accounts.change_apikey")
 
     @admin.action(description="Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
@@ -171,32 +167,27 @@ class IdempotencyRecordAdmin(ReadOnlyAdmin):
     fields = ["key", "user", "workspace", "created_at", "status", "location", "body"]
 
 
-class EnumFilter(admin.SimpleListFilter):
-    """Filter by the values of an Enum; reading distinct values from the table would scan it."""
-
-    known: type[Enum]
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(each.value, each.value.replace("_", " ").capitalize()) for each in self.known]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        chosen = self.value()
-        return queryset.filter(**{str(self.parameter_name): chosen}) if chosen else queryset
+def enum_conditions(field: str, known: type[Enum]) -> dict[str, tuple[str, Q]]:
+    """A choice for each member; reading distinct values from the table would scan it."""
+    return {
+        each.value: (each.value.replace("_", " ").capitalize(), Q(**{field: each.value}))
+        for each in known
+    }
 
 
-class KindFilter(EnumFilter):
+class KindFilter(ConditionFilter):
     title = parameter_name = "kind"
-    known = Kind
+    conditions = enum_conditions("kind", Kind)
 
 
-class ActionFilter(EnumFilter):
+class ActionFilter(ConditionFilter):
     title = parameter_name = "action"
-    known = Action
+    conditions = enum_conditions("action", Action)
 
 
-class ChannelFilter(EnumFilter):
+class ChannelFilter(ConditionFilter):
     title = parameter_name = "door"
-    known = Channel
+    conditions = enum_conditions("door", Channel)
 
 
 @admin.register(Change)
@@ -232,20 +223,17 @@ class ChangeAdmin(ReadOnlyAdmin):
         "created_at",
     ]
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Change], search_term: str
-    ) -> tuple[QuerySet[Change], bool]:
+    def search_rows(self, rows: QuerySet[Change], term: str) -> QuerySet[Change]:
         """Search through the indexes: Django's own search would cast numbers to text row by row."""
-        words = search_term.split()
-        for word in words:
+        for word in term.split():
             if word.isascii() and word.isdigit() and len(word) < 19:
                 number = int(word)
                 thing = Q(kind__in=list(Kind), thing=number)
-                queryset = queryset.filter(thing | Q(document=number) | Q(collection=number))
+                rows = rows.filter(thing | Q(document=number) | Q(collection=number))
             else:
                 people = User.objects.filter(username=word.replace("\0", ""))
-                queryset = queryset.filter(user__in=list(people.values_list("pk", flat=True)))
-        return queryset, False
+                rows = rows.filter(user__in=list(people.values_list("pk", flat=True)))
+        return rows
 
     @display(description="what", ordering="id")
     def what(self, row: Change) -> str:

@@ -132,7 +132,7 @@ class RateThrottle(BaseThrottle):
         rate = parse_rate(settings.API_MODEL_RATE if name == MODELS_QUOTA else settings.API_RATE)
         is_key = isinstance(request.auth, ApiKey)
         caller = f"key:{request.auth.pk}" if is_key else f"user:{request.user.pk}"
-        quota = consume(caller=caller, name=name, rate=rate) if rate else None
+        quota = consume(caller=caller, name=name, rate=rate)
         if quota is not None:
             view.quota_headers = rate_limit_headers(name, quota)
             if not quota.passes:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from accounts.models import IdempotencyRecord, Workspace
@@ -36,23 +35,6 @@ class KeyInUse(Conflict):
     retry_after = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A stored answer. `body` is JSON, or empty."""
-
-    status: int
-    body: str
-    location: str
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The claim on a key: its holder does the work and stores the answer."""
-
-    record_id: int
-    token: UUID
-
-
 def check_key(key: str) -> None:
     """Raise InvalidInput unless `key` is a valid Idempotency-Key."""
     if not key or len(key) > MAX_KEY_CHARACTERS or not key.isascii() or not key.isprintable():
@@ -65,18 +47,19 @@ def check_key(key: str) -> None:
 
 def claim_or_replay(
     *, user: Any, workspace: Workspace, key: str, fingerprint: str
-) -> Answer | Claim:
-    """The stored answer, or a claim: of concurrent requests only one gets it.
+) -> IdempotencyRecord:
+    """The record with its stored answer, or without a `status`: that is the caller's to answer, of
+    concurrent requests only one gets it.
 
     The claim is committed before this returns, unless the caller is in a transaction. Raises
     KeyReused for a key of another request, and KeyInUse while another request holds the claim.
     """
     owner = {"workspace": workspace, "user": user, "key": key}
     while True:
-        now, token = database_now(), uuid4()
+        now = database_now()
         turn: dict[str, Any] = {
             "fingerprint": fingerprint,
-            "token": token,
+            "token": uuid4(),
             "leased_until": now + LEASE,
             "created_at": now,
             "status": None,
@@ -84,60 +67,44 @@ def claim_or_replay(
             "body": "",
         }
         record, is_new = IdempotencyRecord.objects.get_or_create(**owner, defaults=turn)
-        claim = Claim(record.pk, token)
         if is_new:
-            return claim
+            return record
         with transaction.atomic():
             held = IdempotencyRecord.objects.select_for_update().filter(pk=record.pk).first()
             if held is None:
                 continue  # it was given up just now
             now = database_now()
-            is_over = (
-                held.leased_until < now
-                if held.status is None
-                else held.created_at < now - RETENTION
-            )
-            if not is_over:
-                return _replayed_answer(held, fingerprint)
-            IdempotencyRecord.objects.filter(pk=held.pk).update(**turn)
-            return claim
-
-
-def _replayed_answer(record: IdempotencyRecord, fingerprint: str) -> Answer:
-    if record.fingerprint != fingerprint:
-        raise KeyReused(
-            "This Idempotency-Key belongs to another request: its address or its body was"
-            " different. Use a new key."
-        )
-    if record.status is None:
-        raise KeyInUse(
-            "The first request with this Idempotency-Key is still being worked on. Send it again"
-            " in a moment for its answer."
-        )
-    return Answer(record.status, record.body, record.location)
+            is_open = held.status is None
+            if held.leased_until < now if is_open else held.created_at < now - RETENTION:
+                IdempotencyRecord.objects.filter(pk=held.pk).update(**turn)
+                held.token, held.status = turn["token"], None
+                return held
+            if held.fingerprint != fingerprint:
+                raise KeyReused(
+                    "This Idempotency-Key belongs to another request: its address or its body was"
+                    " different. Use a new key."
+                )
+            if is_open:
+                raise KeyInUse(
+                    "The first request with this Idempotency-Key is still being worked on. Send it"
+                    " again in a moment for its answer."
+                )
+            return held
 
 
 @contextmanager
-def renew_lease(turn: Claim) -> Iterator[None]:
+def renew_lease(turn: IdempotencyRecord) -> Iterator[None]:
     """Renew the claim's lease while the block runs."""
-    mine = _claimed_record(turn)
+    mine = claimed(turn)
     seconds = LEASE.total_seconds() / 3
     with heartbeat(lambda: mine.update(leased_until=Now() + LEASE), seconds=seconds):
         yield
 
 
-def store_answer(turn: Claim, answer: Answer) -> None:
-    """Store the answer for repeated requests."""
-    _claimed_record(turn).update(status=answer.status, body=answer.body, location=answer.location)
-
-
-def release_claim(turn: Claim) -> None:
-    """Release the claim, so that the next request with this key does the work."""
-    _claimed_record(turn).delete()
-
-
-def _claimed_record(turn: Claim) -> Any:
-    return IdempotencyRecord.objects.filter(pk=turn.record_id, token=turn.token)
+def claimed(turn: IdempotencyRecord) -> QuerySet[IdempotencyRecord]:
+    """The claimed record, unless another request has taken it over: to be given an answer, or
+    deleted so that the next request with this key does the work."""
+    return IdempotencyRecord.objects.filter(pk=turn.pk, token=turn.token)
 
 
 def prune_records() -> int:

@@ -96,18 +96,11 @@ def parse_rate(text: str) -> Rate | None:
     return Rate(int(match[1]), WINDOWS[match[2]]) if int(match[1]) else None
 
 
-def consume(*, caller: str, name: str, rate: Rate) -> Quota | None:
-    """Count a request of `caller` towards the quota `name`; None where Valkey does not answer."""
-    return _evaluate(caller=caller, name=name, rate=rate, counts=True)
-
-
-def peek(*, caller: str, name: str, rate: Rate) -> Quota | None:
-    """The result of `consume`, without counting."""
-    return _evaluate(caller=caller, name=name, rate=rate, counts=False)
-
-
-def _evaluate(*, caller: str, name: str, rate: Rate, counts: bool) -> Quota | None:
-    if _Outage.asleep_until > monotonic():
+def consume(*, caller: str, name: str, rate: Rate | None, counts: bool = True) -> Quota | None:
+    """What is left of the quota `name` with this request of `caller`, which `counts` towards it
+    unless it only asks; None where there is no limit or Valkey does not answer.
+    """
+    if rate is None or _Outage.asleep_until > monotonic():
         return None
     from redis import RedisError  # noqa: PLC0415 (commands check rates and count nothing)
 
@@ -178,22 +171,18 @@ class LoginAttempt:
     def check(self) -> None:
         """Raise TooManyRequests where no attempt is left, whatever the password is."""
         for name, caller, rate in self._callers:
-            quota = peek(caller=caller, name=name, rate=rate) if rate else None
-            if quota is not None and not quota.passes:
-                raise _login_refused("attempts to log in have failed", quota)
+            _require(
+                consume(caller=caller, name=name, rate=rate, counts=False),
+                "attempts to log in have failed",
+            )
 
     def fail(self) -> None:
         """Count the failure. Raises TooManyRequests where concurrent failures have used up the
         quota.
         """
-        quotas = [
-            _count(name, caller, rate, self._address)
-            for name, caller, rate in self._callers
-            if rate
-        ]
+        quotas = [_count(*each, self._address) for each in self._callers]
         for quota in quotas:
-            if quota is not None and not quota.passes:
-                raise _login_refused("attempts to log in have failed", quota)
+            _require(quota, "attempts to log in have failed")
 
 
 def record_failed_key(request: Any) -> None:
@@ -204,9 +193,8 @@ def record_failed_key(request: Any) -> None:
     must not stop because one of them has lost its key.
     """
     rate, address = parse_rate(settings.LOGIN_ADDRESS_RATE), client_address(request)
-    quota = _count(KEY_QUOTA, address, rate, address) if rate else None
-    if quota is not None and not quota.passes:
-        raise _login_refused("requests came with a key that is none of this site's", quota)
+    quota = _count(KEY_QUOTA, address, rate, address)
+    _require(quota, "requests came with a key that is none of this site's")
 
 
 def client_address(request: Any) -> str:
@@ -232,13 +220,16 @@ def client_address(request: Any) -> str:
     return "unknown"
 
 
-def _count(name: str, caller: str, rate: Rate, address: str) -> Quota | None:
+def _count(name: str, caller: str, rate: Rate | None, address: str) -> Quota | None:
     quota = consume(caller=caller, name=name, rate=rate)
     if quota is not None and quota.passes and not quota.remaining:
         logger.warning("Failed logins from %s have used up %s: %s", address, name, rate)
     return quota
 
 
-def _login_refused(what: str, quota: Quota) -> TooManyRequests:
-    wait = max(1, quota.wait)
-    return TooManyRequests(f"Too many {what}. Try again in {format_wait(wait)}.", retry_after=wait)
+def _require(quota: Quota | None, what: str) -> None:
+    """Raise TooManyRequests where the quota is used up."""
+    if quota is not None and not quota.passes:
+        wait = max(1, quota.wait)
+        message = f"Too many {what}. Try again in {format_wait(wait)}."
+        raise TooManyRequests(message, retry_after=wait)

@@ -22,6 +22,15 @@ def get_or_create_workspace(*, slug: str = DEFAULT_WORKSPACE, name: str = "") ->
     return workspace
 
 
+def get_workspace_by_slug(slug: str) -> Workspace:
+    """The workspace; raises NotFound that lists the existing ones."""
+    found = Workspace.objects.filter(slug=slug).first()
+    if found is None:
+        slugs = ", ".join(Workspace.objects.order_by("slug").values_list("slug", flat=True)[:20])
+        raise NotFound(f"There is no workspace “{slug}”. There are: {slugs or 'none yet'}.")
+    return found
+
+
 def current_workspace(*, user: Any, slug: str = "") -> Workspace:
     """The workspace a request works in: the named one, else the user's first.
 

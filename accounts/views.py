@@ -1,6 +1,5 @@
 """Pages: login and logout, choice of the workspace, API keys."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -17,7 +16,7 @@ from accounts.forms import LoginForm, NewKeyForm
 from accounts.models import ApiKey, Scope
 from accounts.services import can_edit
 from common.errors import InvalidInput, NotFound
-from common.web import login_required_page
+from common.web import errors_in_form, login_required_page
 
 
 class Login(views.LoginView):
@@ -74,15 +73,6 @@ EXAMPLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NewKey:
-    """A newly created key. This page is the only one that ever shows `secret`."""
-
-    key: ApiKey
-    secret: str
-    command: str
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required_page
 def api_keys(request: HttpRequest) -> HttpResponse:
@@ -122,9 +112,10 @@ def _visible_keys(request: HttpRequest) -> QuerySet[ApiKey]:
     return rows.select_related("user").order_by(F("revoked_at").desc(nulls_first=True), "-id")
 
 
-def _create_key(request: HttpRequest, form: NewKeyForm) -> NewKey | None:
-    """Create the key; None where it is refused, with the reason added to the form."""
-    try:
+def _create_key(request: HttpRequest, form: NewKeyForm) -> dict[str, Any] | None:
+    """The key, its secret, which no other page ever shows, and an example; None where it is
+    refused, with the reason added to the form."""
+    with errors_in_form(form):
         key, secret = create_key(
             user=request.user,
             workspace=request_workspace(request),
@@ -132,9 +123,9 @@ def _create_key(request: HttpRequest, form: NewKeyForm) -> NewKey | None:
             scopes=form.cleaned_data["scopes"],
             expires_at=form.expires_at(),
         )
-    except InvalidInput as error:
-        form.add_error(error.field or None, str(error))
+    if form.errors:
         return None
     scope = next(scope for scope in EXAMPLES if scope in key.scopes)
     asked = EXAMPLES[scope].format(site=request.build_absolute_uri("/"))
-    return NewKey(key, secret, f"curl -H 'Authorization: Bearer {secret}' {asked}")
+    command = f"curl -H 'Authorization: Bearer {secret}' {asked}"
+    return {"key": key, "secret": secret, "command": command}

@@ -23,7 +23,7 @@ from search.services import search
 
 K = 10
 #: What the site does by itself within half a minute of a bulk load, beside autovacuum.
-SCHEDULED = ("index-pending-chunks",)
+SCHEDULED = ("documents.tasks.index_pending_chunks",)
 
 #: An index that does not fit into this while it is built is built many times as slowly.
 FOR_A_MILLION = "SET maintenance_work_mem = '4GB'"

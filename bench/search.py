@@ -42,8 +42,8 @@ def main(sizes: Sequence[int]) -> None:
     with documents() as space:
         measured = measure_speed(sizes=sizes, space=space)
     Console().print(speed_table(measured))
-    if measured.growth:
-        print(growth_sentence(measured.growth))
+    if measured["growth"]:
+        print(growth_sentence(measured["growth"]))
 
 
 @contextmanager

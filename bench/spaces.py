@@ -247,7 +247,9 @@ def _measure(collection: Collection, shelves: Sequence[Shelf], questions: Sequen
 
 def _nearest(found: Retrieved) -> list[float]:
     """Similarities of the best."""
-    return sorted((entry.similarity or 0.0 for entry in found.candidates), reverse=True)[:NEAREST]
+    return sorted(
+        (entry.arm_score("similarity") or 0.0 for entry in found.candidates), reverse=True
+    )[:NEAREST]
 
 
 # --- telling -------------------------------------------------------------------------------------

@@ -1,14 +1,16 @@
-"""Admin base classes that stay fast on tables of millions of rows."""
+"""Bases and columns of the admins: fast on tables of millions of rows, and with services behind
+them. Begin with `LargeTableAdmin` and `ServiceDeletion`."""
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from django.contrib.admin import ShowFacets
+from django.contrib.admin import ShowFacets, SimpleListFilter
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.paginator import Page, Paginator
 from django.db import connections
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import cached_property
@@ -16,6 +18,7 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
+from unfold.decorators import display
 
 #: Rows that are counted one by one; a larger table is estimated, a larger selection cut off.
 COUNTED_ROWS = 10_000
@@ -37,7 +40,12 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
         counted = rows.order_by().values("pk")[: COUNTED_ROWS + 1].count()
         if counted <= COUNTED_ROWS or rows.query.where:
             return min(counted, COUNTED_ROWS)
-        return max(counted, _estimated_rows(rows))
+        with connections[rows.db].cursor() as cursor:
+            cursor.execute(
+                "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass",
+                [rows.model._meta.db_table],
+            )
+            return max(counted, int(cursor.fetchone()[0]))
 
     def page(self, number: int | str) -> "Page[Any]":
         """A page; for a deep one, earlier rows are skipped in the index alone."""
@@ -48,15 +56,6 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
         rows: QuerySet[Any] = self.object_list  # type: ignore[assignment]
         keys = list(rows.values_list("pk", flat=True)[first : first + self.per_page])
         return Page(rows.filter(pk__in=keys), number, self)
-
-
-def _estimated_rows(rows: QuerySet[Any]) -> int:
-    with connections[rows.db].cursor() as cursor:
-        cursor.execute(
-            "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass",
-            [rows.model._meta.db_table],
-        )
-        return int(cursor.fetchone()[0])
 
 
 class LargeTableAdmin(ModelAdmin):
@@ -78,9 +77,28 @@ class LargeTableAdmin(ModelAdmin):
         is_row = request.resolver_match is not None and "object_id" in request.resolver_match.kwargs
         return rows.defer(*self.heavy_fields, *(() if is_row else self.list_heavy_fields))
 
+    def search_rows(self, rows: QuerySet[Any], term: str) -> QuerySet[Any] | None:
+        """The rows with these words, found by an index; None for Django's search in
+        `search_fields`."""
+        return None
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        found = self.search_rows(queryset, search_term) if search_term else queryset
+        if found is not None:
+            return found, False
+        results: tuple[QuerySet[Any], bool] = super().get_search_results(
+            request, queryset, search_term
+        )
+        return results
+
 
 class ReadOnlyAdmin(LargeTableAdmin):
     """Rows that the site writes and nobody edits."""
+
+    #: Whether users with the permission may delete rows.
+    can_delete = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -89,39 +107,94 @@ class ReadOnlyAdmin(LargeTableAdmin):
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-
-def log_by_id(
-    model_admin: ModelAdmin, request: HttpRequest, rows: Any, flag: int, message: Any = ""
-) -> list[LogEntry]:
-    """Log an action with ids instead of names: names are text of documents and would outlive their
-    deletion.
-    """
-    return LogEntry.objects.bulk_create(
-        LogEntry(
-            user_id=int(request.user.pk or 0),
-            content_type=ContentType.objects.get_for_model(row),
-            object_id=row.pk,
-            object_repr=f"{model_admin.opts.verbose_name} {row.pk}",
-            action_flag=flag,
-            change_message=json.dumps(message) if isinstance(message, list) else message,
-        )
-        for row in rows
-    )
+        return self.can_delete and bool(super().has_delete_permission(request, obj))
 
 
 class LoggedById(ModelAdmin):
-    """Admin whose log entries show ids instead of names."""
+    """Admin whose log entries show ids instead of names: names are text of documents and would
+    outlive their deletion.
+    """
+
+    def log_by_id(
+        self, request: HttpRequest, rows: Iterable[Model], flag: int, message: Any = ""
+    ) -> list[LogEntry]:
+        return LogEntry.objects.bulk_create(
+            LogEntry(
+                user_id=int(request.user.pk or 0),
+                content_type=ContentType.objects.get_for_model(row),
+                object_id=row.pk,
+                object_repr=f"{self.opts.verbose_name} {row.pk}",
+                action_flag=flag,
+                change_message=json.dumps(message) if isinstance(message, list) else message,
+            )
+            for row in rows
+        )
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        return log_by_id(self, request, [obj], ADDITION, message)[0]
+        return self.log_by_id(request, [obj], ADDITION, message)[0]
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        return log_by_id(self, request, [obj], CHANGE, message)[0]
+        return self.log_by_id(request, [obj], CHANGE, message)[0]
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
-        return log_by_id(self, request, queryset, DELETION)
+        return self.log_by_id(request, queryset, DELETION)
+
+
+class DeletionPreview(ModelAdmin):
+    """Names and counts what is deleted. Django's own way would load every row below, even a million
+    chunks, only to list their names."""
+
+    def deletion_counts(self, rows: list[Any]) -> dict[str, int]:
+        """How many rows of each kind are deleted with `rows`."""
+        return {str(self.opts.verbose_name_plural): len(rows)}
+
+    def deletion_name(self, row: Any) -> str:
+        return str(row)
+
+    def get_deleted_objects(
+        self, objs: Iterable[Any], request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        rows = list(objs)
+        shown: list[Any] = [self.deletion_name(row) for row in rows[:MAX_PREVIEWED]]
+        if len(rows) > MAX_PREVIEWED:
+            shown.append(f"… and {len(rows) - MAX_PREVIEWED:,} more")
+        missing = set() if self.has_delete_permission(request) else {str(self.opts.verbose_name)}
+        return shown, self.deletion_counts(rows), missing, []
+
+
+class ServiceDeletion(DeletionPreview):
+    """Deletes rows through a service, which knows what else has to go."""
+
+    def delete_rows(self, rows: Iterable[Any]) -> None:
+        """Delete the rows through their service."""
+        raise NotImplementedError
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        self.delete_rows([obj])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        self.delete_rows(queryset)
+
+
+class ConditionFilter(SimpleListFilter):
+    """A filter whose choices are conditions: labels and conditions by the values of the parameter.
+    Those of "" hold while nothing is chosen; without them everything is listed.
+    """
+
+    conditions: Mapping[str, tuple[str, Q]]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(value, label) for value, (label, _) in self.conditions.items() if value]
+
+    def choices(self, changelist: Any) -> Any:
+        unset, *others = super().choices(changelist)
+        label, _ = self.conditions.get("", (unset["display"], Q()))
+        yield {**unset, "display": label}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        _, condition = self.conditions.get(self.value() or "", ("", Q()))
+        return queryset.filter(condition)
 
 
 def bidi_isolated(text: str) -> SafeString:
@@ -160,14 +233,30 @@ def link_to_list(model: type[Model], text: str, **filters: Any) -> SafeString:
     )
 
 
-def deletion_preview(
-    admin: ModelAdmin, request: HttpRequest, names: list[str], counts: dict[str, int]
-) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-    """Result for `get_deleted_objects`: some rows by name, related rows as `counts`, nothing
-    protected.
-    """
-    shown: list[Any] = names[:MAX_PREVIEWED]
-    if len(names) > MAX_PREVIEWED:
-        shown.append(f"… and {len(names) - MAX_PREVIEWED:,} more")
-    missing = set() if admin.has_delete_permission(request) else {str(admin.opts.verbose_name)}
-    return shown, counts, missing, []
+def link_column(name: str, description: str = "") -> Any:
+    """A column that links to the related row `name`."""
+
+    @display(description=description or name.replace("_", " "), ordering=name)
+    def column(self: ModelAdmin, row: Any) -> str | SafeString:
+        return link_to(getattr(row, name))
+
+    return column
+
+
+def choice_column(name: str, colours: Mapping[Any, str]) -> Any:
+    """A column of a field with choices, as coloured labels."""
+
+    @display(description=name, ordering=name, label=colours)
+    def column(self: ModelAdmin, row: Any) -> tuple[Any, str]:
+        return getattr(row, name), getattr(row, f"get_{name}_display")()
+
+    return column
+
+
+def requires(permission: str) -> Any:
+    """A method such as `has_operate_permission`: whether the user has this permission."""
+
+    def has_permission(self: ModelAdmin, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.has_perm(permission))
+
+    return has_permission

@@ -1,62 +1,140 @@
-"""Output of management commands: tables for people, JSON for programs, stored text escaped."""
+"""Base of management commands, and their output: tables for people, JSON for programs, stored text
+escaped. Begin with `ServiceCommand`."""
 
 import json
-from collections.abc import Sequence
+import signal
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from django.core.management.base import OutputWrapper
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.timezone import localtime
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
 
+from common.checks import SETTINGS
+from common.errors import ExplainedError
 from common.text import escape_nonprinting
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 CELL_CHARACTERS = 300
 MAX_TABLE_WIDTH = 100_000
 
 
+#: Exit code where nothing was done.
+FATAL = 2
+#: Exit code where a part was not done.
+PARTIAL = 1
+#: Exit code of a program ended by SIGINT.
+INTERRUPTED = 128 + signal.SIGINT
+
+
 @dataclass(frozen=True, slots=True)
 class CommandOutput:
-    """Result of an action: `data` as JSON; or a table and lines below it. `code` is the
+    """Result of a command: `data` for `--json`; or `warnings` on standard error, a table where it
+    has rows, and lines below it. Without `data` these are printed with `--json` too. `code` is the
     exit code.
     """
 
-    data: Any
-    lines: tuple[str, ...] = ()
-    table: Table | None = None
+    data: Any = None
+    lines: Sequence[str] = ()
+    headings: Sequence[str] = ()
+    rows: Sequence[Sequence[Any]] = ()
+    warnings: Sequence[str] = ()
     code: int = 0
 
 
-def print_output(output: CommandOutput, *, stream: OutputWrapper, as_json: bool) -> None:
-    """Print the result as JSON, or as table and lines."""
-    if as_json:
-        stream.write(json.dumps(output.data, cls=DjangoJSONEncoder, ensure_ascii=False, indent=2))
-        return
-    if output.table is not None:
-        print_table(output.table)
-    for line in output.lines:
-        stream.write(line)
+Options = Mapping[str, Any]
+Action = Callable[[Options], CommandOutput | None]
+AddAction = Callable[..., ArgumentParser]
 
 
-def print_table(table: Table, *, to_stderr: bool = False) -> None:
+def add_json_option(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+class ServiceCommand(BaseCommand):
+    """A command that calls services. `run`, or the action that is named on the command line,
+    returns what to print; an error that explains itself becomes a CommandError with exit code 2.
+    """
+
+    # Checks of pages and URLs would take longer than most commands.
+    requires_system_checks = [SETTINGS]
+
+    def add_actions(self, parser: ArgumentParser, *shared: ArgumentParser) -> AddAction:
+        """The function that adds an action, such as `list` of `manage.py runs list`: its name, what
+        `run` calls, its help, and whether it has the options of `shared` beside `--json`."""
+        actions = parser.add_subparsers(dest="action", required=True)
+        printed = ArgumentParser(add_help=False)
+        add_json_option(printed)
+
+        def add(name: str, act: Action, meaning: str, *, is_shared: bool = True) -> ArgumentParser:
+            parents = [*shared, printed] if is_shared else [printed]
+            made: ArgumentParser = actions.add_parser(name, parents=parents, help=meaning)
+            made.set_defaults(act=act)
+            return made
+
+        return add
+
+    def run(self, options: Options) -> CommandOutput | None:
+        """The result; None where everything is printed already."""
+        act: Action = options["act"]
+        return act(options)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            output = self.run(options)
+        except (ExplainedError, OSError) as error:
+            raise CommandError(str(error), returncode=FATAL) from error
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+        if output is None:
+            return
+        if options.get("json") and output.data is not None:
+            self.print_json(output.data)
+        else:
+            for line in output.warnings:
+                self.stderr.write(line)
+            if output.rows:
+                print_table(make_table(output.headings, output.rows), stream=self.stdout)
+            for line in output.lines:
+                self.stdout.write(line)
+        if output.code:
+            sys.exit(output.code)
+
+    def print_json(self, data: Any) -> None:
+        self.stdout.write(json.dumps(data, cls=DjangoJSONEncoder, ensure_ascii=False, indent=2))
+
+    def show_progress(self, what: str, done: int, total: int) -> None:
+        """Overwrite one line of the terminal."""
+        if sys.stderr.isatty():
+            self.stderr.write(f"\r{what} {done:,}/{total:,}   ", ending="")
+
+
+def print_table(table: "Table", *, stream: TextIO | OutputWrapper | None = None) -> None:
     """As wide as its longest words, also beyond the terminal: ids and names that are broken in the
     middle cannot be copied. Where no terminal reads it, each row is one line."""
-    console = Console(stderr=to_stderr)
+    from rich.console import Console  # noqa: PLC0415 (`search` and `ask` need no table)
+    from rich.measure import Measurement  # noqa: PLC0415
+
+    console = Console(file=cast("TextIO | None", stream))
     unlimited = console.options.update(width=MAX_TABLE_WIDTH)
     needed = Measurement.get(console, unlimited, table)
     console.width = max(console.width, needed.minimum) if console.is_terminal else needed.maximum
     console.print(table, crop=False)
 
 
-def make_table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+def make_table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> "Table":
     """A table of the cells, with markup and control characters escaped."""
+    from rich import box  # noqa: PLC0415
+    from rich.cells import cell_len  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     cells = [[format_cell(each) for each in row] for row in rows]
     for place, heading in enumerate(headings):

@@ -1,8 +1,12 @@
 """Base of all errors that are meant for users and programs."""
 
 
-class RagsiteError(Exception):
-    """An error that the caller can act on: `str(error)` says what is wrong and the cure.
+class ExplainedError(Exception):
+    """An error whose `str(error)` says what is wrong and the cure; commands and admins show it."""
+
+
+class RagsiteError(ExplainedError):
+    """An error of a request that the caller can act on.
 
     `code` is stable and machine-readable; `status` is the HTTP status, and `retry_after` the
     seconds after which a retry may help.

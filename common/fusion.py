@@ -57,16 +57,6 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True)
-class Fused:
-    """A hit's fused score, and what each arm contributed."""
-
-    hit: int
-    score: float
-    contributions: Mapping[str, float]
-    best_rank: int
-
-
-@dataclass(frozen=True, slots=True)
 class Fusion:
     """Contributions of each arm and each reranking feature to the hits: arrays of one length."""
 

@@ -19,6 +19,10 @@ from common.errors import RagsiteError
 CLIENT_CLOSED_REQUEST = 499
 
 
+class ClientGone(Exception):
+    """The client closed the connection."""
+
+
 class ClientConnection:
     """The connection of a request, where the web server exposes it (gunicorn does).
 

@@ -173,3 +173,10 @@ def _heading_with_colon(heading: re.Match[str]) -> str:
 def _keep_highlight(match: re.Match[str]) -> str:
     """Remove the markup, but keep a highlight's start or end mark inside it."""
     return "" if match[0].count(HIGHLIGHT_START) == match[0].count(HIGHLIGHT_END) else match[0]
+
+
+def storable_text(text: str) -> str:
+    """`text` as PostgreSQL can store it: U+FFFD for NUL and for half of a surrogate pair."""
+    if not text.isascii():
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.replace("\0", "\ufffd")

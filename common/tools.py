@@ -1,11 +1,17 @@
-"""Tools of a chat model: description with JSON Schema, and one function to call them."""
+"""Tools of a chat model: functions whose signature and docstring say what a model is told. Begin
+with `tools_by_name` and `run_tool`.
+"""
 
-from collections.abc import Callable, Iterable, Mapping
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal, get_type_hints
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
+from pydantic import Field, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 
 from common.errors import NotFound, RagsiteError
 from common.text import truncated
@@ -13,22 +19,80 @@ from common.text import truncated
 _MAX_QUOTED_CHARACTERS = 200
 _MAX_CURE_CHARACTERS = 200
 
-#: JSON Schema of a non-empty text.
-TEXT_SCHEMA = {"type": "string", "minLength": 1}
+ToolFamily = Literal["documents", "memory", "graph"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tool:
-    """A function that a model may call. `parameters` is a JSON Schema; `writes` says whether it
-    changes anything. `run` takes the caller's scope, never chosen by the model, and the arguments
-    by keyword.
-    """
+    """A function that a model may call. `run` takes the caller's scope, never chosen by the model,
+    and the arguments by keyword. `writes` says whether it changes anything."""
 
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
-    writes: bool
+    family: ToolFamily
     run: Callable[..., str]
+    writes: bool
+
+    @property
+    def name(self) -> str:
+        return self.run.__name__
+
+    @cached_property
+    def description(self) -> str:
+        """What a model is told of it: its docstring, on one line."""
+        return " ".join((self.run.__doc__ or "").split())
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Any]:
+        """JSON Schema of the arguments, from their annotations."""
+        hints = get_type_hints(self.run, include_extras=True)
+        properties, required = {}, []
+        for name, parameter in inspect.signature(self.run).parameters.items():
+            if name == "scope":
+                continue
+            properties[name] = _json_schema(hints[name])
+            if parameter.default is parameter.empty:
+                required.append(name)
+            elif parameter.default not in (None, "", ()):
+                properties[name]["default"] = parameter.default
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
+
+
+def nonempty(description: str, *, most: int | None = None) -> Any:
+    """What annotates an argument that is a text, not empty and of at most `most` characters."""
+    return Field(min_length=1, max_length=most, description=description)
+
+
+def between(least: float, most: float, description: str) -> Any:
+    """What annotates an argument that is a number."""
+    return Field(ge=least, le=most, description=description)
+
+
+class _SchemaGenerator(GenerateJsonSchema):
+    """Short schemas: null counts as left out, so no argument says that it may be null."""
+
+    def nullable_schema(self, schema: Any) -> dict[str, Any]:
+        return self.generate_inner(schema["schema"])
+
+    def literal_schema(self, schema: Any) -> dict[str, Any]:
+        return {"enum": list(schema["expected"])}
+
+    def dict_schema(self, schema: Any) -> dict[str, Any]:
+        return {"type": "object"}
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def _json_schema(hint: Any) -> dict[str, Any]:
+    """Of one argument; objects in a list are described in place."""
+    schema = TypeAdapter(hint).json_schema(schema_generator=_SchemaGenerator)
+    for definition in schema.pop("$defs", {}).values():
+        schema["items"] = {key: value for key, value in definition.items() if key != "title"}
+    return schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +103,26 @@ class ToolAnswer:
     is_error: bool = False
 
 
-def tools_by_name(tools: Iterable[Tool]) -> Mapping[str, Tool]:
-    """Tools by name, in the order shown to a model."""
-    return {tool.name: tool for tool in tools}
-
-
-def object_schema(required: str, **properties: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON Schema of the arguments; `required` lists the required names, separated by spaces."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required.split(),
-        "additionalProperties": False,
-    }
+def tools_by_name(
+    family: ToolFamily,
+    runs: Iterable[Callable[..., str]],
+    *,
+    writing: Collection[Callable[..., str]],
+) -> dict[str, Tool]:
+    """Tools by name, in the order shown to a model; `writing` are those that change something."""
+    return {run.__name__: Tool(family, run, run in writing) for run in runs}
 
 
 def run_tool(
-    tools: Mapping[str, Tool], name: str, arguments: Mapping[str, Any], *, scope: Any
+    tools: Mapping[str, Tool],
+    name: str,
+    arguments: Mapping[str, Any],
+    *,
+    scope: Any,
+    scope_for: Callable[[Tool, Any], Any] = lambda tool, scope: scope,
 ) -> ToolAnswer:
     """Run one of `tools` with a model's arguments. Invalid arguments give an error answer.
+    `scope_for` makes the tool's scope of the caller's.
 
     Raises NotFound for an unknown tool, and errors that no argument caused.
     """
@@ -76,6 +141,6 @@ def run_tool(
         text = f"Error: {where}{said}. {truncated(str(cure), _MAX_CURE_CHARACTERS)}"
         return ToolAnswer(text, is_error=True)
     try:
-        return ToolAnswer(tool.run(scope=scope, **arguments))
+        return ToolAnswer(tool.run(scope=scope_for(tool, scope), **arguments))
     except RagsiteError as error:
         return ToolAnswer(f"Error: {error}", is_error=True)

@@ -1,18 +1,21 @@
 """HTML pages: login required, error pages, cached URLs, and the security headers of all answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache, wraps
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import get_script_prefix, reverse
 from django_htmx.http import HttpResponseClientRedirect
 
-from common.errors import RagsiteError
+from common.errors import ExplainedError, RagsiteError
 
 
 def cached_reverse(name: str, *arguments: Any) -> str:
@@ -55,6 +58,26 @@ def login_required_page(view: View) -> View:
             return error_page(request, status=error.status, message=str(error))
 
     return guarded
+
+
+@contextmanager
+def errors_as_messages(request: HttpRequest, prefix: str = "") -> Iterator[None]:
+    """An error that explains itself ends the block and is shown to the user."""
+    try:
+        yield
+    except ExplainedError as error:
+        messages.error(request, f"{prefix}{error}")
+
+
+@contextmanager
+def errors_in_form(form: Form, field: str | None = None) -> Iterator[None]:
+    """A RagsiteError ends the block and is shown in the form: beside the field that it names, if
+    the form has that, else beside `field`."""
+    try:
+        yield
+    except RagsiteError as error:
+        named = getattr(error, "field", "").partition(".")[0]
+        form.add_error(named if named in form.fields else field, str(error))
 
 
 def error_page(request: HttpRequest, *, status: int, message: str) -> HttpResponse:

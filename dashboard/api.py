@@ -149,17 +149,14 @@ class DashboardView(WorkspaceView):
         workspace = self.workspace
         board = read_dashboard(workspace=workspace, range_name=self.parameters["range"])
         questions, _ = unanswered_questions(
-            workspace=workspace, user=request.user, range=board.range
+            workspace=workspace, user=request.user, range=board["range"]
         )
+        range = board["range"]
         shown = {
-            "range": board.range.kind.name,
-            "starts": board.range.starts,
-            "end": board.range.end,
-            "now": board.now,
-            "stock": board.stock,
-            "ingested": board.ingested,
-            "searched": board.searched,
-            "quality": board.quality,
+            **board,
+            "range": range.name,
+            "starts": range.starts,
+            "end": range.end,
             "unanswered": questions,
         }
         return Response(DashboardSerializer(shown).data)

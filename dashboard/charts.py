@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil, floor, log10
-from typing import Literal
+from typing import Any, Literal
 
 from django.contrib.humanize.templatetags.humanize import intcomma, naturaltime
 from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 
-from dashboard.figures import DAY, Dashboard, Range
+from dashboard.figures import DAY, Figures, Range
 from search.models import Evaluation
 
 #: Steps that are easy to read.
@@ -76,24 +76,24 @@ BAR_SHARE = 0.72
 MIN_BAR_HEIGHT = 1.5
 
 
-@dataclass(frozen=True, slots=True)
-class BarShape:
-    """A bar, or a layer of one."""
-
-    x: float
-    y: float
-    width: float
-    height: float
+#: Colour of a series, by its meaning.
+Tone = Literal["one", "two", "three", "four", "bad", "soft"]
 
 
-@dataclass(frozen=True, slots=True)
-class LineShape:
-    """A path through the known values, the area below it, and dots for values without neighbours or
-    if there are few."""
+@dataclass(slots=True)
+class Series:
+    """One line, or one layer of the bars, and its shapes once it is drawn: `bars` are x, y, width
+    and height; `path` goes through the known values, `area` is below it, and `dots` are values
+    without neighbours, or all if there are few.
+    """
 
-    path: str
-    area: str
-    dots: tuple[tuple[float, float], ...]
+    name: str
+    values: Values
+    tone: Tone = "one"
+    bars: Sequence[tuple[float, float, float, float]] = ()
+    path: str = ""
+    area: str = ""
+    dots: Sequence[tuple[float, float]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,62 +131,48 @@ def make_plot_area(
     return PlotArea(count, top or axis_values(most, integers=integers)[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class AxisLabel:
-    """A label on an axis."""
-
-    at: float
-    text: str
-
-
 def axis_labels(
     plane: PlotArea, format_value: Callable[[float], str], *, integers: bool = True
-) -> tuple[AxisLabel, ...]:
-    """The labels of the y axis."""
-    return tuple(
-        AxisLabel(plane.y(value), format_value(value))
-        for value in axis_values(plane.top, integers=integers)
-    )
+) -> list[tuple[float, str]]:
+    """Places and texts of the labels of the y axis."""
+    return [
+        (plane.y(value), format_value(value)) for value in axis_values(plane.top, integers=integers)
+    ]
 
 
-def stacked_bars(plane: PlotArea, layers: Sequence[Values]) -> list[list[BarShape]]:
+def draw_bars(plane: PlotArea, layers: Sequence[Series]) -> None:
     """Stacked bars, the first layer at the bottom; nothing is drawn for 0."""
     heights = [0.0] * plane.count
     width = round(plane.step * BAR_SHARE, 1)
-    drawn = []
     for layer in layers:
-        boxes = []
-        for place, value in enumerate(layer):
+        bars = []
+        for place, value in enumerate(layer.values):
             if not value:
                 continue
             bottom = plane.y(heights[place])
             heights[place] += value
             height = max(bottom - plane.y(heights[place]), MIN_BAR_HEIGHT)
             x = round(plane.middle(place) - width / 2, 1)
-            boxes.append(BarShape(x, round(bottom - height, 1), width, round(height, 1)))
-        drawn.append(boxes)
-    return drawn
+            bars.append((x, round(bottom - height, 1), width, round(height, 1)))
+        layer.bars = bars
 
 
-def draw_line(plane: PlotArea, values: Values, *, bridged: bool = False) -> LineShape:
+def draw_line(plane: PlotArea, series: Series, *, bridged: bool = False) -> Series:
     """A line through the middles of the parts. A missing value makes a gap, unless `bridged`."""
-    runs: list[list[tuple[int, float]]] = [[]]
-    for place, value in enumerate(values):
+    runs: list[list[tuple[float, float]]] = [[]]
+    for place, value in enumerate(series.values):
         if value is not None:
-            runs[-1].append((place, value))
-        elif not bridged and runs[-1]:
+            runs[-1].append((plane.middle(place), plane.y(value)))
+        elif not bridged:
             runs.append([])
-    points = [
-        [(plane.middle(place), plane.y(value)) for place, value in run] for run in runs if run
-    ]
-    path = " ".join(_svg_path(run) for run in points if len(run) > 1)
-    area = " ".join(
+    lines = [run for run in runs if len(run) > 1]
+    series.path = " ".join(map(_svg_path, lines))
+    series.area = " ".join(
         f"{_svg_path(run)} L{run[-1][0]} {plane.floor} L{run[0][0]} {plane.floor} Z"
-        for run in points
-        if len(run) > 1
+        for run in lines
     )
-    dots = [dot for run in points if len(run) == 1 or bridged for dot in run]
-    return LineShape(path, area, tuple(dots))
+    series.dots = [dot for run in runs if len(run) == 1 or bridged for dot in run]
+    return series
 
 
 def _svg_path(points: Sequence[tuple[float, float]]) -> str:
@@ -194,69 +180,76 @@ def _svg_path(points: Sequence[tuple[float, float]]) -> str:
 
 
 ChartKind = Literal["bars", "lines", "marks"]
-#: Colour of a series, by its meaning.
-Tone = Literal["one", "two", "three", "four", "bad", "soft"]
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One line, or one layer of the bars."""
-
-    name: str
-    values: Values
-    tone: Tone = "one"
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnSeries:
-    """A series with its shapes."""
-
-    series: Series
-    boxes: Sequence[BarShape] = ()
-    line: LineShape | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """A row of the table behind the chart."""
-
-    part: str
-    cells: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Chart:
     """A picture, its headline number, and the table behind it. `headline` is that number and
     `about` says what it counts. `empty` is the text if there is nothing to draw."""
 
-    id: str
-    title: str
-    headline: str
-    about: str
-    empty: str
-    plane: PlotArea
-    drawn: tuple[DrawnSeries, ...]
-    levels: tuple[AxisLabel, ...]
-    times: tuple[AxisLabel, ...]
-    rows: tuple[TableRow, ...]
-    kind: ChartKind
-    link: str = ""
-    link_text: str = ""
+    def __init__(
+        self,
+        id: str,
+        title: str,
+        *,
+        range: Range,
+        series: Sequence[Series],
+        headline: str,
+        about: str,
+        empty: str,
+        kind: ChartKind = "bars",
+        format_value: Callable[[float], str] = lambda value: intcomma(int(value)),
+        format_axis: Callable[[float], str] = format_short,
+        integers: bool = True,
+        top: float = 0,
+        link: str = "",
+        link_text: str = "",
+    ) -> None:
+        """`marks` are lines through single measurements, `format_value` writes a value and
+        `format_axis` one on the axis; `top` is the axis maximum, by default the next round
+        value."""
+        self.id = id
+        self.title = title
+        self.series = series
+        self.headline = headline
+        self.about = about
+        self.empty = empty
+        self.kind = kind
+        self.link = link
+        self.link_text = link_text
+        count = len(range.starts)
+        parts = list(zip(*(each.values for each in series), strict=True)) or [()] * count
+        stacks = [[sum(value or 0 for value in part) for part in parts]]
+        drawn = stacks if kind == "bars" else [each.values for each in series]
+        self.plane = make_plot_area(count, drawn, integers=integers, top=top)
+        if kind == "bars":
+            draw_bars(self.plane, series)
+        else:
+            for each in series:
+                draw_line(self.plane, each, bridged=kind == "marks")
+        self.levels = axis_labels(self.plane, format_axis, integers=integers)
+        self.times = _time_labels(self.plane, range)
+        self.rows = [
+            (
+                part_name(start, range),
+                ["–" if value is None else format_value(value) for value in part],
+            )
+            for start, part in zip(range.starts, parts, strict=True)
+        ]
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to draw."""
-        return not any(value for each in self.drawn for value in each.series.values)
+        return not any(value for each in self.series for value in each.values)
 
     @property
     def has_area(self) -> bool:
         """Whether the area below the line is filled."""
-        return self.kind == "lines" and len(self.drawn) == 1
+        return self.kind == "lines" and len(self.series) == 1
 
     @property
     def has_key(self) -> bool:
         """Whether a legend is needed."""
-        return len(self.drawn) > 1
+        return len(self.series) > 1
 
     @property
     def description(self) -> str:
@@ -264,78 +257,20 @@ class Chart:
         return f"{self.title}: {self.headline} {self.about}."
 
 
-def make_chart(
-    id: str,
-    title: str,
-    *,
-    range: Range,
-    series: Sequence[Series],
-    headline: str,
-    about: str,
-    empty: str,
-    kind: ChartKind = "bars",
-    format_value: Callable[[float], str] = lambda value: intcomma(int(value)),
-    format_axis: Callable[[float], str] = format_short,
-    integers: bool = True,
-    top: float = 0,
-    link: str = "",
-    link_text: str = "",
-) -> Chart:
-    """`marks` are lines through single measurements, `format_value` writes a value and
-    `format_axis` one on the axis; `top` is the axis maximum, by default the next round value."""
-    values = [each.values for each in series]
-    count = len(range.starts)
-    if kind == "bars":
-        sums = [sum(value or 0 for value in part) for part in zip(*values, strict=True)]
-        plane = make_plot_area(count, [sums], integers=integers, top=top)
-        boxes = stacked_bars(plane, values)
-        drawn = [
-            DrawnSeries(each, boxes=shapes) for each, shapes in zip(series, boxes, strict=True)
-        ]
-    else:
-        plane = make_plot_area(count, values, integers=integers, top=top)
-        bridged = kind == "marks"
-        drawn = [
-            DrawnSeries(each, line=draw_line(plane, each.values, bridged=bridged))
-            for each in series
-        ]
-    return Chart(
-        id=id,
-        title=title,
-        headline=headline,
-        about=about,
-        empty=empty,
-        plane=plane,
-        drawn=tuple(drawn),
-        levels=axis_labels(plane, format_axis, integers=integers),
-        times=tuple(_time_labels(plane, range)),
-        rows=tuple(
-            TableRow(
-                part_name(start, range),
-                tuple("–" if value is None else format_value(value) for value in part),
-            )
-            for start, *part in zip(range.starts, *values, strict=True)
-        ),
-        kind=kind,
-        link=link,
-        link_text=link_text,
-    )
-
-
-def _time_labels(plane: PlotArea, range: Range) -> list[AxisLabel]:
+def _time_labels(plane: PlotArea, range: Range) -> list[tuple[float, str]]:
     """Labels for some hours, days or dates; those that would cross the edge are left out."""
     every, form = {
         "24h": (timedelta(hours=6), "H:i"),
         "7d": (DAY, "D"),
         "30d": (7 * DAY, "j M"),
-    }[range.kind.name]
+    }[range.name]
     labels = []
     for place, start in enumerate(range.starts):
         # Weeks are counted back from the last part, shorter steps from midnight.
         since = range.starts[-1] if every >= 7 * DAY else start.replace(hour=0, minute=0)
         if (since - start) % every == timedelta(0):
-            labels.append(AxisLabel(plane.x(place), date_format(start, form)))
-    return [label for label in labels if LEFT <= label.at < WIDTH - 3 * _HALF_LABEL_WIDTH]
+            labels.append((plane.x(place), date_format(start, form)))
+    return [(at, text) for at, text in labels if LEFT <= at < WIDTH - 3 * _HALF_LABEL_WIDTH]
 
 
 _HALF_LABEL_WIDTH = 9
@@ -343,9 +278,9 @@ _HALF_LABEL_WIDTH = 9
 
 def part_name(start: datetime, range: Range) -> str:
     """Label of a part: its day, or its day and hours."""
-    if range.kind.step >= DAY:
+    if range.step >= DAY:
         return date_format(start, "D j M")
-    end = start + range.kind.step
+    end = start + range.step
     return f"{date_format(start, 'D j M, H')}–{date_format(end, 'H')} h"
 
 
@@ -357,46 +292,35 @@ METRICS: tuple[tuple[str, str, Tone], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MetricCurves:
-    """The metrics over a collection's evaluations, evenly spaced, with a label at both ends."""
-
-    plane: PlotArea
-    curves: tuple[DrawnSeries, ...]
-    levels: tuple[AxisLabel, ...]
-    first: str
-    last: str
-    description: str
-
-
-def metric_curves(history: Sequence[Evaluation]) -> MetricCurves | None:
-    """For evaluations with figures, oldest first; None for fewer than two."""
+def metric_curves(history: Sequence[Evaluation]) -> dict[str, Any] | None:
+    """The metrics over a collection's evaluations with figures, oldest first, evenly spaced, with a
+    label at both ends; None for fewer than two."""
     if len(history) < 2:
         return None
-    values = {name: [getattr(row, name) for row in history] for name, _, _ in METRICS}
-    plane = make_plot_area(len(history), list(values.values()), integers=False, top=1.0)
+    curves = [
+        Series(label, [getattr(row, name) for row in history], tone)
+        for name, label, tone in METRICS
+    ]
+    values = [each.values for each in curves]
+    plane = make_plot_area(len(history), values, integers=False, top=1.0)
     ends = ", ".join(
-        f"{label} from {format_score(values[name][0])} to {format_score(values[name][-1])}"
-        for name, label, _ in METRICS
+        f"{name} from {format_score(first or 0)} to {format_score(last or 0)}"
+        for name, (first, *_, last) in ((each.name, each.values) for each in curves)
     )
-    return MetricCurves(
-        plane=plane,
-        curves=tuple(
-            DrawnSeries(Series(label, values[name], tone), line=draw_line(plane, values[name]))
-            for name, label, tone in METRICS
-        ),
-        levels=axis_labels(plane, format_score, integers=False),
-        first=date_format(localtime(history[0].created_at), "j M, H:i"),
-        last=str(naturaltime(history[-1].created_at)),
-        description=f"Over {len(history)} evaluations: {ends}.",
-    )
+    return {
+        "curves": [draw_line(plane, each) for each in curves],
+        "levels": axis_labels(plane, format_score, integers=False),
+        "first": date_format(localtime(history[0].created_at), "j M, H:i"),
+        "last": str(naturaltime(history[-1].created_at)),
+        "description": f"Over {len(history)} evaluations: {ends}.",
+    }
 
 
 SOURCE_NAMES = {"web": "Pages", "chat": "Chat", "api": "API", "command": "Commands"}
 SERIES_TONES: tuple[Tone, ...] = ("one", "two", "three", "four")
 
 
-def dashboard_charts(board: Dashboard, *, may_edit: bool) -> list[Chart]:
+def dashboard_charts(board: Figures, *, may_edit: bool) -> list[Chart]:
     """All charts in the order of the page."""
     return [
         *_document_charts(board, may_edit),
@@ -407,56 +331,56 @@ def dashboard_charts(board: Dashboard, *, may_edit: bool) -> list[Chart]:
     ]
 
 
-def _document_charts(board: Dashboard, may_edit: bool) -> list[Chart]:
-    failed = board.now.failed
+def _document_charts(board: Figures, may_edit: bool) -> list[Chart]:
+    failed = board["now"]["failed"]
     return [
-        make_chart(
+        Chart(
             "documents",
             "Documents",
-            range=board.range,
+            range=board["range"],
             kind="lines",
-            series=[Series("Documents", board.stock.documents)],
-            headline=intcomma(board.now.documents),
+            series=[Series("Documents", board["stock"]["documents"])],
+            headline=intcomma(board["now"]["documents"]),
             about=f"now, {intcomma(failed)} more failed" if failed else "now",
             empty="Upload some documents, and how their number grows is drawn here.",
             link=reverse("collections") if may_edit else "",
             link_text="Add documents",
         ),
-        make_chart(
+        Chart(
             "passages",
             "Passages",
-            range=board.range,
+            range=board["range"],
             kind="lines",
-            series=[Series("Passages", board.stock.chunks)],
-            headline=intcomma(board.now.chunks),
+            series=[Series("Passages", board["stock"]["chunks"])],
+            headline=intcomma(board["now"]["chunks"]),
             about="searchable now",
             empty="How many passages there are to be found is drawn here.",
         ),
     ]
 
 
-def _ingestion_charts(board: Dashboard) -> list[Chart]:
-    made = board.ingested
-    rate = f", {format_short(made.rate)} passages a second" if made.rate else ""
-    now = board.now.waiting
+def _ingestion_charts(board: Figures) -> list[Chart]:
+    made = board["ingested"]
+    rate = f", {format_short(made['rate'])} passages a second" if made["rate"] else ""
+    now = board["now"]["waiting"]
     return [
-        make_chart(
+        Chart(
             "ingested",
             "Files ingested",
-            range=board.range,
-            series=[Series("Ready", made.ready, "one"), Series("Failed", made.failed, "bad")],
-            headline=intcomma(sum(made.ready)),
-            about=f"in {board.range.kind.label}{rate}",
+            range=board["range"],
+            series=[Series("Ready", made["ready"], "one"), Series("Failed", made["failed"], "bad")],
+            headline=intcomma(sum(made["ready"])),
+            about=f"in {board['range'].label}{rate}",
             empty="No files were ingested in this time.",
             link=reverse("runs"),
             link_text="All runs",
         ),
-        make_chart(
+        Chart(
             "waiting",
             "Queue",
-            range=board.range,
+            range=board["range"],
             kind="lines",
-            series=[Series("Waiting", board.stock.waiting)],
+            series=[Series("Waiting", board["stock"]["waiting"])],
             headline=intcomma(now),
             about="documents now" if now != 1 else "document now",
             empty="Nothing was queued in this time.",
@@ -466,34 +390,34 @@ def _ingestion_charts(board: Dashboard) -> list[Chart]:
     ]
 
 
-def _search_charts(board: Dashboard) -> list[Chart]:
-    made = board.searched
-    total, nothing = sum(made.count), sum(made.nothing)
-    found = tuple(count - none for count, none in zip(made.count, made.nothing, strict=True))
-    median, most = made.total_p50_ms, made.total_p95_ms
+def _search_charts(board: Figures) -> list[Chart]:
+    made = board["searched"]
+    total, nothing = sum(made["count"]), sum(made["nothing"])
+    found = tuple(count - none for count, none in zip(made["count"], made["nothing"], strict=True))
+    median, most = made["total_p50_ms"], made["total_p95_ms"]
     return [
-        make_chart(
+        Chart(
             "searches",
             "Searches",
-            range=board.range,
+            range=board["range"],
             series=[
                 Series("Found something", found, "one"),
-                Series("Found nothing", made.nothing, "bad"),
+                Series("Found nothing", made["nothing"], "bad"),
             ],
             headline=intcomma(total),
-            about=f"in {board.range.kind.label}, {intcomma(nothing)} found nothing",
+            about=f"in {board['range'].label}, {intcomma(nothing)} found nothing",
             empty="How often people and programs search is drawn here. Nobody did in this time.",
             link=reverse("search") if not total else "",
             link_text="Search something",
         ),
-        make_chart(
+        Chart(
             "times",
             "Search time in ms",
-            range=board.range,
+            range=board["range"],
             kind="lines",
             series=[
-                Series("Half within", made.p50_ms, "one"),
-                Series("95 % within", made.p95_ms, "two"),
+                Series("Half within", made["p50_ms"], "one"),
+                Series("95 % within", made["p95_ms"], "two"),
             ],
             headline="–" if median is None else format_milliseconds(median),
             about="" if most is None else f"for half of them, {format_milliseconds(most)} for 95 %",
@@ -504,32 +428,34 @@ def _search_charts(board: Dashboard) -> list[Chart]:
     ]
 
 
-def _source_charts(board: Dashboard) -> list[Chart]:
-    made = board.searched
-    answered = tuple(asked - none for asked, none in zip(made.asked, made.refused, strict=True))
-    doors = [door for door in board.searched.doors if sum(door.count)]
+def _source_charts(board: Figures) -> list[Chart]:
+    made = board["searched"]
+    answered = tuple(
+        asked - none for asked, none in zip(made["asked"], made["refused"], strict=True)
+    )
+    doors = [door for door in made["doors"] if sum(door["count"])]
     return [
-        make_chart(
+        Chart(
             "refused",
             "Chat questions",
-            range=board.range,
+            range=board["range"],
             series=[
                 Series("Answered", answered, "one"),
-                Series("Not answered", made.refused, "bad"),
+                Series("Not answered", made["refused"], "bad"),
             ],
-            headline=intcomma(sum(made.asked)),
-            about=f"in {board.range.kind.label}, {intcomma(sum(made.refused))} not in the sources",
+            headline=intcomma(sum(made["asked"])),
+            about=f"in {board['range'].label}, {intcomma(sum(made['refused']))} not in the sources",
             empty="Questions asked in the chat are counted here, and how many of them the documents"
             " did not answer.",
-            link=reverse("chat") if not sum(made.asked) else "",
+            link=reverse("chat") if not sum(made["asked"]) else "",
             link_text="Ask something",
         ),
-        make_chart(
+        Chart(
             "doors",
             "Search sources",
-            range=board.range,
+            range=board["range"],
             series=[
-                Series(SOURCE_NAMES[door.source], door.count, tone)
+                Series(SOURCE_NAMES[door["source"]], door["count"], tone)
                 for door, tone in zip(doors, SERIES_TONES, strict=False)
             ],
             headline=intcomma(len(doors)),
@@ -542,20 +468,20 @@ def _source_charts(board: Dashboard) -> list[Chart]:
     ]
 
 
-def _quality(board: Dashboard) -> Chart:
-    lines = board.quality
-    judged = lines[0].questions if lines else 0
-    return make_chart(
+def _quality(board: Figures) -> Chart:
+    lines = board["quality"]
+    judged = lines[0]["questions"] if lines else 0
+    return Chart(
         "quality",
         "Retrieval quality",
-        range=board.range,
+        range=board["range"],
         kind="marks",
         series=[
-            Series(line.name, line.ndcg, tone)
+            Series(line["name"], line["ndcg"], tone)
             for line, tone in zip(lines, SERIES_TONES, strict=False)
         ],
-        headline=format_score(lines[0].latest) if lines else "–",
-        about=f"of 1, {lines[0].name}: {intcomma(judged)} judged question{'s' * (judged != 1)}"
+        headline=format_score(lines[0]["latest"]) if lines else "–",
+        about=f"of 1, {lines[0]['name']}: {intcomma(judged)} judged question{'s' * (judged != 1)}"
         if lines
         else "",
         empty="Say of some hits that they are good or bad: how high up the good ones come is then"

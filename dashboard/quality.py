@@ -27,17 +27,12 @@ ChangeKind = Literal["better", "worse", "same", "new", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One metric, 0..1, now and before; None without an earlier evaluation."""
+    """One metric, 0..1, and how much it changed; None without an earlier evaluation."""
 
     name: str
     means: str
     now: float
-    before: float | None
-
-    @property
-    def change(self) -> float | None:
-        """The difference; None without an earlier value."""
-        return None if self.before is None else round(self.now - self.before, 4)
+    change: float | None
 
     @property
     def tone(self) -> str:
@@ -179,7 +174,7 @@ def compare(judged: JudgedCollection, *, against: int | None = None) -> Comparis
             name,
             means,
             value or 0.0,
-            None if before is None else (value or 0.0) - _mean_gain(now, before, both, field),
+            None if before is None else round(_mean_gain(now, before, both, field), 4),
         )
         for name, means, value, field in named
     )

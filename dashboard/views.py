@@ -13,7 +13,7 @@ from accounts.current_workspace import request_workspace
 from accounts.services import can_edit, require_editor
 from common.web import login_required_page
 from dashboard.charts import dashboard_charts, metric_curves
-from dashboard.figures import RANGE_KINDS, read_dashboard, unanswered_questions
+from dashboard.figures import RANGE_CHOICES, read_dashboard, unanswered_questions
 from dashboard.quality import (
     ComparedQuestion,
     Comparison,
@@ -124,22 +124,22 @@ def dashboard_page(request: HttpRequest) -> HttpResponse:
     may_edit = can_edit(user=request.user, workspace=workspace)
     board = read_dashboard(workspace=workspace, range_name=request.GET.get("range", ""))
     questions, different = unanswered_questions(
-        workspace=workspace, user=request.user, range=board.range
+        workspace=workspace, user=request.user, range=board["range"]
     )
     context: dict[str, Any] = {
         "board": board,
         "charts": dashboard_charts(board, may_edit=may_edit),
         "ranges": [
             {
-                "label": kind.label,
+                "label": label,
                 "url": f"{reverse('dashboard')}?{urlencode({'range': name})}",
-                "selected": name == board.range.kind.name,
+                "selected": name == board["range"].name,
             }
-            for name, kind in RANGE_KINDS.items()
+            for name, label in RANGE_CHOICES
         ],
         "questions": questions,
         "different": different,
-        "nothing": sum(board.searched.nothing),
+        "nothing": sum(board["searched"]["nothing"]),
     }
     is_part = request.headers.get("X-Part") == "figures"
     template = "dashboard/figures.html" if is_part else "dashboard/dashboard.html"

@@ -16,12 +16,8 @@ _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 _PARAGRAPHS = re.compile(r"\n(?:[ \t]*\n)+")
 
 
-@dataclass(frozen=True, slots=True)
-class DiffPiece:
-    """Some words: `kind` is "same", "gone" (deleted) or "new"."""
-
-    kind: str
-    text: str
+#: Whether some words are "same", "gone" (deleted) or "new"; and the words.
+DiffPiece = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,7 @@ def diff_texts(before: str, after: str) -> list[DiffBlock]:
             pairs = zip_longest(old[first:last], new[new_first:new_last], fillvalue="")
             blocks += [DiffBlock(diff_words(gone, come)) for gone, come in pairs]
             continue
-        same = [DiffBlock((DiffPiece("same", paragraph),)) for paragraph in old[first:last]]
+        same = [DiffBlock((("same", paragraph),)) for paragraph in old[first:last]]
         head = 0 if at == 0 else CONTEXT_PARAGRAPHS
         tail = 0 if at == len(steps) - 1 else CONTEXT_PARAGRAPHS
         hidden = len(same) - head - tail
@@ -62,9 +58,7 @@ def diff_texts(before: str, after: str) -> list[DiffBlock]:
 def diff_words(before: str, after: str) -> tuple[DiffPiece, ...]:
     """The differences of one paragraph, word by word."""
     old, new = _WORD.findall(before), _WORD.findall(after)
-    whole = tuple(
-        piece for piece in (DiffPiece("gone", before), DiffPiece("new", after)) if piece.text
-    )
+    whole = tuple(piece for piece in (("gone", before), ("new", after)) if piece[1])
     if len(old) * len(new) > MAX_WORDS**2:
         return whole
     matcher = SequenceMatcher(None, old, new, autojunk=False)
@@ -74,12 +68,12 @@ def diff_words(before: str, after: str) -> tuple[DiffPiece, ...]:
     for step, first, last, new_first, new_last in matcher.get_opcodes():
         gone, come = "".join(old[first:last]), "".join(new[new_first:new_last])
         if step == "equal":
-            pieces.append(DiffPiece("same", come))
+            pieces.append(("same", come))
             continue
         if gone:
-            pieces.append(DiffPiece("gone", gone))
+            pieces.append(("gone", gone))
         if come:
-            pieces.append(DiffPiece("new", come))
+            pieces.append(("new", come))
     return tuple(pieces)
 
 

@@ -64,14 +64,12 @@ def sanitise(html: str) -> str:
         tags=_ALLOWED_TAGS,
         attributes=_ALLOWED_ATTRIBUTES,
         url_schemes=_ALLOWED_SCHEMES,
-        url_relative=_document_link,
+        # Links inside the document are kept; a relative path has no target here and is dropped.
+        url_relative=lambda url: (
+            f"#{ANCHOR_PREFIX}{url[1:]}" if url[:1] == "#" and url[1:] else None
+        ),
         link_rel="noopener noreferrer nofollow",
     )
-
-
-def _document_link(url: str) -> str | None:
-    """Links inside the document are kept; a relative path has no target here and is dropped."""
-    return f"#{ANCHOR_PREFIX}{url[1:]}" if len(url) > 1 and url.startswith("#") else None
 
 
 #: Tags that only style words, written without attributes.

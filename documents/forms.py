@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -31,14 +32,32 @@ def workspace_people(workspace_id: int) -> list[tuple[str, str]]:
     ]
 
 
-def access_field() -> forms.MultipleChoiceField:
-    """Check boxes; the form sets the choices."""
-    return forms.MultipleChoiceField(
+class AccessForm(forms.Form):
+    """A form with a check box for everybody who may be given access, if there is anybody else."""
+
+    access = forms.MultipleChoiceField(
         label="Who may see it",
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=ACCESS_HELP,
     )
+    #: Whether there is anybody to keep it from.
+    has_access = True
+
+    def offer_access(self, workspace_id: int, *, chosen: Iterable[str] = ()) -> None:
+        """Offer the members of the workspace, and who is in the list already."""
+        choices = workspace_people(workspace_id)
+        known = {name for name, _ in choices}
+        choices += [(name, name) for name in chosen if name not in known]
+        self.fields["access"].choices = choices  # type: ignore[attr-defined]
+        self.order_fields([name for name in self.fields if name != "access"])
+        self.has_access = len(choices) > 1
+        if not self.has_access:
+            del self.fields["access"]
+
+    def clean_access(self) -> list[str] | None:
+        """The access list, or None for everybody in the workspace."""
+        return self.cleaned_data["access"] or None
 
 
 MAX_FILE_NAME_CHARACTERS = 1024
@@ -52,62 +71,72 @@ _OPTION = re.compile(r"(\w+)\s*=\s*(-?\d{1,9})")
 _FUSION = re.compile(r"(\w+)\s*=\s*([\w.]+)")
 
 
-class ChunkerOptionsField(forms.CharField):
-    """Options as people write them, `max_tokens=200 overlap=20`, as a mapping."""
+class WrittenField(forms.CharField):
+    """A value that people write as text, which subclasses `parse` and `write`."""
+
+    kind: type[Any] = dict
+
+    def parse(self, text: str) -> Any:
+        """The value. Raises InvalidInput and ValueError."""
+        raise NotImplementedError
+
+    def write(self, value: Any) -> str:
+        """The text of a value of `kind`."""
+        raise NotImplementedError
 
     def to_python(self, value: Any) -> Any:
-        text = super().to_python(value) or ""
-        if _OPTION.sub("", text).strip(" ,;\n\r\t"):
-            raise forms.ValidationError(
-                "Write options as name=number, such as max_tokens=200 overlap=20.", code="invalid"
-            )
-        return {name: int(number) for name, number in _OPTION.findall(text)}
-
-    def prepare_value(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return " ".join(f"{name}={number}" for name, number in value.items())
-        return value
-
-
-class FacetsField(forms.CharField):
-    """Metadata fields as people write them, `author, topic.area`, as a list."""
-
-    def to_python(self, value: Any) -> Any:
-        text = super().to_python(value) or ""
         try:
-            return checked_facets(re.split(r"[,\n]", text))
-        except InvalidInput as error:
+            return self.parse(super().to_python(value) or "")
+        except (InvalidInput, ValueError) as error:
             raise forms.ValidationError(str(error), code="invalid") from error
 
     def prepare_value(self, value: Any) -> Any:
-        return ", ".join(value) if isinstance(value, list) else value
+        return self.write(value) if isinstance(value, self.kind) else value
 
 
-class FusionField(forms.CharField):
+class ChunkerOptionsField(WrittenField):
+    """Options as people write them, `max_tokens=200 overlap=20`, as a mapping."""
+
+    def parse(self, text: str) -> dict[str, int]:
+        if _OPTION.sub("", text).strip(" ,;\n\r\t"):
+            raise InvalidInput("Write options as name=number, such as max_tokens=200 overlap=20.")
+        return {name: int(number) for name, number in _OPTION.findall(text)}
+
+    def write(self, value: dict[str, Any]) -> str:
+        return " ".join(f"{name}={number}" for name, number in value.items())
+
+
+class FacetsField(WrittenField):
+    """Metadata fields as people write them, `author, topic.area`, as a list."""
+
+    kind = list
+
+    def parse(self, text: str) -> list[str]:
+        return checked_facets(re.split(r"[,\n]", text))
+
+    def write(self, value: list[str]) -> str:
+        return ", ".join(value)
+
+
+class FusionField(WrittenField):
     """FusionOptions as people write them, `method=weighted vector=0.7 lexical=0.3`, as a mapping
     with nested `weights`."""
 
-    def to_python(self, value: Any) -> Any:
-        text = super().to_python(value) or ""
+    def parse(self, text: str) -> dict[str, Any]:
         options: dict[str, Any] = {}
-        try:
-            if _FUSION.sub("", text).strip(" ,;\n\r\t"):
-                raise InvalidInput("Write name=value, such as method=rrf rrf_k=60.")
-            for name, given in _FUSION.findall(text):
-                if name == "method":
-                    options[name] = given
-                elif name in ("vector", "lexical"):
-                    options.setdefault("weights", {})[name] = float(given)
-                else:
-                    options[name] = int(given)
-            FusionOptions.parse(options)
-        except (InvalidInput, ValueError) as error:
-            raise forms.ValidationError(str(error), code="invalid") from error
+        if _FUSION.sub("", text).strip(" ,;\n\r\t"):
+            raise InvalidInput("Write name=value, such as method=rrf rrf_k=60.")
+        for name, given in _FUSION.findall(text):
+            if name == "method":
+                options[name] = given
+            elif name in ("vector", "lexical"):
+                options.setdefault("weights", {})[name] = float(given)
+            else:
+                options[name] = int(given)
+        FusionOptions.parse(options)
         return options
 
-    def prepare_value(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
+    def write(self, value: dict[str, Any]) -> str:
         flat = {**value, **value.get("weights", {})}
         return " ".join(f"{name}={given}" for name, given in flat.items() if name != "weights")
 
@@ -167,13 +196,8 @@ class CollectionChangeForm(forms.Form):
         return cls(
             posted,
             initial={
-                "name": collection.name,
-                "description": collection.description,
-                "language": collection.default_language,
-                "chunker": collection.chunker,
-                "chunker_options": collection.chunker_options,
-                "graph": collection.graph,
-                "facets": collection.facets,
+                name: getattr(collection, "default_language" if name == "language" else name)
+                for name in CollectionChangeForm.base_fields
             },
         )
 
@@ -208,7 +232,7 @@ class MultipleFileField(forms.FileField):
         return [super(MultipleFileField, self).clean(file, initial) for file in data]
 
 
-class UploadForm(forms.Form):
+class UploadForm(AccessForm):
     """Files for a collection. `paths` are their names with folders, in the same order, because
     browsers send names without folders."""
 
@@ -234,20 +258,10 @@ class UploadForm(forms.Form):
         required=False,
         help_text="A file that is here already under another name becomes a link to it.",
     )
-    access = access_field()
 
     def __init__(self, *args: Any, workspace_id: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = workspace_people(workspace_id)
-        self.fields["access"].choices = choices  # type: ignore[attr-defined]
-        #: Whether there is anybody to keep files from.
-        self.has_access = len(choices) > 1
-        if not self.has_access:
-            del self.fields["access"]
-
-    def access_list(self) -> list[str] | None:
-        """The chosen access list; None for everybody. Valid forms only."""
-        return self.cleaned_data.get("access") or None
+        self.offer_access(workspace_id)
 
     def clean_files(self) -> "list[UploadedFile[Any]]":
         """Refuse too large files before anything is stored."""
@@ -325,38 +339,29 @@ class PassageForm(forms.Form):
     expected = forms.CharField(max_length=64, widget=forms.HiddenInput)
 
 
-class MetadataLinesField(forms.CharField):
+class MetadataLinesField(WrittenField):
     """Metadata as people write it, a field a line: `year: 2026`; lists and objects as JSON."""
 
-    def to_python(self, value: Any) -> Any:
+    def parse(self, text: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for line in (super().to_python(value) or "").splitlines():
-            if not line.strip():
-                continue
-            name, colon, text = line.partition(":")
-            if not colon or not name.strip():
-                raise forms.ValidationError(
-                    "Write a field a line, its name before a colon: “%(line)s” has none.",
-                    code="invalid",
-                    params={"line": line.strip()[:80]},
+        for line in filter(str.strip, text.splitlines()):
+            name, colon, value = map(str.strip, line.partition(":"))
+            if not colon or not name:
+                raise InvalidInput(
+                    "Write a field a line, its name before a colon:"
+                    f" “{line.strip()[:80]}” has none."
                 )
-            if name.strip() in found:
-                raise forms.ValidationError(
-                    "“%(name)s” stands there twice.", code="invalid", params={"name": name.strip()}
-                )
-            found[name.strip()] = _parse_value(text.strip())
+            if name in found:
+                raise InvalidInput(f"“{name}” stands there twice.")
+            found[name] = _parse_value(value)
         return found
 
-    def prepare_value(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
+    def write(self, value: dict[str, Any]) -> str:
         lines: list[str] = []
         for name, each in value.items():
             is_line = isinstance(each, str) and each == each.strip() and len(each.splitlines()) < 2
-            plain = each if is_line and _parse_value(each) == each else None
-            lines.append(
-                f"{name}: {json.dumps(each, ensure_ascii=False) if plain is None else plain}"
-            )
+            is_plain = is_line and _parse_value(each) == each
+            lines.append(f"{name}: {each if is_plain else json.dumps(each, ensure_ascii=False)}")
         return "\n".join(lines)
 
 
@@ -368,7 +373,7 @@ def _parse_value(text: str) -> Any:
         return text
 
 
-class DocumentChangeForm(forms.Form):
+class DocumentChangeForm(AccessForm):
     """Title, metadata, and who may see the document."""
 
     title = forms.CharField(
@@ -380,7 +385,6 @@ class DocumentChangeForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 6}),
         help_text="A field a line, such as “year: 2026”. Searches can be narrowed by them.",
     )
-    access = access_field()
 
     def __init__(self, data: Any = None, *, document: Document) -> None:
         initial = {
@@ -389,18 +393,7 @@ class DocumentChangeForm(forms.Form):
             "access": document.access or [],
         }
         super().__init__(data, initial=initial)
-        choices = workspace_people(document.workspace_id)
-        known = {name for name, _ in choices}
-        choices += [(name, name) for name in document.access or [] if name not in known]
-        self.fields["access"].choices = choices  # type: ignore[attr-defined]
-        #: Whether there is anybody to keep it from.
-        self.has_access = len(choices) > 1
-        if not self.has_access:
-            del self.fields["access"]
-
-    def clean_access(self) -> list[str] | None:
-        """The access list, or None for everybody in the workspace."""
-        return self.cleaned_data["access"] or None
+        self.offer_access(document.workspace_id, chosen=document.access or ())
 
     def field_of(self, error: RagsiteError) -> str | None:
         """The form field that an error belongs to."""

@@ -128,18 +128,8 @@ COUNTERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressEvent:
-    """Progress of a run at one moment. `id` changes only when something other than time has
-    changed."""
-
-    id: str
-    figures: dict[str, Any]
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the run has ended."""
-        return bool(self.figures["is_finished"])
+#: Id and figures of a run at one moment; the id changes only when more than time has changed.
+ProgressEvent = tuple[str, dict[str, Any]]
 
 
 def open_states(run: IngestionRun) -> dict[str, int]:
@@ -170,7 +160,7 @@ def progress_event(run: IngestionRun) -> ProgressEvent:
         "tokens_per_second": _rounded(progress.token_rate),
     }
     digest = hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
-    return ProgressEvent(id=digest[:16], figures={**counted, **timed})
+    return digest[:16], {**counted, **timed}
 
 
 def _rounded(number: float | None) -> float | None:
@@ -191,11 +181,12 @@ def stream_progress(run_id: int, *, last_id: str = "") -> Iterator[bytes]:
             progress = latest_progress(run_id)
         except DatabaseError:
             return  # the client reconnects and continues
-        if progress is not None and progress.id != last_id:
-            yield sse.format_event("progress", progress.figures, id=progress.id)
-            last_id, spoke = progress.id, monotonic()
-        if progress is None or progress.has_ended:
-            state = progress.figures["state"] if progress else "deleted"
+        event_id, figures = progress or (last_id, {"state": "deleted", "is_finished": True})
+        if event_id != last_id:
+            yield sse.format_event("progress", figures, id=event_id)
+            last_id, spoke = event_id, monotonic()
+        if figures["is_finished"]:
+            state = figures["state"]
             yield sse.format_event("end", {"run": run_id, "state": state}, id=last_id)
             return
         if monotonic() - spoke > HEARTBEAT_SECONDS:

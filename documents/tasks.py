@@ -20,7 +20,7 @@ from common.leases import heartbeat_expired, lease_expired
 from documents import lexical_index
 from documents.ingestion import jobs, pipeline, stored_files, vector_indexes
 from documents.ingestion import reembed as ingestion_reembed
-from documents.ingestion.reembed import BatchCursor, reindex_chunks
+from documents.ingestion.reembed import FIRST_CURSOR, Cursor, reindex_chunks
 from documents.models import (
     Chunk,
     Document,
@@ -36,8 +36,6 @@ logger = logging.getLogger(__name__)
 #: Documents a message carries: enough for full batches, few enough to share among workers.
 BATCH = 32
 
-FIRST_CURSOR = BatchCursor()
-
 
 class QueueUnavailable(RagsiteError):
     """The message broker does not answer, and recovery would not send the task later."""
@@ -47,18 +45,23 @@ class QueueUnavailable(RagsiteError):
 
 
 def enqueue(document_ids: Sequence[int]) -> None:
-    """Send documents to the `ingest` queue after the commit."""
-    for start in range(0, len(document_ids), BATCH):
-        part = list(document_ids[start : start + BATCH])
-        transaction.on_commit(partial(_notify_workers, part))
+    """Send documents to the `ingest` queue after the commit. If the broker is down nothing is lost:
+    recovery finds the rows."""
+
+    def send(part: list[int]) -> None:
+        try:
+            ingest_documents.delay(part)
+        except OperationalError as error:
+            logger.warning("the broker does not answer, the documents wait for it: %s", error)
+
+    for part in _batches(document_ids):
+        transaction.on_commit(partial(send, part))
 
 
-def _notify_workers(document_ids: list[int]) -> None:
-    """Notify the workers. If the broker is down nothing is lost: recovery finds the rows."""
-    try:
-        ingest_documents.delay(document_ids)
-    except OperationalError as error:
-        logger.warning("the broker does not answer, the documents wait for it: %s", error)
+def _batches(document_ids: Sequence[int]) -> list[list[int]]:
+    return [
+        list(document_ids[start : start + BATCH]) for start in range(0, len(document_ids), BATCH)
+    ]
 
 
 @app.task(bind=True, max_retries=None)
@@ -81,20 +84,19 @@ def embed_documents(self: Any, document_ids: list[int]) -> None:
 
 
 def enqueue_reindexing(document_ids: Sequence[int]) -> None:
-    """Have these documents embedded again, after the commit."""
-    for start in range(0, len(document_ids), BATCH):
-        part = list(document_ids[start : start + BATCH])
-        transaction.on_commit(partial(_send_reindexing, part))
+    """Have these documents embedded again, after the commit. Raises QueueUnavailable there."""
 
+    def send(part: list[int]) -> None:
+        try:
+            reindex_documents.delay(part)
+        except OperationalError as error:
+            raise QueueUnavailable(
+                "The queue does not answer, so no worker was told. Start Redis or Valkey, and try"
+                " again."
+            ) from error
 
-def _send_reindexing(document_ids: list[int]) -> None:
-    try:
-        reindex_documents.delay(document_ids)
-    except OperationalError as error:
-        raise QueueUnavailable(
-            "The queue does not answer, so no worker was told. Start Redis or Valkey, and try"
-            " again."
-        ) from error
+    for part in _batches(document_ids):
+        transaction.on_commit(partial(send, part))
 
 
 @app.task(bind=True, max_retries=None)
@@ -144,8 +146,9 @@ def recover_documents() -> int:
         StagedDocument.objects.filter(document_id__in=lost).values_list("document_id", flat=True)
     )
     stored = set(Document.objects.filter(id__in=lost).exclude(file="").values_list("id", flat=True))
-    _send_task(embed_documents, sorted(staged))
-    _send_task(ingest_documents, sorted(stored - staged))
+    for task, ids in ((embed_documents, staged), (ingest_documents, stored - staged)):
+        for part in _batches(sorted(ids)):
+            task.delay(part)
     # Fail documents of a command that died: only the command can read their files.
     document_ids = sorted(set(lost) - staged - stored)
     if document_ids:
@@ -155,8 +158,7 @@ def recover_documents() -> int:
             message="The command that ingested it was stopped. Run it again: what is ready is"
             " skipped.",
         )
-        for run_id in jobs.open_runs(document_ids):
-            jobs.finish_run(run_id)
+        jobs.finish_runs(document_ids)
     # End runs whose process died before it ended them: all settled, or cancelled. Only those
     # without a change for a lease, because a command that looks for more files has no open item
     # either.
@@ -168,11 +170,6 @@ def recover_documents() -> int:
     for run_id in silent.filter(items__isnull=False).values_list("id", flat=True).distinct():
         jobs.finish_run(run_id)
     return len(lost)
-
-
-def _send_task(task: Any, document_ids: Sequence[int]) -> None:
-    for start in range(0, len(document_ids), BATCH):
-        task.delay(list(document_ids[start : start + BATCH]))
 
 
 @app.task
@@ -196,10 +193,10 @@ def recover_at_start(sender: Any = None, **kwargs: Any) -> None:
     recover_documents.apply_async(countdown=settings.INGESTION_LEASE_SECONDS + 1)
 
 
-def enqueue_reembedding(row: Reembedding, token: UUID, cursor: BatchCursor = FIRST_CURSOR) -> None:
+def enqueue_reembedding(row: Reembedding, token: UUID, cursor: Cursor = FIRST_CURSOR) -> None:
     """Send the next batch of a re-embedding. Without a broker it waits for recovery."""
     try:
-        reembed.delay(row.pk, str(token), cursor.after, cursor.size)
+        reembed.delay(row.pk, str(token), *cursor)
     except OperationalError as error:
         logger.warning("the broker does not answer, the re-embedding waits for it: %s", error)
 
@@ -213,9 +210,7 @@ def reembed(row_id: int, token: str, after: int, size: int) -> None:
     try:
         if after == 0 and ingestion_reembed.builds_index_first(row):
             ingestion_reembed.build_target_index(row, token=UUID(token))
-        following = ingestion_reembed.move_batch(
-            row, token=UUID(token), cursor=BatchCursor(after, size)
-        )
+        following = ingestion_reembed.move_batch(row, token=UUID(token), cursor=(after, size))
     except ingestion_reembed.TakenOver as error:
         logger.info("%s", error)
     except InferenceError as error:

@@ -9,8 +9,7 @@ from kombu.exceptions import OperationalError
 
 from common.celery import app
 from common.leases import database_now
-from graph.extraction import queue as extraction_queue
-from graph.extraction import worker
+from graph.extraction import queue, worker
 from graph.extraction.worker import Outcome
 
 logger = logging.getLogger(__name__)
@@ -65,11 +64,11 @@ def extract_next() -> int:
 @app.task
 def recover_extractions() -> int:
     """Queues due documents, also of dead workers; returns how many by rules."""
-    ids = extraction_queue.sweep_due()
+    ids = queue.sweep_due()
     enqueue_extraction(ids)
     _send_messages(
         Outcome(),
-        goes_on=not extraction_queue.is_paused() and extraction_queue.next_for_model() is not None,
+        goes_on=not queue.QUEUE.is_paused() and queue.next_for_model() is not None,
     )
     return len(ids)
 

@@ -6,18 +6,21 @@ see, and writes only where its user may.
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any, Required
+
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
 
 from accounts.models import Workspace
 from accounts.services import require_editor
 from common.errors import NotFound
 from common.text import count_heading, json_quoted, truncated
-from common.tools import TEXT_SCHEMA, Tool, object_schema, tools_by_name
+from common.tools import between, nonempty, tools_by_name
 from graph import services
 from graph.inputs import MAX_NAME_CHARACTERS, EdgeInput, NodeInput
 from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
 from graph.reading.results import Truncated
-from graph.reading.steps import DIRECTIONS, Direction
+from graph.reading.steps import Direction
 from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_TEXT
 from graph.reading.vertices import Vertex
 from graph.scopes import GraphScope
@@ -27,8 +30,14 @@ MAX_STEPS = 20
 SHOWN_CHARACTERS = 200
 
 
-def graph_find(*, scope: GraphScope, text: str, max_results: int = 10) -> str:
-    """Nodes that match a name, as text."""
+def graph_find(
+    *,
+    scope: GraphScope,
+    text: Annotated[str, nonempty("A name, or its beginning.", most=MAX_TEXT)],
+    max_results: Annotated[int, between(1, MAX_RESULTS, "How many nodes at most.")] = 10,
+) -> str:
+    """Find people, places, terms and documents in the knowledge graph by the beginning of their
+    names, or something like it, to learn their ids."""
     vertices = services.find_nodes(scope=scope, text=text, limit=int(max_results))
     return _numbered_list(count_heading(len(vertices), "node(s)"), map(_describe, vertices))
 
@@ -36,12 +45,18 @@ def graph_find(*, scope: GraphScope, text: str, max_results: int = 10) -> str:
 def graph_neighbors(
     *,
     scope: GraphScope,
-    id: str,
-    rel: str = "",
-    direction: Direction = "both",
-    max_results: int = 20,
+    id: Annotated[str, nonempty("Id of a node, document or passage, as graph_find tells it.")],
+    rel: Annotated[
+        str,
+        nonempty("Only by this relation, such as MENTIONS. Default: any.", most=MAX_REL_CHARACTERS),
+    ] = "",
+    direction: Annotated[
+        Direction, Field(description="out: relations that begin at it; in: those that lead to it.")
+    ] = "both",
+    max_results: Annotated[int, between(1, MAX_RESULTS, "How many neighbours at most.")] = 20,
 ) -> str:
-    """Neighbours of a node, as text."""
+    """What is related to a node of the knowledge graph, and how: other nodes, and documents that
+    mention it."""
     try:
         page = services.neighbors(
             scope=scope, id=id, rel=rel, direction=direction, limit=int(max_results)
@@ -55,17 +70,17 @@ def graph_neighbors(
         f"{json_quoted(each.rel)} {'to' if each.outgoing else 'from'} {_describe(each.vertex)}"
         for each in page.items
     ]
-    return "\n".join(
-        [
-            _numbered_list(first, described),
-            *rest,
-            *_truncation_notes(page.truncated),
-        ]
-    )
+    return "\n".join([_numbered_list(first, described), *rest, *_truncation_notes(page.truncated)])
 
 
-def graph_path(*, scope: GraphScope, source: str, target: str, max_steps: int = 6) -> str:
-    """The shortest path between two nodes, as text."""
+def graph_path(
+    *,
+    scope: GraphScope,
+    source: Annotated[str, nonempty("Id of a node, document or passage.")],
+    target: Annotated[str, nonempty("Id of another one.")],
+    max_steps: Annotated[int, between(1, MAX_STEPS, "How many steps at most.")] = 6,
+) -> str:
+    """A shortest way between two nodes of the knowledge graph: how they are connected."""
     try:
         path = services.shortest_path(
             scope=scope, source=source, target=target, max_depth=int(max_steps)
@@ -117,15 +132,56 @@ def _not_found(ids: Sequence[str]) -> NotFound:
 MAX_ITEMS = 100
 
 
+_Props = Annotated[Mapping[str, Any], Field(description="What else is known of it, by name.")]
+
+
+@with_config(extra="forbid")
+class _Node(TypedDict, total=False):
+    id: Required[
+        Annotated[str, nonempty("Its id, such as ent:person:ada lovelace.", most=MAX_ID_CHARACTERS)]
+    ]
+    name: Annotated[
+        str, Field(max_length=MAX_NAME_CHARACTERS, description="Its name as people read it.")
+    ]
+    labels: Annotated[
+        Sequence[Annotated[str, Field(min_length=1)]],
+        Field(description="What it is, such as Person."),
+    ]
+    props: _Props
+
+
+@with_config(extra="forbid")
+class _Edge(TypedDict, total=False):
+    source: Required[Annotated[str, nonempty("Id of the node that it begins at.")]]
+    rel: Required[
+        Annotated[
+            str, nonempty("What that one is or does, such as WORKS_AT.", most=MAX_REL_CHARACTERS)
+        ]
+    ]
+    target: Required[Annotated[str, nonempty("Id of the node that it leads to.")]]
+    props: _Props
+
+
 def graph_upsert(
     *,
     scope: GraphScope,
-    nodes: Sequence[Mapping[str, Any]] = (),
-    edges: Sequence[Mapping[str, Any]] = (),
+    nodes: Annotated[
+        Sequence[_Node],
+        Field(
+            max_length=MAX_ITEMS,
+            description="Nodes. What is left out of one stays as it is.",
+        ),
+    ] = (),
+    edges: Annotated[
+        Sequence[_Edge],
+        Field(
+            max_length=MAX_ITEMS,
+            description="Relations between nodes that are there, or among these.",
+        ),
+    ] = (),
 ) -> str:
-    """Creates or changes nodes and edges, all or none. Raises Forbidden unless the
-    user may edit.
-    """
+    """Note in the knowledge graph what is known: make nodes and the relations between them, or
+    change those that are there. All of it is written, or nothing."""
     if scope.user is not None:
         workspace = Workspace.objects.get(pk=scope.workspace_id)
         require_editor(user=scope.user, workspace=workspace)
@@ -148,110 +204,8 @@ def graph_upsert(
     return "\n".join(lines)
 
 
-def _id_schema(meaning: str) -> dict[str, Any]:
-    return {**TEXT_SCHEMA, "description": meaning}
-
-
-def _count_schema(most: int, default: int, meaning: str) -> dict[str, Any]:
-    return {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": most,
-        "default": default,
-        "description": meaning,
-    }
-
-
-_REL = {**TEXT_SCHEMA, "maxLength": MAX_REL_CHARACTERS}
-_NODE = object_schema(
-    "id",
-    id={
-        **TEXT_SCHEMA,
-        "maxLength": MAX_ID_CHARACTERS,
-        "description": "Its id, such as ent:person:ada lovelace.",
-    },
-    name={
-        "type": "string",
-        "maxLength": MAX_NAME_CHARACTERS,
-        "description": "Its name as people read it.",
-    },
-    labels={"type": "array", "items": TEXT_SCHEMA, "description": "What it is, such as Person."},
-    props={"type": "object", "description": "What else is known of it, by name."},
+TOOLS = tools_by_name(
+    "graph",
+    (graph_find, graph_neighbors, graph_path, graph_upsert),
+    writing={graph_upsert},
 )
-_EDGE = object_schema(
-    "source rel target",
-    source=_id_schema("Id of the node that it begins at."),
-    rel={**_REL, "description": "What that one is or does, such as WORKS_AT."},
-    target=_id_schema("Id of the node that it leads to."),
-    props={"type": "object", "description": "What else is known of it, by name."},
-)
-
-_TOOLS = (
-    Tool(
-        "graph_find",
-        "Find people, places, terms and documents in the knowledge graph by the beginning of their"
-        " names, or something like it, to learn their ids.",
-        object_schema(
-            "text",
-            text={**TEXT_SCHEMA, "maxLength": MAX_TEXT, "description": "A name, or its beginning."},
-            max_results=_count_schema(MAX_RESULTS, 10, "How many nodes at most."),
-        ),
-        writes=False,
-        run=graph_find,
-    ),
-    Tool(
-        "graph_neighbors",
-        "What is related to a node of the knowledge graph, and how: other nodes, and documents that"
-        " mention it.",
-        object_schema(
-            "id",
-            id=_id_schema("Id of a node, document or passage, as graph_find tells it."),
-            rel={**_REL, "description": "Only by this relation, such as MENTIONS. Default: any."},
-            direction={
-                "enum": list(DIRECTIONS),
-                "default": "both",
-                "description": "out: relations that begin at it; in: those that lead to it.",
-            },
-            max_results=_count_schema(MAX_RESULTS, 20, "How many neighbours at most."),
-        ),
-        writes=False,
-        run=graph_neighbors,
-    ),
-    Tool(
-        "graph_path",
-        "A shortest way between two nodes of the knowledge graph: how they are connected.",
-        object_schema(
-            "source target",
-            source=_id_schema("Id of a node, document or passage."),
-            target=_id_schema("Id of another one."),
-            max_steps=_count_schema(MAX_STEPS, 6, "How many steps at most."),
-        ),
-        writes=False,
-        run=graph_path,
-    ),
-    Tool(
-        "graph_upsert",
-        "Note in the knowledge graph what is known: make nodes and the relations between them, or"
-        " change those that are there. All of it is written, or nothing.",
-        object_schema(
-            "",
-            nodes={
-                "type": "array",
-                "items": _NODE,
-                "maxItems": MAX_ITEMS,
-                "description": "Nodes. What is left out of one stays as it is.",
-            },
-            edges={
-                "type": "array",
-                "items": _EDGE,
-                "maxItems": MAX_ITEMS,
-                "description": "Relations between nodes that are there, or among these.",
-            },
-        ),
-        writes=True,
-        run=graph_upsert,
-    ),
-)
-
-#: In the order in which a model is shown them.
-TOOLS = tools_by_name(_TOOLS)

@@ -60,17 +60,11 @@ class Provider:
     def is_configured(self) -> bool:
         """Whether the address (Ollama, a setting) or the key (others, environment) is set."""
         is_key = self.needs.endswith("_KEY")
-        return bool(os.environ.get(self.needs, "").strip() if is_key else self._address())
+        return bool(os.environ.get(self.needs, "").strip() if is_key else self.base_url)
 
-    def made(self, name: str) -> ChatModel:
-        """An instance of the backend for this model. Raises BackendUnavailable."""
-        where = {"base_url": self._address()} if self._address() else {}
-        model: ChatModel = import_string(self.backend)(name.removeprefix(self.dropped), **where)
-        return model
-
-    def _address(self) -> str:
-        address: str = getattr(settings, self.address)
-        return address
+    @property
+    def base_url(self) -> str:
+        return str(getattr(settings, self.address))
 
 
 PROVIDERS = (
@@ -119,18 +113,12 @@ def chat_model(name: str = "") -> ChatModel | None:
         if (model := _build_alias(alias)) and model.model_name == name:
             return model
     maker = provider_of(name)
-    is_routed = (
-        maker is not None
-        and maker.is_configured()
-        and len(name) <= MAX_NAME_CHARACTERS
-        and name.isprintable()
-        and (
-            not settings.CHAT_MODELS
-            or any(fnmatchcase(name, pattern) for pattern in settings.CHAT_MODELS)
-        )
+    is_allowed = not settings.CHAT_MODELS or any(
+        fnmatchcase(name, pattern) for pattern in settings.CHAT_MODELS
     )
-    if is_routed:
-        return _build_routed(name)
+    is_name = len(name) <= MAX_NAME_CHARACTERS and name.isprintable()
+    if maker and maker.is_configured() and is_name and is_allowed:
+        return _build_routed(maker, name)
     raise _unknown_model(name)
 
 
@@ -168,11 +156,10 @@ def provider_of(name: str) -> Provider | None:
 
 
 @lru_cache(CACHED_MODELS)
-def _build_routed(name: str) -> ChatModel:
-    maker = provider_of(name)
-    if maker is None:
-        raise _unknown_model(name)
-    return maker.made(name)
+def _build_routed(maker: Provider, name: str) -> ChatModel:
+    where = {"base_url": maker.base_url} if maker.base_url else {}
+    model: ChatModel = import_string(maker.backend)(name.removeprefix(maker.dropped), **where)
+    return model
 
 
 def _build_alias(alias: str) -> ChatModel | None:

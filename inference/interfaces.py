@@ -2,7 +2,9 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypedDict, Unpack
+
+from common.errors import ExplainedError
 
 if TYPE_CHECKING:  # settings are checked at each start, and need neither
     import numpy as np
@@ -10,7 +12,7 @@ if TYPE_CHECKING:  # settings are checked at each start, and need neither
     from tokenizers import Tokenizer
 
 
-class InferenceError(Exception):
+class InferenceError(ExplainedError):
     """Base of all errors of this package."""
 
 
@@ -160,31 +162,36 @@ class ChatMessage:
         return "tool_calls" if self.tool_calls else "stop"
 
 
-class ChatModel(Protocol):
-    """Answers a conversation, in full or as a stream.
+class ChatOptions(TypedDict, total=False):
+    """Optional parameters of a call.
 
     `tools` describe functions: {"name", "description", "parameters"}, the last a JSON schema.
     `tool_choice` is "auto", "none", "required" (any one) or the name of the tool that must be
     called; it is ignored without tools. `max_tokens` limits the answer; `temperature` and `top_p`
     control sampling; None leaves each to the configuration. `stop` are texts before which the
     answer ends. `timeout` is in seconds for everything, tries and waits included, to the last
-    token. Within `inference.cancellation.cancellation` a call can end earlier.
+    token.
+    """
+
+    tools: Sequence[Mapping[str, object]]
+    tool_choice: str | None
+    max_tokens: int | None
+    temperature: float | None
+    top_p: float | None
+    stop: Sequence[str]
+    timeout: float | None
+
+
+class ChatModel(Protocol):
+    """Answers a conversation, in full or as a stream. Within `inference.cancellation.cancellation`
+    a call can end earlier.
     """
 
     @property
     def model_name(self) -> str: ...
 
     def complete(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        tools: Sequence[Mapping[str, object]] = (),
-        tool_choice: str | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-        stop: Sequence[str] = (),
-        timeout: float | None = None,
+        self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
     ) -> ChatMessage:
         """The assistant's next message: text that is not blank, or tool calls, or both.
 
@@ -192,16 +199,7 @@ class ChatModel(Protocol):
         """
 
     def stream(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        tools: Sequence[Mapping[str, object]] = (),
-        tool_choice: str | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-        stop: Sequence[str] = (),
-        timeout: float | None = None,
+        self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
     ) -> Generator[str, None, ChatMessage]:
         """The same answer as pieces of text; returns the whole message with its tool calls.
 

@@ -58,13 +58,19 @@ def embed_query_cached(
     # One model gives different vectors at different dimensions, so they are part of its name.
     space = f"{embedder.model_name}\0{embedder.dimensions}\0{instruction or ''}\0"
     key = "query-vector:" + hashlib.sha256((space + text).encode(errors="replace")).hexdigest()
-    vector = _read(key, embedder.dimensions)
-    if vector is None:
-        vector = embed_query_uncached(alias, text, instruction)
-        try:
-            caches["default"].set(key, vector.astype(STORED_DTYPE).tobytes(), timeout=CACHE_SECONDS)
-        except Exception as error:
-            logger.warning("query cache cannot be written: %s", error)
+    try:
+        if (stored := caches["default"].get(key)) is not None:
+            kept = np.frombuffer(stored, dtype=STORED_DTYPE).copy()
+            return check_vectors(kept, dimensions=embedder.dimensions)
+    except InferenceError as error:
+        logger.warning("cached query vector is unusable, embedding again: %s", error)
+    except Exception as error:  # each cache backend has errors of its own
+        logger.warning("query cache cannot be read, embedding without it: %s", error)
+    vector = embed_query_uncached(alias, text, instruction)
+    try:
+        caches["default"].set(key, vector.astype(STORED_DTYPE).tobytes(), timeout=CACHE_SECONDS)
+    except Exception as error:
+        logger.warning("query cache cannot be written: %s", error)
     return vector
 
 
@@ -81,18 +87,3 @@ def embed_query_uncached(
         raise
     record_success(alias)
     return vector
-
-
-def _read(key: str, dimensions: int) -> NDArray[np.float32] | None:
-    try:
-        stored = caches["default"].get(key)
-        if stored is None:
-            return None
-        return check_vectors(
-            np.frombuffer(stored, dtype=STORED_DTYPE).copy(), dimensions=dimensions
-        )
-    except InferenceError as error:
-        logger.warning("cached query vector is unusable, embedding again: %s", error)
-    except Exception as error:  # each cache backend has errors of its own
-        logger.warning("query cache cannot be read, embedding without it: %s", error)
-    return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import BooleanField, ExpressionWrapper, Model, Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
@@ -21,12 +21,15 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from accounts.models import Workspace
 from common.admin import (
     EXCERPT_CHARACTERS,
+    ConditionFilter,
     ReadOnlyAdmin,
+    ServiceDeletion,
     bidi_isolated,
-    deletion_preview,
+    choice_column,
     excerpt,
     link_to,
     link_to_list,
+    requires,
 )
 from common.errors import RagsiteError
 from common.text import pluralized
@@ -52,14 +55,10 @@ class UserRowAdmin(ReadOnlyAdmin):
     search_help_text = "A user's id, the whole of it."
     list_select_related: Any = ["workspace"]
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        if not search_term:
-            return queryset, False
+    def search_rows(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
         # With the workspaces named, an index finds the user.
         workspaces = list(Workspace.objects.values_list("pk", flat=True))
-        return queryset.filter(workspace__in=workspaces, user_id=search_term), False
+        return rows.filter(workspace__in=workspaces, user_id=term)
 
     @display(description="user", ordering="user_id")
     def user(self, row: Any) -> SafeString:
@@ -76,50 +75,16 @@ class UserRowAdmin(ReadOnlyAdmin):
     params_for_all_rows: dict[str, Any] = {}
 
 
-class DeletableUserRowAdmin(UserRowAdmin):
-    """Rows that may be deleted, through the services and with a preview that loads nothing else."""
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
-
-    def forget(self, rows: Iterable[Any]) -> None:
-        """Delete these rows through the service layer."""
-        raise NotImplementedError
-
-    def counted(self, rows: list[Any]) -> dict[str, int]:
-        """Numbers of related rows that are deleted too, for the preview."""
-        return {str(self.opts.verbose_name_plural): len(rows)}
-
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        self.forget([obj])
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        self.forget(queryset)
-
-    def get_deleted_objects(
-        self, objs: Iterable[Any], request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        rows = list(objs)
-        return deletion_preview(self, request, [str(row) for row in rows], self.counted(rows))
-
-
-class EmbeddedFilter(admin.SimpleListFilter):
-    """Filter: with or without a vector."""
-
-    title = "vector"
-    parameter_name = "vector"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("no", "Waits for one")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(embedding__isnull=True) if self.value() == "no" else queryset
+class EmbeddedFilter(ConditionFilter):
+    title = parameter_name = "vector"
+    conditions = {"no": ("Waits for one", Q(embedding=None))}
 
 
 @admin.register(Context)
-class ContextAdmin(DeletableUserRowAdmin):
+class ContextAdmin(ServiceDeletion, UserRowAdmin):
     """Contexts: read only, may be deleted."""
 
+    can_delete = True
     list_display = [
         "beginning",
         "user",
@@ -160,7 +125,7 @@ class ContextAdmin(DeletableUserRowAdmin):
         rows: QuerySet[Context] = super().get_queryset(request)
         return rows.annotate(embedded=embedded, said=Left("user_message", EXCERPT_CHARACTERS))
 
-    def forget(self, rows: Iterable[Any]) -> None:
+    def delete_rows(self, rows: Iterable[Any]) -> None:
         def whose(row: Any) -> tuple[int, str]:
             return row.workspace_id, row.user_id
 
@@ -196,24 +161,14 @@ MAX_LISTED_VALUES = 50
 MAX_VALUE_CHARACTERS = 2000
 
 
-class CurrentFilter(admin.SimpleListFilter):
-    """Filter: current facts by default, or all."""
-
+class CurrentFilter(ConditionFilter):
     title = "held true"
     parameter_name = "held"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("before", "Before"), ("all", "Now or before")]
-
-    def choices(self, changelist: Any) -> Any:
-        now, *others = super().choices(changelist)
-        yield {**now, "display": "Now"}
-        yield from others
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "all":
-            return queryset
-        return queryset.filter(valid_to__isnull=self.value() != "before")
+    conditions = {
+        "": ("Now", Q(valid_to=None)),
+        "before": ("Before", Q(valid_to__isnull=False)),
+        "all": ("Now or before", Q()),
+    }
 
 
 class CorrectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -244,12 +199,13 @@ class CorrectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 
 
 @admin.register(Fact)
-class FactAdmin(DeletableUserRowAdmin):
+class FactAdmin(ServiceDeletion, UserRowAdmin):
     """Values are not edited: a correction supersedes the value, as when the user says something
     else.
     """
 
     form = CorrectionForm
+    can_delete = True
     list_display = ["name", "value_text", "user", "workspace", "origin", "valid_from", "valid_to"]
     list_filter = [("workspace", AutocompleteSelectFilter), CurrentFilter, "origin", "valid_from"]
     heavy_fields = ("embedding", "search_vector")
@@ -314,12 +270,12 @@ class FactAdmin(DeletableUserRowAdmin):
             self.log_change(request, row, "Cleared.")
         messages.success(request, f"{pluralized(len(ended), 'fact')} ended. Their history stays.")
 
-    def forget(self, rows: Iterable[Any]) -> None:
+    def delete_rows(self, rows: Iterable[Any]) -> None:
         """Delete the keys with their history: a remaining old value would reveal the same."""
         for scope, key in {(scope_of_row(row), row.key) for row in rows}:
             services.forget_fact(scope=scope, key=key)
 
-    def counted(self, rows: list[Any]) -> dict[str, int]:
+    def deletion_counts(self, rows: list[Any]) -> dict[str, int]:
         keys = {(scope_of_row(row), row.key) for row in rows}
         values = sum(Fact.objects.of(scope).filter(key=key).count() for scope, key in keys)
         return {"facts": len(keys), "values, former ones included": values}
@@ -359,26 +315,18 @@ _STATE_COLOURS = {_State.WAITING: "info", _State.RUNNING: "info", _State.DEAD: "
 MAX_MESSAGE_CHARACTERS = 2000
 
 
-class StateFilter(admin.SimpleListFilter):
-    """Filter by state; by default all but idle conversations."""
-
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        states = [(str(value), str(label).capitalize()) for value, label in _State.choices]
-        return [*states, ("all", "All")]
-
-    def choices(self, changelist: Any) -> Any:
-        unread, *others = super().choices(changelist)
-        yield {**unread, "display": "All but nothing waits"}
-        yield from others
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "all":
-            return queryset
-        states = [self.value()] if self.value() else [_State.DEAD, _State.WAITING, _State.RUNNING]
-        return queryset.filter(state__in=states)
+class StateFilter(ConditionFilter):
+    title = parameter_name = "state"
+    conditions = {
+        "": (
+            "All but nothing waits",
+            Q(state__in=[_State.DEAD, _State.WAITING, _State.RUNNING]),
+        ),
+        **{
+            str(value): (str(label).capitalize(), Q(state=value)) for value, label in _State.choices
+        },
+        "all": ("All", Q()),
+    }
 
 
 @admin.register(ExtractionItem)
@@ -404,6 +352,8 @@ class ExtractionItemAdmin(UserRowAdmin):
     sortable_by = ["state_label"]
     params_for_all_rows = {"state": "all"}
     actions = ["try_again"]
+    state_label = choice_column("state", _STATE_COLOURS)
+    has_operate_permission = requires("memory.change_extractionitem")
     fields = [
         "user_link",
         "workspace",
@@ -427,10 +377,6 @@ class ExtractionItemAdmin(UserRowAdmin):
         rows: QuerySet[ExtractionItem] = super().get_queryset(request)
         return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may retry extractions."""
-        return bool(request.user.has_perm("memory.change_extractionitem"))
-
     @admin.action(description="Try again", permissions=["operate"])
     def try_again(self, request: HttpRequest, queryset: QuerySet[ExtractionItem]) -> None:
         ids = list(queryset.values_list("pk", flat=True))
@@ -440,10 +386,6 @@ class ExtractionItemAdmin(UserRowAdmin):
     @display(description="conversation", ordering="id")
     def name(self, row: ExtractionItem) -> SafeString:
         return bidi_isolated(row.key)
-
-    @display(description="state", ordering="state", label=_STATE_COLOURS)
-    def state_label(self, row: ExtractionItem) -> tuple[str, str]:
-        return row.state, row.get_state_display()
 
     @display(description="error")
     def problem(self, row: Any) -> SafeString:

@@ -63,8 +63,7 @@ def _embed_rows(rows: QuerySet[Any], space: EmbeddingSpace) -> int:
     done = 0
     for batch in _batches(rows):
         # Counted before, so that a text which kills the process is not tried for ever.
-        ids = [row.pk for row in batch]
-        tried = type(batch[0]).objects.filter(pk__in=ids)
+        tried = rows.model.objects.filter(pk__in=[row.pk for row in batch])
         tried.update(embed_attempts=F("embed_attempts") + 1)
         try:
             embedder = embedder_for(space)
@@ -79,19 +78,15 @@ def _embed_rows(rows: QuerySet[Any], space: EmbeddingSpace) -> int:
         # Texts of a row never change, so that a late vector is still valid.
         for row, vector in zip(batch, vectors, strict=True):
             row.embedding, row.space, row.embed_attempts = vector, space, 0
-        done += type(batch[0]).objects.bulk_update(batch, ["embedding", "space", "embed_attempts"])
+        done += tried.bulk_update(batch, ["embedding", "space", "embed_attempts"])
     return done
 
 
 def _batches(rows: QuerySet[Any]) -> Iterator[list[Any]]:
-    """Rows that failed before one by one, the others in batches; each once."""
-    last = 0
-    while batch := list(
-        rows.filter(pk__gt=last, embed_attempts__lt=SINGLE_AFTER_ATTEMPTS).order_by("pk")[
-            :BATCH_ROWS
-        ]
-    ):
-        last = batch[-1].pk
-        yield batch
-    for row in list(rows.filter(embed_attempts__gte=SINGLE_AFTER_ATTEMPTS).order_by("pk")):
-        yield [row]
+    """Rows in batches, then those that failed before one by one; each once."""
+    is_fresh = Q(embed_attempts__lt=SINGLE_AFTER_ATTEMPTS)
+    for condition, size in ((is_fresh, BATCH_ROWS), (~is_fresh, 1)):
+        last = 0
+        while batch := list(rows.filter(condition, pk__gt=last).order_by("pk")[:size]):
+            last = batch[-1].pk
+            yield batch

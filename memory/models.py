@@ -13,6 +13,7 @@ from pgvector.django import VectorField
 
 from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from common.fields import RegConfigField, ToTSVector
+from common.queues import QueuedWork
 from common.search_vector import Words, joined
 from documents.models import EmbeddingSpace
 from memory.scopes import MAX_USER_ID_CHARACTERS, UserScope, account_id
@@ -236,7 +237,7 @@ class Fact(MemoryItem):
         return f"Fact {self.pk}"
 
 
-class ExtractionItem(models.Model):
+class ExtractionItem(QueuedWork):
     """A conversation, the progress of its extraction, and the messages that wait.
 
     Progress is per conversation, so that none blocks another. Texts are deleted once they have been
@@ -267,14 +268,6 @@ class ExtractionItem(models.Model):
         help_text="Digests of the last ones, to tell what is new when they are sent again.",
     )
     state = models.CharField(max_length=7, choices=State, default=State.IDLE)
-    attempts = models.PositiveSmallIntegerField(default=0)
-    outages = models.PositiveSmallIntegerField(
-        default=0, help_text="How often in a row there was no model to ask."
-    )
-    error = models.TextField(blank=True)
-    due_at = models.DateTimeField(null=True, blank=True)
-    token = models.UUIDField(null=True, blank=True, editable=False)
-    leased_until = models.DateTimeField(null=True, blank=True)
     last_message_at = models.DateTimeField(default=timezone.now)
     extracted_at = models.DateTimeField(null=True, blank=True)
     extractor = models.CharField(max_length=200, blank=True, help_text="Rules, or a model's name.")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
@@ -20,16 +20,9 @@ from memory.models import Context, Pruning
 from memory.scopes import UserScope
 
 
-@dataclass(frozen=True, slots=True)
-class FairShare:
-    """Limit a user. `spare` of the users above it may keep one more: limits are whole numbers."""
-
-    level: int
-    spare: int = 0
-
-
-def max_min_fair_share(demands: Sequence[int], room: int) -> FairShare | None:
-    """Max-min fair share: the highest limit for users above it, so that all fits into `room`.
+def max_min_fair_share(demands: Sequence[int], room: int) -> tuple[int, int] | None:
+    """Max-min fair share: the highest limit for users above it, so that all fits into `room`, and
+    how many of them may keep one more, because limits are whole numbers.
 
     Users at or below the limit keep everything, and what they leave is shared by the others. None
     where everything fits.
@@ -39,8 +32,7 @@ def max_min_fair_share(demands: Sequence[int], room: int) -> FairShare | None:
     for place, amount in enumerate(ascending):
         others = len(ascending) - place
         if amount * others > left:
-            level, spare = divmod(max(left, 0), others)
-            return FairShare(level, spare)
+            return divmod(max(left, 0), others)
         left -= amount
     return None
 
@@ -74,28 +66,19 @@ class Limits:
     rows: int | None = None
     bytes: int | None = None
 
+    @classmethod
+    def of(cls, whose: Literal["USER", "WORKSPACE"]) -> "Limits":
+        """Those of a single user, or of all users of a workspace together. 0 is no limit, and so
+        are negative values, which a check rejects: they must not delete memories.
+        """
+        values = (getattr(settings, f"MEMORY_{whose}_{unit}") for unit in ("ROWS", "BYTES"))
+        return cls(*(max(value, 0) or None for value in values))
+
     @property
     def above(self) -> Q:
         """Condition: sums of contexts that exceed the limits."""
         rows = Q(rows__gt=self.rows) if self.rows is not None else Q()
         return rows | Q(bytes__gt=self.bytes) if self.bytes is not None else rows
-
-
-def user_limits() -> Limits:
-    """The limits of a single user."""
-    return _limits(settings.MEMORY_USER_ROWS, settings.MEMORY_USER_BYTES)
-
-
-def workspace_limits() -> Limits:
-    """The limits of all users of a workspace together."""
-    return _limits(settings.MEMORY_WORKSPACE_ROWS, settings.MEMORY_WORKSPACE_BYTES)
-
-
-def _limits(rows: int, size: int) -> Limits:
-    """0 is no limit. Negative values, which a check rejects, are none either: they must not delete
-    memories.
-    """
-    return Limits(max(rows, 0) or None, max(size, 0) or None)
 
 
 def prune_to_quotas() -> list[Pruning]:
@@ -107,48 +90,36 @@ def prune_to_quotas() -> list[Pruning]:
     """
     Pruning.objects.filter(created_at__lt=timezone.now() - PRUNING_RETENTION).delete()
     done: list[Pruning] = []
-    limits = user_limits()
+    limits = Limits.of("USER")
     if limits.above:
         for user in _sums("workspace_id", "user_id").filter(limits.above):
             scope = UserScope(user["workspace_id"], user["user_id"])
             done += _prune_user(scope, limits, Pruning.Reason.USER)
-    limits = workspace_limits()
+    limits = Limits.of("WORKSPACE")
     over = _sums("workspace_id").filter(limits.above).order_by("workspace_id")
     for workspace_id in [row["workspace_id"] for row in over] if limits.above else []:
-        if limits.rows is not None:
-            done += _prune_shared_rows(workspace_id, limits.rows)
-        if limits.bytes is not None:
-            done += _prune_shared_bytes(workspace_id, limits.bytes)
+        for unit, room in (("rows", limits.rows), ("bytes", limits.bytes)):
+            if room is not None:
+                done += _prune_shared(workspace_id, unit, room)
     return done
 
 
-def _prune_shared_rows(workspace_id: int, room: int) -> Iterator[Pruning]:
-    """Rows are few enough that the remainder counts: the users with the latest contexts may keep
-    one more.
+def _prune_shared(workspace_id: int, unit: str, room: int) -> Iterator[Pruning]:
+    """Limits of rows are so low that the remainder counts: the users with the latest contexts may
+    keep one more.
     """
     held = _sums("user_id").filter(workspace_id=workspace_id).annotate(last=Max("created_at"))
     users = sorted(held, key=lambda user: user["last"], reverse=True)
-    share = max_min_fair_share([user["rows"] for user in users], room)
+    share = max_min_fair_share([user[unit] for user in users], room)
     if share is None:
         return
-    spare = share.spare
+    level, spare = share
     for user in users:
-        if user["rows"] > share.level:
-            limits = Limits(rows=share.level + (spare > 0))
+        if user[unit] > level:
+            limits = Limits(**{unit: level + (spare > 0)})
             spare -= 1
             scope = UserScope(workspace_id, user["user_id"])
             yield from _prune_user(scope, limits, Pruning.Reason.WORKSPACE)
-
-
-def _prune_shared_bytes(workspace_id: int, room: int) -> Iterator[Pruning]:
-    users = list(_sums("user_id").filter(workspace_id=workspace_id))
-    share = max_min_fair_share([user["bytes"] for user in users], room)
-    if share is None:
-        return
-    for user in users:
-        if user["bytes"] > share.level:
-            scope = UserScope(workspace_id, user["user_id"])
-            yield from _prune_user(scope, Limits(bytes=share.level), Pruning.Reason.WORKSPACE)
 
 
 def _sums(*by: str) -> QuerySet[Any, Any]:

@@ -56,29 +56,21 @@ _ISO = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
 _DOTTED = re.compile(rf"\b({_DAY})\.(0?[1-9]|1[0-2])\.(\d{{4}})\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Dates:
-    """Years, months and days mentioned in a question, each combinable with the others."""
+#: Years, months and days, each combinable with the others.
+Dates = tuple[set[int], set[int], set[int]]
 
-    years: frozenset[int] = frozenset()
-    months: frozenset[int] = frozenset()
-    days: frozenset[int] = frozenset()
 
-    def __bool__(self) -> bool:
-        return bool(self.years or self.months or self.days)
-
-    def agreement(self, moment: datetime) -> float:
-        """0..1: how well `moment` matches the mentioned dates. A day counts within its month."""
-        if not self:
-            return 0.0
-        same_month = moment.month in self.months
-        checks = (
-            (self.years, 1, moment.year in self.years),
-            (self.months, 2, same_month),
-            (self.days, 2, same_month and moment.day in self.days),
-        )
-        whole = sum(weight for said, weight, _ in checks if said)
-        return sum(weight for said, weight, holds in checks if said and holds) / whole
+def date_agreement(dates: Dates, moment: datetime) -> float:
+    """0..1: how well `moment` matches the mentioned dates. A day counts within its month."""
+    years, months, days = dates
+    same_month = moment.month in months
+    checks = (
+        (years, 1, moment.year in years),
+        (months, 2, same_month),
+        (days, 2, same_month and moment.day in days),
+    )
+    whole = sum(weight for said, weight, _ in checks if said)
+    return sum(weight for said, weight, holds in checks if said and holds) / whole if whole else 0.0
 
 
 def mentioned_dates(question: str) -> Dates:
@@ -99,7 +91,7 @@ def mentioned_dates(question: str) -> Dates:
         years.add(int(year))
         months.add(int(month))
         days |= {int(day)} if day else set()
-    return Dates(frozenset(years), frozenset(months), frozenset(days))
+    return years, months, days
 
 
 #: Fewer rows may begin with the same words and a colon without its being somebody's name.
@@ -275,9 +267,10 @@ def rank(
     if evidence:
         for place, named in named_speakers(question, dict(enumerate(candidates.texts))).items():
             speakers[place] = named
-        if said := mentioned_dates(question):
+        said = mentioned_dates(question)
+        if any(said):
             moments = [EPOCH + moment * MICROSECOND for moment in candidates.moments.tolist()]
-            dates[:] = [said.agreement(moment) for moment in moments]
+            dates[:] = [date_agreement(said, moment) for moment in moments]
         parts = _with_evidence(question, candidates, weights, speakers, dates)
     else:
         similarities = candidates.similarities

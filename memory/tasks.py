@@ -12,8 +12,8 @@ from common.leases import database_now
 from inference.interfaces import BackendUnavailable
 from memory import quotas
 from memory.embedding import embed_waiting
-from memory.extraction import queue as extraction_queue
 from memory.extraction import worker
+from memory.extraction.queue import QUEUE, due_items
 
 logger = logging.getLogger(__name__)
 
@@ -72,9 +72,9 @@ def extract(item_id: int) -> bool:
 @app.task
 def recover_extractions() -> int:
     """Enqueue due conversations, including those of dead workers; returns how many."""
-    if extraction_queue.is_model_paused():
+    if QUEUE.is_paused():
         return 0
-    ids = extraction_queue.due_items()
+    ids = due_items()
     for item_id in ids:
         enqueue_extraction(item_id)
     return len(ids)

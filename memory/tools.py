@@ -1,4 +1,4 @@
-"""Memory as tools of a chat model, with a JSON Schema of their arguments and answers in text.
+"""Memory as tools of a chat model, answered in text. Begin with `TOOLS`.
 
 The scope comes from the caller and is no argument, so a model cannot reach another user's memory.
 """
@@ -6,18 +6,31 @@ The scope comes from the caller and is no argument, so a model cannot reach anot
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import islice
+from typing import Annotated
 
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from pydantic import Field
 
 from common.errors import InvalidInput
 from common.text import count_heading, json_quoted, truncated
-from common.tools import TEXT_SCHEMA, Tool, object_schema, tools_by_name
+from common.tools import between, nonempty, tools_by_name
 from memory import services
 from memory.fact_keys import fact_key
 from memory.models import Fact
 from memory.scopes import UserScope
 from memory.services.search import MAX_QUERY_CHARACTERS
+
+FactKey = Annotated[
+    str, nonempty("What the fact is about, in snake_case, such as favourite_color.")
+]
+AsOf = Annotated[
+    str | None,
+    Field(
+        description="A moment in the past, such as 2026-05-01T12:00:00Z. Default: now.",
+        json_schema_extra={"format": "date-time"},
+    ),
+]
 
 NOTHING_STORED = "It is not known who the user is: nothing was kept."
 
@@ -44,9 +57,12 @@ MAX_TOOL_RESULTS = 20
 
 
 def archive_turn(
-    *, scope: UserScope | None, user_message: str, assistant_response: str = ""
+    *,
+    scope: UserScope | None,
+    user_message: Annotated[str, nonempty("What the user said, word for word.")],
+    assistant_response: Annotated[str, Field(description="What was answered.")] = "",
 ) -> str:
-    """Tool: store a turn of the conversation."""
+    """Archive a turn of this conversation, so that it can be found in later ones."""
     archived = services.archive_turn(
         scope=scope, user_message=user_message, assistant_response=assistant_response
     )
@@ -55,8 +71,16 @@ def archive_turn(
     return "Archived." if archived.is_new else "Archived before; it is as fresh as now."
 
 
-def search_memory(*, scope: UserScope | None, query: str, max_results: int = 5) -> str:
-    """Tool: relevant earlier turns, the best first."""
+def memory_search(
+    *,
+    scope: UserScope | None,
+    query: Annotated[str, nonempty("A question or some words.", most=MAX_QUERY_CHARACTERS)],
+    max_results: Annotated[
+        int, between(1, MAX_TOOL_RESULTS, "How many conversations at most.")
+    ] = 5,
+) -> str:
+    """Search what this user said in earlier conversations, by words and by meaning. Use it when
+    the user refers to something that is not in this conversation."""
     result = services.search_memory(scope=scope, query=query, max_results=int(max_results))
     entries = [
         f"{place}. said {format_time(hit.context.created_at)}, relevance"
@@ -68,14 +92,23 @@ def search_memory(*, scope: UserScope | None, query: str, max_results: int = 5) 
     return "\n".join([count_heading(len(entries), "archived conversation(s)"), *entries])
 
 
-def store_memory(*, scope: UserScope | None, question: str, answer: str) -> str:
-    """Tool: store a question with its answer."""
+def remember(
+    *,
+    scope: UserScope | None,
+    question: Annotated[str, nonempty("The question.")],
+    answer: Annotated[str, nonempty("Its answer.")],
+) -> str:
+    """Store a question with its answer, so that it can be found in later conversations."""
     stored = services.store_memory(scope=scope, question=question, answer=answer)
     return NOTHING_STORED if stored is None else "Stored."
 
 
-def clear_memory(*, scope: UserScope | None, question: str) -> str:
-    """Tool: delete all answers to a question."""
+def clear_memory(
+    *,
+    scope: UserScope | None,
+    question: Annotated[str, nonempty("What the user said.")],
+) -> str:
+    """Forget every archived conversation in which the user said exactly this."""
     removed = services.clear_memory(scope=scope, question=question)
     return f"Forgot {removed} archived conversation(s)."
 
@@ -85,8 +118,14 @@ MAX_LISTED_CHARACTERS = 200
 MAX_LISTED_FACTS = 200
 
 
-def set_fact(*, scope: UserScope | None, key: str, value: str) -> str:
-    """Tool: set a fact from now on."""
+def set_fact(
+    *,
+    scope: UserScope | None,
+    key: FactKey,
+    value: Annotated[str, nonempty("What is true.")],
+) -> str:
+    """Note a durable fact about this user, such as where they live or what they prefer. A new value
+    takes the place of the former one, which stays in the history."""
     change = services.set_fact(scope=scope, key=key, value=value)
     if change is None:
         return NOTHING_STORED
@@ -96,32 +135,32 @@ def set_fact(*, scope: UserScope | None, key: str, value: str) -> str:
     return f"Fact set: {_fact(change.fact)}{before}"
 
 
-def get_fact(*, scope: UserScope | None, key: str, as_of: str | None = None) -> str:
-    """Tool: the value of a fact, now or at a time."""
+def get_fact(*, scope: UserScope | None, key: FactKey, as_of: AsOf = None) -> str:
+    """One fact about this user, as it is now or as it was at a moment."""
     fact = services.get_fact(scope=scope, key=key, as_of=parse_as_of(as_of))
     return _not_found(key) if fact is None else f"{fact.key} = {json_quoted(fact.value)}"
 
 
-def has_fact(*, scope: UserScope | None, key: str) -> str:
-    """Tool: whether a fact has a value."""
+def has_fact(*, scope: UserScope | None, key: FactKey) -> str:
+    """Whether a fact about this user is known."""
     known = services.has_fact(scope=scope, key=key)
     return f"Fact found: {fact_key(key)}" if known else _not_found(key)
 
 
-def get_all_facts(*, scope: UserScope | None, as_of: str | None = None) -> str:
-    """Tool: all facts by key, now or at a time."""
+def get_all_facts(*, scope: UserScope | None, as_of: AsOf = None) -> str:
+    """All facts about this user by key, as they are now or as they were at a moment."""
     facts = services.get_all_facts(scope=scope, as_of=parse_as_of(as_of))
     return "\n".join([count_heading(len(facts), "fact(s)"), *_limit_lines(map(_fact, facts))])
 
 
-def clear_fact(*, scope: UserScope | None, key: str) -> str:
-    """Tool: end a fact and keep its history."""
+def clear_fact(*, scope: UserScope | None, key: FactKey) -> str:
+    """Note that a fact about this user is true no longer. It stays in the history."""
     cleared = services.clear_fact(scope=scope, key=key)
     return f"Fact cleared: {fact_key(key)}" if cleared else _not_found(key)
 
 
-def history(*, scope: UserScope | None, key: str) -> str:
-    """Tool: all values of a fact, the latest first."""
+def history(*, scope: UserScope | None, key: FactKey) -> str:
+    """All values that a fact about this user ever had, the latest first."""
     facts = services.history(scope=scope, key=key)
     if not facts:
         return _not_found(key)
@@ -154,114 +193,19 @@ def _not_found(key: str) -> str:
     return f"Fact not found: {fact_key(key)}"
 
 
-_KEY_SCHEMA = {
-    **TEXT_SCHEMA,
-    "description": "What the fact is about, in snake_case, such as favourite_color.",
-}
-_AS_OF_SCHEMA = {
-    "type": "string",
-    "format": "date-time",
-    "description": "A moment in the past, such as 2026-05-01T12:00:00Z. Default: now.",
-}
-
-_TOOL_LIST = (
-    Tool(
-        "archive_turn",
-        "Archive a turn of this conversation, so that it can be found in later ones.",
-        object_schema(
-            "user_message",
-            user_message={**TEXT_SCHEMA, "description": "What the user said, word for word."},
-            assistant_response={"type": "string", "description": "What was answered."},
-        ),
-        writes=True,
-        run=archive_turn,
+TOOLS = tools_by_name(
+    "memory",
+    (
+        memory_search,
+        remember,
+        archive_turn,
+        clear_memory,
+        set_fact,
+        get_fact,
+        has_fact,
+        get_all_facts,
+        clear_fact,
+        history,
     ),
-    Tool(
-        "search_memory",
-        "Search what this user said in earlier conversations, by words and by meaning. Use it when"
-        " the user refers to something that is not in this conversation.",
-        object_schema(
-            "query",
-            query={
-                **TEXT_SCHEMA,
-                "maxLength": MAX_QUERY_CHARACTERS,
-                "description": "A question or some words.",
-            },
-            max_results={
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_TOOL_RESULTS,
-                "default": 5,
-                "description": "How many conversations at most.",
-            },
-        ),
-        writes=False,
-        run=search_memory,
-    ),
-    Tool(
-        "store_memory",
-        "Store a question with its answer, so that it can be found in later conversations.",
-        object_schema(
-            "question answer",
-            question={**TEXT_SCHEMA, "description": "The question."},
-            answer={**TEXT_SCHEMA, "description": "Its answer."},
-        ),
-        writes=True,
-        run=store_memory,
-    ),
-    Tool(
-        "clear_memory",
-        "Forget every archived conversation in which the user said exactly this.",
-        object_schema("question", question={**TEXT_SCHEMA, "description": "What the user said."}),
-        writes=True,
-        run=clear_memory,
-    ),
-    Tool(
-        "set_fact",
-        "Note a durable fact about this user, such as where they live or what they prefer. A new"
-        " value takes the place of the former one, which stays in the history.",
-        object_schema(
-            "key value", key=_KEY_SCHEMA, value={**TEXT_SCHEMA, "description": "What is true."}
-        ),
-        writes=True,
-        run=set_fact,
-    ),
-    Tool(
-        "get_fact",
-        "One fact about this user, as it is now or as it was at a moment.",
-        object_schema("key", key=_KEY_SCHEMA, as_of=_AS_OF_SCHEMA),
-        writes=False,
-        run=get_fact,
-    ),
-    Tool(
-        "has_fact",
-        "Whether a fact about this user is known.",
-        object_schema("key", key=_KEY_SCHEMA),
-        writes=False,
-        run=has_fact,
-    ),
-    Tool(
-        "get_all_facts",
-        "All facts about this user by key, as they are now or as they were at a moment.",
-        object_schema("", as_of=_AS_OF_SCHEMA),
-        writes=False,
-        run=get_all_facts,
-    ),
-    Tool(
-        "clear_fact",
-        "Note that a fact about this user is true no longer. It stays in the history.",
-        object_schema("key", key=_KEY_SCHEMA),
-        writes=True,
-        run=clear_fact,
-    ),
-    Tool(
-        "history",
-        "All values that a fact about this user ever had, the latest first.",
-        object_schema("key", key=_KEY_SCHEMA),
-        writes=False,
-        run=history,
-    ),
+    writing={remember, archive_turn, clear_memory, set_fact, clear_fact},
 )
-
-#: In the order in which a model is shown them.
-TOOLS = tools_by_name(_TOOL_LIST)

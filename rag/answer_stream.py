@@ -25,7 +25,7 @@ from rest_framework.response import Response
 from common import sse
 from common.errors import RagsiteError
 from common.sql import release_connection
-from common.sse import CLIENT_CLOSED_REQUEST, ClientConnection
+from common.sse import CLIENT_CLOSED_REQUEST, ClientConnection, ClientGone
 from inference.cancellation import Cancelled, cancellation
 from inference.interfaces import InferenceError
 from rag.errors import ModelFailed, failure_event
@@ -46,10 +46,6 @@ MAX_QUEUED_EVENTS = 256
 
 TOO_MANY_ANSWERS = "Too many answers are being made just now. Ask again in a moment."
 slots = sse.StreamSlots(settings.CHAT_STREAMS, refusal=TOO_MANY_ANSWERS)
-
-
-class ClientGone(Exception):
-    """The client closed the connection."""
 
 
 class ServerStopping(RagsiteError):

@@ -1,8 +1,8 @@
-"""Documents as agents read and write them, and the interface of both retrievers. Without Django."""
+"""Documents as agents read and write them with either retriever. Without Django."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from common.errors import InvalidInput
 
@@ -60,42 +60,3 @@ def resolve_rerank(
             field="rerank",
         )
     return given.pop() if given else default
-
-
-class RetrieverProtocol(Protocol):
-    """The interface of `rag.retriever.Retriever` and of `rag.remote_retriever.RemoteRetriever`,
-    which document each method."""
-
-    async def search(
-        self, query: str, top_k: int = ..., filter: Filter = ..., *, rerank: bool | None = ...
-    ) -> list[Document]:
-        """Passages for a query, best first."""
-
-    def search_sync(
-        self, query: str, top_k: int = ..., filter: Filter = ..., *, rerank: bool | None = ...
-    ) -> list[Document]:
-        """The blocking form of `search`."""
-
-    async def similar(self, query: Any, top_k: int = ..., filter: Filter = ...) -> list[Document]:
-        """Whole documents of one collection, most similar first."""
-
-    def similar_sync(self, query: Any, top_k: int = ..., filter: Filter = ...) -> list[Document]:
-        """The blocking form of `similar`."""
-
-    async def add_documents(self, documents: Sequence[Document], vectors: Any = ...) -> list[str]:
-        """Store documents and return their ids."""
-
-    def add_documents_sync(self, documents: Sequence[Document], vectors: Any = ...) -> list[str]:
-        """The blocking form of `add_documents`."""
-
-    async def delete(self, ids: Sequence[str]) -> int:
-        """Delete documents and return how many existed."""
-
-    def delete_sync(self, ids: Sequence[str]) -> int:
-        """The blocking form of `delete`."""
-
-    async def get(self, ids: Sequence[str]) -> list[Document]:
-        """The documents with these ids that exist."""
-
-    def get_sync(self, ids: Sequence[str]) -> list[Document]:
-        """The blocking form of `get`."""

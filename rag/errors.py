@@ -66,15 +66,15 @@ class NoChatModel(RagsiteError):
         )
 
 
-def failure_event(error: Exception, *, trace: int | None = None) -> Failed:
+def failure_event(error: Exception) -> Failed:
     """The event for an error. Unexpected errors are logged, and their text is not sent to the
     client."""
     if isinstance(error, InferenceError) and not isinstance(error, RagsiteError):
         error = ModelFailed(error)
     if isinstance(error, RagsiteError):
-        return Failed(error.code, str(error), error.status, trace)
+        return Failed(error.code, str(error), error.status)
     logger.exception("an answer failed", exc_info=error)
     if isinstance(error, DatabaseUnavailable.CAUSES):
         away = DatabaseUnavailable()
-        return Failed(away.code, str(away), away.status, trace)
-    return Failed("internal_error", "The site made a mistake. Its log has the reason.", 500, trace)
+        return Failed(away.code, str(away), away.status)
+    return Failed("internal_error", "The site made a mistake. Its log has the reason.", 500)

@@ -60,33 +60,27 @@ class InjectedMemory:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
     """The first event: who answers. `memory` is None if none was requested."""
 
     name: ClassVar[str] = "metadata"
 
+    conversation: int | None = None
+    message: int | None = None
     question: str
     model: str
     generator: GeneratorKind
     pipeline: str | None = None
     collections: tuple[str, ...] = ()
     memory: InjectedMemory | None = None
-    conversation: int | None = None
-    message: int | None = None
     trace: int | None = None
 
     def data(self) -> dict[str, Any]:
         return {
-            "conversation": self.conversation,
-            "message": self.message,
-            "question": self.question,
-            "model": self.model,
-            "generator": self.generator,
-            "pipeline": self.pipeline,
+            **asdict(self),
             "collections": list(self.collections),
             "memory": self.memory.data() if self.memory else None,
-            "trace": self.trace,
         }
 
 
@@ -138,7 +132,7 @@ class Token:
     text: str
 
     def data(self) -> dict[str, Any]:
-        return {"text": self.text}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,57 +159,36 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
-class UnsupportedSentence:
-    """A sentence of the answer, by offsets in its text, that no source supports."""
-
-    start: int
-    end: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
-    """Result of checking the answer: whether it is a refusal, sentences without support, and how
-    many citations of unknown passages were removed."""
+    """Result of checking the answer: whether it is a refusal, sentences without support (`text`,
+    with its offsets `start` and `end` in the answer), and how many citations of unknown passages
+    were removed."""
 
     refused: bool = False
-    unsupported: tuple[UnsupportedSentence, ...] = ()
+    unsupported: tuple[Mapping[str, Any], ...] = ()
     dropped_citations: int = 0
 
     def data(self) -> dict[str, Any]:
-        return {
-            "refused": self.refused,
-            "unsupported": [asdict(sentence) for sentence in self.unsupported],
-            "dropped_citations": self.dropped_citations,
-        }
+        return {**asdict(self), "unsupported": list(self.unsupported)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """The answer is complete. Token counts are the model server's, 0 if it does not count."""
 
     name: ClassVar[str] = "done"
 
-    elapsed_ms: float
-    first_token_ms: float | None = None
     input_tokens: int = 0
     output_tokens: int = 0
+    elapsed_ms: float
+    first_token_ms: float | None = None
     finish_reason: FinishReason = "stop"
     verdict: Verdict = field(default_factory=Verdict)
     trace: int | None = None
     message: int | None = None
 
     def data(self) -> dict[str, Any]:
-        return {
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "elapsed_ms": self.elapsed_ms,
-            "first_token_ms": self.first_token_ms,
-            "finish_reason": self.finish_reason,
-            "verdict": self.verdict.data(),
-            "trace": self.trace,
-            "message": self.message,
-        }
+        return {**asdict(self), "verdict": self.verdict.data()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ except ImportError as error:
         "rag.langchain needs LangChain, which the site itself does without:"
         " .venv/bin/pip install langchain-core"
     ) from error
-from pydantic import AliasChoices, ConfigDict, Field, SkipValidation
+from pydantic import AliasChoices, Field
 
 from common.text import pluralized
-from rag.document import Document, Filter, RetrieverProtocol, resolve_rerank
+from rag.document import Document, Filter, resolve_rerank
 
 
 class RagsiteRetriever(BaseRetriever):
@@ -33,9 +33,7 @@ class RagsiteRetriever(BaseRetriever):
     of the retriever's own search.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    retriever: SkipValidation[RetrieverProtocol]
+    retriever: Any
     k: int = Field(default=5, ge=1)
     filter: Any = None
     rerank: bool | None = Field(
@@ -73,9 +71,7 @@ class RagsiteVectorStore(VectorStore):
     `retriever` says whose collection it is. The collection's own model embeds unless `embedding` is
     given; its vectors must have the collection's dimensions. Scores are similarities."""
 
-    def __init__(
-        self, retriever: RetrieverProtocol, *, embedding: Embeddings | None = None
-    ) -> None:
+    def __init__(self, retriever: Any, *, embedding: Embeddings | None = None) -> None:
         self._retriever = retriever
         self._embedding = embedding
 
@@ -128,7 +124,8 @@ class RagsiteVectorStore(VectorStore):
         vectors = None
         if self._embedding is not None:
             vectors = self._embedding.embed_documents([one.content for one in documents])
-        return self._retriever.add_documents_sync(documents, vectors)
+        stored: list[str] = self._retriever.add_documents_sync(documents, vectors)
+        return stored
 
     async def aadd_texts(
         self,
@@ -142,7 +139,8 @@ class RagsiteVectorStore(VectorStore):
         vectors = None
         if self._embedding is not None:
             vectors = await self._embedding.aembed_documents([one.content for one in documents])
-        return await self._retriever.add_documents(documents, vectors)
+        stored: list[str] = await self._retriever.add_documents(documents, vectors)
+        return stored
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """Delete documents; unknown ids are ignored."""

@@ -162,6 +162,11 @@ class Pipeline(TimestampedModel):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_template(self) -> bool:
+        """Whether it comes with the site: it has no row, no version and no date."""
+        return self.pk is None
+
 
 class Trace(models.Model):
     """One pipeline run. It contains texts of `documents`, like an answer: when one of them is

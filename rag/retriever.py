@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import replace
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from numpy.typing import ArrayLike
@@ -26,154 +27,6 @@ from search.services import search
 from search.stores import Store
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalRetriever:
-    """A retriever for a known context, in this thread with its database connection: what the
-    context sees, limited to `collections` and, in searches, by `filter`. Everything raises
-    Forbidden if the user or API key may not, and Cancelled once the context is cancelled."""
-
-    context: RagContext
-    collections: tuple[str, ...] = ()
-    filter: Filter = None
-
-    def search(
-        self, query: str, top_k: int, filter: Filter, mode: Mode, rerank: bool | None
-    ) -> list[Document]:
-        result = search(
-            query, scope=self._scope(filter), mode=mode, k=top_k, rerank=rerank, snippets=False
-        )
-        self.context.check()
-        if result.degraded:
-            logger.warning("a search had to do without: %s", ", ".join(result.degraded))
-        return [
-            Document(
-                content=hit.text,
-                metadata=passage_metadata(
-                    hit.metadata,
-                    summary=hit.summary,
-                    token_count=hit.token_count,
-                    rerank_score=hit.rerank,
-                ),
-                id=hit.chunk_key or hit.document_key,
-                document_key=hit.document_key,
-                title=hit.title,
-                collection=hit.collection_slug,
-                url=hit.url or passage_url(hit.collection_slug, hit.document_id, hit.chunk_id),
-                score=hit.fused if hit.rerank is None else hit.rerank,
-                similarity=hit.similarity,
-                chunk=hit.chunk_id,
-                heading_path=hit.heading_path,
-                page=hit.page,
-                start=hit.start,
-                end=hit.end,
-            )
-            for hit in result.hits
-        ]
-
-    def similar(self, query: str | ArrayLike, top_k: int, filter: Filter) -> list[Document]:
-        """Documents of one collection by their most similar passage."""
-        store = self._store()
-        vector = store.embed(query) if isinstance(query, str) else query
-        self.context.check()
-        node = self._scope(filter)
-        narrowed = to_json(node.filter) if node.is_filtered else None
-        matches = store.similarity_search(vector, top_k, narrowed)
-        return [
-            Document(
-                content=match.text,
-                metadata=match.metadata,
-                id=match.id,
-                document_key=match.id,
-                title=match.title,
-                collection=store.collection.slug,
-                url=passage_url(store.collection.slug, match.document_id, match.chunk_id),
-                score=match.score,
-                similarity=match.similarity,
-                chunk=match.chunk_id,
-            )
-            for match in matches
-        ]
-
-    def add(
-        self, documents: Sequence[Document], vectors: Sequence[ArrayLike] | None = None
-    ) -> list[str]:
-        """Store documents, embedded or with the caller's vectors; returns their ids."""
-        self.context.require("write")
-        store = self._store()
-        items = [
-            Item(
-                id=str(uuid4()) if document.id is None else document.id,
-                text=document.content,
-                vector=None if vectors is None else vectors[place],
-                metadata=document.metadata,
-                title=document.title,
-            )
-            for place, document in enumerate(documents)
-        ]
-        for start in range(0, len(items), MAX_BATCH):
-            self.context.check()
-            store.index_many(items[start : start + MAX_BATCH])
-        return [item.id for item in items]
-
-    def delete(self, ids: Sequence[str]) -> int:
-        """Delete documents and return how many existed."""
-        self.context.require("write")
-        store = self._store()
-        return store.delete(self._readable_keys([store.collection.pk], ids).values())
-
-    def get(self, ids: Sequence[str]) -> list[Document]:
-        """The documents that exist, whole, in the order of `ids`."""
-        collections = self._visible()
-        fit = self._readable_keys([collection.pk for collection in collections], ids)
-        found: dict[str, Document] = {}
-        for collection in collections:
-            items = Store(collection, user=self.context.user).get_many(ids)
-            for key, item in items.items():
-                if item.document_id in fit:
-                    found.setdefault(
-                        key,
-                        Document(
-                            content=item.text,
-                            metadata=item.metadata,
-                            id=item.id,
-                            document_key=item.id,
-                            title=item.title,
-                            collection=collection.slug,
-                        ),
-                    )
-        return [found[key] for key in dict.fromkeys(ids) if key in found]
-
-    # --- within ---------------------------------------------------------------------------------
-
-    def _scope(self, filter: Filter = None) -> Scope:
-        scope = self.context.search_scope(self.collections, filter=self.filter)
-        if filter is None:
-            return scope
-        return replace(scope, filter=all_of([scope.filter, read_filter(filter)]))
-
-    def _readable_keys(self, collection_ids: Sequence[int], ids: Sequence[str]) -> dict[int, str]:
-        """Keys of the documents that may be read, by document id."""
-        possible = [key for key in ids if "\x00" not in key]
-        rows = readable_documents(self.context, collection_id__in=collection_ids, key__in=possible)
-        return dict(rows.values_list("pk", "key"))
-
-    def _visible(self) -> list[Collection]:
-        ids = self.context.search_scope(self.collections).collection_ids
-        rows = Collection.objects.filter(pk__in=ids).select_related("space", "workspace")
-        return list(rows.order_by("slug"))
-
-    def _store(self) -> Store:
-        """The store of the one collection. Raises InvalidInput if there are several."""
-        visible = self._visible()
-        if len(visible) == 1:
-            return Store(visible[0], user=self.context.user)
-        there = ", ".join(collection.slug for collection in visible[:20]) or "none"
-        raise InvalidInput(
-            f"This needs one collection: give the retriever `collections=[…]`. There are: {there}.",
-            field="collections",
-        )
 
 
 __all__ = ["Document", "Retriever"]
@@ -237,9 +90,9 @@ class Retriever:
     ) -> list[Document]:
         """At most `top_k` passages that best answer `query`. `rerank` (or `use_reranking`): whether
         a model reranks them; None does if one is configured, True requires it."""
-        reranks = resolve_rerank(rerank, use_reranking, self.rerank)
+        options: dict[str, Any] = {"mode": mode, "rerank": rerank, "use_reranking": use_reranking}
         return await self._run_in_pool(
-            lambda local: local.search(query, top_k, filter, self._mode_or_default(mode), reranks)
+            lambda local: local.search_sync(query, top_k, filter, **options)
         )
 
     def search_sync(
@@ -252,19 +105,74 @@ class Retriever:
         rerank: bool | None = None,
         use_reranking: bool | None = None,
     ) -> list[Document]:
-        reranks = resolve_rerank(rerank, use_reranking, self.rerank)
-        return self._local().search(query, top_k, filter, self._mode_or_default(mode), reranks)
+        context = self._own_context()
+        result = search(
+            query,
+            scope=self._scope(context, filter),
+            mode=self.mode if mode is None else mode,
+            k=top_k,
+            rerank=resolve_rerank(rerank, use_reranking, self.rerank),
+            snippets=False,
+        )
+        context.check()
+        if result.degraded:
+            logger.warning("a search had to do without: %s", ", ".join(result.degraded))
+        return [
+            Document(
+                content=hit.text,
+                metadata=passage_metadata(
+                    hit.metadata,
+                    summary=hit.summary,
+                    token_count=hit.token_count,
+                    rerank_score=hit.rerank,
+                ),
+                id=hit.chunk_key or hit.document_key,
+                document_key=hit.document_key,
+                title=hit.title,
+                collection=hit.collection_slug,
+                url=hit.url or passage_url(hit.collection_slug, hit.document_id, hit.chunk_id),
+                score=hit.fused if hit.rerank is None else hit.rerank,
+                similarity=hit.similarity,
+                chunk=hit.chunk_id,
+                heading_path=hit.heading_path,
+                page=hit.page,
+                start=hit.start,
+                end=hit.end,
+            )
+            for hit in result.hits
+        ]
 
     async def similar(
         self, query: str | ArrayLike, top_k: int = 5, filter: Filter = None
     ) -> list[Document]:
         """Documents of one collection most similar in meaning to a text or vector."""
-        return await self._run_in_pool(lambda local: local.similar(query, top_k, filter))
+        return await self._run_in_pool(lambda local: local.similar_sync(query, top_k, filter))
 
     def similar_sync(
         self, query: str | ArrayLike, top_k: int = 5, filter: Filter = None
     ) -> list[Document]:
-        return self._local().similar(query, top_k, filter)
+        context = self._own_context()
+        store = self._store(context)
+        vector = store.embed(query) if isinstance(query, str) else query
+        context.check()
+        scope = self._scope(context, filter)
+        narrowed = to_json(scope.filter) if scope.is_filtered else None
+        matches = store.similarity_search(vector, top_k, narrowed)
+        return [
+            Document(
+                content=match.text,
+                metadata=match.metadata,
+                id=match.id,
+                document_key=match.id,
+                title=match.title,
+                collection=store.collection.slug,
+                url=passage_url(store.collection.slug, match.document_id, match.chunk_id),
+                score=match.score,
+                similarity=match.similarity,
+                chunk=match.chunk_id,
+            )
+            for match in matches
+        ]
 
     async def add_documents(
         self, documents: Sequence[Document], vectors: Sequence[ArrayLike] | None = None
@@ -275,43 +183,112 @@ class Retriever:
         Returns their ids, new ones for documents without. Documents with the same ids are replaced.
         Up to 1,000 are stored in one transaction.
         """
-        return await self._run_in_pool(lambda local: local.add(documents, vectors))
+        return await self._run_in_pool(lambda local: local.add_documents_sync(documents, vectors))
 
     def add_documents_sync(
         self, documents: Sequence[Document], vectors: Sequence[ArrayLike] | None = None
     ) -> list[str]:
-        return self._local().add(documents, vectors)
+        context = self._own_context()
+        context.require("write")
+        store = self._store(context)
+        items = [
+            Item(
+                id=str(uuid4()) if document.id is None else document.id,
+                text=document.content,
+                vector=None if vectors is None else vectors[place],
+                metadata=document.metadata,
+                title=document.title,
+            )
+            for place, document in enumerate(documents)
+        ]
+        for start in range(0, len(items), MAX_BATCH):
+            context.check()
+            store.index_many(items[start : start + MAX_BATCH])
+        return [item.id for item in items]
 
     async def delete(self, ids: Sequence[str]) -> int:
         """Delete documents of the one collection; returns how many existed."""
-        return await self._run_in_pool(lambda local: local.delete(ids))
+        return await self._run_in_pool(lambda local: local.delete_sync(ids))
 
     def delete_sync(self, ids: Sequence[str]) -> int:
-        return self._local().delete(ids)
+        context = self._own_context()
+        context.require("write")
+        store = self._store(context)
+        return store.delete(self._readable_keys(context, [store.collection], ids).values())
 
     async def get(self, ids: Sequence[str]) -> list[Document]:
         """The documents that exist, whole, in the order of `ids`."""
-        return await self._run_in_pool(lambda local: local.get(ids))
+        return await self._run_in_pool(lambda local: local.get_sync(ids))
 
     def get_sync(self, ids: Sequence[str]) -> list[Document]:
-        return self._local().get(ids)
+        context = self._own_context()
+        collections = self._visible(context)
+        fit = self._readable_keys(context, collections, ids)
+        found: dict[str, Document] = {}
+        for collection in collections:
+            items = Store(collection, user=context.user).get_many(ids)
+            for key, item in items.items():
+                if item.document_id in fit:
+                    document = Document(
+                        content=item.text,
+                        metadata=item.metadata,
+                        id=item.id,
+                        document_key=item.id,
+                        title=item.title,
+                        collection=collection.slug,
+                    )
+                    found.setdefault(key, document)
+        return [found[key] for key in dict.fromkeys(ids) if key in found]
 
-    def _mode_or_default(self, mode: Mode | None) -> Mode:
-        return self.mode if mode is None else mode
+    # --- within ---------------------------------------------------------------------------------
 
-    async def _run_in_pool(self, work: Callable[[LocalRetriever], T]) -> T:
-        return await _pool.run(lambda cancelled: work(self._local(cancelled)))
+    async def _run_in_pool(self, work: Callable[["Retriever"], T]) -> T:
+        """`work` in a thread, with a copy of this retriever that ends when this task does."""
 
-    def _local(self, cancelled: Event | None = None) -> LocalRetriever:
-        """For the given context or user. Raises NotFound for an unknown user."""
-        context, user = self._context, self._user
+        def run(cancelled: Event) -> T:
+            local = copy(self)
+            local._context = replace(self._own_context(), cancelled=cancelled)
+            return work(local)
+
+        return await _pool.run(run)
+
+    def _own_context(self) -> RagContext:
+        """The given context, or that of the user. Raises NotFound for an unknown user."""
+        if self._context is not None:
+            return self._context
+        user = self._user
         if isinstance(user, str):
             user = User.objects.filter(username=user, is_active=True).first()
             if user is None:
                 raise NotFound(f"There is no user “{self._user}”.")
-        if context is None:
-            workspace = current_workspace(user=user, slug=self._workspace)
-            context = RagContext(user=user, workspace=workspace)
-        if cancelled is not None:
-            context = replace(context, cancelled=cancelled)
-        return LocalRetriever(context, self.collections, self._filter)
+        return RagContext(user=user, workspace=current_workspace(user=user, slug=self._workspace))
+
+    def _scope(self, context: RagContext, filter: Filter) -> Scope:
+        scope = context.search_scope(self.collections, filter=self._filter)
+        if filter is None:
+            return scope
+        return replace(scope, filter=all_of([scope.filter, read_filter(filter)]))
+
+    def _readable_keys(
+        self, context: RagContext, collections: Sequence[Collection], ids: Sequence[str]
+    ) -> dict[int, str]:
+        """Keys of the documents that may be read, by document id."""
+        possible = [key for key in ids if "\x00" not in key]
+        rows = readable_documents(context, collection__in=collections, key__in=possible)
+        return dict(rows.values_list("pk", "key"))
+
+    def _visible(self, context: RagContext) -> list[Collection]:
+        ids = context.search_scope(self.collections).collection_ids
+        rows = Collection.objects.filter(pk__in=ids).select_related("space", "workspace")
+        return list(rows.order_by("slug"))
+
+    def _store(self, context: RagContext) -> Store:
+        """The store of the one collection. Raises InvalidInput if there are several."""
+        visible = self._visible(context)
+        if len(visible) == 1:
+            return Store(visible[0], user=context.user)
+        there = ", ".join(collection.slug for collection in visible[:20]) or "none"
+        raise InvalidInput(
+            f"This needs one collection: give the retriever `collections=[…]`. There are: {there}.",
+            field="collections",
+        )

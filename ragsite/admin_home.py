@@ -1,7 +1,6 @@
 """The admin's first page and menu: what needs attention, and the models by purpose."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -23,6 +22,7 @@ from search.models import Judgement
 #: Counted one by one; more are “more than”.
 MAX_COUNTED = 1_000
 OPEN_QUESTIONS = 100
+OPEN_QUESTIONS_PLACE = 3  # among the other items
 DAYS = 7
 STUCK_AFTER = timedelta(hours=1)
 LISTED_CHANGES = 10
@@ -105,126 +105,104 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionItem:
-    """An item that may need attention. `count` may be capped (`is_more`); 0 is good."""
-
-    title: str
-    detail: str
-    address: str
-    count: int
-    is_more: bool = False
-    is_urgent: bool = False
-
-
 def admin_home(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Context of the admin's first page besides the list of models."""
     context["title"] = "Curation"
-    context["attention_items"] = [each for each in _attention_items(request) if each is not None]
+    context["attention_items"] = list(_attention_items(request))
     if request.user.has_perm("accounts.view_change"):
         context["changes"] = Change.objects.select_related("user", "workspace")[:LISTED_CHANGES]
     return context
 
 
-def _attention_items(request: HttpRequest) -> Iterable[AttentionItem | None]:
+def _counted_rows() -> list[tuple[str, str, QuerySet[Any], dict[str, str]]]:
+    """Title, detail, rows, and the filter of their list; one without a filter is never urgent."""
     now = timezone.now()
     since = now - timedelta(days=DAYS)
-    state = IngestionRun.State
-    runs = IngestionRun.objects.filter(started_at__gte=since)
-    yield _counted_item(
-        request,
-        "Runs with failures",
-        f"in {DAYS} days: look why, and try their files again",
-        runs.filter(state__in=[state.FAILED, state.PARTIAL]),
-        is_urgent=True,
-        state__exact=state.FAILED,
+    run, status = IngestionRun.State, Document.Status
+    failed_runs = IngestionRun.objects.filter(
+        started_at__gte=since, state__in=[run.FAILED, run.PARTIAL]
     )
-    yield _counted_item(
-        request,
-        "Documents that failed",
-        "each says what is wrong with it",
-        Document.objects.filter(status=Document.Status.FAILED, is_current=True),
-        is_urgent=True,
-        status__exact=Document.Status.FAILED,
-    )
-    yield _counted_item(
-        request,
-        "Documents that wait",
-        "for an hour or longer: is a worker running?",
-        Document.objects.filter(status=Document.Status.QUEUED, updated_at__lt=now - STUCK_AFTER),
-        is_urgent=True,
-        status__exact=Document.Status.QUEUED,
-    )
-    if request.user.has_perm("search.view_searchlog"):
-        found = open_questions(days=DAYS, limit=OPEN_QUESTIONS + 1)
-        address = reverse("admin:search_searchlog_open_questions")
-        shown, is_more = min(len(found), OPEN_QUESTIONS), len(found) > OPEN_QUESTIONS
-        unjudged = sum(not each.judged for each in found[:shown])
-        detail = f"in {DAYS} days found nothing near"
-        yield AttentionItem(
-            "Open questions",
-            f"{detail}; {unjudged} not judged yet" if unjudged else detail,
-            f"{address}?days={DAYS}",
-            shown,
-            is_more,
-        )
-    yield _counted_item(
-        request,
-        "Readings for the graph given up",
-        "documents of which the graph knows nothing",
-        Extraction.objects.filter(state=Extraction.State.DEAD),
-        is_urgent=True,
-        state__exact=Extraction.State.DEAD,
-    )
-    yield _counted_item(
-        request,
-        "Conversations given up",
-        "nothing could be learnt from them",
-        ExtractionItem.objects.filter(state=ExtractionItem.State.DEAD),
-        is_urgent=True,
-        state__exact=ExtractionItem.State.DEAD,
-    )
-    yield _counted_item(
-        request,
-        "Pipelines that failed",
-        f"in {DAYS} days: the trace shows the step",
-        Trace.objects.filter(state="failed", started_at__gte=since),
-        is_urgent=True,
-        state__exact="failed",
-    )
-    yield _counted_item(
-        request,
-        "Judged answers",
-        "what the search is measured by, and learns from",
-        Judgement.objects.all(),
-    )
+    failed = Document.objects.filter(status=status.FAILED, is_current=True)
+    stuck = Document.objects.filter(status=status.QUEUED, updated_at__lt=now - STUCK_AFTER)
+    unread = Extraction.objects.filter(state=Extraction.State.DEAD)
+    unlearnt = ExtractionItem.objects.filter(state=ExtractionItem.State.DEAD)
+    broken = Trace.objects.filter(state="failed", started_at__gte=since)
+    return [
+        (
+            "Runs with failures",
+            f"in {DAYS} days: look why, and try their files again",
+            failed_runs,
+            {"state__exact": run.FAILED},
+        ),
+        (
+            "Documents that failed",
+            "each says what is wrong with it",
+            failed,
+            {"status__exact": status.FAILED},
+        ),
+        (
+            "Documents that wait",
+            "for an hour or longer: is a worker running?",
+            stuck,
+            {"status__exact": status.QUEUED},
+        ),
+        (
+            "Readings for the graph given up",
+            "documents of which the graph knows nothing",
+            unread,
+            {"state__exact": Extraction.State.DEAD},
+        ),
+        (
+            "Conversations given up",
+            "nothing could be learnt from them",
+            unlearnt,
+            {"state__exact": ExtractionItem.State.DEAD},
+        ),
+        (
+            "Pipelines that failed",
+            f"in {DAYS} days: the trace shows the step",
+            broken,
+            {"state__exact": "failed"},
+        ),
+        (
+            "Judged answers",
+            "what the search is measured by, and learns from",
+            Judgement.objects.all(),
+            {},
+        ),
+    ]
 
 
-def _counted_item(
-    request: HttpRequest,
-    title: str,
-    detail: str,
-    rows: QuerySet[Any],
-    *,
-    is_urgent: bool = False,
-    **narrowed: Any,
-) -> AttentionItem | None:
-    """An item with the number of rows and a link to their list; None where the user may not see
-    them.
+def _attention_items(request: HttpRequest) -> Iterator[dict[str, Any]]:
+    """What may need attention and the user may see: `count` rows at `address`, or more than that;
+    0 is good.
     """
-    meta = rows.model._meta
-    if not request.user.has_perm(f"{meta.app_label}.view_{meta.model_name}"):
-        return None
-    count = rows.order_by().values("pk")[: MAX_COUNTED + 1].count()
-    address = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
-    return AttentionItem(
-        title,
-        detail,
-        f"{address}?{urlencode(narrowed)}" if narrowed else address,
-        min(count, MAX_COUNTED),
-        is_more=count > MAX_COUNTED,
-        is_urgent=is_urgent and count > 0,
-    )
+    for place, (title, detail, rows, narrowed) in enumerate(_counted_rows()):
+        if place == OPEN_QUESTIONS_PLACE and request.user.has_perm("search.view_searchlog"):
+            found = open_questions(days=DAYS, limit=OPEN_QUESTIONS + 1)
+            unjudged = sum(not each.judged for each in found[:OPEN_QUESTIONS])
+            still = f"; {unjudged} not judged yet" if unjudged else ""
+            yield {
+                "title": "Open questions",
+                "detail": f"in {DAYS} days found nothing near{still}",
+                "address": f"{reverse('admin:search_searchlog_open_questions')}?days={DAYS}",
+                "count": min(len(found), OPEN_QUESTIONS),
+                "is_more": len(found) > OPEN_QUESTIONS,
+                "is_urgent": False,
+            }
+        meta = rows.model._meta
+        if not request.user.has_perm(f"{meta.app_label}.view_{meta.model_name}"):
+            continue
+        count = rows.order_by().values("pk")[: MAX_COUNTED + 1].count()
+        address = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
+        yield {
+            "title": title,
+            "detail": detail,
+            "address": f"{address}?{urlencode(narrowed)}" if narrowed else address,
+            "count": min(count, MAX_COUNTED),
+            "is_more": count > MAX_COUNTED,
+            "is_urgent": bool(narrowed) and count > 0,
+        }
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:

@@ -27,6 +27,11 @@ _OTHER_NAMES = frozenset(
 #: Unknown names in the file may belong to other programs; one this similar to ours is a typing
 #: error.
 _TYPO_SIMILARITY = 0.85
+#: Backends that are told where the broker is.
+_ASKING_A_WORKER = (
+    "inference.backends.worker.WorkerEmbedder",
+    "inference.backends.worker.WorkerReranker",
+)
 _FALSE = ("false", "off", "n", "no", "0", "")
 
 
@@ -133,6 +138,40 @@ class Environment(environ.Env):
                 raise
             kind = "a whole number" if cast is int else "a number"
             raise ImproperlyConfigured(f"{var} is “{given}”. Write {kind}.") from error
+
+    def json_object(self, name: str, *, example: str = '{"threads": 2}') -> dict[str, Any]:
+        """A JSON object, such as the keyword arguments of a model backend."""
+        try:
+            found = self.json(name) if self.str(name, default="") else {}
+        except ValueError as error:
+            raise ImproperlyConfigured(
+                f"{name} is no JSON ({error}). Write {{}} for none."
+            ) from error
+        if not isinstance(found, dict):
+            raise ImproperlyConfigured(f"{name} must be a JSON object, such as {example}.")
+        return found
+
+    def models(self, kind: str, *, default: str, broker: str) -> dict[str, Any]:
+        """Models of one kind by alias: the default from KIND_BACKEND and KIND_OPTIONS, and those of
+        KINDS. `broker` is the address of those that ask a worker.
+        """
+        entry = {
+            "BACKEND": self.str(f"{kind}_BACKEND", default=default),
+            "OPTIONS": self.json_object(f"{kind}_OPTIONS"),
+        }
+        example = '{"small": {"BACKEND": "dotted.path", "OPTIONS": {}}}'
+        others = self.json_object(f"{kind}S", example=example)
+        if "default" in others:
+            raise ImproperlyConfigured(
+                f"{kind}S cannot hold “default”: set {kind}_BACKEND and {kind}_OPTIONS."
+            )
+        models = {"default": entry, **others}
+        for alias, entry in models.items():
+            given = entry.get("OPTIONS", {}) if isinstance(entry, dict) else None
+            # What is malformed is left as it is, for the checks to name.
+            if isinstance(given, dict) and entry.get("BACKEND") in _ASKING_A_WORKER:
+                models[alias] = {**entry, "OPTIONS": {"url": broker, "alias": alias, **given}}
+        return models
 
     def check_names(self) -> None:
         """Raise ImproperlyConfigured where the file sets an unknown variable with a name similar to

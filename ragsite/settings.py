@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from django.core.exceptions import ImproperlyConfigured
 from django.templatetags.static import static
 
 from ragsite import embedded
@@ -71,7 +70,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     # files are served without further middleware, and the fewer bytes the better
-    "common.access_log.access_log",
+    "ragsite.access_log.access_log",
     "common.web.security_headers",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -134,16 +133,13 @@ DATABASE_COMMAND_SECONDS = env.int("RAGSITE_DATABASE_COMMAND_SECONDS", default=3
 DATABASE_START_SECONDS = env.float("RAGSITE_DATABASE_START_SECONDS", default=15.0)
 
 
-def _signs_of_life(seconds: int) -> dict[str, int]:
-    """TCP keepalive options of libpq, which work through PgBouncer."""
-    if seconds <= 0:
-        return {}
-    return {
-        "keepalives_idle": max(1, seconds // 2),
-        "keepalives_interval": max(1, seconds // 6),
-        "keepalives_count": 3,
-        "tcp_user_timeout": seconds * 1000,
-    }
+# Options of libpq, which work through PgBouncer.
+_KEEPALIVES = {
+    "keepalives_idle": max(1, DATABASE_COMMAND_SECONDS // 2),
+    "keepalives_interval": max(1, DATABASE_COMMAND_SECONDS // 6),
+    "keepalives_count": 3,
+    "tcp_user_timeout": DATABASE_COMMAND_SECONDS * 1000,
+}
 
 
 def _database(url: str) -> dict[str, Any]:
@@ -163,7 +159,7 @@ def _database(url: str) -> dict[str, Any]:
             "application_name": "ragsite",
             "connect_timeout": 5,
             "prepare_threshold": 5 if DATABASE_PREPARED_STATEMENTS else None,
-            **_signs_of_life(DATABASE_COMMAND_SECONDS),
+            **(_KEEPALIVES if DATABASE_COMMAND_SECONDS > 0 else {}),
             **given,
             "pool": DATABASE_POOL_SIZE,
         },
@@ -198,7 +194,7 @@ REDIS_DB = env.int("RAGSITE_REDIS_DB", default=0)
 REDIS_URL = env.str("REDIS_URL", default="") or embedded.redis_url(VAR_DIR, REDIS_DB)
 CACHES = {
     "default": {
-        "BACKEND": "common.caches.RedisCache",
+        "BACKEND": "ragsite.caches.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "ragsite",
     }
@@ -221,108 +217,43 @@ CELERY_TASK_ROUTES = {
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600}
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+_RECOVERY_SECONDS = env.float("RAGSITE_RECOVERY_SECONDS", default=30.0)
+#: Seconds between runs, by task.
+_SCHEDULE = {
+    "documents.tasks.recover_documents": _RECOVERY_SECONDS,
+    "documents.tasks.recover_reembeddings": _RECOVERY_SECONDS,
+    "documents.tasks.index_pending_chunks": _RECOVERY_SECONDS,
+    "documents.tasks.sweep_files": 3600.0,
+    "accounts.tasks.prune_idempotency_records": 3600.0,
+    "accounts.tasks.prune_history": 3600.0,
+    "memory.tasks.recover_memories": _RECOVERY_SECONDS,
+    "memory.tasks.recover_extractions": _RECOVERY_SECONDS,
+    "memory.tasks.prune_memories": 600.0,
+    "graph.tasks.recover_extractions": _RECOVERY_SECONDS,
+    "rag.tasks.end_lost_answers": 60.0,
+    "rag.tasks.end_lost_runs": 60.0,
+    "rag.tasks.prune_traces": 3600.0,
+    "search.tasks.prune_search_log": 3600.0,
+    "search.tasks.measure_due_quality": _RECOVERY_SECONDS,
+    "dashboard.tasks.take_samples": 60.0,
+    "dashboard.tasks.prune_samples": 3600.0,
+}
 CELERY_BEAT_SCHEDULE = {
-    "recover-documents": {
-        "task": "documents.tasks.recover_documents",
-        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
-    },
-    "recover-reembeddings": {
-        "task": "documents.tasks.recover_reembeddings",
-        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
-    },
-    "index-pending-chunks": {
-        "task": "documents.tasks.index_pending_chunks",
-        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
-    },
-    "sweep-files": {"task": "documents.tasks.sweep_files", "schedule": 3600.0},
-    "prune-idempotency-records": {
-        "task": "accounts.tasks.prune_idempotency_records",
-        "schedule": 3600.0,
-    },
-    "prune-history": {"task": "accounts.tasks.prune_history", "schedule": 3600.0},
-    "recover-memories": {
-        "task": "memory.tasks.recover_memories",
-        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
-    },
-    "recover-extractions": {
-        "task": "memory.tasks.recover_extractions",
-        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
-    },
-    "prune-memories": {"task": "memory.tasks.prune_memories", "schedule": 600.0},
-    "recover-graph-extractions": {
-        "task": "graph.tasks.recover_extractions",
-        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
-    },
-    "end-lost-answers": {"task": "rag.tasks.end_lost_answers", "schedule": 60.0},
-    "end-lost-runs": {"task": "rag.tasks.end_lost_runs", "schedule": 60.0},
-    "prune-traces": {"task": "rag.tasks.prune_traces", "schedule": 3600.0},
-    "prune-search-log": {"task": "search.tasks.prune_search_log", "schedule": 3600.0},
-    "measure-quality": {
-        "task": "search.tasks.measure_due_quality",
-        "schedule": env.float("RAGSITE_RECOVERY_SECONDS", default=30.0),
-    },
-    "take-samples": {"task": "dashboard.tasks.take_samples", "schedule": 60.0},
-    "prune-samples": {"task": "dashboard.tasks.prune_samples", "schedule": 3600.0},
+    task: {"task": task, "schedule": seconds} for task, seconds in _SCHEDULE.items()
 }
 
 # --- models ------------------------------------------------------------------------------------
 
-
-def _options(name: str, *, example: str = '{"threads": 2}') -> dict[str, Any]:
-    """A JSON object from the environment, such as the keyword arguments of a model backend."""
-    try:
-        options = env.json(name) if env.str(name, default="") else {}
-    except ValueError as error:
-        raise ImproperlyConfigured(f"{name} is no JSON ({error}). Write {{}} for none.") from error
-    if not isinstance(options, dict):
-        raise ImproperlyConfigured(f"{name} must be a JSON object, such as {example}.")
-    return options
-
-
-_ENTRY = '{"small": {"BACKEND": "dotted.path", "OPTIONS": {}}}'
-_ASKING_A_WORKER = (
-    "inference.backends.worker.WorkerEmbedder",
-    "inference.backends.worker.WorkerReranker",
-)
-
-
-def _models(name: str, backend: str, options: dict[str, Any], others: dict[str, Any]) -> Any:
-    """The aliases of one kind of model: the default and those of the variable `name`."""
-    if "default" in others:
-        raise ImproperlyConfigured(
-            f"{name} cannot hold “default”: set {name[:-1]}_BACKEND and {name[:-1]}_OPTIONS."
-        )
-    models = {"default": {"BACKEND": backend, "OPTIONS": options}, **others}
-    for alias, entry in models.items():
-        given = entry.get("OPTIONS", {}) if isinstance(entry, dict) else None
-        # What is malformed is left as it is, for the checks to name.
-        if isinstance(given, dict) and entry.get("BACKEND") in _ASKING_A_WORKER:
-            models[alias] = {**entry, "OPTIONS": {"url": REDIS_URL, "alias": alias, **given}}
-    return models
-
-
 INFERENCE = {
-    "embedder": _models(
-        "EMBEDDERS",
-        env.str(
-            "EMBEDDER_BACKEND",
-            default="inference.backends.transformers_local.TransformersEmbedder",
-        ),
-        _options("EMBEDDER_OPTIONS"),
-        _options("EMBEDDERS", example=_ENTRY),
+    "embedder": env.models(
+        "EMBEDDER",
+        default="inference.backends.transformers_local.TransformersEmbedder",
+        broker=REDIS_URL,
     ),
-    "reranker": _models(
-        "RERANKERS",
-        env.str("RERANKER_BACKEND", default="inference.backends.rerank_basic.NoReranker"),
-        _options("RERANKER_OPTIONS"),
-        _options("RERANKERS", example=_ENTRY),
+    "reranker": env.models(
+        "RERANKER", default="inference.backends.rerank_basic.NoReranker", broker=REDIS_URL
     ),
-    "chat": _models(
-        "CHATS",
-        env.str("CHAT_BACKEND", default="inference.backends.chat_basic.NoChat"),
-        _options("CHAT_OPTIONS"),
-        _options("CHATS", example=_ENTRY),
-    ),
+    "chat": env.models("CHAT", default="inference.backends.chat_basic.NoChat", broker=REDIS_URL),
 }
 
 # Local embedders and rerankers run in a worker that has them in memory; without one a process loads
@@ -497,7 +428,7 @@ SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SESSION_COOKIE_HTTPONLY = True
-SESSION_ENGINE = "common.sessions"
+SESSION_ENGINE = "accounts.sessions"
 # Asked within the network, by address and without a proxy.
 SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics$"]
 X_FRAME_OPTIONS = "DENY"
@@ -617,7 +548,7 @@ LOGGING: dict[str, Any] = {
         # They run every few seconds; `common.celery` logs those that did something.
         "no_periodic": {
             "()": "common.logs.DropTaskReceived",
-            "tasks": frozenset(entry["task"] for entry in CELERY_BEAT_SCHEDULE.values()),
+            "tasks": frozenset(_SCHEDULE),
         },
     },
     "formatters": {

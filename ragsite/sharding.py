@@ -102,15 +102,6 @@ _TRIGGERS = """
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogTable:
-    """`owned`: every row has a workspace. `id_type` is None without a column `id`."""
-
-    name: str
-    owned: bool
-    id_type: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class UniqueKey:
     """A primary or unique key. One that `is_constraint` can be recreated under its name; another is
     an index with a condition or an expression.
@@ -120,7 +111,7 @@ class UniqueKey:
     name: str
     is_constraint: bool
     is_primary: bool
-    columns: tuple[str, ...]
+    columns: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,75 +123,44 @@ class ForeignKey:
     target: str
     deletes: str
     deferrable: bool
-    columns: tuple[str, ...]
-    target_columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Catalog:
-    """Tables of the models with their keys, foreign keys and triggers."""
-
-    tables: tuple[CatalogTable, ...]
-    keys: tuple[UniqueKey, ...]
-    foreign_keys: tuple[ForeignKey, ...]
-    triggers: tuple[tuple[str, str], ...]
-
-
-def read_catalog(connection: BaseDatabaseWrapper, *, key: str, more: Iterable[str] = ()) -> Catalog:
-    """Read the tables of all models, of Django's migrations, and of `more`."""
-    models = apps.get_models(include_auto_created=True)
-    names = [*{model._meta.db_table for model in models}, "django_migrations", *more]
-
-    def rows(statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, values)
-            found: list[tuple[Any, ...]] = cursor.fetchall()
-        return found
-
-    return Catalog(
-        tables=tuple(
-            CatalogTable(name, bool(owned), of) for name, owned, of in rows(_TABLES, key, names)
-        ),
-        keys=tuple(
-            UniqueKey(table, name, constraint, primary, tuple(columns))
-            for table, name, constraint, primary, columns in rows(_KEYS, names)
-        ),
-        foreign_keys=tuple(
-            ForeignKey(table, name, target, deletes, deferrable, tuple(columns), tuple(others))
-            for table, name, target, deletes, deferrable, columns, others in rows(_FOREIGN, names)
-        ),
-        triggers=tuple((table, name) for table, name in rows(_TRIGGERS, names)),
-    )
+    columns: list[str]
+    target_columns: list[str]
 
 
 _ID_TYPES = ("bigint", "uuid", None)
 _DELETES = {"a": "", "c": " ON DELETE CASCADE", "n": " ON DELETE SET NULL ({columns})"}
 
 
-@dataclass(frozen=True, slots=True)
-class ShardingPlan:
-    """Statements in order: `before` and `after` are plain PostgreSQL, `spread` is Citus."""
-
-    before: tuple[str, ...]
-    spread: tuple[str, ...]
-    after: tuple[str, ...]
-
-    @property
-    def statements(self) -> tuple[str, ...]:
-        return (*self.before, *self.spread, *self.after)
-
-
 class ShardingLayout:
-    """Which tables of a catalog are sharded, and what has to be done."""
+    """Tables of all models, of Django's migrations, and of `more`: which of them are sharded, and
+    what has to be done.
 
-    def __init__(self, catalog: Catalog) -> None:
-        self.catalog = catalog
+    `tables` has by name whether every row has a workspace, and the type of the column `id`, if any.
+    """
+
+    def __init__(self, connection: BaseDatabaseWrapper, *, more: Iterable[str] = ()) -> None:
+        models = apps.get_models(include_auto_created=True)
+        names = [*{model._meta.db_table for model in models}, "django_migrations", *more]
+
+        def rows(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+            with connection.cursor() as cursor:
+                cursor.execute(statement, values)
+                found: list[tuple[Any, ...]] = cursor.fetchall()
+            return found
+
+        self.tables: dict[str, tuple[bool, str | None]] = {
+            name: (bool(owned), id_type)
+            for name, owned, id_type in rows(_TABLES, SHARD_COLUMN, names)
+        }
+        self.keys = [UniqueKey(*row) for row in rows(_KEYS, names)]
+        self.foreign_keys = [ForeignKey(*row) for row in rows(_FOREIGN, names)]
+        self.triggers: list[tuple[str, str]] = [
+            (table, name) for table, name in rows(_TRIGGERS, names)
+        ]
         self.spread = {
-            table.name
-            for table in catalog.tables
-            if table.owned
-            and table.name not in REFERENCE_TABLES
-            and table.name not in COORDINATOR_TABLES
+            name
+            for name, (owned, _) in self.tables.items()
+            if owned and name not in REFERENCE_TABLES and name not in COORDINATOR_TABLES
         }
 
     def problems(self) -> list[str]:
@@ -209,22 +169,25 @@ class ShardingLayout:
             *self._homeless(),
             *self._keys_in_the_way(),
             *self._foreign_keys_in_the_way(),
-            *self._triggers_in_the_way(),
+            *(
+                f"{table}: trigger {name} must touch rows of its own workspace alone. If it does,"
+                " declare it in SAFE_TRIGGERS of ragsite/sharding.py."
+                for table, name in self.triggers
+                if table in self.spread and name not in SAFE_TRIGGERS
+            ),
         ]
 
     def _homeless(self) -> Iterator[str]:
-        for table in self.catalog.tables:
-            placed = table.name in REFERENCE_TABLES or table.name in COORDINATOR_TABLES
-            if not table.owned and not placed:
+        for name, (owned, id_type) in self.tables.items():
+            if not owned and name not in REFERENCE_TABLES and name not in COORDINATOR_TABLES:
                 yield (
-                    f"{table.name}: a row may have no {SHARD_COLUMN}. Give it one that is"
-                    " NOT NULL, or say"
-                    " in ragsite/sharding.py where it lies."
+                    f"{name}: a row may have no {SHARD_COLUMN}. Give it one that is NOT NULL, or"
+                    " say in ragsite/sharding.py where it lies."
                 )
-            if table.name in self.spread and table.id_type not in _ID_TYPES:
+            if name in self.spread and id_type not in _ID_TYPES:
                 yield (
-                    f"{table.name}: its id is {table.id_type}, of which servers cannot draw"
-                    " numbers of their own. Make it a BigAutoField."
+                    f"{name}: its id is {id_type}, of which servers cannot draw numbers of their"
+                    " own. Make it a BigAutoField."
                 )
 
     def _keys_in_the_way(self) -> Iterator[str]:
@@ -236,7 +199,7 @@ class ShardingLayout:
                 for each in self._among_spread()
                 if each.table == key.table and each.columns
             }
-            is_of_one_workspace = key.columns == ("id",) or not leading.isdisjoint(key.columns)
+            is_of_one_workspace = key.columns == ["id"] or not leading.isdisjoint(key.columns)
             if not is_of_one_workspace:
                 yield (
                     f"{key.table}: {key.name} ({', '.join(key.columns)}) would have to hold across"
@@ -249,7 +212,7 @@ class ShardingLayout:
                 )
 
     def _foreign_keys_in_the_way(self) -> Iterator[str]:
-        for each in self.catalog.foreign_keys:
+        for each in self.foreign_keys:
             here, there = each.table in self.spread, each.target in self.spread
             if here and each.target in COORDINATOR_TABLES:
                 yield f"{each.table}: {each.name} leads to {each.target}, on the coordinator alone."
@@ -262,58 +225,47 @@ class ShardingLayout:
             if here and there and self._lacks(each) and each.deletes not in _DELETES:
                 yield f"{each.table}: {each.name} sets a default when its target goes."
 
-    def _triggers_in_the_way(self) -> Iterator[str]:
-        for table, name in self.catalog.triggers:
-            if table in self.spread and name not in SAFE_TRIGGERS:
-                yield (
-                    f"{table}: trigger {name} must touch rows of its own workspace alone. If it"
-                    " does, declare it in SAFE_TRIGGERS of ragsite/sharding.py."
-                )
-
-    def plan(self) -> ShardingPlan:
-        """The statements that are still needed. There must be no problems."""
-        keys = list(self._keys_without_workspace())
+    def plan(self) -> tuple[list[str], list[str], list[str]]:
+        """The statements that are still needed, in order: plain PostgreSQL, Citus, and PostgreSQL
+        again. There must be no problems.
+        """
         widened = [each for each in self._among_spread() if self._lacks(each)]
-        gone = [each for each in self.catalog.foreign_keys if self._is_let_go(each)]
-        spread = list(self._shared())
-        if any(table in self.spread for table, _ in self.catalog.triggers):
-            spread.insert(0, "SET citus.enable_unsafe_triggers TO on")
+        gone = [each for each in self.foreign_keys if self._is_let_go(each)]
+        shared = sorted(REFERENCE_TABLES.keys() & self.tables)
+        order = TopologicalSorter({name: set[str]() for name in shared})  # referenced ones first
+        for each in self.foreign_keys:
+            if each.table in shared and each.target in shared and each.table != each.target:
+                order.add(each.table, each.target)
         first, *others = sorted(self.spread)
-        spread.append(f"SELECT create_distributed_table('{first}', '{SHARD_COLUMN}')")
-        spread += (
-            f"SELECT create_distributed_table('{name}', '{SHARD_COLUMN}',"
-            f" colocate_with => '{first}')"
-            for name in others
-        )
-        return ShardingPlan(
-            before=(
+        has_triggers = any(table in self.spread for table, _ in self.triggers)
+        return (
+            [
                 *(
                     f'ALTER TABLE "{each.table}" DROP CONSTRAINT "{each.name}"'
                     for each in (*widened, *gone)
                 ),
-                *map(_add_column_to_key, keys),
-            ),
-            spread=tuple(spread),
-            after=tuple(map(_add_column_to_foreign_key, widened)),
+                *map(_add_column_to_key, self._keys_without_workspace()),
+            ],
+            [
+                *(["SET citus.enable_unsafe_triggers TO on"] if has_triggers else []),
+                *(f"SELECT create_reference_table('{name}')" for name in order.static_order()),
+                f"SELECT create_distributed_table('{first}', '{SHARD_COLUMN}')",
+                *(
+                    f"SELECT create_distributed_table('{name}', '{SHARD_COLUMN}',"
+                    f" colocate_with => '{first}')"
+                    for name in others
+                ),
+            ],
+            list(map(_add_column_to_foreign_key, widened)),
         )
 
-    def _shared(self) -> Iterator[str]:
-        """Statements for reference tables; referenced ones come first."""
-        shared = sorted(REFERENCE_TABLES.keys() & {table.name for table in self.catalog.tables})
-        order = TopologicalSorter({name: set[str]() for name in shared})
-        for each in self.catalog.foreign_keys:
-            if each.table in shared and each.target in shared and each.table != each.target:
-                order.add(each.table, each.target)
-        for name in order.static_order():
-            yield f"SELECT create_reference_table('{name}')"
-
     def _keys_without_workspace(self) -> Iterator[UniqueKey]:
-        for key in self.catalog.keys:
+        for key in self.keys:
             if key.table in self.spread and SHARD_COLUMN not in key.columns:
                 yield key
 
     def _among_spread(self) -> Iterator[ForeignKey]:
-        for each in self.catalog.foreign_keys:
+        for each in self.foreign_keys:
             if each.table in self.spread and each.target in self.spread:
                 yield each
 
@@ -329,7 +281,7 @@ def _add_column_to_key(key: UniqueKey) -> str:
     index still serves lookups by them.
     """
     kind = "PRIMARY KEY" if key.is_primary else "UNIQUE"
-    columns = _column_list((*key.columns, SHARD_COLUMN))
+    columns = _column_list([*key.columns, SHARD_COLUMN])
     return (
         f'ALTER TABLE "{key.table}" DROP CONSTRAINT "{key.name}",'
         f' ADD CONSTRAINT "{key.name}" {kind} ({columns})'
@@ -341,11 +293,11 @@ def _add_column_to_foreign_key(each: ForeignKey) -> str:
     deferred = " DEFERRABLE INITIALLY DEFERRED" if each.deferrable else ""
     return (
         f'ALTER TABLE "{each.table}" ADD CONSTRAINT "{each.name}"'
-        f" FOREIGN KEY ({_column_list((*each.columns, SHARD_COLUMN))})"
+        f" FOREIGN KEY ({_column_list([*each.columns, SHARD_COLUMN])})"
         f' REFERENCES "{each.target}"'
-        f" ({_column_list((*each.target_columns, SHARD_COLUMN))}){deletes}{deferred}"
+        f" ({_column_list([*each.target_columns, SHARD_COLUMN])}){deletes}{deferred}"
     )
 
 
-def _column_list(columns: tuple[str, ...]) -> str:
+def _column_list(columns: list[str]) -> str:
     return ", ".join(f'"{column}"' for column in columns)

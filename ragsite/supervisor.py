@@ -7,9 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 FIRST_DELAY_SECONDS = 1.0
@@ -19,20 +18,14 @@ _STABLE_SECONDS = 60.0
 _TICK_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A command line and the prefix of its output."""
-
-    name: str
-    command: Sequence[str]
-
-
 class Supervisor:
-    """Keeps `programs` running until it is told to stop by SIGINT, SIGTERM or SIGHUP."""
+    """Keeps `programs`, command lines by the prefix of their output, running until it is told to
+    stop by SIGINT, SIGTERM or SIGHUP.
+    """
 
     def __init__(
         self,
-        programs: Sequence[Program],
+        programs: Mapping[str, Sequence[str]],
         *,
         cwd: Path,
         say: Callable[[str], None],
@@ -44,7 +37,7 @@ class Supervisor:
         self._print = say
         self._on_tick = on_tick
         self._grace_seconds = grace_seconds
-        self._width = max(len(program.name) for program in programs)
+        self._width = max(map(len, programs))
         self._stopping = threading.Event()
         self._children: dict[str, subprocess.Popen[str]] = {}
         self._lock = threading.Lock()
@@ -59,8 +52,7 @@ class Supervisor:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         }
         keepers = [
-            threading.Thread(target=self._keep, args=[program], name=program.name)
-            for program in self._programs
+            threading.Thread(target=self._keep, args=[name], name=name) for name in self._programs
         ]
         try:
             for keeper in keepers:
@@ -73,30 +65,30 @@ class Supervisor:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _keep(self, program: Program) -> None:
+    def _keep(self, name: str) -> None:
         """Restart the program whenever it ends, in a thread of its own."""
         delay = FIRST_DELAY_SECONDS
         while not self._stopping.is_set():
             started = time.monotonic()
-            code = self._run_program(program)
+            code = self._run_program(name)
             if self._stopping.is_set():
                 return
             if time.monotonic() - started > _STABLE_SECONDS:
                 delay = FIRST_DELAY_SECONDS
             reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            self._say(f"{program.name} ended with {reason}; restart in {delay:.0f} s")
+            self._say(f"{name} ended with {reason}; restart in {delay:.0f} s")
             self._stopping.wait(delay)
             delay = min(delay * 2, LONGEST_DELAY_SECONDS)
 
-    def _run_program(self, program: Program) -> int:
+    def _run_program(self, name: str) -> int:
         with self._lock:
             if self._stopping.is_set():
                 return 0
             # Command prefix by which Linux ends a program whose supervisor was killed.
             setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
             die_with_parent = [setpriv, "--pdeathsig", "TERM"] if setpriv else []
-            child = self._children[program.name] = subprocess.Popen(  # noqa: S603 - our own
-                [*die_with_parent, *program.command],
+            child = self._children[name] = subprocess.Popen(  # noqa: S603 - our own
+                [*die_with_parent, *self._programs[name]],
                 cwd=self._cwd,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
                 stdin=subprocess.DEVNULL,
@@ -109,7 +101,7 @@ class Supervisor:
         with child:
             assert child.stdout
             for line in child.stdout:
-                self._say(f"{program.name:{self._width}} | {line.rstrip()}")
+                self._say(f"{name:{self._width}} | {line.rstrip()}")
             return child.wait()
 
     def _say(self, line: str) -> None:

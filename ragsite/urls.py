@@ -4,6 +4,8 @@ from django.contrib import admin
 from django.urls import include, path
 
 from ragsite import views
+from ragsite.handbook import views as handbook
+from ragsite.health import views as health
 from ragsite.metrics.views import metrics
 
 admin.autodiscover()
@@ -18,9 +20,13 @@ urlpatterns = [
     path("", include("rag.urls")),
     path("", include("dashboard.urls")),
     path("", include("accounts.urls")),
-    path("health/", include("ragsite.health.urls")),
+    path("health/live", health.live, name="health_live"),
+    path("health/ready", health.ready, name="health_ready"),
     path("metrics", metrics, name="metrics"),
-    path("docs/", include("ragsite.handbook.urls")),
+    path("docs/", handbook.docs_page, name="docs"),
+    path("docs/search/", handbook.docs_search, name="docs_search"),
+    path("docs/images/<str:name>", handbook.docs_image, name="docs_image"),
+    path("docs/<path:name>/", handbook.docs_page, name="docs_page"),
     path("admin/login/", views.admin_login),
     path("admin/", admin.site.urls),
 ]

@@ -3,9 +3,8 @@ in the newest documents.
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from common.replicas import read_connection, reads_from_replica
@@ -52,59 +51,29 @@ FIELD_DESCRIPTIONS: Mapping[str, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FilterableField:
-    """A filterable field with its value kinds, operators and example conditions.
+@reads_from_replica
+def available_fields(scope: Scope) -> list[dict[str, Any]]:
+    """Built-in fields, then metadata fields of the scope, most frequent first: value kinds,
+    operators and example conditions.
 
     `kinds`: text, number, boolean, time, language. `operators` are those of the JSON form,
     without negations. `values` are frequent ones, of metadata only. `share` of the sampled
     passages have the field; 1 for built-in fields.
     """
-
-    name: str
-    description: str
-    kinds: tuple[str, ...]
-    is_list: bool
-    is_facet: bool
-    operators: tuple[str, ...]
-    examples: tuple[str, ...]
-    values: tuple[Value, ...] = ()
-    share: float = 1.0
-
-
-@reads_from_replica
-def available_fields(scope: Scope) -> tuple[FilterableField, ...]:
-    """Built-in fields, then metadata fields of the scope, most frequent first."""
-    builtin = (
-        FilterableField(
-            name=name,
-            description=FIELD_DESCRIPTIONS[name][0],
-            kinds=(_KINDS[kind],),
-            is_list=kind is Kind.TEXTS,
-            is_facet=Field(name) in BUILTIN_FACETS,
-            operators=_operators(Field(name)),
-            examples=(FIELD_DESCRIPTIONS[name][1],),
-        )
+    builtin = [
+        {
+            "name": name,
+            "description": FIELD_DESCRIPTIONS[name][0],
+            "kinds": [_KINDS[kind]],
+            "is_list": kind is Kind.TEXTS,
+            "is_facet": Field(name) in BUILTIN_FACETS,
+            "operators": [operator.value for operator in operators_of(Field(name))],
+            "examples": [FIELD_DESCRIPTIONS[name][1]],
+            "values": [],
+            "share": 1.0,
+        }
         for name, kind in FIELDS.items()
-    )
-    return (*builtin, *_metadata_fields(_sample_metadata(scope)))
-
-
-_KINDS = {
-    Kind.TEXT: "text",
-    Kind.TEXTS: "text",
-    Kind.NUMBER: "number",
-    Kind.TIME: "time",
-    Kind.LANGUAGE: "language",
-}
-_TYPES = {str: "text", bool: "boolean", int: "number", float: "number"}
-
-
-def _operators(which: Field) -> tuple[str, ...]:
-    return tuple(operator.value for operator in operators_of(which))
-
-
-def _sample_metadata(scope: Scope) -> list[Mapping[str, Any]]:
+    ]
     conditions, parameters = scope_conditions(scope)
     sql = f"""
         SELECT chunk.metadata FROM (
@@ -119,49 +88,62 @@ def _sample_metadata(scope: Scope) -> list[Mapping[str, Any]]:
     parameters |= {"documents": SAMPLED_DOCUMENTS, "passages": SAMPLED_PASSAGES}
     with read_connection().cursor() as cursor:
         cursor.execute(sql, parameters)
-        return [json.loads(metadata) for (metadata,) in cursor.fetchall()]
+        samples = [json.loads(metadata) for (metadata,) in cursor.fetchall()]
+    return [*builtin, *_metadata_fields(samples)]
 
 
-@dataclass(slots=True)
-class _PathStatistics:
-    """Statistics of the values at one metadata path."""
+_KINDS = {
+    Kind.TEXT: "text",
+    Kind.TEXTS: "text",
+    Kind.NUMBER: "number",
+    Kind.TIME: "time",
+    Kind.LANGUAGE: "language",
+}
+_TYPES = {str: "text", bool: "boolean", int: "number", float: "number"}
 
-    passages: int = 0
-    is_list: bool = False
-    kinds: Counter[str] = field(default_factory=Counter)
-    values: Counter[tuple[type, Value]] = field(default_factory=Counter)
 
-
-def _metadata_fields(samples: Sequence[Mapping[str, Any]]) -> Iterator[FilterableField]:
-    seen: dict[tuple[str, ...], _PathStatistics] = {}
+def _metadata_fields(samples: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Fields of the sampled metadata, most frequent first."""
+    passages: Counter[tuple[str, ...]] = Counter()
+    lists: set[tuple[str, ...]] = set()
+    values: dict[tuple[str, ...], Counter[tuple[type, Value]]] = defaultdict(Counter)
+    kinds: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for sample in samples:
         for keys, value in _leaves(sample, ()):
-            path = seen.setdefault(keys, _PathStatistics())
             elements = value if isinstance(value, list) else [value]
             scalars = [each for each in elements if type(each) in _TYPES]
-            path.passages += bool(scalars)
-            path.is_list = path.is_list or isinstance(value, list)
+            passages[keys] += bool(scalars)
+            if isinstance(value, list):
+                lists.add(keys)
             for each in scalars:
-                path.kinds[_TYPES[type(each)]] += 1
+                kinds[keys].add(_TYPES[type(each)])
                 if not isinstance(each, str) or 0 < len(each) <= MAX_VALUE_CHARACTERS:
-                    path.values[type(each), each] += 1
-    order = sorted(seen.items(), key=lambda item: (-item[1].passages, item[0]))
-    for keys, what in order[:MAX_FIELDS]:
+                    values[keys][type(each), each] += 1
+    for keys, count in sorted(passages.items(), key=lambda item: (-item[1], item[0]))[:MAX_FIELDS]:
         which = Field(METADATA, keys)
-        if not what.passages or len(str(which)) > MAX_PATH_CHARACTERS:
+        if not count or len(str(which)) > MAX_PATH_CHARACTERS:
             continue
-        values = tuple(value for (_, value), _ in what.values.most_common(MAX_VALUES))
-        yield FilterableField(
-            name=str(which),
-            description="Metadata of what was brought here.",
-            kinds=tuple(sorted(what.kinds)),
-            is_list=what.is_list,
-            is_facet=True,
-            operators=_operators(which),
-            examples=tuple(_examples(which, values)),
-            values=values,
-            share=round(what.passages / len(samples), 4),
-        )
+        frequent = [value for (_, value), _ in values[keys].most_common(MAX_VALUES)]
+        examples = []
+        if frequent:
+            first = frequent[0]
+            examples.append(Comparison(which, Operator.EQ, first))
+            if isinstance(first, str):
+                word = first.split()[0] if first.split() else first
+                examples.append(Comparison(which, Operator.CONTAINS, word))
+            elif not isinstance(first, bool):
+                examples.append(Comparison(which, Operator.GTE, first))
+        yield {
+            "name": str(which),
+            "description": "Metadata of what was brought here.",
+            "kinds": sorted(kinds[keys]),
+            "is_list": keys in lists,
+            "is_facet": True,
+            "operators": [operator.value for operator in operators_of(which)],
+            "examples": list(map(to_text, examples)),
+            "values": frequent,
+            "share": round(count / len(samples), 4),
+        }
 
 
 def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -171,16 +153,3 @@ def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
                 yield from _leaves(inner, (*keys, key))
     elif keys and not isinstance(value, Mapping):
         yield keys, value
-
-
-def _examples(which: Field, values: Sequence[Value]) -> Iterator[str]:
-    if not values:
-        return
-    first = values[0]
-    yield to_text(Comparison(which, Operator.EQ, first))
-    if isinstance(first, str):
-        yield to_text(
-            Comparison(which, Operator.CONTAINS, first.split()[0] if first.split() else first)
-        )
-    elif not isinstance(first, bool):
-        yield to_text(Comparison(which, Operator.GTE, first))

@@ -2,8 +2,8 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from io import StringIO
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from common.errors import InvalidInput
 from common.replicas import reads_from_replica
 from search.filters import to_json
 from search.query_options import SearchQuery
-from search.ranked_results import ListedHit, RankedResults, build_page, rank_results, sort_hits
+from search.ranked_results import build_page, rank_results, sort_hits
 from search.results import Hit, Scope, read_passages
 
 ExportFormat = Literal["csv", "json"]
@@ -31,40 +31,61 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 HitLink = Callable[[Hit], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
-    """A ranked list; its texts are read while it is written."""
-
-    listing: RankedResults
-    hits: tuple[ListedHit, ...]
-    link: HitLink
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """The hits as rows of the export."""
-        listing = replace(self.listing, passages=read_passages)  # as they are by then
-        for start in range(0, len(self.hits), BATCH_SIZE):
-            page = self.hits[start : start + BATCH_SIZE]
-            for hit in build_page(listing, page, first_rank=start + 1, snippets=False):
-                yield _row(hit, self.link(hit))
+COLUMNS = (
+    *("rank", "title", "headings", "page", "text", "collection", "media_type", "language"),
+    *("dated", "source", "source_url", "link", "relevance", "similarity", "lexical", "fused"),
+    *("rerank", "document_id", "document_key", "chunk_id", "chunk_key", "summary", "token_count"),
+    "metadata",
+)
+#: Fields of a hit that have another name there.
+_FIELDS = {"collection": "collection_slug", "source_url": "url"}
 
 
 @reads_from_replica
-def export_hits(query: SearchQuery, *, scope: Scope, link: HitLink) -> Export:
-    """The first 1,000 hits of a search, from one ranking. `link` returns a hit's URL.
+def export_hits(query: SearchQuery, *, scope: Scope, kind: str, link: HitLink) -> Iterator[bytes]:
+    """The first 1,000 hits of a search, from one ranking, as pieces of a file of this format.
+    `link` returns a hit's URL. Texts are read while it is written.
 
-    Raises what `services.search` raises, before any byte is written.
+    Raises InvalidInput for an unknown format, and what `services.search` raises, before any byte
+    is written.
     """
-    listing = rank_results(query, scope=scope, last=MAX_EXPORTED_HITS, k=BATCH_SIZE)
-    return Export(listing, sort_hits(listing, query.sort)[:MAX_EXPORTED_HITS], link)
-
-
-def download(export: Export, *, kind: str) -> StreamingHttpResponse:
-    """The export as a streaming download; raises InvalidInput for an unknown format."""
     if kind not in EXPORT_FORMATS:
         raise InvalidInput(
             f"There is no export as “{kind}”. Use {', '.join(EXPORT_FORMATS)}.", field="as"
         )
-    pieces = csv_chunks(export) if kind == "csv" else json_chunks(export)
+    listing = rank_results(query, scope=scope, last=MAX_EXPORTED_HITS, k=BATCH_SIZE)
+    hits = sort_hits(listing)[:MAX_EXPORTED_HITS]
+
+    def rows() -> Iterator[dict[str, Any]]:
+        fresh = replace(listing, passages=read_passages)  # as they are by then
+        for start in range(0, len(hits), BATCH_SIZE):
+            page = hits[start : start + BATCH_SIZE]
+            for hit in build_page(fresh, page, first_rank=start + 1, snippets=False):
+                row: dict[str, Any] = {
+                    name: getattr(hit, _FIELDS.get(name, name), None) for name in COLUMNS
+                }
+                for name in ("similarity", "lexical", "fused", "rerank"):
+                    if row[name] is not None:
+                        row[name] = round(row[name], 6) + 0.0  # −0.0 becomes 0.0
+                row["headings"], row["link"] = " > ".join(hit.heading_path), link(hit)
+                row["relevance"] = round(hit.relevance, 4)
+                yield row
+
+    if kind == "csv":
+        return csv_chunks(rows())
+    head = {
+        "query": query.text,
+        "mode": query.mode,
+        "sort": query.sort,
+        "filter": to_json(scope.filter),
+        "total": len(hits),
+        "exported_at": timezone.now().isoformat(timespec="seconds"),
+    }
+    return json_chunks(head, rows())
+
+
+def download(pieces: Iterator[bytes], *, kind: str) -> StreamingHttpResponse:
+    """An export as a streaming download."""
     return StreamingHttpResponse(
         pieces,
         content_type=CONTENT_TYPES[kind],
@@ -75,101 +96,32 @@ def download(export: Export, *, kind: str) -> StreamingHttpResponse:
     )
 
 
-def _row(hit: Hit, link: str) -> dict[str, Any]:
-    return {
-        "rank": hit.rank,
-        "title": hit.title,
-        "headings": " > ".join(hit.heading_path),
-        "page": hit.page,
-        "text": hit.text,
-        "collection": hit.collection_slug,
-        "media_type": hit.media_type,
-        "language": hit.language,
-        "dated": hit.dated,
-        "source": hit.source,
-        "source_url": hit.url,
-        "link": link,
-        "relevance": round(hit.relevance, 4),
-        "similarity": _rounded(hit.similarity),
-        "lexical": _rounded(hit.lexical),
-        "fused": _rounded(hit.fused),
-        "rerank": _rounded(hit.rerank),
-        "document_id": hit.document_id,
-        "document_key": hit.document_key,
-        "chunk_id": hit.chunk_id,
-        "chunk_key": hit.chunk_key,
-        "summary": hit.summary,
-        "token_count": hit.token_count,
-        "metadata": hit.metadata,
-    }
-
-
-def _rounded(score: float | None) -> float | None:
-    return None if score is None else round(score, 6) + 0.0  # −0.0 becomes 0.0
-
-
-COLUMNS = (
-    "rank",
-    "title",
-    "headings",
-    "page",
-    "text",
-    "collection",
-    "media_type",
-    "language",
-    "dated",
-    "source",
-    "source_url",
-    "link",
-    "relevance",
-    "similarity",
-    "lexical",
-    "fused",
-    "rerank",
-    "document_id",
-    "document_key",
-    "chunk_id",
-    "chunk_key",
-    "summary",
-    "token_count",
-    "metadata",
-)
-
-
-def csv_chunks(export: Export) -> Iterator[bytes]:
+def csv_chunks(rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     """RFC 4180 in UTF-8 with a byte order mark, by which spreadsheets know the encoding."""
-    yield "\ufeff".encode() + _line(COLUMNS)
-    for row in export.rows():
+
+    def line(cells: Iterable[Any]) -> bytes:
+        text = StringIO()
+        csv.writer(text).writerow(cells)
+        return text.getvalue().encode(errors="replace")
+
+    yield "\ufeff".encode() + line(COLUMNS)
+    for row in rows:
         cells = []
-        for name in COLUMNS:
-            value = row[name]
+        for value in row.values():
             if isinstance(value, dict):
-                value = json.dumps(value, ensure_ascii=False) if value else ""
+                cells.append(json.dumps(value, ensure_ascii=False) if value else "")
             # What a spreadsheet would run as a formula gets an apostrophe in front.
-            is_formula = isinstance(value, str) and value.startswith(_FORMULA)
-            cells.append(f"'{value}" if is_formula else value)
-        yield _line(cells)
+            elif isinstance(value, str) and value.startswith(_FORMULA):
+                cells.append(f"'{value}")
+            else:
+                cells.append(value)
+        yield line(cells)
 
 
-def _line(cells: Any) -> bytes:
-    line = StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue().encode(errors="replace")
-
-
-def json_chunks(export: Export) -> Iterator[bytes]:
-    """One JSON object: the query, and its `hits`."""
-    query, scope = export.listing.query, export.listing.scope
-    head = {
-        "query": query.text,
-        "mode": query.mode,
-        "sort": query.sort,
-        "filter": to_json(scope.filter),
-        "total": len(export.hits),
-        "exported_at": timezone.now().isoformat(timespec="seconds"),
-    }
+def json_chunks(head: dict[str, Any], rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    """One JSON object: `head`, and its `hits`."""
     yield _json(head)[:-1] + b', "hits": ['
-    for number, row in enumerate(export.rows()):
+    for number, row in enumerate(rows):
         yield (b",\n" if number else b"\n") + _json(row)
     yield b"\n]}\n"
 

@@ -6,9 +6,9 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from django.conf.locale import LANG_INFO
@@ -28,9 +28,8 @@ from search.filters import sql as filters_sql
 from search.filters.sql import DATE_KEYS, elements_path
 from search.filters.tree import METADATA, Field, Operator, parse_field
 from search.query_options import SearchQuery
-from search.ranked_results import RankedResults, rank_results, without_reranking
-from search.results import DocumentInfo, Facet, Mode, Scope
-from search.retrieval.arms import Candidate
+from search.ranked_results import RankedResults, rank_results
+from search.results import Facet, Mode, Scope
 from search.retrieval.scope_facts import ScopeFacts, read_scope_facts
 from search.retrieval.statements import scope_conditions
 
@@ -47,6 +46,8 @@ PARAMETER_FACETS = (COLLECTION, MEDIA_TYPE)
 MAX_VALUE_CHARACTERS = 100
 
 Value = str | int | float | bool
+#: With its type, because 1, 1.0 and True are one key to Python and none to a filter.
+Counts = Counter[tuple[type, Value]]
 
 #: Of codes with one configuration the first is its name: “no” for nb and nn.
 _CODES = {name: code for code, name in reversed(CONFIGURATIONS.items())} | {"norwegian": "no"}
@@ -65,68 +66,37 @@ def facet_field(name: str) -> Field:
     return field
 
 
-@dataclass(frozen=True, slots=True)
-class FacetData:
-    """Data that facet values are read from: metadata and language by chunk, document
-    info by document.
+def hit_values(field: Field, results: RankedResults) -> Iterable[Sequence[Value]]:
+    """Each hit's values in `field`; a list counts as each of its elements, and what is unknown as
+    none.
     """
-
-    facts: ScopeFacts
-    documents: Mapping[int, DocumentInfo]
-    languages: Mapping[int, str]
-    metadata: Mapping[int, Mapping[str, Any]]
-
-    @classmethod
-    def of(cls, listing: RankedResults, fields: Iterable[Field]) -> "FacetData":
-        """Reads what these fields need: two queries at most."""
-        found, names = listing.found, {field.name for field in fields}
-        rows = []
-        if names & {LANGUAGE.name, METADATA}:
-            with read_connection().cursor() as cursor:
-                cursor.execute(
-                    "SELECT id, language::text, metadata FROM documents_chunk WHERE id = ANY(%s)",
-                    [[each.chunk_id for each in found]],
+    hits = results.hits
+    if field.name == METADATA:
+        metadata = results.chunk_info()
+        return (scalars_at(metadata.get(hit.chunk_id, ("", {}))[1], field.keys) for hit in hits)
+    texts: Iterable[str]
+    match field.name:
+        case "collection":
+            slugs = {pk: each.slug for pk, each in results.retrieved.facts.collections.items()}
+            texts = (slugs[hit.collection_id] for hit in hits)
+        case "media_type":
+            texts = (hit.media_type for hit in hits)
+        case name:
+            documents = results.document_info(hit.document_id for hit in hits)
+            known = [
+                (hit, documents[hit.document_id]) for hit in hits if hit.document_id in documents
+            ]
+            if name == "origin":
+                texts = (document.origin for _, document in known)
+            elif name == "dated":
+                texts = (document.dated[:4] for _, document in known)
+            else:
+                chunks = results.chunk_info()
+                texts = (
+                    language_code(chunks.get(hit.chunk_id, (FALLBACK, {}))[0], document.language)
+                    for hit, document in known
                 )
-                rows = cursor.fetchall()
-        of_documents = names & {LANGUAGE.name, ORIGIN.name, DATED.name}
-        return cls(
-            facts=listing.retrieved.facts,
-            documents=listing.document_info(each.document_id for each in found)
-            if of_documents
-            else {},
-            languages={pk: language for pk, language, _ in rows},
-            metadata={pk: json.loads(metadata) for pk, _, metadata in rows},
-        )
-
-    def values(self, field: Field, found: Iterable[Candidate]) -> Iterable[Sequence[Value]]:
-        """Each candidate's values in `field`; a list counts as each of its elements."""
-        if field.name == METADATA:
-            return (scalars_at(self.metadata.get(each.chunk_id), field.keys) for each in found)
-        return ([value] if value else [] for value in self.texts(field, found))
-
-    def texts(self, field: Field, found: Iterable[Candidate]) -> Iterable[str]:
-        """Values of a field outside metadata: one per candidate, '' where unknown."""
-        collections, documents = self.facts.collections, self.documents
-        match field.name:
-            case "collection":
-                slugs = {pk: each.slug for pk, each in collections.items()}
-                return [slugs[each.collection_id] for each in found]
-            case "media_type":
-                return [each.media_type for each in found]
-            case "language":
-                return (
-                    language_code(
-                        self.languages.get(each.chunk_id, FALLBACK),
-                        documents[each.document_id].language
-                        if each.document_id in documents
-                        else "",
-                    )
-                    for each in found
-                )
-        known = (documents.get(each.document_id) for each in found)
-        if field == ORIGIN:
-            return (document.origin if document else "" for document in known)
-        return (document.dated[:4] if document else "" for document in known)
+    return ([text] for text in texts if text)
 
 
 def language_code(configuration: str, code: str) -> str:
@@ -150,25 +120,29 @@ def scalars_at(data: Any, keys: Sequence[str]) -> list[Value]:
     ]
 
 
-def make_facet(
-    field: Field, value: Value, *, count: int, selected: bool, facts: ScopeFacts
-) -> Facet:
-    """A facet value with label, count and filter."""
-    own = field in PARAMETER_FACETS
-    label = value_text(value)
-    if field == COLLECTION:
-        label = next(
-            (each.name for each in facts.collections.values() if each.slug == label), label
+def make_facets(field: Field, counts: Counts, *, scope: Scope, facts: ScopeFacts) -> list[Facet]:
+    """Facet values with label, count and filter, most frequent first."""
+    names = {each.slug: each.name for each in facts.collections.values()}
+    facets = []
+    for (_, value), count in sorted(
+        counts.items(), key=lambda item: (-item[1], value_text(item[0][1]))
+    ):
+        label = text = value_text(value)
+        if field == COLLECTION:
+            label = names.get(text, text)
+        elif field == LANGUAGE:
+            label = str(LANG_INFO.get(text, {}).get("name", text))
+        own = field in PARAMETER_FACETS
+        facets.append(
+            Facet(
+                value=text,
+                label=label,
+                count=count,
+                selected=is_selected(scope, field, value, facts),
+                filter="" if own else to_text(Comparison(field, Operator.EQ, value)),
+            )
         )
-    elif field == LANGUAGE:
-        label = str(LANG_INFO.get(label, {}).get("name", label))
-    return Facet(
-        value=value_text(value),
-        label=label,
-        count=count,
-        selected=selected,
-        filter="" if own else to_text(Comparison(field, Operator.EQ, value)),
-    )
+    return facets
 
 
 def value_text(value: Value) -> str:
@@ -183,9 +157,6 @@ AUTO_FACETS = "*"
 MAX_AUTO_FACETS = 3
 AUTO_FACET_VALUES = range(2, 21)
 
-#: With its type, because 1, 1.0 and True are one key to Python and none to a filter.
-Counts = Counter[tuple[type, Value]]
-
 
 def count_facets(results: RankedResults, *, fields: Sequence[str]) -> dict[str, tuple[Facet, ...]]:
     """Values by facet, most frequent first, years newest first: always of `collection` and
@@ -198,17 +169,24 @@ def count_facets(results: RankedResults, *, fields: Sequence[str]) -> dict[str, 
         raise InvalidInput(f"At most {MAX_FACETS} facets can be asked for.", field="facet")
     named = [facet_field(name) for name in fields if name != AUTO_FACETS]
     if not fields:
-        material = FacetData.of(results, PARAMETER_FACETS)
-        return {str(field): _count_facet(field, results, material) for field in PARAMETER_FACETS}
-    material = FacetData.of(
-        results, [*BUILTIN_FACETS, Field(METADATA)] if AUTO_FACETS in fields else named
-    )
+        return {str(field): _count_facet(field, results) for field in PARAMETER_FACETS}
     if AUTO_FACETS in fields:
-        named = [*BUILTIN_FACETS, *named, *_metadata_facets(results, material)]
-    return {
-        str(field): _count_facet(field, *_without_own_choice(field, results, material))
-        for field in dict.fromkeys([*PARAMETER_FACETS, *named])
-    }
+        named = [*BUILTIN_FACETS, *named, *_metadata_facets(results)]
+    counted = {}
+    for field in dict.fromkeys([*PARAMETER_FACETS, *named]):
+        wider, scope = results, without_choice(results.scope, field)
+        if scope is not None:
+            is_same = scope.collection_ids == results.scope.collection_ids
+            facts = results.retrieved.facts if is_same else None
+            wider = count_hits(results.query, scope=scope, facts=facts)
+        counted[str(field)] = _count_facet(field, wider, results.scope)
+    return counted
+
+
+def count_hits(query: SearchQuery, *, scope: Scope, facts: ScopeFacts | None) -> RankedResults:
+    """The hits of a query to be counted: in any order, neither reranked nor diversified."""
+    query = replace(query, rerank=False, min_rerank=None, diversify=False)
+    return rank_results(query, scope=scope, last=1, k=1, in_order=False, facts=facts)
 
 
 def without_choice(scope: Scope, field: Field) -> Scope | None:
@@ -220,19 +198,11 @@ def without_choice(scope: Scope, field: Field) -> Scope | None:
     return replace(scope, collection_ids=ids, filter=without_field(scope.filter, field))
 
 
-def count_values(field: Field, results: RankedResults, data: FacetData) -> Counts:
+def count_values(field: Field, results: RankedResults) -> Counts:
     """Number of hits with each value."""
-    if field.name != METADATA:  # one each, and all of them texts
-        return Counter(
-            {
-                (str, value): n
-                for value, n in Counter(data.texts(field, results.found)).items()
-                if value
-            }
-        )
     return Counter(
         key
-        for values in data.values(field, results.found)
+        for values in hit_values(field, results)
         for key in {(type(value), value) for value in values}
     )
 
@@ -246,88 +216,50 @@ def is_selected(scope: Scope, field: Field, value: Value, facts: ScopeFacts) -> 
     return is_narrowed and slugs.get(str(value)) in scope.collection_ids
 
 
-def _without_own_choice(
-    field: Field, results: RankedResults, data: FacetData
-) -> tuple[RankedResults, FacetData, Scope]:
-    """The results, data and scope with which a facet is counted."""
-    scope = without_choice(results.scope, field)
-    if scope is None:
-        return results, data, results.scope
-    is_same = scope.collection_ids == results.scope.collection_ids
-    wider = rank_results(
-        without_reranking(results.query),
-        scope=scope,
-        last=1,
-        k=1,
-        in_order=False,
-        facts=results.retrieved.facts if is_same else None,
-    )
-    return wider, FacetData.of(wider, [field]), results.scope
-
-
 def _count_facet(
-    field: Field, results: RankedResults, data: FacetData, selection_scope: Scope | None = None
+    field: Field, results: RankedResults, selection_scope: Scope | None = None
 ) -> tuple[Facet, ...]:
-    scope = selection_scope or results.scope
-    counts = count_values(field, results, data)
+    scope, facts = selection_scope or results.scope, results.retrieved.facts
+    counts = count_values(field, results)
     for value in chosen_values(scope.filter, field):
         # One that nothing has is shown too, or it could not be taken back.
         counts.setdefault((type(value), value), 0)
-    order = sorted(counts.items(), key=lambda item: (-item[1], value_text(item[0][1])))
-    picked = [
-        make_facet(
-            field,
-            value,
-            count=count,
-            selected=is_selected(scope, field, value, data.facts),
-            facts=data.facts,
-        )
-        for (_, value), count in order
-    ]
+    picked = make_facets(field, counts, scope=scope, facts=facts)
     kept = [each for place, each in enumerate(picked) if place < MAX_VALUES or each.selected]
     return tuple(
         sorted(kept, key=lambda each: each.value, reverse=True) if field == DATED else kept
     )
 
 
-def _metadata_facets(results: RankedResults, data: FacetData) -> list[Field]:
-    """Facets that the collections define, or else the most selective ones; plus those
-    with chosen values.
+def _metadata_facets(results: RankedResults) -> list[Field]:
+    """Facets that the collections define, in their order and without invalid names, or else the
+    most selective ones; plus those with chosen values.
     """
     picked = [each for each in chosen_fields(results.scope.filter) if each.name == METADATA]
-    if fields := _collection_facets(results):
-        return [*fields, *picked]
-    # By name, so that picking a value moves no other facet.
+    defined: list[Field] = []
+    collections = results.retrieved.facts.collections.values()
+    for name in dict.fromkeys(name for each in collections for name in each.facets):
+        with suppress(InvalidInput):
+            # They are metadata fields, except the names of built-in facets.
+            field = parse_field(name, at="facet")
+            is_facet = field in BUILTIN_FACETS or field.keys
+            defined.append(field if is_facet else Field(METADATA, (name,)))
+    if defined:
+        return [*defined[:MAX_FACETS], *picked]
     # Metadata fields with few distinct values that many passages have. Date fields are left to
     # their own facet.
-    metadata = data.metadata
-    names = Counter(name for said in metadata.values() for name in said if name not in DATE_KEYS)
-    telling = []
+    metadata = [each for _, each in results.chunk_info().values()]
+    names = Counter(name for each in metadata for name in each if name not in DATE_KEYS)
+    selective = []
     for name, present in names.items():
         if present * 3 < len(metadata):
             continue
-        counts = Counter(value for said in metadata.values() for value in scalars_at(said, (name,)))
+        counts = Counter(value for each in metadata for value in scalars_at(each, (name,)))
         if len(counts) in AUTO_FACET_VALUES and 2 * len(counts) <= counts.total():
-            telling.append((-present, len(counts), name))
-    auto_facets = [Field(METADATA, (name,)) for _, _, name in sorted(telling)[:MAX_AUTO_FACETS]]
+            selective.append((-present, len(counts), name))
+    auto_facets = [Field(METADATA, (name,)) for _, _, name in sorted(selective)[:MAX_AUTO_FACETS]]
+    # By name, so that picking a value moves no other facet.
     return sorted({*auto_facets, *picked}, key=str)
-
-
-def _collection_facets(results: RankedResults) -> list[Field]:
-    """Facets of all collections in their order; invalid names are skipped."""
-    fields: list[Field] = []
-    for name in dict.fromkeys(
-        name for each in results.retrieved.facts.collections.values() for name in each.facets
-    ):
-        with suppress(InvalidInput):
-            # Facets that a collection defines are metadata fields, except the names of built-in
-            # facets.
-            field = parse_field(name, at="facet")
-            collection_facet = (
-                field if field in BUILTIN_FACETS or field.keys else Field(METADATA, (name,))
-            )
-            fields.append(collection_facet)
-    return fields[:MAX_FACETS]
 
 
 MAX_LISTED_VALUES = 100
@@ -362,35 +294,20 @@ def facet_values(
     facts = read_scope_facts(wider)
     if query.strip():
         asked = SearchQuery(query, mode=mode, group=group)
-        listing = rank_results(
-            without_reranking(asked), scope=wider, last=1, k=1, in_order=False, facts=facts
-        )
+        listing = count_hits(asked, scope=wider, facts=facts)
         facts = listing.retrieved.facts
-        counts = count_values(field, listing, FacetData.of(listing, [field]))
+        counts = count_values(field, listing)
     # Pattern that matches the prefix at the start of a word.
     begins = re.compile(rf"(?<!\w){re.escape(fold(prefix.strip()))}")
-
-    def matching(counts: Counts) -> list[Facet]:
-        order = sorted(counts.items(), key=lambda item: (-item[1], value_text(item[0][1])))
-        facets = (
-            make_facet(
-                field,
-                value,
-                count=count,
-                selected=is_selected(scope, field, value, facts),
-                facts=facts,
-            )
-            for (_, value), count in order
-        )
-        return [each for each in facets if begins.search(fold(each.label))]
-
-    listed = matching(counts)
+    facets = make_facets(field, counts, scope=scope, facts=facts)
+    listed = [each for each in facets if begins.search(fold(each.label))]
     if len(listed) < limit:
         others = _scope_counts(field, wider, facts)
         unseen = Counter(
             {key: 0 if counts else n for key, n in others.items() if key not in counts}
         )
-        listed += matching(unseen)
+        facets = make_facets(field, unseen, scope=scope, facts=facts)
+        listed += [each for each in facets if begins.search(fold(each.label))]
     return tuple(listed[:limit])
 
 
@@ -403,7 +320,8 @@ def fold(text: str) -> str:
 def _scope_counts(field: Field, scope: Scope, facts: ScopeFacts) -> Counts:
     """Number of documents with each value, from a sample of passages."""
     if field == COLLECTION:
-        return Counter({(str, each.slug): each.chunks for each in facts.collections.values()})
+        chunks = zip(sorted(facts.collections), facts.state.chunks, strict=True)
+        return Counter({(str, facts.collections[pk].slug): count for pk, count in chunks})
     conditions, parameters = scope_conditions(scope)
     expression, columns = _EXPRESSIONS.get(field, (_METADATA, "chunk.metadata"))
     sql = f"""

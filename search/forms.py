@@ -1,7 +1,7 @@
 """State of the search page, all of it in its address. Begin with `SearchState`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, Self, TypeVar
 from urllib.parse import quote_plus
@@ -13,7 +13,7 @@ from common.errors import InvalidInput
 from common.fusion_options import METHODS, Method
 from common.web import cached_reverse
 from search.filters import And, FilterError, Node, read_filter, to_text
-from search.query_options import arm_weights
+from search.query_options import SearchQuery
 from search.results import MODES, SORTS, Mode, Sort
 
 T = TypeVar("T", bound=str)
@@ -72,25 +72,25 @@ class SearchState:
         """Raises InvalidInput for an unknown choice; an invalid page number is page 1."""
         # PostgreSQL's text holds no NUL.
         clean = {name: [v.replace("\x00", "") for v in params.getlist(name)] for name in params}
-        number = (clean.get("page") or [""])[-1]
+        last = {name: values[-1] for name, values in clean.items() if values}
+        number = last.get("page", "")
         is_number = number.isascii() and number.isdigit() and len(number) < 9
-        page = min(max(int(number), 1), MAX_PAGE) if is_number else 1
         return cls(
-            q=(clean.get("q") or [""])[-1].strip(),
-            mode=_choice("mode", clean, MODES),
-            sort=_choice("sort", clean, SORTS),
-            fusion=_choice("fusion", clean, METHODS) if any(clean.get("fusion", ())) else None,
-            rrf_k=_number("rrf_k", clean, int),
-            depth=_number("depth", clean, int),
-            alpha=_number("alpha", clean, float),
-            beta=_number("beta", clean, float),
-            rerank=_switch("rerank", clean),
-            collections=_distinct(clean.get("collection")),
-            types=_distinct(clean.get("type")),
-            filter=(clean.get("filter") or [""])[-1].strip(),
-            page=page,
-            explain=_switch("explain", clean) or False,
-            group=_switch("group", clean) is not False,
+            q=last.get("q", "").strip(),
+            mode=_choice("mode", last, MODES),
+            sort=_choice("sort", last, SORTS),
+            fusion=_choice("fusion", last, METHODS) if last.get("fusion") else None,
+            rrf_k=_number("rrf_k", last, int),
+            depth=_number("depth", last, int),
+            alpha=_number("alpha", last, float),
+            beta=_number("beta", last, float),
+            rerank=_switch("rerank", last),
+            collections=tuple(dict.fromkeys(filter(None, clean.get("collection", ())))),
+            types=tuple(dict.fromkeys(filter(None, clean.get("type", ())))),
+            filter=last.get("filter", "").strip(),
+            page=min(max(int(number), 1), MAX_PAGE) if is_number else 1,
+            explain=_switch("explain", last) or False,
+            group=_switch("group", last) is not False,
             unknown=tuple(sorted(clean.keys() - PARAMETERS)[:MAX_UNKNOWN]),
         )
 
@@ -108,19 +108,26 @@ class SearchState:
 
     def query_string(self) -> str:
         """The state as a query string, without defaults."""
-        pairs: list[tuple[str, Any]] = [("q", self.q)] if self.q else []
-        pairs += [("mode", self.mode)] if self.mode != "hybrid" else []
-        pairs += [("sort", self.sort)] if self.sort != "relevance" else []
-        pairs += [("fusion", self.fusion)] if self.fusion else []
-        pairs += [*self.fusion_numbers.items()]
-        pairs += [("rerank", int(self.rerank))] if self.rerank is not None else []
-        pairs += [("collection", slug) for slug in self.collections]
-        pairs += [("type", media_type) for media_type in self.types]
-        pairs += [("filter", self.filter)] if self.filter else []
-        pairs += [("group", 0)] if not self.group else []
-        pairs += [("explain", 1)] if self.explain else []
-        pairs += [("page", self.page)] if self.page > 1 else []
-        return "&".join(f"{name}={_quoted(str(value))}" for name, value in pairs)
+        one = {
+            "q": self.q,
+            "mode": self.mode if self.mode != "hybrid" else "",
+            "sort": self.sort if self.sort != "relevance" else "",
+            "fusion": self.fusion,
+            **self.fusion_numbers,
+            "rerank": "" if self.rerank is None else int(self.rerank),
+        }
+        pairs = [
+            *one.items(),
+            *(("collection", slug) for slug in self.collections),
+            *(("type", media_type) for media_type in self.types),
+            ("filter", self.filter),
+            ("group", "" if self.group else 0),
+            ("explain", 1 if self.explain else ""),
+            ("page", self.page if self.page > 1 else ""),
+        ]
+        return "&".join(
+            f"{name}={_quoted(str(value))}" for name, value in pairs if value not in ("", None)
+        )
 
     @property
     def fusion_numbers(self) -> dict[str, str]:
@@ -129,15 +136,9 @@ class SearchState:
         return {name: str(value) for name, value in numbers.items() if value is not None}
 
     @property
-    def fusion_options(self) -> dict[str, Any]:
-        """Fusion arguments for a call of `search.services.search`."""
-        weights = arm_weights(self.alpha, self.beta)
-        return {
-            "fusion": self.fusion,
-            "rrf_k": self.rrf_k,
-            "depth": self.depth,
-            "weights": weights,
-        }
+    def query(self) -> SearchQuery:
+        """The question with the options of this state."""
+        return SearchQuery.read(self.q, asdict(self))
 
     @property
     def saved_parameters(self) -> str:
@@ -181,32 +182,26 @@ class SearchState:
         return bool(self.collections or self.types or self.filter)
 
 
-def _switch(name: str, given: Mapping[str, Sequence[str]]) -> bool | None:
+def _switch(name: str, given: Mapping[str, str]) -> bool | None:
     """On, off, or None where not given."""
-    asked = (given.get(name) or [""])[-1].casefold()
-    if asked not in SWITCH_VALUES:
-        raise InvalidInput(f"{name} is 1 or 0, and not “{asked}”.", field=name)
-    return SWITCH_VALUES[asked]
+    value = given.get(name, "").casefold()
+    if value not in SWITCH_VALUES:
+        raise InvalidInput(f"{name} is 1 or 0, and not “{value}”.", field=name)
+    return SWITCH_VALUES[value]
 
 
-def _number(name: str, given: Mapping[str, Sequence[str]], read: Callable[[str], N]) -> N | None:
-    """None where nothing is said."""
-    asked = (given.get(name) or [""])[-1].strip()
+def _number(name: str, given: Mapping[str, str], read: Callable[[str], N]) -> N | None:
+    """The number, or None where the parameter is not given."""
+    value = given.get(name, "").strip()
     try:
-        return read(asked) if asked else None
+        return read(value) if value else None
     except ValueError as error:
-        raise InvalidInput(f"{name} is a number, and not “{asked}”.", field=name) from error
+        raise InvalidInput(f"{name} is a number, and not “{value}”.", field=name) from error
 
 
-def _distinct(values: list[str] | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(value for value in values or () if value))
-
-
-def _choice(name: str, given: Mapping[str, Sequence[str]], known: Sequence[T]) -> T:
-    asked = (given.get(name) or [""])[-1]
-    if not asked:
-        return known[0]
+def _choice(name: str, given: Mapping[str, str], known: Sequence[T]) -> T:
+    value = given.get(name) or known[0]
     for each in known:
-        if each == asked:
+        if each == value:
             return each
-    raise InvalidInput(f"There is no {name} “{asked}”. There are: {', '.join(known)}.", field=name)
+    raise InvalidInput(f"There is no {name} “{value}”. There are: {', '.join(known)}.", field=name)

@@ -4,18 +4,26 @@ Begin with `make_hits`.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from itertools import takewhile
+from typing import Any
 
 from django.db.models import Q
 
 from documents.ingestion.text_changes import join_passages
 from documents.models import Chunk
-from graph.ranking import PathStop, RankedGraph
+from graph.ranking import RankedGraph
 from graph.retrieval import NamedStop, named_stops, related_passages
 from search.query import Query
-from search.ranking import PassageReader, RankedHit
-from search.results import Expansion, Hit, Passage, RelatedPassage, Scope, Surroundings
+from search.ranking import PassageReader
+from search.results import (
+    Expansion,
+    Hit,
+    Passage,
+    RelatedPassage,
+    Scope,
+    Surroundings,
+    read_passages,
+)
+from search.retrieval.arms import Candidate
 from search.retrieval.scope_facts import ScopeFacts
 from search.retrieval.statements import scope_conditions
 from search.snippets import highlights, make_snippet, snippet_focuses
@@ -32,76 +40,53 @@ def surroundings(
     """By chunk id. `siblings`: the chunks before and after; `section`: adjacent chunks under the
     same headings; `parent`: all parts of the larger passage, nothing for chunks without one.
     """
-    if expansion in ("none", "graph") or not chunks:
-        return {}
-    if expansion == "parent":
-        return _parent_surroundings(chunks)
-    reach = NEIGHBOUR_COUNTS[expansion]
     places = Q()
     for chunk in chunks:
-        near = (max(0, chunk.ordinal - reach), chunk.ordinal + reach)
-        places |= Q(document_id=chunk.document_id, ordinal__range=near)
-    by_place = {
-        (chunk.document_id, chunk.ordinal): chunk
-        for chunk in Chunk.objects.filter(places).defer(*_HEAVY_FIELDS)
-    }
+        if expansion == "parent" and chunk.parent is not None:
+            places |= Q(document_id=chunk.document_id, parent=chunk.parent)
+        elif reach := NEIGHBOUR_COUNTS.get(expansion):
+            near = (max(0, chunk.ordinal - reach), chunk.ordinal + reach)
+            places |= Q(document_id=chunk.document_id, ordinal__range=near)
+    if not places:
+        return {}
+    rows = Chunk.objects.filter(places).order_by("document_id", "ordinal").defer(*_HEAVY_FIELDS)
+    by_document: dict[int, list[Chunk]] = defaultdict(list)
+    for row in rows:
+        by_document[row.document_id].append(row)
     found = {}
     for chunk in chunks:
-        before = list(_neighbours(chunk, by_place, expansion, step=-1))[::-1]
-        found[chunk.pk] = _join_chunks(
-            [*before, chunk, *_neighbours(chunk, by_place, expansion, step=1)]
-        )
+        around = by_document[chunk.document_id]
+        if expansion == "parent":
+            parts: list[Chunk | Passage] = [
+                row for row in around if row.parent is not None and row.parent == chunk.parent
+            ]
+        else:
+            by_place = {row.ordinal: row for row in around}
+            before = list(_neighbours(chunk, by_place, expansion, step=-1))[::-1]
+            parts = [*before, chunk, *_neighbours(chunk, by_place, expansion, step=1)]
+        if parts:
+            start, end = parts[0].start, max(part.end for part in parts)
+            found[chunk.pk] = Surroundings(join_passages(parts, start=start), start, end)
     return found
 
 
-def _parent_surroundings(chunks: Sequence[Chunk | Passage]) -> dict[int, Surroundings]:
-    parts = [chunk for chunk in chunks if chunk.parent is not None]
-    if not parts:
-        return {}
-    wanted = Q()
-    for document_id, parent in {(chunk.document_id, chunk.parent) for chunk in parts}:
-        wanted |= Q(document_id=document_id, parent=parent)
-    families: dict[tuple[int, int | None], list[Chunk]] = defaultdict(list)
-    for chunk in (
-        Chunk.objects.filter(wanted).order_by("document_id", "ordinal").defer(*_HEAVY_FIELDS)
-    ):
-        families[chunk.document_id, chunk.parent].append(chunk)
-    whole = {family: _join_chunks(members) for family, members in families.items()}
-    return {
-        chunk.pk: whole[chunk.document_id, chunk.parent]
-        for chunk in parts
-        if (chunk.document_id, chunk.parent) in whole
-    }
-
-
-def _join_chunks(chunks: Sequence[Chunk | Passage]) -> Surroundings:
-    start, end = chunks[0].start, max(chunk.end for chunk in chunks)
-    return Surroundings(join_passages(chunks, start=start), start, end)
-
-
 def _neighbours(
-    chunk: Chunk | Passage,
-    by_place: dict[tuple[int, int], Chunk],
-    expansion: Expansion,
-    *,
-    step: int,
+    chunk: Chunk | Passage, by_place: Mapping[int, Chunk], expansion: Expansion, *, step: int
 ) -> Iterator[Chunk]:
     """Adjacent chunks in one direction, as far as the expansion goes."""
-    places = range(
-        chunk.ordinal + step, chunk.ordinal + step * (NEIGHBOUR_COUNTS[expansion] + 1), step
-    )
-    present = takewhile(lambda place: (chunk.document_id, place) in by_place, places)
-    siblings = (by_place[chunk.document_id, place] for place in present)
-    if expansion == "siblings":
-        return siblings
-    return takewhile(lambda sibling: sibling.heading_path == chunk.heading_path, siblings)
+    last = chunk.ordinal + step * (NEIGHBOUR_COUNTS[expansion] + 1)
+    for place in range(chunk.ordinal + step, last, step):
+        sibling = by_place.get(place)
+        if sibling is None or (
+            expansion == "section" and sibling.heading_path != list(chunk.heading_path)
+        ):
+            return
+        yield sibling
 
 
 #: Hits that are expanded, and most passages per hit.
 MAX_EXPANDED_HITS = 10
 MAX_RELATED = 3
-
-Names = Mapping[PathStop, NamedStop]
 
 
 def paths_to_hits(
@@ -113,16 +98,15 @@ def paths_to_hits(
     found = {chunk_id: graph.path(chunk_id) for chunk_id in chunk_ids}
     led = {chunk_id: path for chunk_id, path in found.items() if len(path) > 1}
     names = named_stops(led.values())
-    return {chunk_id: _named(path, names) for chunk_id, path in led.items()}
-
-
-def _named(path: Sequence[PathStop], names: Names) -> tuple[NamedStop, ...]:
-    return tuple(names[stop] for stop in path if stop in names)
+    return {
+        chunk_id: tuple(names[stop] for stop in path if stop in names)
+        for chunk_id, path in led.items()
+    }
 
 
 def related_to_hits(
     query: Query, chunk_ids: Sequence[int], *, scope: Scope
-) -> dict[int, tuple[RelatedPassage, ...]]:
+) -> dict[int, list[RelatedPassage]]:
     """By chunk id of the first hits: up to MAX_RELATED passages of the scope that are
     not hits themselves.
     """
@@ -134,68 +118,45 @@ def related_to_hits(
         parameters=parameters,
         each=MAX_RELATED,
     )
-    chunks = (
-        Chunk.objects.select_related("document", "collection")
-        .defer("embedding", "search_vector", "metadata")
-        .in_bulk([each.chunk_id for each in found])
-    )
+    passages = read_passages([each.chunk_id for each in found])
     names = named_stops(each.path for each in found)
     by_hit: dict[int, list[RelatedPassage]] = defaultdict(list)
     for each in found:
-        chunk = chunks.get(each.chunk_id)
-        if chunk is not None:
-            path = _named(each.path, names)
-            document = chunk.document
-            passage = RelatedPassage(
-                chunk_id=chunk.pk,
-                expanded_from=each.expanded_from,
-                path=path,
-                text=chunk.text,
-                ordinal=chunk.ordinal,
-                start=chunk.start,
-                end=chunk.end,
-                document_id=document.pk,
-                document_key=document.key,
-                title=document.display_title,
-                collection_slug=chunk.collection.slug,
+        if each.chunk_id in passages:
+            by_hit[each.expanded_from].append(
+                RelatedPassage(
+                    **passages[each.chunk_id].values(),
+                    expanded_from=each.expanded_from,
+                    path=tuple(names[stop] for stop in each.path if stop in names),
+                )
             )
-            by_hit[each.expanded_from].append(passage)
-    return {chunk_id: tuple(passages) for chunk_id, passages in by_hit.items()}
+    return by_hit
 
 
-def group_by_document(hits: Sequence[RankedHit]) -> list[tuple[RankedHit, int]]:
+def group_by_document(hits: Sequence[Candidate]) -> list[Candidate]:
     """The best passage of each document, with the number of its other ranked ones."""
-    counts = Counter(hit.candidate.document_id for hit in hits)
-    best: dict[int, RankedHit] = {}
+    counts = Counter(hit.document_id for hit in hits)
+    best: dict[int, Candidate] = {}
     for hit in hits:
-        best.setdefault(hit.candidate.document_id, hit)
-    return [(hit, counts[document_id] - 1) for document_id, hit in best.items()]
+        hit.more_in_document = counts[hit.document_id] - 1
+        best.setdefault(hit.document_id, hit)
+    return list(best.values())
 
 
-def best_of_each_parent(hits: Sequence[RankedHit]) -> list[RankedHit]:
+def best_of_each_parent(hits: Sequence[Candidate]) -> list[Candidate]:
     """The best part of each parent passage; other parts would show the same text."""
-    seen: set[tuple[int, int]] = set()
-    kept = []
+    best: dict[object, Candidate] = {}
     for hit in hits:
-        parent = hit.candidate.parent
-        if parent is not None:
-            if (hit.candidate.document_id, parent) in seen:
-                continue
-            seen.add((hit.candidate.document_id, parent))
-        kept.append(hit)
-    return kept
-
-
-#: Fields of a hit that its passage has too.
-_PASSAGE_FIELDS = {each.name for each in fields(Hit)} & {*Passage._fields} - {"heading_path"}
+        best.setdefault(hit.chunk_id if hit.parent is None else (hit.document_id, hit.parent), hit)
+    return list(best.values())
 
 
 def make_hits(
     query: Query,
-    listed: Sequence[tuple[RankedHit, int]],
+    listed: Sequence[Candidate],
     *,
     facts: ScopeFacts,
-    relevance: Callable[[RankedHit], float],
+    relevance: Callable[[Candidate], float],
     first_rank: int,
     snippets: bool,
     by_meaning: bool,
@@ -209,7 +170,7 @@ def make_hits(
     With `by_meaning`, hits without query words show the sentence nearest to the query. `graph`
     gives the paths of hits that the graph arm reached.
     """
-    ids = [ranked.candidate.chunk_id for ranked, _ in listed]
+    ids = [candidate.chunk_id for candidate in listed]
     read = passages(ids)
     marked = highlights(query, ids) if snippets else {}
     present = [read[chunk_id] for chunk_id in ids if chunk_id in read]
@@ -217,39 +178,34 @@ def make_hits(
     around = surroundings(present, expand)
     hit_paths = paths_to_hits(graph, ids)
     related = related_to_hits(query, ids, scope=scope) if expand == "graph" else {}
-    hits = []
-    for rank, (ranked, more) in enumerate(listed, start=first_rank):
-        candidate, fused = ranked.candidate, ranked.fused
-        passage = read.get(candidate.chunk_id)
-        if passage is None:
-            continue
-        collection = facts.collections[passage.collection_id]
-        hits.append(
-            Hit(
-                **{name: getattr(passage, name) for name in _PASSAGE_FIELDS},
-                rank=rank,
-                heading_path=tuple(passage.heading_path),
-                metadata=passage.metadata,
-                collection_slug=collection.slug,
-                collection_name=collection.name,
-                similarity=candidate.similarity,
-                lexical=candidate.lexical,
-                fused=fused.score,
-                fused_rank=ranked.fused_rank,
-                rerank=ranked.rerank,
-                ranks=candidate.ranks,
-                contributions=fused.contributions,
-                relevance=relevance(ranked),
-                snippet=make_snippet(
-                    passage.text,
-                    marked.get(passage.chunk_id, []),
-                    focus=focus.get(passage.chunk_id),
-                ),
-                surroundings=around.get(passage.chunk_id),
-                more_in_document=more,
-                graph=candidate.graph,
-                path=hit_paths.get(passage.chunk_id, ()),
-                related=related.get(passage.chunk_id, ()),
-            )
+    return tuple(
+        make_hit(
+            candidate,
+            passage,
+            rank=rank,
+            relevance=relevance(candidate),
+            snippet=make_snippet(passage.text, marked.get(pk, []), focus=focus.get(pk)),
+            surroundings=around.get(pk),
+            path=hit_paths.get(pk, ()),
+            related=tuple(related.get(pk, ())),
         )
-    return tuple(hits)
+        for rank, (candidate, pk) in enumerate(zip(listed, ids, strict=True), start=first_rank)
+        if (passage := read.get(pk)) is not None
+    )
+
+
+def make_hit(candidate: Candidate, passage: Passage, **shown: Any) -> Hit:
+    """The passage with the scores of its candidate and what is shown of it, by field of `Hit`."""
+    return Hit(
+        **passage.values(),
+        similarity=candidate.arm_score("similarity"),
+        lexical=candidate.arm_score("lexical"),
+        graph=candidate.arm_score("graph"),
+        fused=candidate.fused_score,
+        fused_rank=candidate.fused_rank,
+        rerank=candidate.rerank,
+        ranks=candidate.ranks,
+        contributions=candidate.contributions,
+        more_in_document=candidate.more_in_document,
+        **shown,
+    )

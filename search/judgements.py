@@ -28,6 +28,11 @@ def question_key(question: str) -> str:
     return hashlib.sha256(normalize_question(question).casefold().encode()).hexdigest()
 
 
+def row_id(value: str | None) -> int:
+    """A value of a form as an id; -1, which no row has, for anything else."""
+    return int(value) if value and value.isascii() and value.isdigit() and len(value) < 19 else -1
+
+
 def judge(
     *,
     collection: Collection,

@@ -3,6 +3,7 @@ in it (`open_questions`).
 """
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -105,15 +106,9 @@ MIN_NEARNESS_WITH_WORDS = required_top_similarity(baseline_similarity=0.1, cover
 MIN_NEARNESS_WITHOUT_WORDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarityThreshold:
-    """Similarities in a space below which a best hit counts as unrelated: with query
-    words found anywhere, and without.
-    """
-
-    space_id: int
-    with_words: float
-    without_words: float
+#: A space, and the similarities in it below which a best hit counts as unrelated: with query words
+#: found anywhere, and without.
+SimilarityThreshold = tuple[int, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +135,7 @@ class OpenQuestion:
 def similarity_threshold(space_id: int, scale: SimilarityScale) -> SimilarityThreshold:
     """The thresholds on the similarity scale of the space's model."""
     room = scale.related - scale.unrelated
-    return SimilarityThreshold(
+    return (
         space_id,
         scale.unrelated + MIN_NEARNESS_WITH_WORDS * room,
         scale.unrelated + MIN_NEARNESS_WITHOUT_WORDS * room,
@@ -173,17 +168,19 @@ def open_questions(
         "workspace": workspace_id,
         "since": timezone.now() - timedelta(days=days),
         "looked_at": MAX_SEARCHES,
-        "spaces": [each.space_id for each in known],
-        "with_words": [each.with_words for each in known],
-        "without_words": [each.without_words for each in known],
+        "spaces": [space for space, _, _ in known],
+        "with_words": [similarity for _, similarity, _ in known],
+        "without_words": [similarity for _, _, similarity in known],
         "reason": reason,
         "words": "%" + words.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_") + "%",
         "limit": limit,
         "offset": offset,
     }
     rows = _fetch_rows("open_questions", parameters)
-    again = _next_searches([row["log_ids"] for row in rows])
-    judged = _judgement_counts(rows)
+    again = next_searches(rows)
+    keys = {(row["workspace_id"], question_key(row["question"])) for row in rows}
+    judged = Judgement.objects.filter(question_sha256__in=[sha256 for _, sha256 in keys])
+    counts = Counter(judged.values_list("workspace_id", "question_sha256"))
     return [
         OpenQuestion(
             question=row["question"],
@@ -195,37 +192,23 @@ def open_questions(
             similarity=row["similarity"],
             last_at=row["last_at"],
             again=again.get(row["log_ids"][0], ()),
-            judged=judged.get((row["workspace_id"], row["question"]), 0),
+            judged=counts[row["workspace_id"], question_key(row["question"])],
         )
         for row in rows
     ]
 
 
-def _next_searches(groups: Sequence[Sequence[int]]) -> dict[int, tuple[str, ...]]:
-    """By first id of each group: what its users searched for next."""
-    firsts = [group[0] for group in groups for _ in group]
+def next_searches(rows: Sequence[dict[str, Any]]) -> dict[int, tuple[str, ...]]:
+    """By first log id of each open question: what its users searched for next."""
+    if not rows:
+        return {}
     parameters = {
-        "firsts": firsts,
-        "ids": [pk for group in groups for pk in group],
+        "firsts": [row["log_ids"][0] for row in rows for _ in row["log_ids"]],
+        "ids": [pk for row in rows for pk in row["log_ids"]],
         "soon": RETRY_WINDOW,
     }
-    found: dict[int, tuple[str, ...]] = {}
-    for row in _fetch_rows("searched_again", parameters) if firsts else []:
-        found[row["first"]] = tuple(row["questions"])
-    return found
-
-
-def _judgement_counts(rows: Sequence[dict[str, Any]]) -> dict[tuple[int, str], int]:
-    """Number of judged documents by (workspace, question)."""
-    keys = {(row["workspace_id"], question_key(row["question"])): row for row in rows}
-    hashes = [sha256 for _, sha256 in keys]
-    counted: dict[tuple[int, str], int] = {}
-    found = Judgement.objects.filter(question_sha256__in=hashes)
-    for owner, sha256 in found.values_list("workspace_id", "question_sha256"):
-        if (row := keys.get((owner, sha256))) is not None:
-            place = (owner, row["question"])
-            counted[place] = counted.get(place, 0) + 1
-    return counted
+    found = _fetch_rows("searched_again", parameters)
+    return {row["first"]: tuple(row["questions"]) for row in found}
 
 
 def _fetch_rows(name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@ and addresses.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from math import ceil
@@ -26,7 +26,6 @@ from search.forms import SearchState
 from search.judgements import Grade
 from search.models import SavedSearch
 from search.results import ArmReport, Facet, Hit, SearchResult
-from search.similar import SimilarPassage
 
 GRADES: Mapping[int, str] = {Grade.PINNED: "Best", Grade.GOOD: "Good", Grade.BAD: "Bad"}
 TAKEN_BACK = "none"
@@ -76,19 +75,14 @@ class Choice:
     hint: str = ""
 
 
-def mode_choices(state: SearchState) -> tuple[Choice, ...]:
-    return tuple(
-        Choice(label=label, url=state.url(mode=mode), selected=mode == state.mode,
-               hint=MODE_HINTS[mode])
-        for mode, label in MODE_LABELS.items()
-    )  # fmt: skip
-
-
-def sort_choices(state: SearchState) -> tuple[Choice, ...]:
-    return tuple(
-        Choice(label=label, url=state.url(sort=sort), selected=sort == state.sort)
-        for sort, label in SORT_LABELS.items()
-    )
+def choices(state: SearchState, name: str) -> list[Choice]:
+    """Links to the other values of `mode` or `sort`."""
+    labels, hints = (MODE_LABELS, MODE_HINTS) if name == "mode" else (SORT_LABELS, {})
+    current = getattr(state, name)
+    return [
+        Choice(label, state.url(**{name: value}), value == current, hint=hints.get(value, ""))
+        for value, label in labels.items()
+    ]
 
 
 def field_heading(name: str) -> str:
@@ -98,20 +92,14 @@ def field_heading(name: str) -> str:
 
 def filter_chips(state: SearchState, names: Mapping[str, str]) -> list[Choice]:
     """Active filters as links that remove them. `names`: collection slug → name."""
-    return [
-        *(Choice(label=names.get(slug, slug), url=state.toggled("collections", slug),
-                 hint="Collection") for slug in state.collections),
-        *(Choice(label=media_type, url=state.toggled("types", media_type), hint="Type")
-          for media_type in state.types),
-        *_conditions(state),
-    ]  # fmt: skip
-
-
-def _conditions(state: SearchState) -> Iterator[Choice]:
+    chips = [
+        Choice(names.get(slug, slug), state.toggled("collections", slug), hint="Collection")
+        for slug in state.collections
+    ]
+    chips += [Choice(each, state.toggled("types", each), hint="Type") for each in state.types]
     tree = state.tree
     if tree is None:
-        yield Choice(label=state.filter, url=state.url(filter=""), hint="Filter")
-        return
+        return [*chips, Choice(state.filter, state.url(filter=""), hint="Filter")]
     for part in tree.parts if isinstance(tree, And) else (tree,):
         match part:
             case Comparison(operator=Operator.EQ, value=str() | int() | float() as value):
@@ -122,7 +110,8 @@ def _conditions(state: SearchState) -> Iterator[Choice]:
             case _:
                 hint, label = "Filter", to_text(part)
         url = state.url(filter=state.without_condition(to_text(part)))
-        yield Choice(label=label, url=url, hint=hint)
+        chips.append(Choice(label, url, hint=hint))
+    return chips
 
 
 def _value_label(field: Field, value: str | float) -> str:
@@ -139,26 +128,7 @@ FIRST_VALUES = 6
 LONG_FACET = 8
 
 
-@dataclass(frozen=True, slots=True)
-class FacetGroup:
-    """Values of one facet: `first` are always visible, the most frequent and all chosen ones;
-    `others` are collapsed. `number` identifies the facet on the page.
-    """
-
-    name: str
-    number: int
-    title: str
-    choices: tuple[Choice, ...]
-    first: tuple[Choice, ...]
-    others: tuple[Choice, ...]
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it needs a box to find values."""
-        return len(self.choices) > LONG_FACET
-
-
-def facet_groups(state: SearchState, facets: Mapping[str, Sequence[Facet]]) -> list[FacetGroup]:
+def facet_groups(state: SearchState, facets: Mapping[str, Sequence[Facet]]) -> list[dict[str, Any]]:
     """Facets that narrow this search or could."""
     groups = (
         facet_group(state, name, values, number=number)
@@ -167,53 +137,58 @@ def facet_groups(state: SearchState, facets: Mapping[str, Sequence[Facet]]) -> l
     return [
         group
         for group in groups
-        if len(group.choices) > 1 or any(choice.selected for choice in group.choices)
+        if len(group["choices"]) > 1 or any(choice.selected for choice in group["choices"])
     ]
 
 
 def facet_group(
     state: SearchState, name: str, values: Sequence[Facet], *, number: int = 0
-) -> FacetGroup:
-    """Link choices for the values of one facet."""
-    choice = _parameter_choice if name in STATE_FIELDS else _condition_choice
-    choices = tuple(map(choice(state, name), values))
-    is_visible = [place < FIRST_VALUES or each.selected for place, each in enumerate(choices)]
-    return FacetGroup(
-        name=name,
-        number=number,
-        title=field_heading(name),
-        choices=choices,
-        first=tuple(compress(choices, is_visible)),
-        others=tuple(compress(choices, map(not_, is_visible))),
-    )
+) -> dict[str, Any]:
+    """Links for the values of one facet: `first` are always visible, the most frequent and all
+    chosen ones; `others` are collapsed. `number` identifies the facet on the page; one that
+    `is_long` needs a box to find values.
+    """
+    if (parameter := STATE_FIELDS.get(name)) is not None:
+        chosen = getattr(state, parameter)
+        links = [
+            Choice(
+                facet.label,
+                state.toggled(parameter, facet.value),
+                facet.value in chosen,
+                facet.count,
+            )
+            for facet in values
+        ]
+    else:
+        links = [
+            Choice(facet.label, state.url(filter=filter), facet.selected, facet.count)
+            for facet, filter in zip(values, _toggled_filters(state, name, values), strict=True)
+        ]
+    is_visible = [place < FIRST_VALUES or each.selected for place, each in enumerate(links)]
+    return {
+        "name": name,
+        "number": number,
+        "title": field_heading(name),
+        "choices": links,
+        "first": list(compress(links, is_visible)),
+        "others": list(compress(links, map(not_, is_visible))),
+        "is_long": len(links) > LONG_FACET,
+    }
 
 
-def _parameter_choice(state: SearchState, name: str) -> Callable[[Facet], Choice]:
-    chosen = getattr(state, STATE_FIELDS[name])
-    return lambda facet: Choice(
-        facet.label,
-        state.toggled(STATE_FIELDS[name], facet.value),
-        facet.value in chosen,
-        facet.count,
-    )
-
-
-def _condition_choice(state: SearchState, name: str) -> Callable[[Facet], Choice]:
-    """Links that add or remove a value in the filter, beside others of its field."""
+def _toggled_filters(state: SearchState, name: str, values: Sequence[Facet]) -> Iterator[str]:
+    """For each value the filter with it added or removed, beside others of its field."""
     tree = state.tree or ALL
     before, is_first = to_text(tree), not chosen_values(tree, parse_field(name, at="facet"))
-
-    def changed(facet: Facet) -> str:
+    for facet in values:
         if is_first:
-            return f"{before}; {facet.filter}" if before else facet.filter
+            yield f"{before}; {facet.filter}" if before else facet.filter
+            continue
         match read_filter(facet.filter):
             case Comparison(field, Operator.EQ, str() | int() | float() as value):
-                return to_text(toggle_value(tree, field, value))
-        return before
-
-    return lambda facet: Choice(
-        facet.label, state.url(filter=changed(facet)), facet.selected, facet.count
-    )
+                yield to_text(toggle_value(tree, field, value))
+            case _:
+                yield before
 
 
 ARM_LABELS = {"lexical": "Words", "vector": "Meaning", "graph": "Graph"}
@@ -222,109 +197,85 @@ ARM_PHRASES = {
     "vector": "by meaning",
     "graph": "over what passages name",
 }
+SCORE_UNITS = {"lexical": "BM25", "vector": "cosine", "graph": "strength"}
 EVIDENCE_LABELS = {"letters": "Letters in common", "likeness": "Like the best"}
 #: As many found words go along in the address of a passage.
 MAX_PASSED_WORDS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class ArmLine:
-    """How one arm or feature scored a hit; `share` ("0.00" to "1.00") is its part of
-    the fused score.
-    """
-
-    label: str
-    place: str
-    score: str
-    contribution: str
-    share: str
-
-
-@dataclass(frozen=True, slots=True)
-class HitView:
-    """A hit with its URL and the reasons for its rank. `more_url` finds the other
-    passages of its document.
-    """
-
-    hit: Hit
-    url: str
-    arms: tuple[ArmLine, ...]
-    more_url: str
-    grades: tuple[dict[str, Any], ...]
-
-    @property
-    def percent(self) -> int:
-        return round(100 * self.hit.relevance)
-
-    @property
-    def relevance(self) -> str:
-        """Relevance 0..1 for a progress bar."""
-        return f"{self.hit.relevance:.2f}"
-
-    @property
-    def fused(self) -> str:
-        return f"{self.hit.fused:.3f}"
-
-    @property
-    def move(self) -> str:
-        """Effect of reranking, such as “up from 7”; empty if none."""
-        before, now = self.hit.fused_rank, self.hit.rank
-        if self.hit.rerank is None or before == now:
-            return ""
-        return f"{'up' if before > now else 'down'} from {before}"
-
-    @property
-    def found_by(self) -> str:
-        """Which arms found it: “Found by your words and by meaning”."""
-        ways = [ARM_PHRASES[name] for name in ARM_PHRASES if name in self.hit.ranks]
-        if not ways:
-            return ""
-        *others, last = ways
-        return f"Found {', '.join(others)} and {last}" if others else f"Found {last}"
-
-    @property
-    def day(self) -> str:
-        """The document's date as precise as known; empty if it is only the day it was added."""
-        known = self.hit.dated
-        if not known or known == self.hit.updated_at.date().isoformat():
-            return ""
-        year, month, day = (*map(int, known.split("-")), 0, 0)[:3]
-        name = MONTHS_3[month].title() if month in MONTHS_3 else ""
-        return " ".join(part for part in (str(day or ""), str(name), str(year)) if part)
-
-    @property
-    def language(self) -> str:
-        """Name of its document's language."""
-        return str(LANG_INFO.get(self.hit.language, {}).get("name", self.hit.language))
-
-    @property
-    def place(self) -> str:
-        """Host of its URL, else its file path."""
-        host = urlsplit(self.hit.url).netloc if self.hit.url else ""
-        return host or self.hit.source or self.hit.document_key
-
-
 def hit_views(
     state: SearchState, result: SearchResult, *, grades: Mapping[int, int]
-) -> list[HitView]:
-    """Hits of the page. `grades`: document id → grade for this question."""
+) -> list[dict[str, Any]]:
+    """Hits of the page with their URLs and the reasons for their ranks. `grades`: document id →
+    grade for this question.
+    """
     return [
-        HitView(
-            hit=hit,
-            url=passage_url(hit, state.query_string()),
-            arms=(
-                *(_arm_line(arm, hit) for arm in result.arms),
-                *(
-                    ArmLine(EVIDENCE_LABELS[name], "", "", f"{part:.3f}", _share(part, hit))
-                    for name in RERANK_FEATURES
-                    if (part := hit.contributions.get(name)) is not None
-                ),
-            ),
-            more_url=_more_url(state, hit) if hit.more_in_document else "",
-            grades=grade_buttons(hit.document_id, hit.chunk_id, grades.get(hit.document_id)),
-        )
+        {
+            "hit": hit,
+            "url": passage_url(hit, state.query_string()),
+            "arms": arm_lines(hit, result.arms),
+            "more_url": more_url(state, hit) if hit.more_in_document else "",
+            "grades": grade_buttons(hit.document_id, hit.chunk_id, grades.get(hit.document_id)),
+            "percent": round(100 * hit.relevance),
+            "relevance": f"{hit.relevance:.2f}",
+            "fused": f"{hit.fused:.3f}",
+            "move": rank_change(hit),
+            "found_by": found_by(hit),
+            "day": document_day(hit),
+            "language": str(LANG_INFO.get(hit.language, {}).get("name", hit.language)),
+            # Host of its URL, else its file path.
+            "place": urlsplit(hit.url).netloc or hit.source or hit.document_key,
+        }
         for hit in result.hits
     ]
+
+
+def rank_change(hit: Hit) -> str:
+    """Effect of reranking, such as “up from 7”; empty if none."""
+    before, now = hit.fused_rank, hit.rank
+    if hit.rerank is None or before == now:
+        return ""
+    return f"{'up' if before > now else 'down'} from {before}"
+
+
+def found_by(hit: Hit) -> str:
+    """Which arms found it: “Found by your words and by meaning”."""
+    *others, last = [ARM_PHRASES[name] for name in ARM_PHRASES if name in hit.ranks] or [""]
+    ways = f"{', '.join(others)} and {last}" if others else last
+    return f"Found {ways}" if ways else ""
+
+
+def document_day(hit: Hit) -> str:
+    """The document's date as precise as known; empty if it is only the day it was added."""
+    known = hit.dated
+    if not known or known == hit.updated_at.date().isoformat():
+        return ""
+    year, month, day = (*map(int, known.split("-")), 0, 0)[:3]
+    name = MONTHS_3[month].title() if month in MONTHS_3 else ""
+    return " ".join(part for part in (str(day or ""), str(name), str(year)) if part)
+
+
+def arm_lines(hit: Hit, arms: Iterable[ArmReport]) -> list[dict[str, str]]:
+    """How each arm and feature scored a hit; `share` ("0.00" to "1.00") is its part of the fused
+    score.
+    """
+    lines = []
+    for name in [*(arm.name for arm in arms), *RERANK_FEATURES]:
+        contribution = hit.contributions.get(name)
+        line = {"label": EVIDENCE_LABELS.get(name, ""), "place": "", "score": ""}
+        if name not in RERANK_FEATURES:
+            score = {"lexical": hit.lexical, "vector": hit.similarity, "graph": hit.graph}[name]
+            line = {
+                "label": ARM_LABELS[name],
+                "place": str(hit.ranks.get(name, "not listed")),
+                "score": "" if score is None else f"{SCORE_UNITS[name]} {score:.3g}",
+            }
+        elif contribution is None:
+            continue
+        share = contribution / hit.fused if contribution and hit.fused > 0 else 0.0
+        text = "" if contribution is None else f"{contribution:.3f}"
+        lines.append({**line, "contribution": text, "share": f"{share:.2f}"})
+    return lines
 
 
 def passage_url(hit: Hit, search: str = "") -> str:
@@ -340,29 +291,12 @@ def passage_url(hit: Hit, search: str = "") -> str:
     return f"{path}?{query}{'&' if search else ''}{search}#passage"
 
 
-def _more_url(state: SearchState, hit: Hit) -> str:
+def more_url(state: SearchState, hit: Hit) -> str:
     """URL of a search for the other passages of this document, within the same filter."""
     only = Comparison(Field("document"), Operator.EQ, hit.document_key)
     tree = state.tree
     narrowed = to_text(all_of([tree, only] if tree else [only]))
     return state.url(group=False, collections=(hit.collection_slug,), filter=narrowed)
-
-
-def _arm_line(arm: ArmReport, hit: Hit) -> ArmLine:
-    score = {"lexical": hit.lexical, "vector": hit.similarity, "graph": hit.graph}.get(arm.name)
-    unit = {"lexical": "BM25", "vector": "cosine", "graph": "strength"}.get(arm.name, "score")
-    contribution = hit.contributions.get(arm.name)
-    return ArmLine(
-        label=ARM_LABELS.get(arm.name, arm.name.capitalize()),
-        place=str(hit.ranks.get(arm.name, "not listed")),
-        score="" if score is None else f"{unit} {score:.3g}",
-        contribution="" if contribution is None else f"{contribution:.3f}",
-        share=_share(contribution, hit),
-    )
-
-
-def _share(contribution: float | None, hit: Hit) -> str:
-    return f"{contribution / hit.fused if contribution and hit.fused > 0 else 0.0:.2f}"
 
 
 METHOD_LABELS = {
@@ -459,7 +393,7 @@ MAX_ORIGIN_CHARACTERS = 300
 MARKDOWN = "text/markdown"
 
 
-def similar_items(found: Sequence[SimilarPassage]) -> list[dict[str, Any]]:
+def similar_items(found: Sequence[Hit]) -> list[dict[str, Any]]:
     """Similar passages with URLs, in the given order."""
     return [
         {

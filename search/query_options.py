@@ -5,8 +5,9 @@ search).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,16 @@ MAX_OFFSET = 1000
 class SearchQuery:
     """A question with its search options, without scope and page.
 
-    The fields are the parameters of `search.services.search`.
+    `vector` replaces the question's embedding; in mode `vector` the text may then be empty.
+    `fusion`, `rrf_k`, `depth`: None uses those of the collections or the site. `weights` of
+    `lexical` and `vector` (≥ 0) replace adapted ones. `rerank`: None uses a reranker if set up,
+    True demands one, False skips it. `min_similarity` (−1..1), `min_rerank` (0..1): hits with a
+    lower or missing score are dropped. `diversify` moves hits of the same document or source
+    down. `group` keeps the best passage per document. `expand` adds surrounding text: by default
+    the parent passage, each parent once; `graph` adds related passages to the first ten hits.
+    `sort`: by `relevance`, or of the hits at least half as relevant as the best the `newest`,
+    `oldest`, or by `title`. `ef_search` (1..1,000, HNSW) and `probes` (1..32,768, IVFFlat)
+    override index options.
     """
 
     text: str
@@ -61,6 +71,16 @@ class SearchQuery:
     ef_search: int | None = None
     probes: int | None = None
 
+    @classmethod
+    def read(cls, text: str, given: Mapping[str, Any], **options: Any) -> Self:
+        """From the parameters of a request, a page or a command by name, `alpha` and `beta` being
+        weights; other names are passed over. `options` go first.
+        """
+        found = {each.name: given[each.name] for each in fields(cls) if each.name in given}
+        if (weights := arm_weights(given.get("alpha"), given.get("beta"))) is not None:
+            found["weights"] = weights
+        return cls(**{**found, "text": text, **options})
+
     @property
     def arms(self) -> tuple[str, ...]:
         """Names of the arms that can be weighted."""
@@ -73,18 +93,27 @@ class SearchQuery:
 
     def check(self) -> None:
         """Raises InvalidInput for unknown or contradictory options."""
-        choices: tuple[tuple[str, str, Sequence[str]], ...] = (
-            ("mode", self.mode, MODES),
-            ("expand", self.expand, EXPANSIONS),
-            ("sort", self.sort, SORTS),
-        )
-        for field, value, known in choices:
-            if value not in known:
-                raise InvalidInput(
-                    f"There is no {field} “{value}”. Use {', '.join(known)}.", field=field
-                )
+        _check_choice("mode", self.mode, MODES)
+        _check_choice("expand", self.expand, EXPANSIONS)
+        _check_choice("sort", self.sort, SORTS)
         self.fusion_options.check(arms=self.arms)
-        check_thresholds(self.mode, self.rerank, self.min_similarity, self.min_rerank)
+        if self.min_similarity is not None:
+            if not -1 <= self.min_similarity <= 1:
+                raise InvalidInput("min_similarity may be −1 to 1.", field="min_similarity")
+            if self.mode == "lexical":
+                raise InvalidInput(
+                    "Mode lexical compares no vectors, so no hit has a similarity. Use another mode"
+                    " or leave min_similarity out.",
+                    field="min_similarity",
+                )
+        if self.min_rerank is not None:
+            if not 0 <= self.min_rerank <= 1:
+                raise InvalidInput("min_rerank may be 0 to 1.", field="min_rerank")
+            if self.rerank is False:
+                raise InvalidInput(
+                    "Without reranking no hit has its score. Leave min_rerank out.",
+                    field="min_rerank",
+                )
         for field, number in (("ef_search", self.ef_search), ("probes", self.probes)):
             if number is None:
                 continue
@@ -96,68 +125,33 @@ class SearchQuery:
                     field=field,
                 )
 
+    def parsed(self) -> Query:
+        """The question's words and operators. Raises InvalidInput."""
+        if self.vector is not None and self.mode == "vector" and not self.text.strip():
+            return Query(text="")
+        try:
+            return parse_query(self.text)
+        except QueryError as error:
+            raise InvalidInput(str(error), field="query") from error
 
-def check_page(*, k: int, offset: int) -> None:
-    """Raises InvalidInput for `k` or `offset` out of range."""
-    if not 1 <= k <= MAX_K:
-        raise InvalidInput(f"k may be 1 to {MAX_K}.", field="k")
-    if not 0 <= offset <= MAX_OFFSET:
-        raise InvalidInput(f"offset may be 0 to {MAX_OFFSET}.", field="offset")
-
-
-def checked_versions(versions: str) -> Versions:
-    for known in VERSIONS:
-        if versions == known:
-            return known
-    raise InvalidInput(
-        f"There are no versions “{versions}”. Use {', '.join(VERSIONS)}.", field="versions"
-    )
-
-
-def check_thresholds(
-    mode: Mode, rerank: bool | None, min_similarity: float | None, min_rerank: float | None
-) -> None:
-    if min_similarity is not None:
-        if not -1 <= min_similarity <= 1:
-            raise InvalidInput("min_similarity may be −1 to 1.", field="min_similarity")
-        if mode == "lexical":
+    def checked_vector(self) -> NDArray[np.float32] | None:
+        """The vector as an array. Raises InvalidInput."""
+        if self.vector is None:
+            return None
+        try:
+            vector = np.asarray(self.vector, dtype=np.float32)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidInput("A vector is a list of numbers.", field="vector") from error
+        if vector.ndim != 1 or not np.isfinite(vector).all() or not vector.any():
             raise InvalidInput(
-                "Mode lexical compares no vectors, so no hit has a similarity. Use another mode or"
-                " leave min_similarity out.",
-                field="min_similarity",
+                "A vector is a list of finite numbers that are not all zero.", field="vector"
             )
-    if min_rerank is not None:
-        if not 0 <= min_rerank <= 1:
-            raise InvalidInput("min_rerank may be 0 to 1.", field="min_rerank")
-        if rerank is False:
-            raise InvalidInput(
-                "Without reranking no hit has its score. Leave min_rerank out.", field="min_rerank"
-            )
+        return vector
 
 
-def parsed_query(query: str, *, mode: Mode, vector: Any) -> Query:
-    if vector is not None and mode == "vector" and not query.strip():
-        return Query(text="")
-    try:
-        return parse_query(query)
-    except QueryError as error:
-        raise InvalidInput(str(error), field="query") from error
-
-
-def checked_vector(
-    vector: Sequence[float] | NDArray[np.float32] | None,
-) -> NDArray[np.float32] | None:
-    if vector is None:
-        return None
-    try:
-        asked = np.asarray(vector, dtype=np.float32)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput("A vector is a list of numbers.", field="vector") from error
-    if asked.ndim != 1 or not np.isfinite(asked).all() or not asked.any():
-        raise InvalidInput(
-            "A vector is a list of finite numbers that are not all zero.", field="vector"
-        )
-    return asked
+def _check_choice(field: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise InvalidInput(f"There is no {field} “{value}”. Use {', '.join(known)}.", field=field)
 
 
 def arm_weights(alpha: float | None, beta: float | None) -> dict[str, float] | None:
@@ -188,68 +182,46 @@ def scope_for(
     versions: Versions = "current",
 ) -> Scope:
     """The scope that `user` may search in `workspace`, narrowed to the named collections and by
-    `filter`.
+    `filter`. None is the site itself (commands, evaluation), without access restrictions.
 
     `filter` is in JSON or text form; one of `media_types` and all of `metadata` must match too.
     `versions`: `current`, or `all`. Raises NotFound for a collection that is missing or
     invisible, and FilterError.
     """
     found: list[Any] = []
-    if user.is_active:
+    if user is None:
+        found = fetch_prepared(_SITE, [workspace.pk])
+    elif user.is_active:
         found = fetch_prepared(
             f"SELECT slug, id FROM ({_VISIBLE.sql}) AS visible UNION ALL"  # noqa: S608 (no values)
             " SELECT NULL, group_id FROM accounts_user_groups WHERE user_id = %s",
             [user.pk, workspace.pk, user.pk],
         )
-    return _scope(
-        workspace,
-        {slug: pk for slug, pk in found if slug is not None},
-        collections,
-        principals=tuple(principals(user, [pk for slug, pk in found if slug is None])),
-        filter=_narrowed(filter, media_types, metadata),
-        versions=checked_versions(versions),
-    )
-
-
-def site_scope(
-    *,
-    workspace: Workspace,
-    collections: Sequence[str] = (),
-    filter: Mapping[str, Any] | str | None = None,
-    media_types: Sequence[str] = (),
-    metadata: Mapping[str, Any] | None = None,
-    versions: Versions = "current",
-) -> Scope:
-    """The scope of the site itself (commands, evaluation), without access restrictions."""
-    return _scope(
-        workspace,
-        dict(fetch_prepared(_SITE, [workspace.pk])),
-        collections,
-        filter=_narrowed(filter, media_types, metadata),
-        versions=checked_versions(versions),
-    )
-
-
-def _narrowed(
-    filter: Mapping[str, Any] | str | None,
-    media_types: Sequence[str],
-    metadata: Mapping[str, Any] | None,
-) -> Node:
-    if not (filter or media_types or metadata):
-        return ALL
-    parts = [read_filter(filter)]
-    if media_types:
-        parts.append(one_of(Field("media_type"), media_types))
-    return all_of([*parts, metadata_filter(metadata or {})])
-
-
-def _scope(
-    workspace: Workspace, known: Mapping[str, int], slugs: Sequence[str], **narrowed: Any
-) -> Scope:
-    unknown = [slug for slug in slugs if slug not in known]
-    if unknown:
+    known = {slug: pk for slug, pk in found if slug is not None}
+    groups = [pk for slug, pk in found if slug is None]
+    narrowed: Node = ALL
+    if filter or media_types or metadata:
+        parts = [read_filter(filter)]
+        if media_types:
+            parts.append(one_of(Field("media_type"), media_types))
+        narrowed = all_of([*parts, metadata_filter(metadata or {})])
+    if versions not in VERSIONS:
+        raise InvalidInput(
+            f"There are no versions “{versions}”. Use {', '.join(VERSIONS)}.", field="versions"
+        )
+    if unknown := [slug for slug in collections if slug not in known]:
         names = ", ".join(sorted(known)[:20]) or "none yet"
         raise NotFound(f"There is no collection “{unknown[0]}”. There are: {names}.")
     every = tuple(sorted(known.values()))
-    named = tuple(sorted(known[slug] for slug in slugs))
-    return Scope(workspace.id, named or every, visible_ids=every, **narrowed)
+    return Scope(
+        workspace.id,
+        tuple(sorted(known[slug] for slug in collections)) or every,
+        principals=None if user is None else tuple(principals(user, groups)),
+        filter=narrowed,
+        versions=versions,
+        visible_ids=every,
+    )
+
+
+#: The scope of the site itself: everything of a workspace.
+site_scope = partial(scope_for, user=None)

@@ -12,12 +12,14 @@ from accounts.services import principals
 M = TypeVar("M", bound=models.Model)
 
 
-class SearchLogQuerySet(WorkspaceOwnedQuerySet[M]):
+class SavedSearchQuerySet(WorkspaceOwnedQuerySet[M]):
     def visible_to(self, user: Any) -> Self:
-        """The user's own searches: other members' are private."""
+        """The user's own rows: other members' are private."""
         rows = super().visible_to(user)
         return rows if rows.query.is_empty() else rows.filter(user=user)
 
+
+class SearchLogQuerySet(SavedSearchQuerySet[M]):
     def found_nothing(self) -> Self:
         """Searches without any hit, and those a chat could not answer."""
         return self.filter(Q(total=0) | Q(refused=True))
@@ -54,13 +56,6 @@ class EvaluationQuerySet(WorkspaceOwnedQuerySet[M]):
     def open(self) -> Self:
         """Evaluations that are waiting or running."""
         return self.filter(state__in=["waiting", "running"])
-
-
-class SavedSearchQuerySet(WorkspaceOwnedQuerySet[M]):
-    def visible_to(self, user: Any) -> Self:
-        """Only the user's own saved searches."""
-        rows = super().visible_to(user)
-        return rows if rows.query.is_empty() else rows.filter(user=user)
 
 
 class EvaluatedQuestionQuerySet(WorkspaceOwnedQuerySet[M]):

@@ -1,7 +1,9 @@
 """The ranked result list of a query, before it is cut into pages. Begin with `rank_results`."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -10,16 +12,16 @@ from django.conf import settings
 from common.errors import RagsiteError
 from common.fusion import adapted_weights
 from common.fusion_options import RRF_K, FusionOptions, Method, checked_weights
+from common.replicas import read_connection
 from graph.ranking import MAX_SEEDS, graph_weight
 from graph.retrieval import rank_passages
 from inference.interfaces import InferenceError
 from search.hits import best_of_each_parent, group_by_document, make_hits
 from search.query import Query, parse_query
-from search.query_options import SearchQuery, checked_vector, parsed_query
+from search.query_options import SearchQuery
 from search.ranking import (
     PassageReader,
     PassageTexts,
-    RankedHit,
     Ranking,
     RankingOptions,
     current_tuning,
@@ -34,7 +36,6 @@ from search.results import (
     Hit,
     PassageCache,
     Scope,
-    Sort,
     load_document_info,
 )
 from search.retrieval.arms import Candidate, Retrieved, retrieve, score_additional_chunks
@@ -70,7 +71,7 @@ def add_graph_candidates(
     arm = rank_passages(
         question=query.text,
         workspace_id=scope.workspace_id,
-        seeds={hit.candidate.chunk_id: hit.fused_score for hit in best},
+        seeds={hit.chunk_id: hit.fused_score for hit in best},
         within=within,
         parameters=parameters,
         limit=MAX_GRAPH_CANDIDATES,
@@ -83,10 +84,10 @@ def add_graph_candidates(
     if options.method == "rrf":
         weight = GRAPH_RRF_WEIGHT
     else:
-        weight = graph_weight((hit.candidate.document_id, hit.fused_score) for hit in fused)
+        weight = graph_weight((hit.document_id, hit.fused_score) for hit in fused)
+    retrieved.candidates.add_graph(arm.scores)
     with_paths = replace(
         retrieved,
-        candidates=retrieved.candidates.with_graph(arm.scores),
         arms=(*retrieved.arms, ArmReport("graph", "paths", len(arm.scores))),
         timings={**retrieved.timings, "graph": spent},
         graph=arm,
@@ -105,9 +106,6 @@ SHALLOW_DEPTH = 64
 #: there. Measured in docs/decisions/0016. Ranks need no such balance.
 WEIGHTS: Mapping[str, float] = {"lexical": 0.26, "vector": 0.74}
 RRF_WEIGHTS: Mapping[str, float] = {"lexical": 1.0, "vector": 1.0}
-
-#: A hit, and how many further passages of its document were ranked, where hits are grouped.
-ListedHit = tuple[RankedHit, int]
 
 
 class EmbedderUnavailable(RagsiteError):
@@ -128,27 +126,37 @@ class RankedResults:
     fusion: Method
     weights: Mapping[str, float]
     ranking: Ranking
-    hits: tuple[ListedHit, ...]
+    hits: tuple[Candidate, ...]
     suggestion: str
     passages: PassageReader
     depth: int
     _document_info: dict[int, DocumentInfo] = field(default_factory=dict, repr=False)
+    _chunk_info: dict[int, tuple[str, Mapping[str, Any]]] = field(default_factory=dict, repr=False)
 
     @property
     def is_cut(self) -> bool:
         """Whether an arm listed as many as it may, so that more may match."""
         return any(arm.candidates >= self.depth for arm in self.retrieved.arms)
 
-    @property
-    def found(self) -> list[Candidate]:
-        """Candidates of the hits, for counting."""
-        return [hit.candidate for hit, _ in self.hits]
-
     def document_info(self, document_ids: Iterable[int]) -> Mapping[int, DocumentInfo]:
         """Document info by id; each document is read once and then cached."""
         if missing := {*document_ids} - self._document_info.keys():
             self._document_info.update(load_document_info(missing))
         return self._document_info
+
+    def chunk_info(self) -> Mapping[int, tuple[str, Mapping[str, Any]]]:
+        """Text search configuration and metadata of the hits by chunk id, read once."""
+        if self.hits and not self._chunk_info:
+            with read_connection().cursor() as cursor:
+                cursor.execute(
+                    "SELECT id, language::text, metadata FROM documents_chunk WHERE id = ANY(%s)",
+                    [[hit.chunk_id for hit in self.hits]],
+                )
+                self._chunk_info.update(
+                    (pk, (language, json.loads(metadata)))
+                    for pk, language, metadata in cursor.fetchall()
+                )
+        return self._chunk_info
 
     @property
     def arms(self) -> tuple[ArmReport, ...]:
@@ -187,9 +195,7 @@ def rank_results(
     while depth < last:
         depth *= 2
     passages = PassageCache()
-    parsed, retrieved, suggestion = _retrieve_with_suggestion(
-        query, scope=scope, depth=depth, facts=facts
-    )
+    parsed, retrieved, suggestion = retrieve_corrected(query, scope=scope, depth=depth, facts=facts)
     if retrieved.facts is not facts:
         fusion = fusion_options(query, retrieved.facts)
     if fusion.depth != wanted:  # a collection has been changed
@@ -204,7 +210,7 @@ def rank_results(
         )
     method = fusion.method or "score"
     texts = PassageTexts(parsed.text, passages)
-    weights = _fusion_weights(query, method, fusion.weights, retrieved)
+    weights = fusion_weights(query, fusion, retrieved)
     options = RankingOptions(
         method=method,
         rrf_k=fusion.rrf_k or RRF_K,
@@ -222,10 +228,11 @@ def rank_results(
             parsed, retrieved, weights, options, scope=scope, texts=texts
         )
     ranking = rank(parsed, retrieved, weights, options, texts)
-    ranked: Sequence[RankedHit] = ranking.hits
-    if query.expand == "parent" and max(retrieved.candidates.rows.parents, default=-1) >= 0:
-        ranked = best_of_each_parent(ranked)
-    hits = group_by_document(ranked) if query.group else [(hit, 0) for hit in ranked]
+    hits: Sequence[Candidate] = ranking.hits
+    if query.expand == "parent" and max(retrieved.candidates.parents, default=-1) >= 0:
+        hits = best_of_each_parent(hits)
+    if query.group:
+        hits = group_by_document(hits)
     listing = RankedResults(
         query,
         scope,
@@ -259,26 +266,33 @@ def fusion_options(query: SearchQuery, facts: ScopeFacts) -> FusionOptions:
     return chosen
 
 
-def _retrieve_with_suggestion(
-    query: SearchQuery, *, scope: Scope, depth: int, facts: ScopeFacts | None
+def retrieve_corrected(
+    query: SearchQuery, *, scope: Scope, depth: int, facts: ScopeFacts
 ) -> tuple[Query, Retrieved, str]:
-    """Candidates of the arms. If no query word occurs anywhere, those of the suggested spelling."""
-    parsed = parsed_query(query.text, mode=query.mode, vector=query.vector)
-    asked: dict[str, Any] = {
-        "scope": scope,
-        "mode": query.mode,
-        "depth": depth,
-        "vector": checked_vector(query.vector),
-        "ef_search": query.ef_search,
-        "probes": query.probes,
-    }
+    """The parsed question, the candidates of the arms, and a suggested spelling. If no word of the
+    question occurs anywhere, the candidates are those of the suggestion.
+    """
+    parsed = query.parsed()
+    search_arms = partial(
+        retrieve,
+        scope=scope,
+        mode=query.mode,
+        depth=depth,
+        vector=query.checked_vector(),
+        ef_search=query.ef_search,
+        probes=query.probes,
+    )
     try:
-        retrieved = retrieve(parsed, **asked, known=facts)
+        retrieved = search_arms(parsed, known=facts)
         suggestion = suggest(query.text, parsed, scope) if retrieved.has_unknown_terms else ""
         if suggestion and not retrieved.listed("lexical"):
             parsed = parse_query(suggestion)
-            retrieved = retrieve(parsed, **asked, known=retrieved.facts)
-            retrieved = retrieved.with_method("lexical", "trigram")
+            retrieved = search_arms(parsed, known=retrieved.facts)
+            arms = [
+                replace(arm, method="trigram") if arm.name == "lexical" else arm
+                for arm in retrieved.arms
+            ]
+            retrieved = replace(retrieved, arms=tuple(arms))
     except InferenceError as error:
         raise EmbedderUnavailable(
             f"Search by meaning does not work just now: {error} Search by words still does."
@@ -286,35 +300,30 @@ def _retrieve_with_suggestion(
     return parsed, retrieved, suggestion
 
 
-def untuned_weights(top_similarity: float | None) -> dict[str, float]:
-    """Default weights of `lexical` and `vector` for a question whose best normalised
-    similarity is `top_similarity`.
-    """
-    return adapted_weights(WEIGHTS, top_similarity)
-
-
-def _fusion_weights(
-    query: SearchQuery, method: Method, given: Mapping[str, float] | None, retrieved: Retrieved
+def fusion_weights(
+    query: SearchQuery, fusion: FusionOptions, retrieved: Retrieved
 ) -> Mapping[str, float]:
     """Given weights; else those learned by the collections or adapted to the question.
     Equal weights for RRF.
     """
     if query.weights is not None:
         return checked_weights(query.weights, arms=query.arms)
-    if given is not None:
-        return checked_weights(given, arms=WEIGHTS)
-    if method == "rrf":
+    if fusion.weights is not None:
+        return checked_weights(fusion.weights, arms=WEIGHTS)
+    if fusion.method == "rrf":
         return RRF_WEIGHTS
-    facts = retrieved.facts.collections.values()
     return tuned_weights(
-        [current_tuning(each.tuning, each.space_id) for each in facts],
+        [
+            current_tuning(each.tuning, each.space_id)
+            for each in retrieved.facts.collections.values()
+        ],
         retrieved.nearest,
-        untuned=untuned_weights(retrieved.nearest),
+        untuned=adapted_weights(WEIGHTS, retrieved.nearest),
     )
 
 
 def build_page(
-    results: RankedResults, hits: Sequence[ListedHit], *, first_rank: int, snippets: bool = True
+    results: RankedResults, hits: Sequence[Candidate], *, first_rank: int, snippets: bool = True
 ) -> tuple[Hit, ...]:
     """Some of the ranked hits with texts and snippets."""
     query, retrieved = results.query, results.retrieved
@@ -334,11 +343,6 @@ def build_page(
     )
 
 
-def without_reranking(query: SearchQuery) -> SearchQuery:
-    """The same query without reranking and diversity, for counting hits."""
-    return replace(query, rerank=False, min_rerank=None, diversify=False)
-
-
 #: Vector search lists every passage: those below this share of the best relevance are left out.
 MIN_RELEVANCE = 0.5
 
@@ -349,14 +353,13 @@ _SORT_KEYS: dict[str, Callable[[DocumentInfo], Any]] = {
 }
 
 
-def sort_hits(results: RankedResults, sort: Sort) -> tuple[ListedHit, ...]:
-    """The hits to show in this order. Ties keep their order of relevance."""
+def sort_hits(results: RankedResults) -> tuple[Candidate, ...]:
+    """The hits to show in the order of the query. Ties keep their order of relevance."""
+    sort = results.query.sort
     if sort == "relevance":
         return results.hits
     relevance = results.ranking.relevance()
-    kept = [each for each in results.hits if relevance(each[0]) >= MIN_RELEVANCE]
-    of = results.document_info(hit.candidate.document_id for hit, _ in kept)
-    present = [each for each in kept if each[0].candidate.document_id in of]
-    return tuple(
-        sorted(present, key=lambda each: _SORT_KEYS[sort](of[each[0].candidate.document_id]))
-    )
+    kept = [hit for hit in results.hits if relevance(hit) >= MIN_RELEVANCE]
+    info = results.document_info(hit.document_id for hit in kept)
+    present = [hit for hit in kept if hit.document_id in info]
+    return tuple(sorted(present, key=lambda hit: _SORT_KEYS[sort](info[hit.document_id])))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
-from common.fusion import RERANK_FEATURES, TRIGRAM_DEPTH, Arm, Fused, Fusion, Numbers, fuse
+from common.fusion import RERANK_FEATURES, TRIGRAM_DEPTH, Arm, Numbers, fuse
 from common.fusion_options import RRF_K, Method
 from common.trigrams import (
     MAX_QUESTION_CHARACTERS,
@@ -131,16 +131,11 @@ HEADING_SEPARATOR = " > "
 MAX_EXTENSION_CHARACTERS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class PassageNames:
-    """Names of a passage: title and key of its document, and its context as indexed."""
-
-    title: str
-    key: str
-    context: str
+#: Title and key of a passage's document, and its context as indexed.
+Names = tuple[str, str, str]
 
 
-def title_match(question: str, candidates: Sequence[PassageNames]) -> NDArray[np.float64]:
+def title_match(question: str, candidates: Sequence[Names]) -> NDArray[np.float64]:
     """What to add to each candidate's score for matching names (title, headings, file name): 0 to
     1.3, not normalised.
 
@@ -152,12 +147,10 @@ def title_match(question: str, candidates: Sequence[PassageNames]) -> NDArray[np
     names: dict[str, int] = {}
     places, kinds, owners = [], [], []
     segments, has_dot = question.count("/") + 1, "." in question
-    for owner, candidate in enumerate(candidates):
-        title, file, context = candidate.title, candidate.key, candidate.context
+    for owner, (title, key, context) in enumerate(candidates):
         # Files are known without their folders and without their endings: of a path's segments as
         # many as the question has.
-        if "/" in file:
-            file = "/".join(file.rsplit("/", segments)[-segments:])
+        file = "/".join(key.rsplit("/", segments)[-segments:])
         if "." in file and not has_dot:
             stem, _, ending = file.rpartition(".")
             file = stem if len(ending) <= MAX_EXTENSION_CHARACTERS else file
@@ -202,19 +195,10 @@ class NoRerankerConfigured(InvalidInput):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Reranking:
-    """Which reranker scores how many hits, with which instruction."""
-
-    alias: str
-    instruction: str | None
-    depth: int
-
-
 def has_reranker(facts: ScopeFacts) -> bool:
     """Whether a reranker is set up for these collections, working or not."""
     try:
-        return find_reranker(facts, k=1) is not None
+        return find_reranker(facts) is not None
     except InferenceError:
         return True
 
@@ -235,8 +219,9 @@ def _is_configured(alias: str) -> bool:
     return is_known and not isinstance(rerankers[alias], NoReranker)
 
 
-def find_reranker(facts: ScopeFacts, *, k: int) -> Reranking | None:
-    """The reranker that the scope's collections agree on, else the site's; None without one.
+def find_reranker(facts: ScopeFacts) -> tuple[str, str | None] | None:
+    """Alias and instruction of the reranker that the scope's collections agree on, else the
+    site's; None without one.
 
     Scores of two models cannot be compared, so disagreeing collections get the site's. Raises
     InferenceError.
@@ -244,36 +229,7 @@ def find_reranker(facts: ScopeFacts, *, k: int) -> Reranking | None:
     wanted = {(each.reranker, each.rerank_instruction) for each in facts.collections.values()}
     alias, instruction = wanted.pop() if len(wanted) == 1 else ("", "")
     alias = alias or "default"
-    if not _is_configured(alias):
-        return None
-    # The same depth for every page, so that pages fit.
-    depth = min(max(RERANK_DEPTH_FACTOR * k, MIN_RERANKED), MAX_RERANKED)
-    return Reranking(alias, instruction or None, depth)
-
-
-def rerank_scores(
-    query: str, chunk_ids: Sequence[int], fused: Sequence[float], reranking: Reranking
-) -> dict[int, float]:
-    """Scores 0..1 by chunk id; chunks without text or deleted ones have none.
-
-    `fused` are the scores of the chunks so far. Raises InferenceError.
-    """
-    found = read_passages(chunk_ids)
-    texts = {chunk_id: each.embedded_text for chunk_id, each in found.items()}
-    present = [
-        (chunk_id, score)
-        for chunk_id, score in zip(chunk_ids, fused, strict=True)
-        if chunk_id in texts and texts[chunk_id].strip()
-    ]
-    if not present:
-        return {}
-    scores = rerankers[reranking.alias].score(
-        query,
-        [texts[chunk_id] for chunk_id, _ in present],
-        stored=[score for _, score in present],
-        instruction=reranking.instruction,
-    )
-    return dict(zip([chunk_id for chunk_id, _ in present], scores, strict=True))
+    return (alias, instruction or None) if _is_configured(alias) else None
 
 
 #: Reads passages by chunk id; one that was deleted meanwhile is absent.
@@ -298,7 +254,7 @@ class PassageTexts:
             read = self._passages(missing)
             passages = read.values()
             holds = trigram_matches(self._question, [each.embedded_text for each in passages])
-            named = [PassageNames(each.title, each.document_key, each.context) for each in passages]
+            named = [(each.title, each.document_key, each.context) for each in passages]
             matches = title_match(self._question, named).tolist()
             self._compared |= zip(read, zip(holds, matches, strict=True), strict=True)
         present = np.array([each in self._compared for each in chunk_ids], bool)
@@ -306,46 +262,17 @@ class PassageTexts:
         return present, np.array([each[0] for each in found]), np.array([each[1] for each in found])
 
 
-@dataclass(slots=True)
-class RankedHit:
-    """A candidate with its scores. `score` is the reranker's if it was reranked, else
-    the fused one; reranked hits come first.
-    """
-
-    candidate: Candidate
-    fused_score: float
-    fused_rank: int
-    fusion: Fusion
-    rerank: float | None = None
-
-    @property
-    def fused(self) -> Fused:
-        """Contributions of each arm to the fused score."""
-        place = self.candidate.place
-        given = self.fusion.contributions
-        return Fused(
-            hit=self.candidate.chunk_id,
-            score=self.fused_score,
-            contributions={name: float(given[name][place]) for name in sorted(given)},
-            best_rank=int(self.fusion.best_ranks[place]),
-        )
-
-    @property
-    def score(self) -> float:
-        return self.fused_score if self.rerank is None else self.rerank
-
-
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """Hits in final order, before grouping and paging."""
 
-    hits: tuple[RankedHit, ...]
+    hits: tuple[Candidate, ...]
     reranked: int = 0
     reranker: str = ""
     degraded: tuple[str, ...] = ()
     milliseconds: float = 0.0
 
-    def relevance(self) -> Callable[[RankedHit], float]:
+    def relevance(self) -> Callable[[Candidate], float]:
         """A function hit → 0..1: score divided by the best of its kind; not reranked
         hits never exceed reranked ones.
         """
@@ -354,7 +281,7 @@ class Ranking:
         best_fused = max([hit.fused_score for hit in self.hits if hit.rerank is None], default=0.0)
         ceiling = _share(worst_read, best_read) if best_read > 0 else 1.0
 
-        def relevance(hit: RankedHit) -> float:
+        def relevance(hit: Candidate) -> float:
             if hit.rerank is not None:
                 return _share(hit.score, best_read)
             return _share(hit.score, best_fused) * ceiling
@@ -396,15 +323,14 @@ def rank(
     Raises NoRerankerConfigured.
     """
     hits = fused_hits(query, retrieved, weights, options, texts)
-    if options.min_similarity is not None:
-        least = options.min_similarity
-        hits = [hit for hit in hits if _reaches(hit.candidate.similarity, least)]
-    ranking = _reranked(query, hits, retrieved, options)
+    if (least := options.min_similarity) is not None:
+        hits = [hit for hit in hits if _reaches(hit.arm_score("similarity"), least)]
+    ranking = rerank(query, hits, retrieved, options)
     hits = list(ranking.hits)
     if options.min_rerank is not None:
         hits = [hit for hit in hits if _reaches(hit.rerank, options.min_rerank)]
     if options.diversify:
-        documents = {hit.candidate.document_id for hit in hits}
+        documents = {hit.document_id for hit in hits}
         sources = dict(Document.objects.filter(pk__in=documents).values_list("pk", "source"))
         # Reranked hits and others apart, since their scores differ in kind.
         hits = [
@@ -413,8 +339,8 @@ def rank(
             for hit in diversify(
                 [hit for hit in hits if (hit.rerank is not None) == is_read],
                 score=lambda hit: hit.score,
-                document=lambda hit: hit.candidate.document_id,
-                source=lambda hit: sources.get(hit.candidate.document_id, ""),
+                document=lambda hit: hit.document_id,
+                source=lambda hit: sources.get(hit.document_id, ""),
             )
         ]
     return replace(ranking, hits=tuple(hits))
@@ -430,7 +356,7 @@ def fused_hits(
     weights: Mapping[str, float],
     options: RankingOptions,
     texts: PassageTexts | None = None,
-) -> list[RankedHit]:
+) -> list[Candidate]:
     """Candidates by fused score of arms and features. `texts` compares the texts of
     the top ones.
     """
@@ -466,7 +392,7 @@ def fused_hits(
     order = order[: options.depth]
     fused = zip(order.tolist(), fusion.scores[order].tolist(), strict=True)
     return [
-        RankedHit(Candidate(candidates, place), score, rank, fusion)
+        Candidate(candidates, place, fusion, score, rank)
         for rank, (place, score) in enumerate(fused, start=1)
     ]
 
@@ -475,42 +401,43 @@ def _reaches(score: float | None, least: float) -> bool:
     return score is not None and score >= least
 
 
-def _reranked(
-    query: Query, hits: Sequence[RankedHit], retrieved: Retrieved, options: RankingOptions
+def rerank(
+    query: Query, hits: Sequence[Candidate], retrieved: Retrieved, options: RankingOptions
 ) -> Ranking:
-    """Reranked hits by the reranker's score, then the rest unchanged."""
+    """Reranked hits by the reranker's score, then the rest unchanged. Vectors without text cannot
+    be reranked.
+    """
     if options.rerank is False:
         return Ranking(tuple(hits))
     started = perf_counter()
+    # The same depth for every page, so that pages fit.
+    depth = min(max(RERANK_DEPTH_FACTOR * options.k, MIN_RERANKED), MAX_RERANKED)
     try:
-        reranking = find_reranker(retrieved.facts, k=options.k)
-        if reranking is None:
+        found = find_reranker(retrieved.facts)
+        if found is None:
             if options.rerank:
                 raise NoRerankerConfigured
             return Ranking(tuple(hits))
-        best, others = hits[: reranking.depth], hits[reranking.depth :]
-        scores = rerank_scores(
-            query.text,
-            [hit.candidate.chunk_id for hit in best],
-            [hit.fused_score for hit in best],
-            reranking,
-        )
+        alias, instruction = found
+        passages = read_passages([hit.chunk_id for hit in hits[:depth]])
+        texts = {chunk_id: each.embedded_text for chunk_id, each in passages.items()}
+        read = [hit for hit in hits[:depth] if texts.get(hit.chunk_id, "").strip()]
+        scores: Sequence[float] = ()
+        if read:
+            scores = rerankers[alias].score(
+                query.text,
+                [texts[hit.chunk_id] for hit in read],
+                stored=[hit.fused_score for hit in read],
+                instruction=instruction,
+            )
     except InferenceError:
         return Ranking(tuple(hits), degraded=("rerank",), milliseconds=_since(started))
-    read = [
-        replace(hit, rerank=scores[hit.candidate.chunk_id])
-        for hit in best
-        if hit.candidate.chunk_id in scores
-    ]
+    for hit, score in zip(read, scores, strict=True):
+        hit.rerank = score
+    unread = [hit for hit in hits if hit.rerank is None]
     read.sort(key=lambda hit: -hit.score)  # stable: equal scores keep the fused order
-    # Vectors without text cannot be reranked.
-    unread = [hit for hit in best if hit.candidate.chunk_id not in scores]
-    return Ranking(
-        hits=(*read, *unread, *others),
-        reranked=len(read),
-        reranker=reranking.alias,
-        milliseconds=_since(started),
-    )
+    milliseconds = _since(started)
+    return Ranking((*read, *unread), len(read), alias, milliseconds=milliseconds)
 
 
 def _since(started: float) -> float:

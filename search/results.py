@@ -4,9 +4,9 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from common.fusion_options import Method
 from common.replicas import read_connection
@@ -76,51 +76,30 @@ class Surroundings:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedPassage:
-    """A passage related to the hit `expanded_from`: adjacent, or mentioning the same. `path` leads
-    there; offsets are the document's.
+@dataclass(slots=True)
+class Passage:
+    """A chunk with its document's fields. `dated` is the document's date, ISO and as precise as
+    its metadata say, or else the day it was added. `summary` and `token_count` are the author's;
+    without one the latter is the embedder's. Chunks with equal `parent` are parts of one larger
+    passage of the document.
     """
 
-    chunk_id: int
-    expanded_from: int
-    path: tuple[NamedStop, ...]
-    text: str
-    ordinal: int
-    start: int
-    end: int
-    document_id: int
-    document_key: str
-    title: str
-    collection_slug: str
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One passage with all its scores. Higher is better.
-
-    `similarity` -1..1, `lexical` BM25 ≥ 0, `graph` 0..1, `fused`, `rerank` 0..1; None where an
-    arm did not list it. `ranks` are 1-based ranks in the arms' lists; `contributions` sum to
-    `fused`, which ranks it at `fused_rank`. `path`: how the graph reached it. `summary` and
-    `token_count` are the author's; without one the latter is the embedder's. `surroundings` and
-    `related` are set on request, `surroundings` also for parts of a larger passage; chunks with
-    equal `parent` are parts of one. `relevance` 0..1 is the score over the best score. `dated`
-    is the document's date, ISO and as precise as known, or the day it was added.
-    """
-
-    rank: int
     chunk_id: int
     chunk_key: str
     ordinal: int
     text: str
     context: str
-    heading_path: tuple[str, ...]
     page: int | None
     parent: int | None
     start: int
     end: int
     summary: str
     token_count: int
+    media_type: str
+    space_id: int
+    collection_id: int
+    collection_slug: str
+    collection_name: str
     document_id: int
     document_key: str
     version: int
@@ -128,15 +107,53 @@ class Hit:
     title: str
     source: str
     url: str
-    media_type: str
     rendering: str
     language: str
-    collection_id: int
-    collection_slug: str
-    collection_name: str
     updated_at: datetime
     dated: str
+    heading_path: tuple[str, ...]
     metadata: Mapping[str, Any]
+
+    @property
+    def pk(self) -> int:
+        """The chunk's primary key, named as on `Chunk`."""
+        return self.chunk_id
+
+    @property
+    def embedded_text(self) -> str:
+        """Title, headings and text, as embedded and compared by trigrams."""
+        return embedding_text(self.context, self.text)
+
+    def values(self) -> dict[str, Any]:
+        """The fields of a passage by name, for a hit that is made of it."""
+        return {name: getattr(self, name) for name in _PASSAGE_FIELDS}
+
+
+_PASSAGE_FIELDS = tuple(each.name for each in fields(Passage))
+
+
+@dataclass(slots=True, kw_only=True)
+class RelatedPassage(Passage):
+    """A passage related to the hit `expanded_from`: adjacent, or mentioning the same. `path` leads
+    there.
+    """
+
+    expanded_from: int
+    path: tuple[NamedStop, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Hit(Passage):
+    """One passage with all its scores. Higher is better.
+
+    `similarity` -1..1, `lexical` BM25 ≥ 0, `graph` 0..1, `fused`, `rerank` 0..1; None where an
+    arm did not list it. `ranks` are 1-based ranks in the arms' lists; `contributions` sum to
+    `fused`, which ranks it at `fused_rank`. `path`: how the graph reached it. `surroundings` and
+    `related` are set on request, `surroundings` also for parts of a larger passage. `relevance`
+    0..1 is the score over the best score.
+    """
+
+    rank: int
     similarity: float | None
     lexical: float | None
     fused: float
@@ -229,70 +246,24 @@ class SearchResult:
         return self.timings.get("total", 0.0)
 
 
+#: In the order of the fields of `Passage`.
 _PASSAGES_SQL = f"""
-    SELECT chunk.id, chunk.key, chunk.ordinal, chunk.text, chunk.context, chunk.heading_path,
+    SELECT chunk.id, chunk.key, chunk.ordinal, chunk.text, chunk.context,
            chunk.page, chunk.parent, chunk.start, chunk."end", chunk.summary, chunk.token_count,
-           chunk.media_type, chunk.metadata::text, chunk.collection_id, chunk.space_id,
-           document.id, document.key, document.version, document.is_current,
+           chunk.media_type, chunk.space_id, collection.id, collection.slug,
+           collection.name, document.id, document.key, document.version, document.is_current,
            coalesce(nullif(document.title, ''), nullif(document.source, ''), document.key),
            document.source, document.url, document.rendering, document.language,
            document.updated_at,
            coalesce(
                CASE WHEN document.metadata ?| %s::text[] THEN {DOCUMENT_DATE_SQL} END,
-               {CREATED_DAY_SQL})
+               {CREATED_DAY_SQL}),
+           chunk.heading_path, chunk.metadata::text
     FROM unnest(%s::bigint[]) AS wanted (id)
     JOIN documents_chunk AS chunk ON chunk.id = wanted.id
     JOIN documents_document AS document ON document.id = chunk.document_id
+    JOIN documents_collection AS collection ON collection.id = chunk.collection_id
 """  # noqa: S608  # of constants
-
-
-class Passage(NamedTuple):
-    """A chunk with its document's fields. `dated` is the document's date, ISO and as precise as
-    its metadata say, or else the day it was added.
-    """
-
-    chunk_id: int
-    chunk_key: str
-    ordinal: int
-    text: str
-    context: str
-    heading_path: list[str]
-    page: int | None
-    parent: int | None
-    start: int
-    end: int
-    summary: str
-    token_count: int
-    media_type: str
-    metadata_json: str
-    collection_id: int
-    space_id: int
-    document_id: int
-    document_key: str
-    version: int
-    is_current: bool
-    title: str
-    source: str
-    url: str
-    rendering: str
-    language: str
-    updated_at: datetime
-    dated: str
-
-    @property
-    def pk(self) -> int:
-        """The chunk's primary key, named as on `Chunk`."""
-        return self.chunk_id
-
-    @property
-    def embedded_text(self) -> str:
-        """Title, headings and text, as embedded and compared by trigrams."""
-        return embedding_text(self.context, self.text)
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.metadata_json)
-        return found
 
 
 def read_passages(chunk_ids: Sequence[int]) -> dict[int, Passage]:
@@ -300,7 +271,7 @@ def read_passages(chunk_ids: Sequence[int]) -> dict[int, Passage]:
     rows = fetch_rows(
         read_connection(), _PASSAGES_SQL, [list(DATE_KEYS), bigint_array(chunk_ids)], prepare=True
     )
-    return {row[0]: Passage._make(row) for row in rows}
+    return {row[0]: Passage(*[*row[:-2], tuple(row[-2]), json.loads(row[-1])]) for row in rows}
 
 
 class PassageCache:

@@ -1,25 +1,18 @@
 """The search service: `search` takes a question and a scope and returns one page of hits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from time import perf_counter
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from common.fusion_options import Method
+from common.errors import InvalidInput
 from common.metrics import SEARCH_STAGE_SECONDS
 from common.replicas import reads_from_replica
 from common.text import pluralized
 from search.facets import count_facets
-from search.query_options import SearchQuery, check_page
-from search.ranked_results import (
-    RankedResults,
-    build_page,
-    rank_results,
-    sort_hits,
-)
+from search.query_options import MAX_K, MAX_OFFSET, SearchQuery
+from search.ranked_results import RankedResults, build_page, rank_results, sort_hits
 from search.ranking import has_reranker
-from search.results import Expansion, Mode, Scope, SearchResult, Sort
+from search.results import Scope, SearchResult
 
 
 def search_notes(results: RankedResults, *, hit_count: int) -> tuple[str, ...]:
@@ -60,84 +53,43 @@ def search_notes(results: RankedResults, *, hit_count: int) -> tuple[str, ...]:
 
 @reads_from_replica
 def search(
-    query: str,
+    query: str | SearchQuery,
     *,
     scope: Scope,
-    mode: Mode = "hybrid",
     k: int = 10,
     offset: int = 0,
-    sort: Sort = "relevance",
-    fusion: Method | None = None,
-    rrf_k: int | None = None,
-    weights: Mapping[str, float] | None = None,
-    depth: int | None = None,
-    vector: Sequence[float] | NDArray[np.float32] | None = None,
-    rerank: bool | None = None,
-    min_similarity: float | None = None,
-    min_rerank: float | None = None,
-    diversify: bool = False,
-    group: bool = False,
-    expand: Expansion = "parent",
     facets: Sequence[str] = (),
     snippets: bool = True,
-    ef_search: int | None = None,
-    probes: int | None = None,
+    **options: Any,
 ) -> SearchResult:
-    """Ranks the passages in `scope` for `query` and returns one page.
+    """Ranks the passages in `scope` for `query` and returns one page of `k` hits (documents, where
+    they are grouped).
 
-    `vector` replaces the query's embedding; in mode `vector` the query may then be empty.
-    `fusion`, `rrf_k`, `depth`: None uses those of the collections or the site. `weights` of
-    `lexical` and `vector` (≥ 0) replace adapted ones. `rerank`: None uses a reranker if set up,
-    True demands one, False skips it. `min_similarity` (−1..1), `min_rerank` (0..1): hits with a
-    lower or missing score are dropped. `diversify` moves hits of the same document or source
-    down. `group` keeps the best passage per document; `k` and `offset` then count documents.
-    `expand` adds surrounding text: by default the parent passage, each parent once; `graph`
-    adds related passages to the first ten hits. `sort`: by `relevance`, or of the hits at least
-    half as relevant as the best the `newest`, `oldest`, or by `title`. `facets`: fields to
-    count; `*` is language, origin, date and what the collections define, or else the most
-    selective metadata. `snippets=False` skips highlighting. `ef_search` (1..1,000, HNSW) and
-    `probes` (1..32,768, IVFFlat) override index options.
+    `options` are those of `SearchQuery` by name. `facets`: fields to count; `*` is language,
+    origin, date and what the collections define, or else the most selective metadata.
+    `snippets=False` skips highlighting.
 
     Raises InvalidInput, and EmbedderUnavailable for mode `vector` without a working model; mode
     `hybrid` then searches lexically and says so in `degraded`.
     """
     started = perf_counter()
-    asked = SearchQuery(
-        query,
-        mode=mode,
-        fusion=fusion,
-        rrf_k=rrf_k,
-        weights=weights,
-        depth=depth,
-        vector=vector,
-        rerank=rerank,
-        min_similarity=min_similarity,
-        min_rerank=min_rerank,
-        diversify=diversify,
-        group=group,
-        expand=expand,
-        sort=sort,
-        ef_search=ef_search,
-        probes=probes,
-    )
-    check_page(k=k, offset=offset)
+    asked = query if isinstance(query, SearchQuery) else SearchQuery(query, **options)
+    for field, number, least, most in (("k", k, 1, MAX_K), ("offset", offset, 0, MAX_OFFSET)):
+        if not least <= number <= most:
+            raise InvalidInput(f"{field} may be {least} to {most}.", field=field)
     listing = rank_results(asked, scope=scope, last=offset + k, k=k, is_counted=bool(facets))
-    order = sort_hits(listing, sort)
+    order = sort_hits(listing)
     counted = count_facets(listing, fields=facets)
-    hits = build_page(
-        listing,
-        order[offset : offset + k],
-        first_rank=offset + 1,
-        snippets=snippets,
-    )
+    page = order[offset : offset + k]
+    hits = build_page(listing, page, first_rank=offset + 1, snippets=snippets)
     total = round((perf_counter() - started) * 1000, 3)
     retrieved, ranking = listing.retrieved, listing.ranking
     timings = {**retrieved.timings, "rerank": ranking.milliseconds, "total": total}
     for stage, milliseconds in timings.items():
         SEARCH_STAGE_SECONDS.labels(stage).observe(milliseconds / 1000)
     return SearchResult(
-        query=query,
-        mode=mode,
+        query=asked.text,
+        mode=asked.mode,
         hits=hits,
         total=len(order),
         is_cut=listing.is_cut,
@@ -153,7 +105,7 @@ def search(
         reranker=ranking.reranker,
         reranked=ranking.reranked,
         suggestion=listing.suggestion,
-        backgrounds=retrieved.gathered.backgrounds,
-        sort=sort,
+        backgrounds=retrieved.backgrounds,
+        sort=asked.sort,
         can_rerank=has_reranker(retrieved.facts),
     )

@@ -3,8 +3,8 @@ terms. Begin with `similar_documents`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 from django.db.models import Q
@@ -15,10 +15,11 @@ from common.replicas import read_connection, reads_from_replica
 from documents.embedders import embed_question
 from documents.models import Chunk, Document
 from inference.interfaces import InferenceError
+from search.hits import group_by_document, make_hit
 from search.query import Query
-from search.ranking import RankedHit, RankingOptions, fused_hits
-from search.results import Scope, load_document_info
-from search.retrieval.arms import retrieve
+from search.ranking import RankingOptions, fused_hits
+from search.results import Hit, Mode, Scope, Snippet, read_passages
+from search.retrieval.arms import Candidate, retrieve
 from search.retrieval.scope_facts import read_scope_facts
 
 #: More keywords would match any text.
@@ -108,57 +109,19 @@ MAX_EMBEDDED_CHARACTERS = 2000
 MAX_TEXT_CHARACTERS = 300
 
 Vectors = dict[int, NDArray[np.float32]]
-#: A hit with its relevance, 0..1.
-Scored = tuple[RankedHit, float]
-
-
-@dataclass(frozen=True, slots=True)
-class SimilarPassage:
-    """A passage similar to the one asked about; of a document its most similar one.
-
-    `text` is its beginning. `similarity` is the cosine, -1..1; None for vectors of models that
-    do not work. `relevance` 0..1 is its score over the best score.
-    """
-
-    chunk_id: int
-    ordinal: int
-    heading_path: tuple[str, ...]
-    page: int | None
-    start: int
-    end: int
-    text: str
-    document_id: int
-    document_key: str
-    version: int
-    is_current: bool
-    title: str
-    source: str
-    url: str
-    media_type: str
-    language: str
-    collection_slug: str
-    collection_name: str
-    updated_at: datetime
-    dated: str
-    similarity: float | None
-    relevance: float
 
 
 @reads_from_replica
-def similar_documents(
-    document: Document, *, scope: Scope, k: int = 10
-) -> tuple[SimilarPassage, ...]:
-    """The `k` documents in `scope` most similar to `document`, best first; fewer where others have
-    nothing in common with it.
+def similar_documents(document: Document, *, scope: Scope, k: int = 10) -> tuple[Hit, ...]:
+    """The `k` documents in `scope` most similar to `document`, best first, each by its most similar
+    passage; fewer where others have nothing in common with it.
 
     Never the document, another version of it, or one with the same text. `scope` must be in the
-    document's workspace. Raises InvalidInput for an invalid `k`.
+    document's workspace. The text of a hit is the beginning of its passage; its similarity is None
+    for vectors of models that do not work. Raises InvalidInput for an invalid `k`.
     """
-    _check_count(k)
     chunks = Chunk.objects.filter(document=document.text_id)
     first = chunks.order_by("ordinal").values_list("context", "text").first()
-    if first is None:
-        return ()
     with read_connection().cursor() as cursor:
         # One mean vector for each space: there are two during re-embedding.
         cursor.execute(
@@ -167,55 +130,73 @@ def similar_documents(
             [document.text_id],
         )
         vectors = {space: mean.to_numpy() for space, mean in cursor.fetchall()}
-    subject = _Subject(
+    return _similar(
+        document,
         vectors=vectors,
         words=top_keywords(document.text_id),
-        opening="\n".join(first),
-        same_text={document.content_sha256} - {""},
+        opening="\n".join(first or ()),
+        scope=scope,
+        k=k,
     )
-    listed = _retrieve(
-        subject, scope=replace(scope, excluded_document_ids=_same_documents(document))
-    )
-    best: dict[int, Scored] = {}
-    for each in listed:
-        best.setdefault(each[0].candidate.document_id, each)
-    return _without_duplicates(list(best.values()), subject, k=k, by_document=True)
 
 
 @reads_from_replica
-def similar_passages(chunk: Chunk, *, scope: Scope, k: int = 10) -> tuple[SimilarPassage, ...]:
+def similar_passages(chunk: Chunk, *, scope: Scope, k: int = 10) -> tuple[Hit, ...]:
     """The `k` passages in `scope` most similar to `chunk`, best first, of other documents and with
     other text. Otherwise like `similar_documents`.
     """
-    _check_count(k)
-    vector = Chunk.objects.filter(pk=chunk.pk, embedding__isnull=False).values_list(
+    vectors = Chunk.objects.filter(pk=chunk.pk, embedding__isnull=False).values_list(
         "space_id", "embedding"
     )
-    subject = _Subject(
-        vectors={space: np.asarray(of, dtype=np.float32) for space, of in vector},
+    return _similar(
+        chunk,
+        vectors={space: np.asarray(of, dtype=np.float32) for space, of in vectors},
         words=top_keywords(chunk.document_id, chunk_id=chunk.pk),
         opening=f"{chunk.context}\n{chunk.text}",
-        same_text={chunk.content_sha256},
+        scope=scope,
+        k=k,
     )
-    listed = _retrieve(
-        subject, scope=replace(scope, excluded_document_ids=_same_documents(chunk.document))
-    )
-    return _without_duplicates(listed, subject, k=k, by_document=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """The passage or document asked about: vectors by space id, keywords, opening text."""
-
-    vectors: Vectors
-    words: Sequence[str]
-    opening: str
-    same_text: set[str]
-
-
-def _check_count(k: int) -> None:
+def _similar(
+    subject: Document | Chunk,
+    *,
+    vectors: Vectors,
+    words: Sequence[str],
+    opening: str,
+    scope: Scope,
+    k: int,
+) -> tuple[Hit, ...]:
+    """What is similar to the subject, given its vectors by space id, keywords, and opening text.
+    Each text once, and not the subject's.
+    """
     if not 1 <= k <= MAX_SIMILAR:
         raise InvalidInput(f"k may be 1 to {MAX_SIMILAR}.", field="k")
+    document = subject if isinstance(subject, Document) else subject.document
+    scope = replace(scope, excluded_document_ids=_same_documents(document))
+    listed = _ranked(vectors, words, opening, scope=scope) if opening else []
+    best = listed[0].score if listed else 0.0
+    text_field = "content_sha256"
+    if subject is document:
+        text_field = "document__content_sha256"
+        listed = group_by_document(listed)
+    ids = [hit.chunk_id for hit in listed[: 3 * k]]
+    texts = dict(Chunk.objects.filter(pk__in=ids).values_list("pk", text_field))
+    passages = read_passages(ids)
+    seen = {subject.content_sha256} - {""}
+    found: list[Hit] = []
+    for hit in listed:
+        passage, text = passages.get(hit.chunk_id), texts.get(hit.chunk_id)
+        if passage is None or text is None or text in seen:
+            continue
+        seen |= {text} - {""}
+        line = " ".join(passage.text.split())
+        if len(line) > MAX_TEXT_CHARACTERS:
+            line = line[:MAX_TEXT_CHARACTERS].rpartition(" ")[0].rstrip(",;:") + "…"
+        relevance = round(hit.score / best, 4) if best > 0 else 0.0
+        shown = {"rank": len(found) + 1, "relevance": relevance, "snippet": Snippet(line, 0)}
+        found.append(make_hit(hit, replace(passage, text=line), **shown))
+    return tuple(found[:k])
 
 
 def _same_documents(document: Document) -> tuple[int, ...]:
@@ -231,89 +212,23 @@ def _same_documents(document: Document) -> tuple[int, ...]:
     return tuple(same.order_by("pk").values_list("pk", flat=True))
 
 
-def _retrieve(subject: _Subject, *, scope: Scope) -> list[Scored]:
+def _ranked(known: Vectors, words: Sequence[str], opening: str, *, scope: Scope) -> list[Candidate]:
     # Its vectors; in other spaces its embedded opening, if the model works.
     vectors: Vectors = {}
     for space in read_scope_facts(scope).spaces:
-        if space.pk in subject.vectors:
-            vectors[space.pk] = subject.vectors[space.pk]
+        if space.pk in known:
+            vectors[space.pk] = known[space.pk]
             continue
-        try:
-            vectors[space.pk] = embed_question(space, subject.opening[:MAX_EMBEDDED_CHARACTERS])
-        except InferenceError:
-            continue
-    if not subject.words and not vectors:
+        with suppress(InferenceError):
+            vectors[space.pk] = embed_question(space, opening[:MAX_EMBEDDED_CHARACTERS])
+    if not words and not vectors:
         return []
-    retrieved = retrieve(
-        Query(text=" ".join(subject.words)),
-        scope=scope,
-        mode="hybrid" if subject.words else "vector",
-        depth=DEPTH,
-        vectors=vectors,
-    )
-    query = Query(text=" ".join(subject.words))
+    query = Query(text=" ".join(words))
+    mode: Mode = "hybrid" if words else "vector"
+    retrieved = retrieve(query, scope=scope, mode=mode, depth=DEPTH, vectors=vectors)
     options = RankingOptions(method="score", depth=DEPTH, k=DEPTH, evidence=False)
-    hits = [
+    return [
         hit
         for hit in fused_hits(query, retrieved, WEIGHTS, options)
-        if hit.candidate.closeness is None or hit.candidate.closeness >= MIN_SIMILARITY
+        if (near := hit.arm_score("closeness")) is None or near >= MIN_SIMILARITY
     ]
-    best = max((hit.score for hit in hits), default=0.0)
-    return [(hit, hit.score / best if best > 0 else 0.0) for hit in hits]
-
-
-def _without_duplicates(
-    listed: Sequence[Scored], subject: _Subject, *, k: int, by_document: bool
-) -> tuple[SimilarPassage, ...]:
-    """Without duplicates of a text, nor of the subject's."""
-    chunks = (
-        Chunk.objects.select_related("document", "collection")
-        .defer("embedding", "search_vector")
-        .in_bulk([hit.candidate.chunk_id for hit, _ in listed[: 3 * k]])
-    )
-    of = load_document_info(chunk.document_id for chunk in chunks.values())
-    seen = set(subject.same_text)
-    shown: list[SimilarPassage] = []
-    for hit, relevance in listed:
-        chunk = chunks.get(hit.candidate.chunk_id)
-        if chunk is None or chunk.document_id not in of:
-            continue
-        text = chunk.document.content_sha256 if by_document else chunk.content_sha256
-        if text not in seen:
-            dated = of[chunk.document_id].dated
-            shown.append(_similar_passage(chunk, hit, relevance=relevance, dated=dated))
-        seen |= {text} - {""}
-    return tuple(shown[:k])
-
-
-def _similar_passage(
-    chunk: Chunk, hit: RankedHit, *, relevance: float, dated: str
-) -> SimilarPassage:
-    document, collection = chunk.document, chunk.collection
-    line = " ".join(chunk.text.split())
-    if len(line) > MAX_TEXT_CHARACTERS:
-        line = line[:MAX_TEXT_CHARACTERS].rpartition(" ")[0].rstrip(",;:") + "…"
-    return SimilarPassage(
-        chunk_id=chunk.pk,
-        ordinal=chunk.ordinal,
-        heading_path=tuple(chunk.heading_path),
-        page=chunk.page,
-        start=chunk.start,
-        end=chunk.end,
-        text=line,
-        document_id=document.pk,
-        document_key=document.key,
-        version=document.version,
-        is_current=document.is_current,
-        title=document.display_title,
-        source=document.source,
-        url=document.url,
-        media_type=chunk.media_type,
-        language=document.language,
-        collection_slug=collection.slug,
-        collection_name=collection.name,
-        updated_at=document.updated_at,
-        dated=dated,
-        similarity=hit.candidate.similarity,
-        relevance=round(relevance, 4),
-    )

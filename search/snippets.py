@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -236,17 +235,14 @@ def _best_window(text: str, highlights: Spans, window: int, focus: Span | None) 
         earliest = max(0, min(focus[0], len(text) - window))
         starts = [match.end() for match in _SENTENCE_START.finditer(text, earliest, focus[0] + 1)]
         best_start = min([*starts, focus[0]])
-    start = _cut_after(text, best_start)
-    return start, _cut_before(text, start, min(len(text), start + window))
-
-
-def _cut_after(text: str, start: int) -> int:
-    """First valid cut position from `start`."""
+    # The first valid cut from there.
+    start = best_start
     if start > 0 and _inside_word(text, start):
         space = _SPACE.search(text, start, min(len(text), start + _MAX_CUT_SHIFT))
         start = space.end() if space else start
     places = range(start, min(len(text), start + _MAX_CUT_SHIFT))
-    return next((place for place in places if not _inside_character(text, place)), start)
+    start = next((place for place in places if not _inside_character(text, place)), start)
+    return start, _cut_before(text, start, min(len(text), start + window))
 
 
 def _cut_before(text: str, start: int, end: int) -> int:
@@ -368,19 +364,6 @@ CACHE_SECONDS = 24 * 60 * 60
 _threads = ThreadPoolExecutor(2, thread_name_prefix="sentences")
 
 
-@dataclass(frozen=True, slots=True)
-class _SplitText:
-    """A text with its sentence spans and its cache key."""
-
-    text: str
-    spans: tuple[Span, ...]
-    key: str
-
-    @property
-    def sentences(self) -> list[str]:
-        return [self.text[start:end] for start, end in self.spans]
-
-
 def snippet_focuses(
     query: str,
     chunks: Sequence[Passage],
@@ -412,34 +395,28 @@ def nearest_sentences(query: str, space: EmbeddingSpace, texts: Sequence[str]) -
     try:
         embedder = embedder_for(space)
         name = f"{embedder.model_name}\0{embedder.dimensions}\0{space.query_instruction}"
-        cuts, count = [], 0
+        cuts: dict[str, tuple[str, list[Span]]] = {}
+        keys, count = [], 0
         for text in texts:
-            spans = tuple(
-                span for span in sentences(text)[:MAX_SENTENCES] if span[1] <= MAX_CHARACTERS
-            )
+            spans = [span for span in sentences(text)[:MAX_SENTENCES] if span[1] <= MAX_CHARACTERS]
             count += len(spans)
             if count > MAX_PAGE_SENTENCES:
                 break
             # Cache key; the length keeps different queries and texts apart.
-            said = f"{name}\0{len(query)}\0{query}{text}"
-            cache_key = "sentence:" + hashlib.sha256(said.encode(errors="replace")).hexdigest()
-            cuts.append(_SplitText(text, spans, cache_key))
+            content = f"{name}\0{len(query)}\0{query}{text}"
+            key = "sentence:" + hashlib.sha256(content.encode(errors="replace")).hexdigest()
+            keys.append(key)
+            cuts[key] = text, spans
         known: dict[str, Span] = {}
         try:
-            stored = caches["default"].get_many([cut.key for cut in cuts])
+            stored = caches["default"].get_many(keys)
         except Exception as error:  # each cache backend has errors of its own
             logger.warning("cache of sentences cannot be read, choosing without it: %s", error)
         else:
-            known = {
-                cut.key: tuple(stored[cut.key])
-                for cut in cuts
-                if cut.key in stored and tuple(stored[cut.key]) in cut.spans
-            }
-        wanted = [cut for cut in cuts if cut.key not in known and cut.spans]
+            known = {key: tuple(s) for key, s in stored.items() if tuple(s) in cuts[key][1]}
+        wanted = {key: cut for key, cut in cuts.items() if key not in known and cut[1]}
         if wanted:
-            work = _threads.submit(
-                with_log_context(_choose_sentences), query, space, embedder, wanted
-            )
+            work = _threads.submit(with_log_context(_choose), query, space, embedder, wanted)
             try:
                 known |= work.result(timeout=MODEL_TIMEOUT)
             except TimeoutError:
@@ -448,17 +425,21 @@ def nearest_sentences(query: str, space: EmbeddingSpace, texts: Sequence[str]) -
     except InferenceError as error:
         logger.warning("no sentence is nearest, snippets show beginnings: %s", error)
         return [None] * len(texts)
-    return [known.get(cut.key) for cut in cuts] + [None] * (len(texts) - len(cuts))
+    return [known.get(key) for key in keys] + [None] * (len(texts) - len(keys))
 
 
-def _choose_sentences(
-    query: str, space: EmbeddingSpace, embedder: Embedder, cuts: Sequence[_SplitText]
+def _choose(
+    query: str,
+    space: EmbeddingSpace,
+    embedder: Embedder,
+    cuts: Mapping[str, tuple[str, Sequence[Span]]],
 ) -> dict[str, Span]:
+    """The sentence of each text that is nearest to the query, by cache key."""
     asked = embed_question(space, query)
-    chosen = {
-        cut.key: cut.spans[int(np.argmax(embedder.embed_documents(cut.sentences) @ asked))]
-        for cut in cuts
-    }
+    chosen = {}
+    for key, (text, spans) in cuts.items():
+        vectors = embedder.embed_documents([text[start:end] for start, end in spans])
+        chosen[key] = spans[int(np.argmax(vectors @ asked))]
     try:
         caches["default"].set_many(chosen, timeout=CACHE_SECONDS)
     except Exception as error:

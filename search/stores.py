@@ -5,8 +5,7 @@ of the caller. Begin with `Store`.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
-from typing import Any, overload
+from typing import Any, Self
 
 import numpy as np
 from django.db import transaction
@@ -25,7 +24,7 @@ from documents.models import Collection, EmbeddingSpace
 from documents.services import StoredItem, StoreResult
 from documents.spaces import BINARY_OVERSAMPLING, MIN_BINARY_CANDIDATES, resolve_metric
 from inference.interfaces import InferenceError
-from search.query_options import scope_for, site_scope
+from search.query_options import SearchQuery, scope_for
 from search.results import Mode, Scope, SearchResult
 from search.retrieval.statements import (
     MAX_EF_SEARCH,
@@ -58,24 +57,15 @@ class Match:
     snippet: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Matches(Sequence[Match]):
+class Matches(tuple[Match, ...]):
     """Matches, best first. `degraded` names what failed."""
 
-    found: tuple[Match, ...]
-    degraded: tuple[str, ...] = ()
+    degraded: tuple[str, ...]
 
-    @overload
-    def __getitem__(self, index: int) -> Match: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Match, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Match | tuple[Match, ...]:
-        return self.found[index]
-
-    def __len__(self) -> int:
-        return len(self.found)
+    def __new__(cls, found: Iterable[Match], degraded: tuple[str, ...] = ()) -> Self:
+        matches = super().__new__(cls, found)
+        matches.degraded = degraded
+        return matches
 
     @classmethod
     def of(cls, result: SearchResult, *, snippets: bool) -> "Matches":
@@ -98,7 +88,7 @@ class Matches(Sequence[Match]):
                     snippet=hit.snippet.text if snippets else None,
                 )
             )
-        return cls(tuple(found), result.degraded)
+        return cls(found, result.degraded)
 
 
 def make_items(
@@ -114,29 +104,26 @@ def make_items(
             " Give as many.",
             field="ids",
         )
-    names = (
-        iter(ids)
-        if ids is not None
-        else (None if id_prefix is None else f"{id_prefix}:{number}" for number in count())
-    )
-    return [_make_item(entry, name) for entry, name in zip(entries, names, strict=False)]
-
-
-def _make_item(entry: Any, name: str | None) -> Item:
-    if isinstance(entry, Item):
-        return entry
-    if not isinstance(entry, Mapping):
-        fields: Mapping[str, Any] = {"text" if isinstance(entry, str) else "vector": entry}
-    else:
-        fields = entry
-    if unknown := sorted(set(fields) - set(Item.__slots__)):
-        raise InvalidInput(
-            f"An item has no field “{unknown[0]}”. It has {', '.join(Item.__slots__)}.",
-            field="items",
-        )
-    if "id" not in fields and name is None:
-        raise InvalidInput("Name the items: give each an id, or `ids`, or `id_prefix`.", field="id")
-    return Item(**{"id": name, **fields})
+    items = []
+    for number, entry in enumerate(entries):
+        if isinstance(entry, Item):
+            items.append(entry)
+            continue
+        fields: Mapping[str, Any] = entry if isinstance(entry, Mapping) else {}
+        if not isinstance(entry, Mapping):
+            fields = {"text" if isinstance(entry, str) else "vector": entry}
+        if unknown := sorted(set(fields) - set(Item.__slots__)):
+            raise InvalidInput(
+                f"An item has no field “{unknown[0]}”. It has {', '.join(Item.__slots__)}.",
+                field="items",
+            )
+        if "id" not in fields and ids is None and id_prefix is None:
+            raise InvalidInput(
+                "Name the items: give each an id, or `ids`, or `id_prefix`.", field="id"
+            )
+        name = f"{id_prefix}:{number}" if ids is None else ids[number]
+        items.append(Item(**{"id": name, **fields}))
+    return items
 
 
 #: An item may have several passages among the nearest: more are taken than items are wanted.
@@ -303,7 +290,7 @@ class Store:
 
     def index_many(
         self,
-        items: Iterable[Item | Mapping[str, Any] | str],
+        items: Iterable[Item | Mapping[str, Any] | str | ArrayLike],
         *,
         ids: Sequence[str] | None = None,
         id_prefix: str | None = None,
@@ -326,16 +313,8 @@ class Store:
         """Stores a vector, with or without text."""
         self._put([Item(key, text, vector, metadata or {})])
 
-    def upsert_vectors(
-        self,
-        items: Iterable[Item | Mapping[str, Any] | ArrayLike],
-        *,
-        ids: Sequence[str] | None = None,
-        id_prefix: str | None = None,
-        concurrency: int = 4,
-    ) -> StoreResult:
-        """Like `index_many`, with bare vectors instead of texts."""
-        return self._put(make_items(items, ids=ids, id_prefix=id_prefix), concurrency=concurrency)
+    #: Like `index_many`, with bare vectors instead of texts.
+    upsert_vectors = index_many
 
     def remove(self, key: str) -> bool:
         """Removes the item; whether there was one."""
@@ -355,26 +334,14 @@ class Store:
         filter: Filter = None,
         *,
         mode: Mode = "hybrid",
-        rerank: bool | None = None,
-        fusion: Method | None = None,
-        rrf_k: int | None = None,
-        depth: int | None = None,
         snippets: bool = False,
+        **options: Any,
     ) -> Matches:
-        """Items that match `query` best, as the site's search ranks them."""
-        scope = self._scope(filter)
-        result = search(
-            query,
-            scope=scope,
-            mode=mode,
-            k=limit,
-            rerank=rerank,
-            fusion=fusion,
-            rrf_k=rrf_k,
-            depth=depth,
-            group=True,
-            snippets=snippets,
-        )
+        """Items that match `query` best, as the site's search ranks them: `rerank`, `fusion` and
+        other options of `SearchQuery`.
+        """
+        asked = SearchQuery(query, mode=mode, group=True, **options)
+        result = search(asked, scope=self._scope(filter), k=limit, snippets=snippets)
         return Matches.of(result, snippets=snippets)
 
     def similarity_search(
@@ -404,11 +371,11 @@ class Store:
         filter: Filter = None,
         weights: Mapping[str, float] | None = None,
         fusion: Method | None = None,
-        rrf_k: int | None = None,
-        depth: int | None = None,
         snippets: bool = False,
+        **options: Any,
     ) -> Matches:
-        """Lexical search for `query` fused with vector search for `text` or `vector`.
+        """Lexical search for `query` fused with vector search for `text` or `vector`; `rrf_k` and
+        `depth` are `options`.
 
         With neither, the query is embedded. Default weights are `WEIGHTS`, unless a `fusion` is
         set here or on the collection.
@@ -416,23 +383,19 @@ class Store:
         if text and vector is not None:
             raise InvalidInput("Give text or a vector, not both.", field="vector")
         asked = None if vector is None else check_vector(vector, self.space())
-        result = search(
+        if weights is None and not fusion and not self._current().fusion:
+            weights = WEIGHTS
+        return self.search(
             query,
-            scope=self._scope(filter),
-            mode="hybrid",
-            k=k,
+            k,
+            filter,
             vector=self.embed(text) if text else asked,
-            weights=(None if fusion or self._current().fusion else WEIGHTS)
-            if weights is None
-            else weights,
+            weights=weights,
             fusion=fusion,
-            rrf_k=rrf_k,
-            depth=depth,
             rerank=False,
-            group=True,
             snippets=snippets,
+            **options,
         )
-        return Matches.of(result, snippets=snippets)
 
     def embed(self, text: str) -> NDArray[np.float32]:
         """The query embedding of a text."""
@@ -467,12 +430,12 @@ class Store:
         return current
 
     def _scope(self, filter: Filter) -> Scope:
-        where: dict[str, Any] = {
-            "workspace": self.collection.workspace,
-            "collections": (self.collection.slug,),
-            "filter": filter,
-        }
-        return site_scope(**where) if self.user is None else scope_for(user=self.user, **where)
+        return scope_for(
+            user=self.user,
+            workspace=self.collection.workspace,
+            collections=(self.collection.slug,),
+            filter=filter,
+        )
 
 
 def _embedding_unavailable(error: InferenceError) -> EmbeddingUnavailable:

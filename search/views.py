@@ -20,7 +20,7 @@ from accounts.services import require_editor
 from common.errors import NotFound, RagsiteError
 from common.fields import RowCount
 from common.sql import CompiledQuery, fetch_prepared
-from common.web import login_required_page
+from common.web import errors_as_messages, login_required_page
 from documents.models import Chunk, Collection, Document
 from search import presentation
 from search.examples import example_questions
@@ -28,7 +28,7 @@ from search.export import download, export_hits
 from search.facets import AUTO_FACETS, facet_values
 from search.filters import FilterError
 from search.forms import SearchState
-from search.judgements import judge, question_key, remove_judgement
+from search.judgements import judge, question_key, remove_judgement, row_id
 from search.log import record_search
 from search.models import SavedSearch
 from search.presentation import (
@@ -39,7 +39,7 @@ from search.presentation import (
     similar_items,
     similar_origin,
 )
-from search.query_options import SearchQuery, scope_for
+from search.query_options import scope_for
 from search.results import Hit, Scope
 from search.saved import save_search, update_saved_search
 from search.services import search
@@ -92,11 +92,11 @@ def judge_hit(request: HttpRequest) -> HttpResponse:
     state = SearchState.parse(request.POST.get("parameters", ""))
     document_id, chunk_id, pressed = [*request.POST.get("hit", "").split("."), "", "", ""][:3]
     documents = Document.objects.visible_to(request.user).filter(workspace=workspace)
-    document = documents.select_related("collection").filter(pk=_number(document_id)).first()
+    document = documents.select_related("collection").filter(pk=row_id(document_id)).first()
     if document is None:
         raise NotFound("The document is not there any more. Search again.")
-    chunk = Chunk.objects.filter(pk=_number(chunk_id), document=document).first()
-    grade = None if pressed == TAKEN_BACK else _number(pressed)
+    chunk = Chunk.objects.filter(pk=row_id(chunk_id), document=document).first()
+    grade = None if pressed == TAKEN_BACK else row_id(pressed)
     if grade is None:
         remove_judgement(collection=document.collection, question=state.q, document=document)
     else:
@@ -120,11 +120,6 @@ def judge_hit(request: HttpRequest) -> HttpResponse:
         said = f"“{document}” is judged: {GRADES[grade].lower()}."
     messages.success(request, said)
     return redirect(f"{state.url(page=state.page)}#hit-{chunk.pk if chunk else 0}")
-
-
-def _number(value: str) -> int:
-    """The value as an id; -1, which no row has, for anything else."""
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else -1
 
 
 RECENT_DOCUMENTS = 5
@@ -169,8 +164,8 @@ def search_page(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "state": state,
         "parameters": state.saved_parameters,
-        "modes": presentation.mode_choices(state),
-        "sorts": presentation.sort_choices(state),
+        "modes": presentation.choices(state, "mode"),
+        "sorts": presentation.choices(state, "sort"),
         "chips": presentation.filter_chips(state, names),
         "loosened_url": state.url(collections=(), types=(), filter=""),
         "kept": {"rows": saved, "this": this},
@@ -191,16 +186,11 @@ def search_page(request: HttpRequest) -> HttpResponse:
 def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> dict[str, Any]:
     scope = page_scope(request, workspace, state)
     result = search(
-        state.q,
+        state.query,
         scope=scope,
-        mode=state.mode,
-        sort=state.sort,
-        rerank=state.rerank,
         k=PAGE_SIZE,
         offset=(state.page - 1) * PAGE_SIZE,
-        group=state.group,
         facets=[AUTO_FACETS],
-        **state.fusion_options,
     )
     # The further passages of a hit, fetched into its place, are no other question.
     if not request.htmx:  # type: ignore[attr-defined]  # django_htmx's middleware sets it
@@ -224,7 +214,7 @@ def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> 
         "first_page_url": state.url(),
         "again_url": state.url(page=state.page),
         "suggestion_url": state.url(q=result.suggestion) if result.suggestion else "",
-        "other_modes": [mode for mode in presentation.mode_choices(state) if not mode.selected],
+        "other_modes": [each for each in presentation.choices(state, "mode") if not each.selected],
     }
 
 
@@ -259,20 +249,13 @@ def export_page(request: HttpRequest) -> HttpResponseBase:
     """Hits of the page's search as a file: `?as=csv` or `json`."""
     workspace = request_workspace(request)
     state = SearchState.read(request.GET)
-    query = SearchQuery(
-        state.q,
-        mode=state.mode,
-        sort=state.sort,
-        rerank=state.rerank,
-        group=state.group,
-        **state.fusion_options,
-    )
 
     def link(hit: Hit) -> str:
         return request.build_absolute_uri(passage_url(hit))
 
-    hits = export_hits(query, scope=page_scope(request, workspace, state), link=link)
-    return download(hits, kind=request.GET.get("as", "csv"))
+    kind = request.GET.get("as", "csv")
+    scope = page_scope(request, workspace, state)
+    return download(export_hits(state.query, scope=scope, kind=kind, link=link), kind=kind)
 
 
 @require_safe
@@ -293,17 +276,13 @@ def saved_searches(request: HttpRequest) -> HttpResponse:
 def create_saved_search(request: HttpRequest) -> HttpResponse:
     """Saves the search that the form comes from, and shows it again."""
     state = SearchState.parse(request.POST.get("parameters", ""))
-    name = request.POST.get("name", "")
-    try:
+    with errors_as_messages(request):
         row = save_search(
             user=request.user,
             workspace=request_workspace(request),
-            name=name,
+            name=request.POST.get("name", ""),
             parameters=state.saved_parameters,
         )
-    except RagsiteError as error:
-        messages.error(request, str(error))
-    else:
         messages.success(request, f"“{row.name}” is saved. It is in the menu “Saved”.")
     return redirect(state.url())
 
@@ -313,11 +292,8 @@ def create_saved_search(request: HttpRequest) -> HttpResponse:
 def rename_saved_search(request: HttpRequest, pk: int) -> HttpResponse:
     """Renames a saved search of the user."""
     row = _own_search(request, pk)
-    try:
+    with errors_as_messages(request):
         update_saved_search(saved=row, name=request.POST.get("name", ""))
-    except RagsiteError as error:
-        messages.error(request, str(error))
-    else:
         messages.success(request, f"It is called “{row.name}” now.")
     return redirect("saved_searches")
 
@@ -358,7 +334,7 @@ def similar_page(request: HttpRequest) -> HttpResponse:
     if asked := request.GET.get("chunk", ""):
         rows = Chunk.objects.visible_to(request.user).filter(workspace=workspace)
         rows = rows.select_related("document__collection").defer("search_vector")
-        chunk = rows.filter(pk=_number(asked)).first()
+        chunk = rows.filter(pk=row_id(asked)).first()
         if chunk is None:
             raise NotFound(
                 "This passage is not there any more: its document was changed or deleted."
@@ -390,7 +366,7 @@ def similar_documents_panel(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _requested_document(request: HttpRequest, pk_text: str) -> Document:
     rows = Document.objects.visible_to(request.user).filter(workspace=request_workspace(request))
-    document = rows.select_related("collection", "workspace").filter(pk=_number(pk_text)).first()
+    document = rows.select_related("collection", "workspace").filter(pk=row_id(pk_text)).first()
     if document is None:
         raise NotFound("There is no such document. It may have been deleted: search again.")
     return document

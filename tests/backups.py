@@ -22,7 +22,7 @@ def quiet(what: str) -> None:
     """Whoever is not interested in progress."""
 
 
-def make_backup(path: Path, **given: Any) -> backup.CreatedBackup:
+def make_backup(path: Path, **given: Any) -> Manifest:
     """Of the test's own database and MEDIA_ROOT."""
     options: dict[str, Any] = {
         "server": backup.Server.of(connection),

@@ -13,12 +13,12 @@ from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
-from ragsite.testing import empty_tables
 from tests.access import inventory
 from tests.access.policy import ACTORS, Who, is_let_in
 from tests.access.report import DOORS, write
 from tests.access.walking import UNHURRIED, Case, Walker
 from tests.access.world import World, make_world
+from tests.plugin import empty_tables
 
 pytestmark = pytest.mark.django_db
 

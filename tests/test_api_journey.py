@@ -5,7 +5,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
 from documents.tests.factories import MembershipFactory
-from ragsite.testing import WorkerProcess, wait_until
+from tests.plugin import WorkerProcess, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -27,9 +27,9 @@ from rag.services.conversations import start_conversation
 from ragsite import embedded
 from ragsite.backup.database import table_differences
 from ragsite.backup.manifest import Manifest
-from ragsite.testing import WorkerProcess, wait_until
 from tests.backups import WORKER, make_backup, restore, rows, scratch, server_of
 from tests.instances import instance_dir
+from tests.plugin import WorkerProcess, wait_until
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 WAITING = "The ferry waits for nobody."
@@ -92,24 +92,24 @@ def test_backup_destroy_and_restore_elsewhere_give_the_same_answers(
     before = searched("lighthouse harbour")
     assert before
     made = make_backup(tmp_path / "backup", secret_key="kept-secret")
-    assert made.manifest.tables["documents_document"].rows == 2
-    assert len(made.manifest.files) == 2
+    assert made.tables["documents_document"].rows == 2
+    assert len(made.files) == 2
     shutil.rmtree(media_root)
 
     with instance_dir() as var:
         site = {"RAGSITE_VAR_DIR": str(var), "MEDIA_ROOT": str(tmp_path / "restored")}
-        restored = manage("restore", str(made.path), "--json", **site)
+        restored = manage("restore", str(tmp_path / "backup"), "--json", **site)
         assert restored.returncode == 0, restored.stderr
         said = json.loads(restored.stdout)
-        assert (said["rows"], said["files"]) == (made.manifest.rows, 2)
+        assert (said["rows"], said["files"]) == (made.rows, 2)
         assert said["validation"]["clean"]
         assert (var / "secret-key").read_text() == "kept-secret"
         # from the restored site itself, tables and files of which are compared once more
         again = manage("backup", str(tmp_path / "again"), **site)
         assert again.returncode == 0, again.stderr
         second = Manifest.read(tmp_path / "again")
-        assert second.files == made.manifest.files
-        assert table_differences(made.manifest.tables, second.tables) == []
+        assert second.files == made.files
+        assert table_differences(made.tables, second.tables) == []
 
         found = manage("search", "lighthouse harbour", "--json", **site)
         assert json.loads(found.stdout)["hits"] == before
@@ -143,19 +143,19 @@ def test_an_older_backup_is_compared_then_migrated_also_by_an_owner_with_no_righ
     media_root: Path, tmp_path: Path
 ) -> None:
     role = f"plain_{WORKER}"
-    made = make_backup(tmp_path / "now")
+    make_backup(tmp_path / "now")
     with scratch("older") as older:
-        restore(made.path, older, tmp_path / "empty")
+        restore(tmp_path / "now", older, tmp_path / "empty")
         with server_of(older).connect() as connection:
             # what `migrate dashboard zero` comes to
             connection.execute("DROP TABLE dashboard_sample")
             undone = "DELETE FROM django_migrations WHERE app = 'dashboard'"
             count = connection.execute(undone).rowcount
         before = make_backup(tmp_path / "before", server=server_of(older))
-    assert "dashboard_sample" not in before.manifest.tables
+    assert "dashboard_sample" not in before.tables
     with scratch("owned", owner=role) as owned:
         site = site_of(owned, tmp_path / "media", user=role)
-        done = manage("restore", str(before.path), "--json", **site)
+        done = manage("restore", str(tmp_path / "before"), "--json", **site)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["migrations_applied"] == count > 0
         assert rows(owned, "SELECT count(*) FROM dashboard_sample") == [(0,)]
@@ -175,11 +175,13 @@ def test_a_file_deleted_meanwhile_is_named_and_the_rest_is_kept(
             Document.objects.get(pk=lost.pk).file.delete(save=False)
 
     made = make_backup(tmp_path / "backup", say=delete)
-    assert made.manifest.lost == (lost.file.name,)
-    assert [file.path for file in made.manifest.files] == [kept.file.name]
-    assert made.manifest.tables["documents_document"].rows == 2
+    assert made.lost == (lost.file.name,)
+    assert [file.path for file in made.files] == [kept.file.name]
+    assert made.tables["documents_document"].rows == 2
     with scratch("lost") as database:
-        restored = manage("restore", str(made.path), **site_of(database, tmp_path / "media-2"))
+        restored = manage(
+            "restore", str(tmp_path / "backup"), **site_of(database, tmp_path / "media-2")
+        )
     assert restored.returncode == 3, restored.stderr
     assert f"not in the backup: {lost.file.name}\n" in restored.stdout
     assert "have a stored file that is not there" in restored.stdout

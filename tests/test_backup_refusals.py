@@ -28,7 +28,8 @@ def archive(tmp_path: Path, media_root: Path) -> Path:
     """A backup of the empty site with one file."""
     (media_root / LETTER).parent.mkdir(parents=True)
     (media_root / LETTER).write_text("Dear Sir or Madam")
-    return make_backup(tmp_path / "backup").path
+    make_backup(tmp_path / "backup")
+    return tmp_path / "backup"
 
 
 def change_byte(path: Path) -> None:
@@ -156,7 +157,7 @@ def test_a_disk_too_small_for_a_file_leaves_nothing(tmp_path: Path, media_root: 
 
 
 def test_programs_that_are_too_old_are_named() -> None:
-    assert find_program("pg_dump", major=18).major == 18
+    assert find_program("pg_dump", major=18)[1].startswith("18.")
     with pytest.raises(backup.BackupError, match=r"pg_dump 99 or newer.*the newest here is \d"):
         find_program("pg_dump", major=99)
 
@@ -173,8 +174,8 @@ def test_links_among_the_files_are_left_out_and_named(tmp_path: Path, media_root
     (media_root / "hosts").symlink_to("/etc/hosts")
     (media_root / "etc").symlink_to("/etc")
     made = make_backup(tmp_path / "backup")
-    assert made.manifest.links == ("etc", "hosts")
-    assert made.manifest.files == ()
+    assert made.links == ("etc", "hosts")
+    assert made.files == ()
 
 
 def test_no_secret_is_written_unless_asked_for(
@@ -182,13 +183,14 @@ def test_no_secret_is_written_unless_asked_for(
 ) -> None:
     chat = {"default": {"BACKEND": "b", "OPTIONS": {"model": "m", "api_key": "sk-hidden"}}}
     settings.INFERENCE = {**settings.INFERENCE, "chat": chat}
-    plain = make_backup(tmp_path / "plain").path
-    said = b"".join(path.read_bytes() for path in plain.rglob("*") if path.is_file())
+    make_backup(tmp_path / "plain")
+    files = (path for path in (tmp_path / "plain").rglob("*") if path.is_file())
+    said = b"".join(path.read_bytes() for path in files)
     assert b'"model": "m"' in said
     assert b"sk-hidden" not in said
     assert settings.SECRET_KEY.encode() not in said
-    keyed = make_backup(tmp_path / "keyed", secret_key=settings.SECRET_KEY).path
-    assert (keyed / "secret-key").read_text() == settings.SECRET_KEY
+    make_backup(tmp_path / "keyed", secret_key=settings.SECRET_KEY)
+    assert (tmp_path / "keyed" / "secret-key").read_text() == settings.SECRET_KEY
 
 
 # --- hashes ------------------------------------------------------------------------------------

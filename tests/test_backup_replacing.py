@@ -25,7 +25,8 @@ def elsewhere(db: None, media_root: Path) -> Iterator[str]:
 def archive(tmp_path: Path, media_root: Path, db: None) -> Path:
     media_root.mkdir()
     (media_root / "new.txt").write_text("new")
-    return make_backup(tmp_path / "backup").path
+    make_backup(tmp_path / "backup")
+    return tmp_path / "backup"
 
 
 @pytest.fixture

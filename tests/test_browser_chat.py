@@ -22,7 +22,8 @@ from memory.scopes import UserScope, account_id
 from rag import answer_stream
 from rag.context import RagContext
 from rag.models import Conversation
-from rag.services.chat import Question, chat
+from rag.services.answers import Question
+from rag.services.chat import chat
 from rag.tests.asking import OFFICE, TRAVEL, chat_server, document
 from tests.browser import Visit
 

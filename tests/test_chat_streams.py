@@ -21,8 +21,8 @@ from psycopg.conninfo import make_conninfo
 
 from accounts.api_keys import create_key
 from rag.tests.asking import reader
-from ragsite.testing import database_url_of_tests, empty_tables, wait_until
 from tests.chat_streams import Listener, Model
+from tests.plugin import database_url_of_tests, empty_tables, wait_until
 
 pytestmark = pytest.mark.django_db  # so that there is a database; its rows come from `site`
 

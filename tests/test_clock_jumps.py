@@ -17,7 +17,7 @@ from documents.services import Upload, ingest_uploads
 from documents.tasks import recover_documents
 from documents.tests.factories import CollectionFactory, DocumentFactory
 from documents.validation import validate
-from ragsite.testing import WorkerProcess, wait_until
+from tests.plugin import WorkerProcess, wait_until
 
 SHIFTED = Path(__file__).resolve().parent / "shifted"
 FILES = 6

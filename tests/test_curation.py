@@ -48,12 +48,12 @@ def test_the_first_page_names_what_needs_a_look(client: Client, member: Membersh
     RunFactory(collection=collection, state=IngestionRun.State.FAILED)
     DocumentFactory(collection=collection, status=Document.Status.FAILED)
     answer = client.get(INDEX)
-    matters = {matter.title: matter for matter in answer.context["attention_items"]}
-    assert matters["Runs with failures"].count == 1
-    assert matters["Documents that failed"].is_urgent
-    assert not matters["Conversations given up"].is_urgent
+    matters = {matter["title"]: matter for matter in answer.context["attention_items"]}
+    assert matters["Runs with failures"]["count"] == 1
+    assert matters["Documents that failed"]["is_urgent"]
+    assert not matters["Conversations given up"]["is_urgent"]
     for matter in matters.values():
-        assert client.get(matter.address).status_code == 200, matter.title
+        assert client.get(matter["address"]).status_code == 200, matter["title"]
 
 
 def test_the_menu_leads_only_where_one_may_go() -> None:

@@ -15,9 +15,9 @@ from django.conf import settings
 from accounts.models import Workspace
 from documents.ingestion.sources import storable_name
 from documents.tests.factories_folder import everything
-from ragsite.testing import database_url_of_tests
 from search.query_options import site_scope
 from search.services import search
+from tests.plugin import database_url_of_tests
 
 GIBIBYTE = 1024**3
 PAGES = 5000

@@ -13,7 +13,7 @@ from documents.tests.factories import CollectionFactory, MembershipFactory
 from ragsite.handbook.pages import DOCS, contents, render_page
 
 pytestmark = pytest.mark.django_db
-PAGES = contents().pages
+PAGES = contents()
 
 
 class Links(HTMLParser):

@@ -18,7 +18,7 @@ from ragsite.checks import check_monitoring
 from ragsite.health import monitor, probes, views
 from ragsite.health.monitor import HealthMonitor
 from ragsite.health.probes import Outcome, Probe
-from ragsite.testing import wait_until
+from tests.plugin import wait_until
 
 READY = "/health/ready"
 TOKEN = "observers-token"

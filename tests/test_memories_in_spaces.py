@@ -80,7 +80,7 @@ def test_memories_are_found_while_they_move_and_all_of_them_move(scope: UserScop
     assert Context.objects.filter(space=wide).count() == len(SAID)
     assert Fact.objects.get().space == wide
     assert found(scope, "the late train", mode="vector")[0] == SAID[1]
-    assert [hit.fact.value for hit in rank_facts(scope=scope, query="sister", limit=1)] == ["Clara"]
+    assert [fact.value for fact, _ in rank_facts(scope=scope, query="sister", limit=1)] == ["Clara"]
 
 
 def test_a_new_memory_goes_into_the_new_space_at_once(scope: UserScope) -> None:

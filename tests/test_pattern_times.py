@@ -15,17 +15,18 @@ from common.text import strip_markdown
 from graph.extraction.code import identifiers
 from graph.extraction.names import capitalized_runs, dates, names, title_names
 from graph.extraction.normalized_names import candidate_names, normalize_name
+from inference.replies import strip_reasoning
 from memory.extraction.chat_model import parse_reply
 from memory.extraction.rules import split_sentences as said_sentences
 from memory.fact_keys import fact_key
-from memory.injection import find_block, question_part
+from memory.injection import question_part, strip_signed_block
 from memory.ranking import mentioned_dates
-from rag.answering.citations import scan_citations
+from rag.answering.citations import CitationScanner
 from rag.answering.coreference import is_context_dependent, rewrite_by_rules
 from rag.answering.phrases import small_talk
 from rag.answering.segments import split_segments
 from rag.pipelines.conditions import parse_condition
-from rag.pipelines.replies import parse_score, parse_tasks, pick_route, strip_reasoning
+from rag.pipelines.replies import parse_score, parse_tasks, pick_route
 from rag.sql.table_search import extract_sql
 from search.filters.syntax import parse_text_filter
 from search.query import parse_query
@@ -47,7 +48,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "query": lambda text: parse_query(text[:4000]),
     "filter": parse_text_filter,
     "condition": parse_condition,
-    "citations": lambda text: scan_citations(text, {}),
+    "citations": lambda text: CitationScanner({}).feed(text),
     "quotable parts": lambda text: split_segments(text[:4000]),
     "small talk": small_talk,
     "follow-up": is_context_dependent,
@@ -59,7 +60,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "SQL in a reply": extract_sql,
     "remembered sentences": said_sentences,
     "facts in a reply": parse_reply,
-    "block of memory": find_block,
+    "block of memory": lambda text: strip_signed_block(text, keys=[b"a key"]),
     "what is asked": question_part,
     "dates of a question": mentioned_dates,
     "key of a fact": fact_key,

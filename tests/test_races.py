@@ -27,9 +27,9 @@ from documents.models import (
 )
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.factories import CollectionFactory
-from ragsite.testing import wait_until
 from search.query_options import site_scope
 from search.services import search
+from tests.plugin import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
 
@@ -368,7 +368,7 @@ def test_a_version_that_comes_while_chunks_move_to_another_model_moves_too(
     ingest_inline(collection=collection, sources=[text_source("note", LONG)])
     row = reembed.start_reembedding(target=space, collection=collection)
     token = reembed.take_over(row)
-    cursor = reembed.move_batch(row, token=token, cursor=reembed.BatchCursor(0, 2))
+    cursor = reembed.move_batch(row, token=token, cursor=(0, 2))
     collection.refresh_from_db()
     run = ingest_inline(
         collection=collection,

@@ -27,12 +27,12 @@ from memory.scopes import scope_of
 from memory.services.memories import archive_turn
 from memory.services.search import search_memory
 from ragsite.health.probes import Outcome, replicas_outcome
-from ragsite.testing import wait_until
 from search.available_fields import available_fields
 from search.facets import facet_values
 from search.query_options import scope_for
 from search.services import search
 from search.similar import similar_documents
+from tests.plugin import wait_until
 from tests.replica import Replica, running_replica
 
 ALIAS = "replica_1"
@@ -65,7 +65,7 @@ def replica(
     settings.REPLICA_MAX_LAG_SECONDS = 20.0
     monkeypatch.setattr(router, "routers", [replicas.ReplicaRouter()])
     monkeypatch.setattr(replicas, "_health", {})
-    with connection.cursor() as cursor:  # the tests' server does without, see ragsite.testing
+    with connection.cursor() as cursor:  # the tests' server does without, see tests.plugin
         cursor.execute("SET synchronous_commit TO on")
     yield server
     server.start_if_stopped()

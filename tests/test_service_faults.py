@@ -16,8 +16,8 @@ import pytest
 
 from ragsite import embedded
 from ragsite.embedded import libpq_url
-from ragsite.testing import wait_until
 from tests.instances import instance_dir
+from tests.plugin import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = 100

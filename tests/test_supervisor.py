@@ -33,7 +33,7 @@ class Supervised:
         code = (
             "import json, sys; from pathlib import Path;"
             "from ragsite import supervisor as s; s.FIRST_DELAY_SECONDS = 0.05;"
-            "p = [s.Program(n, [sys.executable, '-c', c]) for n, c in json.loads(sys.argv[1])];"
+            "p = {n: [sys.executable, '-c', c] for n, c in json.loads(sys.argv[1])};"
             "say = lambda line: print(line, flush=True);"
             f"s.Supervisor(p, cwd=Path.cwd(), say=say, grace_seconds={grace_seconds}).run();"
             "print('all stopped')"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from ragsite.testing import database_url_of_tests
+from tests.plugin import database_url_of_tests
 
 #: As if they were not installed.
 ABSENT = "import sys; sys.modules['opentelemetry.sdk'] = None; "

@@ -17,12 +17,12 @@ from documents.tests.factories import CollectionFactory
 from inference.backends.hashing import HashingEmbedder
 from inference.backends.worker import WorkerEmbedder, WorkerReranker
 from inference.interfaces import BackendUnavailable
-from ragsite.testing import wait_until
 from search.query_options import site_scope
 from search.ranked_results import EmbedderUnavailable
 from search.results import SearchResult
 from search.services import search
 from tests.blocking_worker import BEGUN, ENOUGH, app
+from tests.plugin import wait_until
 
 ASKING = "inference.backends.worker.WorkerEmbedder"
 TEXTS = {

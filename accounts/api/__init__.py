@@ -2,6 +2,7 @@
 
 from accounts.api.base import (
     WORKSPACE_HEADER,
+    ListParameters,
     WorkspaceParameters,
     WorkspaceView,
     WorkspaceViewSet,
@@ -10,6 +11,7 @@ from accounts.api.base import (
 
 __all__ = [
     "WORKSPACE_HEADER",
+    "ListParameters",
     "WorkspaceParameters",
     "WorkspaceView",
     "WorkspaceViewSet",

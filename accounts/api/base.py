@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
 from hashlib import blake2b, sha256
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 from zlib import crc32
 
 from django.core.files.uploadedfile import UploadedFile
@@ -32,15 +32,13 @@ from accounts.services import current_workspace, require_editor
 from common.errors import InvalidInput, NotFound, RagsiteError
 from common.leases import retry_on_deadlock
 from common.parsers import IDEMPOTENCY_KEY
-from common.serializers import QuerySerializer
+from common.serializers import PageParameters, QuerySerializer
 
 IF_MATCH, IF_NONE_MATCH = "If-Match", "If-None-Match"
 READ_METHODS, WRITE_METHODS = ("GET", "HEAD"), ("PUT", "PATCH", "DELETE")
 ANY_TAG = "*"
 #: Namespace of the advisory locks of addresses.
 _LOCK_NAMESPACE = crc32(b"accounts.api.base") - 2**31
-
-ViewHandler = Callable[..., Any]
 
 
 class PreconditionFailed(RagsiteError):
@@ -50,28 +48,32 @@ class PreconditionFailed(RagsiteError):
     status = 412
 
 
-class ConditionalView(Protocol):
-    """Interface of a view whose object supports conditional requests."""
-
-    request: Request
-
-    @property
-    def etag_excluded_fields(self) -> frozenset[str]:
-        """Fields that change by themselves and do not count for `If-Match`."""
-
-    def read_object(self) -> Any:
-        """The object as it is shown now; raises NotFound."""
-
-    def locked_rows(self) -> QuerySet[Any] | None:
-        """The rows that every change of the object writes."""
-
-
-def conditional(view: ConditionalView, handler: ViewHandler) -> ViewHandler:
+def conditional(view: "WorkspaceView", handler: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the handler of a single object so that it obeys `If-Match` and `If-None-Match`."""
-    act = _read if view.request.method in READ_METHODS else _change
+    is_read = view.request.method in READ_METHODS
 
     def conditional(request: Request, *args: Any, **kwargs: Any) -> Any:
-        return act(view, lambda: handler(request, *args, **kwargs))
+        wanted = set() if is_read else _tags(request, IF_MATCH)
+        unwanted = _tags(request, IF_NONE_MATCH)
+
+        def act() -> Response:
+            response: Response = handler(request, *args, **kwargs)
+            return response
+
+        if is_read:
+            answer = act()
+            tag = etag(answer.data, unguarded=view.etag_excluded_fields)
+            if ANY_TAG in unwanted or tag.strip('"') in unwanted:
+                answer = Response(status=304)
+            answer.headers["ETag"] = tag
+            return answer
+        if wanted or unwanted:
+            answer = retry_on_deadlock(lambda: _changed_if(view, act, wanted, unwanted))
+        else:
+            answer = act()
+        if request.method != "DELETE" and (new := _current_etag(view)):
+            answer.headers["ETag"] = new
+        return answer
 
     return conditional
 
@@ -86,30 +88,9 @@ def _digest(data: Any) -> str:
     return blake2b(JSONRenderer().render(data), digest_size=8).hexdigest()
 
 
-def _read(view: ConditionalView, handler: Callable[[], Response]) -> Response:
-    known = _tags(view.request, IF_NONE_MATCH)
-    answer = handler()
-    tag = etag(answer.data, unguarded=view.etag_excluded_fields)
-    if ANY_TAG in known or tag.strip('"') in known:
-        answer = Response(status=304)
-    answer.headers["ETag"] = tag
-    return answer
-
-
-def _change(view: ConditionalView, handler: Callable[[], Response]) -> Response:
-    wanted, unwanted = _tags(view.request, IF_MATCH), _tags(view.request, IF_NONE_MATCH)
-    if wanted or unwanted:
-        answer = retry_on_deadlock(lambda: _changed_if(view, handler, wanted, unwanted))
-    else:
-        answer = handler()
-    if view.request.method != "DELETE" and (tag := _current_etag(view)):
-        answer.headers["ETag"] = tag
-    return answer
-
-
 @transaction.atomic
 def _changed_if(
-    view: ConditionalView,
+    view: "WorkspaceView",
     handler: Callable[[], Response],
     if_match: set[str],
     if_none_match: set[str],
@@ -137,7 +118,7 @@ def _changed_if(
     return handler()
 
 
-def _current_etag(view: ConditionalView) -> str | None:
+def _current_etag(view: "WorkspaceView") -> str | None:
     try:
         return etag(view.read_object(), unguarded=view.etag_excluded_fields)
     except (NotFound, Http404):
@@ -228,6 +209,10 @@ class WorkspaceParameters(QuerySerializer):
     )
 
 
+class ListParameters(PageParameters, WorkspaceParameters):
+    """Query parameters of a list."""
+
+
 class WorkspaceView(APIView):
     """A view that works in one workspace and rejects unknown parameters.
 
@@ -242,6 +227,8 @@ class WorkspaceView(APIView):
     action_parameters: ClassVar[dict[str, type[QuerySerializer]]] = {}
     required_scope: ClassVar[str] = ""
     action_scopes: ClassVar[dict[str, str]] = {}
+    #: Order of lists; the paginator continues behind the last row's first field.
+    ordering: ClassVar[str | tuple[str, ...]] = "-id"
     #: Whether requests use a chat model, an embedder or a reranker: these have a quota of their
     #: own.
     asks_model: ClassVar[bool] = False
@@ -357,6 +344,10 @@ class WorkspaceView(APIView):
 class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     """A viewset of objects in a workspace, with helpers for its actions."""
 
+    action_parameters: ClassVar[dict[str, type[QuerySerializer]]] = {"list": ListParameters}
+    #: Summaries of the actions of DRF's mixins, for `common.openapi.AutoSchema`.
+    summaries: ClassVar[Mapping[str, str]] = {}
+
     @property
     def is_detail_request(self) -> bool:
         return self.action in ("retrieve", "update", "partial_update", "destroy")
@@ -375,6 +366,12 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
             kind = self.get_queryset().model._meta.verbose_name
             name = self.kwargs[self.lookup_field]
             raise NotFound(f"There is no {kind} “{name}”, or you may not see it.") from error
+
+    def editable_object(self) -> Any:
+        """The object to change. Raises NotFound, and Forbidden where the user may only read it."""
+        row = self.get_object()
+        self.require_editor(row.workspace)
+        return row
 
     def locked_rows(self) -> QuerySet[Any] | None:
         rows = self.get_queryset()
@@ -427,39 +424,34 @@ def idempotent(handler: Handler) -> Handler:
             key=key,
             fingerprint=fingerprint(self.request),
         )
-        if isinstance(turn, idempotency.Answer):
+        if turn.status is not None:
             headers = {"Idempotency-Replayed": "true"}
             if turn.location:
                 headers["Location"] = turn.location
             data = json.loads(turn.body) if turn.body else None
             return Response(data, status=turn.status, headers=headers)
-        return _run_first(turn, self, handler, *args, **kwargs)
+        mine = idempotency.claimed(turn)
+        try:
+            with idempotency.renew_lease(turn):
+                try:
+                    response = handler(self, *args, **kwargs)
+                except Exception as error:
+                    response = self.handle_exception(error)
+        except BaseException:
+            mine.delete()
+            raise
+        if response.status_code >= 500 or response.status_code in NOT_STORED_STATUSES:
+            mine.delete()
+        else:
+            mine.update(
+                status=response.status_code,
+                body=JSONRenderer().render(response.data).decode(),
+                location=response.headers.get("Location", ""),
+            )
+        return response
 
     guarded.is_once = True  # type: ignore[attr-defined]  # for the description
     return guarded
-
-
-def _run_first(
-    turn: idempotency.Claim, view: WorkspaceView, handler: Handler, *args: Any, **kwargs: Any
-) -> Response:
-    try:
-        with idempotency.renew_lease(turn):
-            try:
-                response = handler(view, *args, **kwargs)
-            except Exception as error:
-                response = view.handle_exception(error)
-    except BaseException:
-        idempotency.release_claim(turn)
-        raise
-    if response.status_code >= 500 or response.status_code in NOT_STORED_STATUSES:
-        idempotency.release_claim(turn)
-    else:
-        body = "" if response.data is None else JSONRenderer().render(response.data).decode()
-        stored_answer = idempotency.Answer(
-            response.status_code, body, response.headers.get("Location", "")
-        )
-        idempotency.store_answer(turn, stored_answer)
-    return response
 
 
 def fingerprint(request: Request) -> str:

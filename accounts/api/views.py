@@ -3,26 +3,26 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
 
-from accounts.api.base import WorkspaceParameters, WorkspaceViewSet
+from accounts.api.base import ListParameters, WorkspaceViewSet
 from accounts.api_keys import MAX_NAME_CHARACTERS, create_key, revoke_key
 from accounts.audit import MAX_NAMED_IDS, Action, Channel, Kind
 from accounts.models import ApiKey, Change, Scope
 from common.api import ErrorSerializer
-from common.serializers import MAX_ID, PageParameters, StrictSerializer
+from common.openapi import load_examples
+from common.serializers import MAX_ID, ReadOnlyModelSerializer, StrictSerializer
+
+examples = load_examples("accounts.api")
 
 SCOPES = (
     "`read` documents, searches and the graph, `write` them, use the `memory`, `chat` with models,"
     " pipelines and tools; `admin` makes and revokes keys. None includes another."
 )
-
-
-class KeyFilter(PageParameters, WorkspaceParameters):
-    """Query parameters of the list of keys."""
 
 
 @extend_schema_serializer(component_name="NewApiKey")
@@ -41,7 +41,7 @@ class NewKeyInput(StrictSerializer):
 
 
 @extend_schema_serializer(component_name="ApiKey")
-class KeySerializer(serializers.ModelSerializer[ApiKey]):
+class KeySerializer(ReadOnlyModelSerializer[ApiKey]):
     """An API key without its secret."""
 
     user = serializers.CharField(source="user.username", help_text="Whose rights it has.")
@@ -66,7 +66,6 @@ class KeySerializer(serializers.ModelSerializer[ApiKey]):
             "last_used_at",
             "revoked_at",
         ]
-        read_only_fields = fields
 
 
 @extend_schema_serializer(component_name="ApiKeyWithSecret")
@@ -77,36 +76,23 @@ class SecretSerializer(KeySerializer):
 
     class Meta(KeySerializer.Meta):
         fields = [*KeySerializer.Meta.fields, "secret"]
-        read_only_fields = fields
-
-
-NEW_KEY_EXAMPLE = OpenApiExample(
-    "A key for a program that searches",
-    value={
-        "name": "nightly report",
-        "scopes": ["read", "chat"],
-        "expires_at": "2027-01-01T00:00:00Z",
-    },
-    request_only=True,
-)
 
 
 @extend_schema(tags=["keys"])
-class ApiKeyViewSet(WorkspaceViewSet):
+class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     """The user's own keys; an owner sees those of all members."""
 
+    summaries = {
+        "list": "List API keys, newest first",
+        "retrieve": "Read an API key, without its secret",
+    }
     serializer_class = KeySerializer
     lookup_value_converter = "int"
     required_scope = Scope.ADMIN
-    action_parameters = {"list": KeyFilter}
 
     def get_queryset(self) -> QuerySet[ApiKey]:
         rows = ApiKey.objects.visible_to(self.request.user).select_related("user", "workspace")
         return self.in_workspace(rows)
-
-    @extend_schema(summary="List API keys, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
 
     # Not `idempotent`: a stored answer would keep the secret.
     @extend_schema(
@@ -115,7 +101,7 @@ class ApiKeyViewSet(WorkspaceViewSet):
         " gives it no more than it has itself.",
         request=NewKeyInput,
         responses={201: SecretSerializer, 409: ErrorSerializer},
-        examples=[NEW_KEY_EXAMPLE],
+        examples=[examples.NEW_KEY],
     )
     def create(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(NewKeyInput)
@@ -127,10 +113,6 @@ class ApiKeyViewSet(WorkspaceViewSet):
             {**shown, "secret": secret}, status=201, headers={"Cache-Control": "no-store"}
         )
 
-    @extend_schema(summary="Read an API key, without its secret")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
-
     @extend_schema(
         summary="Revoke an API key",
         description="It opens nothing from then on. A key that is revoked is answered the same.",
@@ -141,52 +123,25 @@ class ApiKeyViewSet(WorkspaceViewSet):
         return self.answer(revoke_key(key=self.get_object()))
 
 
-CHANGE_EXAMPLE = OpenApiExample(
-    "A collection that is read for the graph in another way",
-    value={
-        "id": 812,
-        "at": "2026-11-22T20:41:07Z",
-        "user": "alice",
-        "key": None,
-        "door": "page",
-        "action": "changed",
-        "kind": "collection",
-        "thing": 3,
-        "count": 1,
-        "collection": 3,
-        "document": None,
-        "details": {"fields": ["graph"], "values": {"graph": ["rules", "llm"]}},
-        "summary": "changed collection 3",
-    },
-    response_only=True,
-)
-
-
 def _enum_values(known: type[Action] | type[Channel] | type[Kind]) -> list[str]:
     return [each.value for each in known]
 
 
-class ChangeFilter(PageParameters, WorkspaceParameters):
+def _id_field(meaning: str) -> serializers.IntegerField:
+    return serializers.IntegerField(
+        required=False, min_value=1, max_value=MAX_ID, help_text=meaning
+    )
+
+
+class ChangeFilter(ListParameters):
     """Query parameters that select changes."""
 
     kind = serializers.ChoiceField(
         choices=_enum_values(Kind), required=False, help_text="Only changes of this kind of thing."
     )
-    thing = serializers.IntegerField(
-        required=False, min_value=1, max_value=MAX_ID, help_text="Only the one with this id."
-    )
-    collection = serializers.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=MAX_ID,
-        help_text="Only the collection with this id, and what is in it.",
-    )
-    document = serializers.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=MAX_ID,
-        help_text="Only the document with this id, and what is in it.",
-    )
+    thing = _id_field("Only the one with this id.")
+    collection = _id_field("Only the collection with this id, and what is in it.")
+    document = _id_field("Only the document with this id, and what is in it.")
     action = serializers.ChoiceField(
         choices=_enum_values(Action), required=False, help_text="Only what was done so."
     )
@@ -214,7 +169,7 @@ class DetailsSerializer(serializers.Serializer[Any]):
 
 
 @extend_schema_serializer(component_name="Change")
-class ChangeSerializer(serializers.ModelSerializer[Change]):
+class ChangeSerializer(ReadOnlyModelSerializer[Change]):
     """That somebody changed something. No text of the object is stored."""
 
     at = serializers.DateTimeField(source="created_at", help_text="When.")
@@ -253,7 +208,6 @@ class ChangeSerializer(serializers.ModelSerializer[Change]):
             "details",
             "summary",
         ]
-        read_only_fields = fields
 
 
 @extend_schema(tags=["history"])
@@ -281,6 +235,6 @@ class ChangeViewSet(WorkspaceViewSet):
             wanted["user__username"] = self.parameters["user"]
         return self.page(self.get_queryset().filter(**wanted))
 
-    @extend_schema(summary="Read a change", examples=[CHANGE_EXAMPLE])
+    @extend_schema(summary="Read a change", examples=[examples.CHANGE])
     def retrieve(self, *args: Any, **kwargs: Any) -> Response:
         return self.answer(self.get_object())

@@ -1,5 +1,6 @@
 """Programs that come with an API key."""
 
+from base64 import b64encode
 from datetime import datetime
 
 from rest_framework.test import APIClient
@@ -24,6 +25,12 @@ def make_key(
 def client_with(secret: str) -> APIClient:
     """Shows `secret` with every request."""
     return APIClient(headers={"Authorization": f"Bearer {secret}"})
+
+
+def basic_header(username: str, password: str) -> dict[str, str]:
+    """Headers of a login by name and password."""
+    encoded = b64encode(f"{username}:{password}".encode()).decode()
+    return {"Authorization": f"Basic {encoded}"}
 
 
 def client_of_key(member: Membership, *scopes: str) -> APIClient:

@@ -2,7 +2,6 @@
 
 import logging
 import socket
-from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from accounts import rate_limits
 from accounts.backends import AccountBackend
 from accounts.models import Membership, User
 from accounts.rate_limits import client_address, format_wait
-from accounts.tests.keys import client_of_key, client_with
+from accounts.tests.keys import basic_header, client_of_key, client_with
 from documents.tests.factories import MembershipFactory
 
 PASSWORD = "correct horse battery staple"
@@ -22,8 +21,8 @@ COLLECTIONS = "/api/v1/collections/"
 
 
 @pytest.fixture(autouse=True)
-def _counts(settings: Any) -> None:
-    """Two attempts an account, three an address: all else is time spent on hashing."""
+def _counts(settings: Any, quick_passwords: None) -> None:
+    """Two attempts an account, three an address."""
     rate_limits._Outage.asleep_until = 0.0
     settings.LOGIN_RATE, settings.LOGIN_ADDRESS_RATE = "2/day", "3/day"
 
@@ -42,8 +41,7 @@ def log_in(name: str, password: str = "wrong", *, address: str = "192.0.2.1", **
 
 
 def ask(name: str, password: str = "wrong", *, address: str = "192.0.2.1", path: str = "") -> Any:
-    basic = b64encode(f"{name}:{password}".encode()).decode()
-    headers = {"Authorization": f"Basic {basic}"}
+    headers = basic_header(name, password)
     return Client().get(path or COLLECTIONS, REMOTE_ADDR=address, headers=headers)
 
 

@@ -8,14 +8,14 @@ from django.db import connection
 from django.db.models import F
 
 from accounts import idempotency
-from accounts.idempotency import Answer, Claim, KeyInUse, KeyReused
+from accounts.idempotency import KeyInUse, KeyReused
 from accounts.models import IdempotencyRecord, Membership
 from accounts.tasks import prune_idempotency_records
 from common.errors import InvalidInput
 from documents.tests.factories import MembershipFactory
 
 pytestmark = pytest.mark.django_db
-DONE = Answer(201, '{"slug": "notes"}', "/notes/")
+DONE = {"status": 201, "body": '{"slug": "notes"}', "location": "/notes/"}
 
 
 @pytest.fixture
@@ -23,16 +23,18 @@ def alice() -> Membership:
     return MembershipFactory()
 
 
-def begin(member: Membership, key: str = "key", fingerprint: str = "one") -> Answer | Claim:
+def begin(member: Membership, key: str = "key", fingerprint: str = "one") -> IdempotencyRecord:
     return idempotency.claim_or_replay(
         user=member.user, workspace=member.workspace, key=key, fingerprint=fingerprint
     )
 
 
-def turn_of(member: Membership, key: str = "key", fingerprint: str = "one") -> Claim:
-    turn = begin(member, key, fingerprint)
-    assert isinstance(turn, Claim)
-    return turn
+def is_done(record: IdempotencyRecord) -> bool:
+    return all(getattr(record, name) == value for name, value in DONE.items())
+
+
+def finish(member: Membership, key: str = "key") -> None:
+    assert idempotency.claimed(begin(member, key)).update(**DONE)
 
 
 def pass_by(**delta: float) -> None:
@@ -44,64 +46,63 @@ def pass_by(**delta: float) -> None:
 
 
 def test_the_first_answer_comes_again(alice: Membership) -> None:
-    idempotency.store_answer(turn_of(alice), DONE)
-    assert begin(alice) == DONE
-    assert begin(alice) == DONE
+    finish(alice)
+    assert is_done(begin(alice))
+    assert is_done(begin(alice))
 
 
 def test_a_key_belongs_to_its_user_and_workspace(alice: Membership) -> None:
-    idempotency.store_answer(turn_of(alice), DONE)
+    finish(alice)
     elsewhere = MembershipFactory(user=alice.user)
     bob = MembershipFactory(workspace=alice.workspace)
-    assert isinstance(begin(elsewhere), Claim)
-    assert isinstance(begin(bob), Claim)
+    assert begin(elsewhere).status is None
+    assert begin(bob).status is None
 
 
 def test_another_request_may_not_have_the_key(alice: Membership) -> None:
-    turn = turn_of(alice)
+    turn = begin(alice)
     with pytest.raises(KeyReused):
         begin(alice, fingerprint="another")
-    idempotency.store_answer(turn, DONE)
+    idempotency.claimed(turn).update(**DONE)
     with pytest.raises(KeyReused):
         begin(alice, fingerprint="another")
 
 
 def test_while_it_is_worked_on_nobody_else_works_on_it(alice: Membership) -> None:
-    turn_of(alice)
+    begin(alice)
     with pytest.raises(KeyInUse) as refused:
         begin(alice)
     assert refused.value.retry_after
 
 
 def test_what_was_given_up_may_be_done_anew(alice: Membership) -> None:
-    idempotency.release_claim(turn_of(alice))
-    assert isinstance(begin(alice), Claim)
+    idempotency.claimed(begin(alice)).delete()
+    assert begin(alice).status is None
 
 
 def test_a_request_whose_process_died_may_be_made_again(alice: Membership) -> None:
-    dead = turn_of(alice)
+    dead = begin(alice)
     pass_by(seconds=idempotency.LEASE.total_seconds() + 1)
-    alive = turn_of(alice)
-    idempotency.store_answer(dead, Answer(500, "", ""))
-    idempotency.release_claim(dead)
-    idempotency.store_answer(alive, DONE)
-    assert begin(alice) == DONE
+    alive = begin(alice)
+    assert not idempotency.claimed(dead).exists()
+    idempotency.claimed(alive).update(**DONE)
+    assert is_done(begin(alice))
 
 
 def test_an_answer_is_kept_for_a_day(alice: Membership) -> None:
-    idempotency.store_answer(turn_of(alice), DONE)
+    finish(alice)
     pass_by(hours=23)
-    assert begin(alice) == DONE
+    assert is_done(begin(alice))
     pass_by(hours=2)
-    assert isinstance(begin(alice, fingerprint="another"), Claim)
+    assert begin(alice, fingerprint="another").status is None
 
 
 def test_old_and_dead_records_are_pruned_and_no_others(alice: Membership) -> None:
-    idempotency.store_answer(turn_of(alice, "old"), DONE)
-    turn_of(alice, "dead")
+    finish(alice, "old")
+    begin(alice, "dead")
     pass_by(hours=25)
-    idempotency.store_answer(turn_of(alice, "young"), DONE)
-    turn_of(alice, "working")
+    finish(alice, "young")
+    begin(alice, "working")
     assert prune_idempotency_records() == 2
     left = IdempotencyRecord.objects.values_list("key", flat=True)
     assert set(left) == {"young", "working"}
@@ -139,4 +140,4 @@ def test_of_many_at_once_one_gets_the_turn() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(type(each).__name__ for each in got) == ["Claim"] + ["KeyInUse"] * 7
+    assert sorted(type(each).__name__ for each in got) == ["IdempotencyRecord"] + ["KeyInUse"] * 7

@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from accounts.api_keys import revoke_key
 from accounts.authentication import required_scope
 from accounts.models import Role, Scope
-from accounts.tests.keys import client_of_key, client_with, make_key
+from accounts.tests.keys import basic_header, client_of_key, client_with, make_key
 from documents.tests.factories import (
     PASSWORD,
     ChunkFactory,
@@ -57,18 +57,12 @@ def test_a_wrong_key_is_not_made_good_by_a_session() -> None:
 
 def test_passwords_and_sessions_need_no_scope() -> None:
     member = MembershipFactory()
-    session, password = APIClient(), APIClient()
+    session = APIClient()
     session.force_login(member.user)
-    password.credentials(HTTP_AUTHORIZATION=_basic(member.user.username))
+    password = APIClient(headers=basic_header(member.user.username, PASSWORD))
 
     for client in (session, password):
         assert client.post(COLLECTIONS, {"name": "New"}).status_code in (201, 409)
-
-
-def _basic(username: str) -> str:
-    from base64 import b64encode
-
-    return "Basic " + b64encode(f"{username}:{PASSWORD}".encode()).decode()
 
 
 def test_a_key_needs_no_csrf_token() -> None:

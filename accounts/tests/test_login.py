@@ -5,7 +5,7 @@ from django.test import Client
 
 from accounts.models import Membership, User, Workspace
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_passwords")]
 PASSWORD = "correct horse battery staple"
 
 

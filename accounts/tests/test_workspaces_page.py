@@ -7,7 +7,6 @@ from accounts.models import Membership, Role
 from documents.tests.factories import (
     CollectionFactory,
     MembershipFactory,
-    UserFactory,
     WorkspaceFactory,
 )
 
@@ -86,11 +85,3 @@ def test_there_is_nothing_to_choose_from_one(member: Client) -> None:
 
 def test_a_stranger_is_asked_to_log_in(client: Client) -> None:
     assert client.post(CHOOSE, {"workspace": "lab"}).url.startswith("/login/")
-
-
-def test_who_belongs_nowhere_is_told_whom_to_ask(client: Client) -> None:
-    client.force_login(UserFactory())
-    answer = client.get("/chat/")
-
-    assert answer.status_code == 404
-    assert "You belong to no workspace yet" in answer.text

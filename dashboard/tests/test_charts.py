@@ -31,7 +31,7 @@ def test_an_axis_ends_above_everything_and_in_even_steps(most: float, whole: boo
 @given(GAPPY)
 def test_a_line_stays_inside_and_passes_through_every_value(values: list[float | None]) -> None:
     plane = charts.make_plot_area(len(values), [values], integers=False)
-    line = charts.draw_line(plane, values)
+    line = charts.draw_line(plane, charts.Series("", values))
     numbers = [
         tuple(map(float, point.strip("ML").split(" ")))
         for point in line.path.replace(" L", "|L").replace(" M", "|M").split("|")
@@ -48,16 +48,18 @@ def test_a_line_stays_inside_and_passes_through_every_value(values: list[float |
 def test_layers_of_a_bar_stand_on_each_other(parts: list[tuple[int, int]]) -> None:
     layers = list(zip(*parts, strict=True))
     plane = charts.make_plot_area(len(parts), [[low + high for low, high in parts]])
-    below, above = charts.stacked_bars(plane, layers)
+    series = [charts.Series("", layer) for layer in layers]
+    charts.draw_bars(plane, series)
+    below, above = (each.bars for each in series)
     assert len(below) == sum(bool(low) for low, _ in parts)
     assert len(above) == sum(bool(high) for _, high in parts)
-    for box in [*below, *above]:
-        assert box.height >= charts.MIN_BAR_HEIGHT
-        assert charts.LEFT <= box.x <= charts.WIDTH - charts.RIGHT - box.width + 0.2
-    for low in below:
-        for high in above:
-            if low.x == high.x:
-                assert high.y + high.height == pytest.approx(low.y, abs=charts.MIN_BAR_HEIGHT + 0.2)
+    for x, _, width, height in [*below, *above]:
+        assert height >= charts.MIN_BAR_HEIGHT
+        assert charts.LEFT <= x <= charts.WIDTH - charts.RIGHT - width + 0.2
+    tops = {x: y for x, y, _, _ in below}
+    for x, y, _, height in above:
+        if x in tops:
+            assert y + height == pytest.approx(tops[x], abs=charts.MIN_BAR_HEIGHT + 0.2)
 
 
 @pytest.mark.parametrize(
@@ -81,11 +83,12 @@ def test_times_have_the_unit_that_fits() -> None:
 def test_a_range_is_whole_and_ends_after_now(name: str, zone: str) -> None:
     now = datetime(2026, 11, 22, 20, 17, 33, tzinfo=UTC).astimezone(ZoneInfo(zone))
     range = range_of(name, now=now)
-    assert len(range.starts) == range.kind.count
+    assert len(range.starts) == RANGE_KINDS[name][1]
     assert range.starts[-1] <= now < range.end
-    assert {end - begin for begin, end in range.spans()} == {range.kind.step}
+    ends = (*range.starts[1:], range.end)
+    assert {end - begin for begin, end in zip(range.starts, ends, strict=True)} == {range.step}
     assert all(start.minute == 0 for start in range.starts)
-    if range.kind.step == timedelta(days=1):
+    if range.step == timedelta(days=1):
         assert all(start.hour == 0 for start in range.starts)
 
 

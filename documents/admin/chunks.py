@@ -5,7 +5,7 @@ from operator import or_
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.postgres.search import SearchQuery
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Left
@@ -14,10 +14,16 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from common.admin import LoggedById, ReadOnlyAdmin
+from common.admin import (
+    LoggedById,
+    ReadOnlyAdmin,
+    choice_column,
+    link_column,
+    requires,
+)
 from common.errors import RagsiteError
+from common.web import errors_as_messages
 from documents import services
-from documents.admin.service_admin import DocumentLink
 from documents.lexical_search import find_terms
 from documents.models import Chunk, ChunkEdit, Collection, LexicalSegment
 
@@ -58,12 +64,12 @@ class ChunkForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at ru
 
 
 @admin.register(Chunk)
-class ChunkAdmin(DocumentLink, LoggedById, ReadOnlyAdmin):
+class ChunkAdmin(LoggedById, ReadOnlyAdmin):
     """Chunks, searched by words with the lexical index of the site, in every language. The text can
     be changed; it is embedded again, with neighbours that overlap the change."""
 
     form = ChunkForm
-
+    document_link = link_column("document")
     list_display = ["place", "excerpt", "document_link", "collection", "token_count", "has_vector"]
     list_filter = [("collection", AutocompleteSelectFilter), "space"]
     list_select_related = ["document", "collection"]
@@ -128,13 +134,9 @@ class ChunkAdmin(DocumentLink, LoggedById, ReadOnlyAdmin):
         rows: QuerySet[Chunk] = super().get_queryset(request)
         return rows.annotate(embedded=embedded, beginning=Left("text", EXCERPT_CHARACTERS))
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Chunk], search_term: str
-    ) -> tuple[QuerySet[Chunk], bool]:
-        if not search_term:
-            return queryset, False
+    def search_rows(self, rows: QuerySet[Chunk], term: str) -> QuerySet[Chunk]:
         collections = list(Collection.objects.values_list("pk", flat=True))
-        terms = find_terms(collections=collections, text=search_term, superseded=True)
+        terms = find_terms(collections=collections, text=term, superseded=True)
         best, _ = terms.score().best(MAX_SEARCH_MATCHES)
         languages = {"simple", *terms.statistics}
         # Each language with its own reading of the words: an exclusion read by the rules of
@@ -142,13 +144,11 @@ class ChunkAdmin(DocumentLink, LoggedById, ReadOnlyAdmin):
         matches = [
             Q(
                 language=language,
-                search_vector=SearchQuery(search_term, config=language, search_type="websearch"),
+                search_vector=SearchQuery(term, config=language, search_type="websearch"),
             )
             for language in sorted(languages)
         ]
-        return queryset.filter(
-            reduce(or_, matches), index_id__in=best[:MAX_SEARCH_MATCHES].tolist()
-        ), False
+        return rows.filter(reduce(or_, matches), index_id__in=best[:MAX_SEARCH_MATCHES].tolist())
 
     @display(description="chunk", ordering="id")
     def place(self, chunk: Chunk) -> str:
@@ -173,7 +173,7 @@ STATE_COLOURS = {
 
 
 @admin.register(ChunkEdit)
-class ChunkEditAdmin(DocumentLink, ReadOnlyAdmin):
+class ChunkEditAdmin(ReadOnlyAdmin):
     """Edits to inspect, undo and dismiss; they are made on the page of a document or chunk."""
 
     list_display = ["id", "document_link", "state_label", "user", "created_at"]
@@ -183,6 +183,8 @@ class ChunkEditAdmin(DocumentLink, ReadOnlyAdmin):
     search_fields = ["document__key", "document__title", "user__username"]
     ordering = ["-id"]
     actions = ["undo", "dismiss"]
+    document_link = link_column("document")
+    state_label = choice_column("state", STATE_COLOURS)
     fields = [
         "document_link",
         "state",
@@ -206,24 +208,16 @@ class ChunkEditAdmin(DocumentLink, ReadOnlyAdmin):
         """Close conflicts: edits whose text the source no longer contains."""
         self._each(request, queryset, services.dismiss_edit, "dismissed")
 
-    def has_undo_permission(self, request: HttpRequest) -> bool:
-        """The permission to change chunks."""
-        return bool(request.user.has_perm("documents.change_chunk"))
+    has_undo_permission = requires("documents.change_chunk")
 
     def _each(self, request: HttpRequest, rows: Any, act: Any, done: str) -> None:
         count = 0
         for edit in rows.order_by("-pk"):
-            try:
+            with errors_as_messages(request, f"{edit}: "):
                 act(edit=edit, user=request.user)
                 count += 1
-            except RagsiteError as error:
-                self.message_user(request, f"{edit}: {error}", messages.ERROR)
         if count:
             self.message_user(request, f"{count:,} {'is' if count == 1 else 'are'} {done}.")
-
-    @display(description="state", ordering="state", label=STATE_COLOURS)
-    def state_label(self, edit: ChunkEdit) -> tuple[str, str]:
-        return edit.state, edit.get_state_display()
 
 
 @admin.register(LexicalSegment)

@@ -1,5 +1,6 @@
 """Collections."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -14,10 +15,10 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from common.admin import LargeTableAdmin, link_to, link_to_list
-from common.errors import RagsiteError
 from common.text import pluralized
+from common.web import errors_as_messages
 from documents import services
-from documents.admin.service_admin import ServiceDeletion, download_export
+from documents.admin.service_admin import ContentAdmin, download_export
 from documents.chunkers import ChunkerError, check_options
 from documents.forms import (
     CHUNKER_CHOICES,
@@ -118,7 +119,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 
 
 @admin.register(Collection)
-class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
+class CollectionAdmin(ContentAdmin, LargeTableAdmin):
     """Created, changed and deleted through the services. The embedding space is read-only here:
     `manage.py reembed` moves a collection to another one."""
 
@@ -172,8 +173,9 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
         )
         obj.__dict__.update(made.__dict__)
 
-    def delete_by_service(self, row: Any) -> None:
-        services.delete_collection(collection=row)
+    def delete_rows(self, rows: Iterable[Collection]) -> None:
+        for row in rows:
+            services.delete_collection(collection=row)
 
     @admin.action(description="Read all documents again", permissions=["operate"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
@@ -188,30 +190,24 @@ class CollectionAdmin(ServiceDeletion, LargeTableAdmin):
                     " Read them again in the list of documents, narrowed by state or words.",
                 )
                 continue
-            try:
+            with errors_as_messages(request, f"{collection}: "):
                 again = services.reingest_documents(documents=documents)
-            except RagsiteError as error:
-                messages.error(request, f"{collection}: {error}")
-                continue
-            (run,) = again.runs
-            told = format_html("{}: the workers are at it, {}.", collection, link_to(run))
-            messages.success(request, told)
-            if again.left_out:
-                messages.warning(
-                    request,
-                    f"{collection}: {pluralized(again.left_out, 'document')} left out,"
-                    " without a file stored here or leaning on others.",
-                )
+                (run,) = again.runs
+                told = format_html("{}: the workers are at it, {}.", collection, link_to(run))
+                messages.success(request, told)
+                if again.left_out:
+                    messages.warning(
+                        request,
+                        f"{collection}: {pluralized(again.left_out, 'document')} left out,"
+                        " without a file stored here or leaning on others.",
+                    )
 
     @admin.action(description="Embed all passages again", permissions=["operate"])
     def embed_again(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
         """Embed with the same model; another model needs a move to its space."""
         for collection in queryset:
-            try:
+            with errors_as_messages(request):
                 passages = services.reembed_collection(collection=collection)
-            except RagsiteError as error:
-                messages.error(request, str(error))
-            else:
                 words = f"{collection}: workers embed {pluralized(passages, 'passage')} anew."
                 messages.success(request, words)
 

@@ -1,5 +1,6 @@
 """Documents, and those that wait for their vectors."""
 
+from collections.abc import Iterable
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -13,11 +14,18 @@ from django.utils.html import format_html, format_html_join
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
-from common.admin import ReadOnlyAdmin, link_to, link_to_list
-from common.errors import RagsiteError
+from common.admin import (
+    ConditionFilter,
+    ReadOnlyAdmin,
+    choice_column,
+    link_column,
+    link_to,
+    link_to_list,
+)
 from common.text import pluralized
+from common.web import errors_as_messages
 from documents import services
-from documents.admin.service_admin import DocumentLink, ServiceDeletion, download_export
+from documents.admin.service_admin import ContentAdmin, download_export
 from documents.models import Chunk, Document, IngestionItem, StagedDocument
 
 STATUS_COLOURS = {
@@ -28,33 +36,26 @@ STATUS_COLOURS = {
 }
 
 
-class VersionFilter(admin.SimpleListFilter):
-    """Shows only current versions unless another choice is made."""
-
+class VersionFilter(ConditionFilter):
     title = "version"
     parameter_name = "versions"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("superseded", "Superseded or waiting"), ("all", "All")]
-
-    def choices(self, changelist: Any) -> Any:
-        current, *others = super().choices(changelist)
-        yield {**current, "display": "Current"}
-        yield from others
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "all":
-            return queryset
-        return queryset.filter(is_current=self.value() != "superseded")
+    conditions = {
+        "": ("Current", Q(is_current=True)),
+        "superseded": ("Superseded or waiting", Q(is_current=False)),
+        "all": ("All", Q()),
+    }
 
 
 @admin.register(Document)
-class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
+class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
     """Documents to inspect and delete; they are changed by ingesting them again."""
 
     list_display = ["name", "collection", "status_label", "error", "chunk_count", "updated_at"]
     list_filter = ["status", ("collection", AutocompleteSelectFilter), VersionFilter]
     actions = ["read_again", "embed_again", "export", "prune_versions"]
+    can_delete = True
+    status_label = choice_column("status", STATUS_COLOURS)
+    collection_link = link_column("collection")
     list_select_related = ["collection"]
     list_heavy_fields = ("metadata", "declared")
     search_fields = ["key", "title"]
@@ -111,11 +112,9 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
         ),
     ]
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
-
-    def delete_by_service(self, row: Any) -> None:
-        services.delete_document(document=row)
+    def delete_rows(self, rows: Iterable[Document]) -> None:
+        for row in rows:
+            services.delete_document(document=row)
 
     def documents_below(self, rows: list[Any]) -> QuerySet[Document]:
         """All versions of the documents."""
@@ -125,30 +124,24 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
     @admin.action(description="Read again from the stored files", permissions=["operate"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         """Process the stored files again; chunks that do not change keep their vectors."""
-        try:
+        with errors_as_messages(request):
             again = services.reingest_documents(documents=list(queryset))
-        except RagsiteError as error:
-            messages.error(request, str(error))
-            return
-        links = format_html_join(
-            ", ", "{}", [(link_to(run, f"run {run.pk}"),) for run in again.runs]
-        )
-        messages.success(request, format_html("The workers are at it: {}.", links))
-        if again.left_out:
-            messages.warning(
-                request,
-                f"{again.left_out:,} are left out: their files are not stored here, or they are"
-                " superseded or lean on another document.",
+            links = format_html_join(
+                ", ", "{}", [(link_to(run, f"run {run.pk}"),) for run in again.runs]
             )
+            messages.success(request, format_html("The workers are at it: {}.", links))
+            if again.left_out:
+                messages.warning(
+                    request,
+                    f"{again.left_out:,} are left out: their files are not stored here, or they"
+                    " are superseded or lean on another document.",
+                )
 
     @admin.action(description="Embed again", permissions=["operate"])
     def embed_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         """Embed all passages again with the same model."""
-        try:
+        with errors_as_messages(request):
             passages = services.reembed_documents(documents=list(queryset))
-        except RagsiteError as error:
-            messages.error(request, str(error))
-        else:
             messages.success(request, f"A worker embeds {pluralized(passages, 'passage')} anew.")
 
     @admin.action(description="Export as JSON Lines", permissions=["read"])
@@ -175,14 +168,6 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
     def name(self, document: Document) -> str:
         return str(document)
 
-    @display(description="status", ordering="status", label=STATUS_COLOURS)
-    def status_label(self, document: Document) -> tuple[str, str]:
-        return document.status, document.get_status_display()
-
-    @display(description="collection")
-    def collection_link(self, document: Document) -> str:
-        return link_to(document.collection)
-
     @display(description="size")
     def stored_size(self, document: Document) -> str:
         return str(filesizeformat(document.size))
@@ -197,12 +182,13 @@ class DocumentAdmin(ServiceDeletion, ReadOnlyAdmin):
 
 
 @admin.register(StagedDocument)
-class StagedDocumentAdmin(DocumentLink, ReadOnlyAdmin):
+class StagedDocumentAdmin(ReadOnlyAdmin):
     """Documents between the `ingest` and the `embed` queue; normally empty."""
 
     list_display = ["document_link", "workspace", "payload_size", "created_at"]
     list_select_related = ["document", "workspace"]
     heavy_fields = ("payload",)
+    document_link = link_column("document")
     fields = ["document_link", "workspace", "payload_size", "created_at"]
     search_fields = ["document__key", "document__title"]
     ordering = ["-id"]

@@ -11,11 +11,16 @@ from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
-from common.admin import ReadOnlyAdmin, link_to, link_to_list
-from common.errors import RagsiteError
+from common.admin import (
+    ReadOnlyAdmin,
+    choice_column,
+    link_column,
+    link_to_list,
+    requires,
+)
 from common.text import pluralized
+from common.web import errors_as_messages
 from documents import services
-from documents.admin.service_admin import DocumentLink
 from documents.models import IngestionItem, IngestionRun
 
 MAX_LISTED_FAILURES = 50
@@ -85,9 +90,8 @@ class IngestionRunAdmin(ReadOnlyAdmin):
         ("Time", {"fields": ["started_at", "finished_at", "took", "timings"]}),
     ]
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may cancel and retry."""
-        return bool(request.user.has_perm("documents.change_ingestionrun"))
+    #: For cancelling and retrying.
+    has_operate_permission = requires("documents.change_ingestionrun")
 
     @admin.action(description="Cancel", permissions=["operate"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[IngestionRun]) -> None:
@@ -101,24 +105,17 @@ class IngestionRunAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, runs: QuerySet[IngestionRun], act: Callable[..., Any], done: str
     ) -> None:
         for run in runs:
-            try:
+            with errors_as_messages(request):
                 act(run=run)
-            except RagsiteError as error:
-                messages.error(request, str(error))
-            else:
                 messages.success(request, f"Run {run.pk} {done}.")
 
-    @display(description="retry of")
-    def retried_run(self, run: IngestionRun) -> str:
-        return link_to(run.retry_of)
+    retried_run = link_column("retry_of")
+    collection_link = link_column("collection")
+    state_label = choice_column("state", RUN_COLOURS)
 
     @display(description="run", ordering="id")
     def name(self, run: IngestionRun) -> str:
         return f"{run.pk}: {run.source}" if run.source else f"{run.pk}"
-
-    @display(description="state", ordering="state", label=RUN_COLOURS)
-    def state_label(self, run: IngestionRun) -> tuple[str, str]:
-        return run.state, run.get_state_display()
 
     @display(description="progress")
     def progress(self, run: IngestionRun) -> str:
@@ -133,10 +130,6 @@ class IngestionRunAdmin(ReadOnlyAdmin):
         if run.finished_at is None:
             return "—"
         return f"{(run.finished_at - run.started_at).total_seconds():,.1f} s"
-
-    @display(description="collection")
-    def collection_link(self, run: IngestionRun) -> str:
-        return link_to(run.collection)
 
     @display(description="bytes")
     def size(self, run: IngestionRun) -> str:
@@ -154,7 +147,7 @@ class IngestionRunAdmin(ReadOnlyAdmin):
 
 
 @admin.register(IngestionItem)
-class IngestionItemAdmin(DocumentLink, ReadOnlyAdmin):
+class IngestionItemAdmin(ReadOnlyAdmin):
     """One file of a run."""
 
     list_display = ["name", "run_link", "state_label", "error", "document_link"]
@@ -164,11 +157,6 @@ class IngestionItemAdmin(DocumentLink, ReadOnlyAdmin):
     search_fields = ["name"]
     ordering = ["-id"]
     fields = ["name", "run_link", "document_link", "size", "state", "error_code", "error"]
-
-    @display(description="run", ordering="run")
-    def run_link(self, item: IngestionItem) -> str:
-        return link_to(item.run)
-
-    @display(description="state", ordering="state", label=ITEM_COLOURS)
-    def state_label(self, item: IngestionItem) -> tuple[str, str]:
-        return item.state, item.get_state_display()
+    run_link = link_column("run")
+    document_link = link_column("document")
+    state_label = choice_column("state", ITEM_COLOURS)

@@ -14,13 +14,22 @@ from unfold.widgets import (
     UnfoldAdminTextareaWidget,
 )
 
-from common.admin import LargeTableAdmin, ReadOnlyAdmin, link_to, link_to_list, run_submit_action
-from common.errors import RagsiteError
+from common.admin import (
+    LargeTableAdmin,
+    ReadOnlyAdmin,
+    choice_column,
+    link_column,
+    link_to,
+    link_to_list,
+    requires,
+    run_submit_action,
+)
+from common.errors import ExplainedError
 from common.text import pluralized
+from common.web import errors_as_messages
 from documents import services
 from documents.models import Collection, EmbeddingSpace, Reembedding
 from documents.spaces import INDEX_OPTIONS, OPTION_BOUNDS, SEARCH_OPTIONS, checked_index
-from inference.interfaces import InferenceError
 from inference.model_registry import embedders
 
 State = Reembedding.State
@@ -95,7 +104,7 @@ class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
                 precision=given["precision"] or None,
                 options=set_options(given),
             )
-        except (RagsiteError, InferenceError) as error:
+        except ExplainedError as error:
             raise forms.ValidationError(str(error)) from error
         return given
 
@@ -195,22 +204,16 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
 
     @action(description="Re-embed everything into it", permissions=["change"])
     def reembed(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
-        try:
+        with errors_as_messages(request):
             services.queue_reembedding(target=obj, user=request.user)
-        except (RagsiteError, InferenceError) as error:
-            messages.error(request, str(error))
-        else:
             messages.success(
                 request, "The embedding workers are at it. Searches find everything meanwhile."
             )
 
     @action(description="Build its index", permissions=["change"])
     def build_index(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
-        try:
+        with errors_as_messages(request):
             services.queue_space_index(space=obj)
-        except RagsiteError as error:
-            messages.error(request, str(error))
-        else:
             messages.success(request, "A worker builds the index.")
 
 
@@ -236,10 +239,11 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     ]
     readonly_fields = fields
     actions_submit_line = ["stop", "go_on"]
+    state_label = choice_column("state", STATE_COLOURS)
+    target_link = link_column("target", "into")
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nothing can be edited, but whoever may change spaces may stop a move."""
-        return bool(request.user.has_perm("documents.change_embeddingspace"))
+    #: Nothing can be edited, but whoever may change spaces may stop a move.
+    has_change_permission = requires("documents.change_embeddingspace")
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         run_submit_action(self, request, obj)
@@ -271,10 +275,6 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     def name(self, row: Reembedding) -> str:
         return f"{row.pk}: {row}"
 
-    @display(description="state", ordering="state", label=STATE_COLOURS)
-    def state_label(self, row: Reembedding) -> tuple[str, str]:
-        return row.state, row.get_state_display()
-
     @display(description="state")
     def state_in_words(self, row: Reembedding) -> str:
         return str(row.get_state_display())
@@ -290,10 +290,6 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     def what(self, row: Reembedding) -> str:
         return link_to(row.collection) if row.collection else "all collections"
 
-    @display(description="into")
-    def target_link(self, row: Reembedding) -> str:
-        return link_to(row.target)
-
     @action(description="Stop", permissions=["change"])
     def stop(self, request: HttpRequest, obj: Reembedding) -> None:
         if services.cancel_reembedding(target=obj.target):
@@ -305,11 +301,8 @@ class ReembeddingAdmin(ReadOnlyAdmin):
 
     @action(description="Go on", permissions=["change"])
     def go_on(self, request: HttpRequest, obj: Reembedding) -> None:
-        try:
+        with errors_as_messages(request):
             services.queue_reembedding(
                 target=obj.target, collection=obj.collection, user=request.user
             )
-        except (RagsiteError, InferenceError) as error:
-            messages.error(request, str(error))
-        else:
             messages.success(request, "The embedding workers go on with it.")

@@ -6,17 +6,20 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet
 from common.api import ErrorSerializer
-from common.serializers import StrictSerializer, TextField
+from common.openapi import load_examples
+from common.serializers import ReadOnlyModelSerializer, StrictSerializer, TextField
 from documents import services
-from documents.api import examples
 from documents.api.serializers import ChunkSerializer
 from documents.ingestion.concurrency import share_collection_locks
 from documents.models import Chunk, ChunkEdit, Document
 from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
+
+examples = load_examples("documents.api")
 
 
 class OneChunkSerializer(ChunkSerializer):
@@ -26,7 +29,6 @@ class OneChunkSerializer(ChunkSerializer):
 
     class Meta(ChunkSerializer.Meta):
         fields = [*ChunkSerializer.Meta.fields, "document", "content_sha256"]
-        read_only_fields = fields
         extra_kwargs = {
             **ChunkSerializer.Meta.extra_kwargs,
             "content_sha256": {"help_text": "Of its context and text: changes with them."},
@@ -43,7 +45,7 @@ class ChunkInput(StrictSerializer):
     )
 
 
-class EditSerializer(serializers.ModelSerializer[ChunkEdit]):
+class EditSerializer(ReadOnlyModelSerializer[ChunkEdit]):
     """One change of one passage by a person."""
 
     user = serializers.CharField(
@@ -54,7 +56,6 @@ class EditSerializer(serializers.ModelSerializer[ChunkEdit]):
     class Meta:
         model = ChunkEdit
         fields = ["id", "document", "chunk", "state", "before", "after", "user", "created_at"]
-        read_only_fields = fields
         extra_kwargs = {
             "state": {
                 "help_text": "`applied`: it holds. `conflict`: the source was ingested again and"
@@ -65,9 +66,10 @@ class EditSerializer(serializers.ModelSerializer[ChunkEdit]):
 
 
 @extend_schema(tags=["documents"])
-class ChunkViewSet(WorkspaceViewSet):
+class ChunkViewSet(RetrieveModelMixin, WorkspaceViewSet):
     """Passages, read and changed by id."""
 
+    summaries = {"retrieve": "Read a passage"}
     serializer_class = OneChunkSerializer
     lookup_value_converter = "int"
 
@@ -90,10 +92,6 @@ class ChunkViewSet(WorkspaceViewSet):
         )  # before any row, as everywhere
         return Document.objects.filter(pk__in=[document for document, _ in ids])
 
-    @extend_schema(summary="Read a passage")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
-
     @extend_schema(
         summary="Change a passage",
         description="Only what changes is embedded anew: this passage, and neighbours that share"
@@ -104,8 +102,7 @@ class ChunkViewSet(WorkspaceViewSet):
         examples=[examples.PASSAGE],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        chunk = self.get_object()
-        self.require_editor(chunk.workspace)
+        chunk = self.editable_object()
         values = self.validated(ChunkInput, partial=True)
         if "text" in values:
             services.edit_chunk(chunk=chunk, text=values["text"], user=self.request.user)
@@ -113,18 +110,15 @@ class ChunkViewSet(WorkspaceViewSet):
 
 
 @extend_schema(tags=["documents"])
-class EditViewSet(WorkspaceViewSet):
+class EditViewSet(RetrieveModelMixin, WorkspaceViewSet):
     """Edits of passages by people."""
 
+    summaries = {"retrieve": "Read a change of a passage"}
     serializer_class = EditSerializer
     lookup_value_converter = "int"
 
     def get_queryset(self) -> QuerySet[ChunkEdit]:
         return self.in_workspace(edits_visible_to(self.request.user))
-
-    @extend_schema(summary="Read a change of a passage")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
 
     @extend_schema(
         summary="Undo a change of a passage",
@@ -133,8 +127,7 @@ class EditViewSet(WorkspaceViewSet):
     )
     @action(detail=True, methods=["post"])
     def undo(self, *args: Any, **kwargs: Any) -> Response:
-        edit = self.get_object()
-        self.require_editor(edit.workspace)
+        edit = self.editable_object()
         services.undo_edit(edit=edit, user=self.request.user)
         return self.answer(self.get_object())
 
@@ -145,8 +138,7 @@ class EditViewSet(WorkspaceViewSet):
     )
     @action(detail=True, methods=["post"])
     def dismiss(self, *args: Any, **kwargs: Any) -> Response:
-        edit = self.get_object()
-        self.require_editor(edit.workspace)
+        edit = self.editable_object()
         services.dismiss_edit(edit=edit, user=self.request.user)
         return self.answer(self.get_object())
 

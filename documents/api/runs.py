@@ -10,9 +10,10 @@ from rest_framework.response import Response
 
 from accounts.api import idempotent
 from common.api import ErrorSerializer, StreamNegotiation
+from common.openapi import load_examples
 from common.sse import stream_response
 from documents import services
-from documents.api import examples, serializers
+from documents.api import serializers
 from documents.api.serializers import (
     ItemSerializer,
     RetrySerializer,
@@ -22,6 +23,8 @@ from documents.api.serializers import (
 from documents.api.views import CollectionFiltered
 from documents.models import IngestionItem, IngestionRun
 from documents.run_progress import stream_progress
+
+examples = load_examples("documents.api")
 
 #: Files that a run shows at once.
 MAX_ITEMS_OF_RUN = 200

@@ -9,9 +9,9 @@ from django.core.validators import RegexValidator
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
-from accounts.api import WorkspaceParameters
+from accounts.api import ListParameters, WorkspaceParameters
 from common.fusion_options import DEPTHS, METHODS, RRF_KS
-from common.serializers import MetadataField, PageParameters, StrictSerializer
+from common.serializers import MetadataField, ReadOnlyModelSerializer, StrictSerializer
 from common.text import pluralized
 from documents.chunkers import CHUNKERS
 from documents.chunkers.base import Option
@@ -28,7 +28,7 @@ from documents.run_progress import COUNTERS
 from documents.services import MAX_METADATA_CHARACTERS
 
 
-class SpaceSerializer(serializers.ModelSerializer[EmbeddingSpace]):
+class SpaceSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):
     """The model and metric of a collection's vectors."""
 
     model = serializers.CharField(source="model_name")
@@ -36,7 +36,6 @@ class SpaceSerializer(serializers.ModelSerializer[EmbeddingSpace]):
     class Meta:
         model = EmbeddingSpace
         fields = ["name", "model", "dimensions", "metric"]
-        read_only_fields = fields
 
 
 class FusionSerializer(StrictSerializer):
@@ -67,7 +66,7 @@ class FusionSerializer(StrictSerializer):
     )
 
 
-class CollectionSerializer(serializers.ModelSerializer[Collection]):
+class CollectionSerializer(ReadOnlyModelSerializer[Collection]):
     """Documents that are chunked, embedded and searched alike."""
 
     url = serializers.HyperlinkedIdentityField(
@@ -105,7 +104,6 @@ class CollectionSerializer(serializers.ModelSerializer[Collection]):
             "created_at",
             "updated_at",
         ]
-        read_only_fields = fields
 
 
 class FailureSerializer(serializers.Serializer[Any]):
@@ -121,7 +119,7 @@ class FailureSerializer(serializers.Serializer[Any]):
         return super().to_representation(instance) if instance.error_code else None
 
 
-class DocumentSerializer(serializers.ModelSerializer[Document]):
+class DocumentSerializer(ReadOnlyModelSerializer[Document]):
     """One document. Its text is in its chunks."""
 
     url = serializers.HyperlinkedIdentityField(
@@ -167,10 +165,9 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
             "updated_at",
             "indexed_at",
         ]
-        read_only_fields = fields
 
 
-class ChunkSerializer(serializers.ModelSerializer[Chunk]):
+class ChunkSerializer(ReadOnlyModelSerializer[Chunk]):
     """A passage of a document. `start` and `end` are character offsets into the whole text."""
 
     heading_path = serializers.ListField(child=serializers.CharField())
@@ -194,14 +191,13 @@ class ChunkSerializer(serializers.ModelSerializer[Chunk]):
             "language",
             "metadata",
         ]
-        read_only_fields = fields
         extra_kwargs = {
             "context": {"help_text": "Title and headings, indexed together with the text."},
             "language": {"help_text": "Its text search configuration in PostgreSQL."},
         }
 
 
-class ItemSerializer(serializers.ModelSerializer[IngestionItem]):
+class ItemSerializer(ReadOnlyModelSerializer[IngestionItem]):
     """One file of a run and its outcome."""
 
     document = serializers.PrimaryKeyRelatedField[Document](read_only=True, allow_null=True)
@@ -210,10 +206,9 @@ class ItemSerializer(serializers.ModelSerializer[IngestionItem]):
     class Meta:
         model = IngestionItem
         fields = ["id", "name", "size", "state", "error", "document"]
-        read_only_fields = fields
 
 
-class RunSerializer(serializers.ModelSerializer[IngestionRun]):
+class RunSerializer(ReadOnlyModelSerializer[IngestionRun]):
     """One upload, command or request, and its progress."""
 
     url = serializers.HyperlinkedIdentityField(
@@ -253,7 +248,6 @@ class RunSerializer(serializers.ModelSerializer[IngestionRun]):
             "started_at",
             "finished_at",
         ]
-        read_only_fields = fields
 
 
 class RetrySerializer(RunSerializer):
@@ -265,7 +259,6 @@ class RetrySerializer(RunSerializer):
 
     class Meta(RunSerializer.Meta):
         fields = [*RunSerializer.Meta.fields, "left_out"]
-        read_only_fields = fields
 
     def get_left_out(self, run: IngestionRun) -> list[str]:
         return list(self.context["left_out"])
@@ -282,7 +275,6 @@ class RunDetailSerializer(RunSerializer):
 
     class Meta(RunSerializer.Meta):
         fields = [*RunSerializer.Meta.fields, "items"]
-        read_only_fields = fields
 
 
 #: Keys are indexed, and PostgreSQL limits index rows to about 2,700 bytes.
@@ -290,16 +282,17 @@ MAX_KEY_BYTES = 2048
 MEDIA_TYPE = re.compile(r"^[\w.+-]+/[\w.+-]+$", re.ASCII)
 
 
-class ListFilter(PageParameters, WorkspaceParameters):
-    """Query parameters of a list."""
-
-
-class DocumentFilter(ListFilter):
-    """Query parameters of the list of documents."""
+class CollectionParameter(serializers.Serializer[Any]):
+    """The collection of a list's rows."""
 
     collection = serializers.SlugField(
         required=False, max_length=63, help_text="Slug of a collection."
     )
+
+
+class DocumentFilter(ListParameters, CollectionParameter):
+    """Query parameters of the list of documents."""
+
     key = serializers.CharField(
         required=False,
         max_length=1024,
@@ -350,18 +343,15 @@ class DocumentDeletion(WorkspaceParameters):
     )
 
 
-class RunFilter(ListFilter):
+class RunFilter(ListParameters, CollectionParameter):
     """Query parameters of the list of runs."""
 
-    collection = serializers.SlugField(
-        required=False, max_length=63, help_text="Slug of a collection."
-    )
     state = serializers.ChoiceField(
         choices=IngestionRun.State.choices, required=False, help_text="How far the run is."
     )
 
 
-class ItemFilter(ListFilter):
+class ItemFilter(ListParameters):
     """Query parameters of the list of a run's files."""
 
     state = serializers.ChoiceField(
@@ -397,7 +387,7 @@ def _option_field(users: dict[str, Option]) -> serializers.IntegerField:
 
 
 @extend_schema_serializer(component_name="CollectionChange")
-class _CollectionInput(StrictSerializer):
+class CollectionFields(StrictSerializer):
     """Fields that are set at creation and can be changed later."""
 
     name = serializers.CharField(max_length=200)
@@ -432,7 +422,7 @@ class _CollectionInput(StrictSerializer):
 
 
 @extend_schema_serializer(component_name="CollectionChange")
-class CollectionInput(_CollectionInput):
+class CollectionInput(CollectionFields):
     """Fields of a collection that a PATCH may change."""
 
     reranker = serializers.CharField(
@@ -453,7 +443,7 @@ class CollectionInput(_CollectionInput):
 
 
 @extend_schema_serializer(component_name="NewCollection")
-class NewCollectionInput(_CollectionInput):
+class NewCollectionInput(CollectionFields):
     """Fields of a new collection, with its slug."""
 
     slug = serializers.SlugField(
@@ -461,7 +451,7 @@ class NewCollectionInput(_CollectionInput):
     )
 
 
-class _IngestTarget(StrictSerializer):
+class IngestTarget(StrictSerializer):
     """Collection, policy, metadata and access list of an ingestion."""
 
     collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
@@ -506,7 +496,7 @@ def check_key(key: str) -> None:
 
 
 @extend_schema_serializer(component_name="TextDocument")
-class TextInput(_IngestTarget):
+class TextInput(IngestTarget):
     """A document given as text."""
 
     key = serializers.CharField(
@@ -526,7 +516,7 @@ class TextInput(_IngestTarget):
 
 
 @extend_schema_serializer(component_name="FileUpload")
-class FilesInput(_IngestTarget):
+class FilesInput(IngestTarget):
     """Documents given as files. Each one's key is its path, else its name."""
 
     files = serializers.ListField(

@@ -3,55 +3,25 @@
 from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet
 from common.errors import Forbidden, NotFound
+from common.openapi import load_examples
 from common.rls import bypass_rls
-from common.serializers import StrictSerializer
+from common.serializers import ReadOnlyModelSerializer, StrictSerializer
 from documents import services
-from documents.api.serializers import ListFilter
 from documents.models import Collection, EmbeddingSpace, Reembedding
 from documents.spaces import OPTION_BOUNDS
 
-SPACE = OpenApiExample(
-    "A space",
-    value={
-        "name": "minilm-384",
-        "url": "http://127.0.0.1:8000/api/v1/spaces/minilm-384/",
-        "model": "all-MiniLM-L6-v2",
-        "embedder": "default",
-        "dimensions": 384,
-        "metric": "cosine",
-        "query_instruction": "",
-        "index_type": "hnsw",
-        "index_options": {"m": 16, "ef_construction": 64},
-        "precision": "full",
-        "state": "live",
-        "is_default": True,
-        "collections": ["notes"],
-        "moves": [
-            {
-                "id": 3,
-                "collection": None,
-                "state": "running",
-                "share": 0.41,
-                "started_at": "2026-11-22T08:30:00Z",
-            }
-        ],
-        "created_at": "2026-11-02T08:30:00Z",
-    },
-    response_only=True,
-)
-
-
-WIDER = OpenApiExample("Look at more candidates", value={"ef_search": 400}, request_only=True)
+examples = load_examples("documents.api")
 
 
 @extend_schema_serializer(component_name="EmbeddingSpaceMove")
-class MoveSerializer(serializers.ModelSerializer[Reembedding]):
+class MoveSerializer(ReadOnlyModelSerializer[Reembedding]):
     """An unfinished move of passages to a space."""
 
     collection = serializers.SlugRelatedField[Collection](
@@ -63,11 +33,10 @@ class MoveSerializer(serializers.ModelSerializer[Reembedding]):
     class Meta:
         model = Reembedding
         fields = ["id", "collection", "state", "share", "started_at"]
-        read_only_fields = fields
 
 
 @extend_schema_serializer(component_name="EmbeddingSpaceDetail")
-class SpaceDetailSerializer(serializers.ModelSerializer[EmbeddingSpace]):
+class SpaceDetailSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):
     """One model's vectors. Spaces belong to the site; their contents belong to workspaces."""
 
     url = serializers.HyperlinkedIdentityField(
@@ -101,7 +70,6 @@ class SpaceDetailSerializer(serializers.ModelSerializer[EmbeddingSpace]):
             "moves",
             "created_at",
         ]
-        read_only_fields = fields
         extra_kwargs = {"query_instruction": {"help_text": "What is put before a question."}}
 
     def get_collections(self, row: EmbeddingSpace) -> list[str]:
@@ -129,14 +97,14 @@ class SpaceInput(StrictSerializer):
 
 
 @extend_schema(tags=["spaces"])
-class SpaceViewSet(WorkspaceViewSet):
+class SpaceViewSet(ListModelMixin, WorkspaceViewSet):
     """Embedding spaces of the site. `manage.py spaces` makes, indexes and removes them, and
     `manage.py reembed` moves collections to them."""
 
+    summaries = {"list": "List embedding spaces, newest first"}
     serializer_class = SpaceDetailSerializer
     lookup_field = "name"
     lookup_value_converter = "slug"
-    action_parameters = {"list": ListFilter}
     action_scopes = {"partial_update": "admin"}
     etag_excluded_fields = frozenset({"collections", "moves"})
 
@@ -155,11 +123,7 @@ class SpaceViewSet(WorkspaceViewSet):
             Prefetch("reembeddings", moves.select_related("collection"), to_attr="open_moves"),
         )
 
-    @extend_schema(summary="List embedding spaces, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
-
-    @extend_schema(summary="Read an embedding space", examples=[SPACE])
+    @extend_schema(summary="Read an embedding space", examples=[examples.SPACE])
     def retrieve(self, *args: Any, **kwargs: Any) -> Response:
         return self.answer(self.get_object())
 
@@ -168,7 +132,7 @@ class SpaceViewSet(WorkspaceViewSet):
         description="For staff who may change embedding spaces: they belong to the site. Nothing is"
         " built anew.",
         request=SpaceInput,
-        examples=[WIDER, SPACE],
+        examples=[examples.WIDER, examples.SPACE],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         if not self.request.user.has_perm("documents.change_embeddingspace"):

@@ -8,22 +8,22 @@ from django.db.models.functions import Coalesce
 from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
-    OpenApiExample,
     PolymorphicProxySerializer,
     extend_schema,
     extend_schema_serializer,
 )
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.response import Response
 
-from accounts.api import WorkspaceViewSet, idempotent
+from accounts.api import ListParameters, WorkspaceViewSet, idempotent
 from common.api import ErrorSerializer, StreamNegotiation
+from common.openapi import load_examples
 from common.parsers import JSONParser
-from common.serializers import OrdinalPagination, StrictSerializer
+from common.serializers import StrictSerializer
 from documents import services
-from documents.api import examples
 from documents.api import serializers as api_serializers
 from documents.api.chunks import EditSerializer, edits_visible_to
 from documents.api.serializers import (
@@ -34,46 +34,41 @@ from documents.api.serializers import (
 )
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import SyncResult
-from documents.services.documents import file_response
+
+examples = load_examples("documents.api")
 
 
-def _directory_field(**options: Any) -> serializers.CharField:
-    return serializers.CharField(
+class DirectoryFields(serializers.Serializer[Any]):
+    """A directory of the server, and which files of it."""
+
+    directory = serializers.CharField(
         max_length=1024,
         trim_whitespace=False,
         help_text="Whole path of a directory of the server, below one that the operator allows.",
-        **options,
     )
-
-
-def _glob_field() -> serializers.CharField:
-    return serializers.CharField(
+    glob = serializers.CharField(
         default="**/*", max_length=200, help_text="Which files: `*` never crosses a `/`."
     )
 
 
 @extend_schema_serializer(component_name="PageOfTheWeb")
-class UrlInput(api_serializers._IngestTarget):
+class UrlInput(api_serializers.IngestTarget):
     """A web page to fetch. Its URL is its key."""
 
     url = serializers.CharField(max_length=1024, help_text="Begins with `https://` or `http://`.")
 
 
 @extend_schema_serializer(component_name="DirectoryOfTheServer")
-class DirectoryInput(api_serializers._IngestTarget):
+class DirectoryInput(api_serializers.IngestTarget, DirectoryFields):
     """A directory of the server. Each file's key is its path."""
 
     metadata = None  # type: ignore[assignment]  # each file has its own
-    directory = _directory_field()
-    glob = _glob_field()
 
 
 @extend_schema_serializer(component_name="DirectorySync")
-class SyncInput(StrictSerializer):
+class SyncInput(StrictSerializer, DirectoryFields):
     """A directory to keep the collection in sync with."""
 
-    directory = _directory_field()
-    glob = _glob_field()
     delete = serializers.BooleanField(
         default=False, help_text="Remove documents whose files are gone."
     )
@@ -118,13 +113,6 @@ class SyncSerializer(serializers.Serializer[SyncResult]):
     )
 
 
-SYNC_EXAMPLE = OpenApiExample(
-    "What would be deleted",
-    value={"directory": "/srv/handbook", "delete": True, "dry_run": True},
-    request_only=True,
-)
-
-
 class SyncActions(WorkspaceViewSet):
     """Sync of a collection with a directory of the server."""
 
@@ -136,13 +124,12 @@ class SyncActions(WorkspaceViewSet):
         ),
         request=SyncInput,
         responses={200: SyncSerializer, 202: SyncSerializer},
-        examples=[SYNC_EXAMPLE],
+        examples=[examples.SYNC],
     )
     @action(detail=True, methods=["post"])
     @idempotent
     def sync(self, *args: Any, **kwargs: Any) -> Response:
-        collection: Collection = self.get_object()
-        self.require_editor(collection.workspace)
+        collection: Collection = self.editable_object()
         values = self.validated(SyncInput)
         result = services.sync_server_directory(
             collection=collection, user=self.request.user, **values
@@ -171,14 +158,14 @@ class CollectionFiltered(WorkspaceViewSet):
 
 
 @extend_schema(tags=["collections"])
-class CollectionViewSet(SyncActions):
+class CollectionViewSet(ListModelMixin, RetrieveModelMixin, SyncActions):
     """Documents that are chunked, embedded and searched alike."""
 
+    summaries = {"list": "List the workspace's collections", "retrieve": "Read a collection"}
     serializer_class = CollectionSerializer
     lookup_field = "slug"
     lookup_value_converter = "slug"
     etag_excluded_fields = frozenset({"document_count"})
-    action_parameters = {"list": api_serializers.ListFilter}
 
     def get_queryset(self) -> QuerySet[Collection]:
         user = self.request.user
@@ -198,10 +185,6 @@ class CollectionViewSet(SyncActions):
             .annotate(document_count=Coalesce(Subquery(counts), 0))
         )
 
-    @extend_schema(summary="List the workspace's collections")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
-
     @extend_schema(
         summary="Make a collection",
         request=api_serializers.NewCollectionInput,
@@ -215,10 +198,6 @@ class CollectionViewSet(SyncActions):
         collection = services.create_collection(workspace=self.workspace, **values)
         return self.answer(self.get_queryset().get(pk=collection.pk), status=201)
 
-    @extend_schema(summary="Read a collection")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
-
     @extend_schema(
         summary="Change a collection",
         description="A new language holds for documents that are ingested from then on; a new way"
@@ -227,23 +206,22 @@ class CollectionViewSet(SyncActions):
         examples=[examples.RENAME],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        collection = self.get_object()
-        self.require_editor(collection.workspace)
+        collection = self.editable_object()
         values = self.validated(api_serializers.CollectionInput, partial=True)
         return self.answer(services.update_collection(collection=collection, **values))
 
     @extend_schema(summary="Delete a collection with everything in it")
     def destroy(self, *args: Any, **kwargs: Any) -> Response:
-        collection = self.get_object()
-        self.require_editor(collection.workspace)
+        collection = self.editable_object()
         services.delete_collection(collection=collection)
         return Response(status=204)
 
 
 @extend_schema(tags=["documents"])
-class DocumentViewSet(CollectionFiltered):
+class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
     """Documents: ingested, read, changed, deleted."""
 
+    summaries = {"retrieve": "Read a document"}
     serializer_class = DocumentSerializer
     lookup_value_converter = "int"
     # Progress of its ingestion.
@@ -261,8 +239,8 @@ class DocumentViewSet(CollectionFiltered):
     action_parameters = {
         "list": api_serializers.DocumentFilter,
         "destroy": api_serializers.DocumentDeletion,
-        "chunks": api_serializers.ListFilter,
-        "edits": api_serializers.ListFilter,
+        "chunks": ListParameters,
+        "edits": ListParameters,
     }
 
     def get_parsers(self) -> list[BaseParser]:
@@ -345,10 +323,6 @@ class DocumentViewSet(CollectionFiltered):
             access=values.get("access"),
         )
 
-    @extend_schema(summary="Read a document")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
-
     @extend_schema(
         summary="Change what is said of a document",
         description="Title, metadata and access that are set here go before what the source says,"
@@ -358,8 +332,7 @@ class DocumentViewSet(CollectionFiltered):
         examples=[examples.CORRECTION],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        document = self.get_object()
-        self.require_editor(document.workspace)
+        document = self.editable_object()
         values = self.validated(api_serializers.DocumentInput, partial=True)
         services.update_document(document=document, user=self.request.user, **values)
         return self.answer(self.get_object())
@@ -370,8 +343,7 @@ class DocumentViewSet(CollectionFiltered):
         " With `versions=this` only this one, if it is superseded.",
     )
     def destroy(self, *args: Any, **kwargs: Any) -> Response:
-        document = self.get_object()
-        self.require_editor(document.workspace)
+        document = self.editable_object()
         if self.parameters["versions"] == "this":
             services.delete_version(document=document)
         else:
@@ -381,7 +353,7 @@ class DocumentViewSet(CollectionFiltered):
     @extend_schema(
         summary="List a document's chunks in order", responses=ChunkSerializer(many=True)
     )
-    @action(detail=True, serializer_class=ChunkSerializer, pagination_class=OrdinalPagination)
+    @action(detail=True, serializer_class=ChunkSerializer, ordering="ordinal")
     def chunks(self, *args: Any, **kwargs: Any) -> Response:
         document = self.get_object()
         rows = Chunk.objects.visible_to(self.request.user).filter(document=document.text_id)
@@ -404,4 +376,4 @@ class DocumentViewSet(CollectionFiltered):
     )
     @action(detail=True, content_negotiation_class=StreamNegotiation)
     def file(self, *args: Any, **kwargs: Any) -> FileResponse:
-        return file_response(services.open_original(self.get_object()))
+        return services.original_response(self.get_object())

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -120,10 +121,15 @@ def with_samples(connection: Connection, table: Table, *, count: int) -> Table:
     if not sampled:
         return table
     rows = _first_rows(connection, table, sampled)
-    found = {
-        column.name: _distinct_samples([row[index] for row in rows], min(count, MAX_SAMPLES))
-        for index, column in enumerate(sampled)
-    }
+    found: dict[str, tuple[str, ...]] = {}
+    for index, column in enumerate(sampled):
+        texts = (" ".join(str(row[index]).split()) for row in rows if row[index] is not None)
+        shortened = (
+            text if len(text) <= _MAX_SAMPLE_CHARACTERS else f"{text[:_MAX_SAMPLE_CHARACTERS]}…"
+            for text in texts
+            if text
+        )
+        found[column.name] = tuple(islice(dict.fromkeys(shortened), min(count, MAX_SAMPLES)))
     columns = (replace(column, samples=found.get(column.name, ())) for column in table.columns)
     return replace(table, columns=tuple(columns))
 
@@ -152,16 +158,6 @@ def _first_rows(
         return []
 
 
-def _distinct_samples(values: Sequence[Any], count: int) -> tuple[str, ...]:
-    texts = (" ".join(str(value).split()) for value in values if value is not None)
-    shortened = (
-        text if len(text) <= _MAX_SAMPLE_CHARACTERS else f"{text[:_MAX_SAMPLE_CHARACTERS]}…"
-        for text in texts
-        if text
-    )
-    return tuple(list(dict.fromkeys(shortened))[:count])
-
-
 CONNECT_SECONDS = 10
 
 #: Schemas that the database keeps for itself.
@@ -179,7 +175,17 @@ def reflect(url: URL, *, schema: str = "", samples: int = 0) -> list[Table]:
         # About unknown types, such as those of extensions: their columns have no type.
         warnings.simplefilter("ignore", SAWarning)
         inspector = inspect(connection)
-        schemas = _schemas(inspector, url, schema)
+        names = inspector.get_schema_names()
+        own = sorted(
+            name
+            for name in names
+            if name.lower() not in _SYSTEM_SCHEMAS and not name.startswith("pg_")
+        )
+        if schema and schema not in names:
+            raise CatalogueError(
+                f"There is no schema {schema} in {database_label(url)}. There is: {', '.join(own)}."
+            )
+        schemas = [schema] if schema else own
         tables = [table for each in schemas for table in _tables(inspector, each, schemas)]
         if samples:
             tables = [with_samples(connection, table, count=samples) for table in tables]
@@ -233,20 +239,6 @@ def _driver_message(error: SQLAlchemyError, url: URL) -> str:
         if isinstance(secret, str) and secret:
             message = message.replace(secret, "***")
     return message
-
-
-def _schemas(inspector: Inspector, url: URL, schema: str) -> list[str]:
-    names = inspector.get_schema_names()
-    if schema and schema in names:
-        return [schema]
-    own = [
-        name for name in names if name.lower() not in _SYSTEM_SCHEMAS and not name.startswith("pg_")
-    ]
-    if schema:
-        raise CatalogueError(
-            f"There is no schema {schema} in {database_label(url)}. There is: {', '.join(own)}."
-        )
-    return sorted(own)
 
 
 _Key = tuple[str | None, str]

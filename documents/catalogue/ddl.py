@@ -17,8 +17,8 @@ from documents.catalogue.tables import (
     ForeignKey,
     Table,
     TableName,
-    UnparsedTable,
 )
+from documents.ingestion.sources import BrokenSource
 from documents.parsers import ParseError, decode_text
 from documents.parsers.sql_statements import Statement, first_parenthesis_end, split_statements
 
@@ -137,11 +137,11 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 def read_scripts(
     files: Iterable[Path], *, dialect: str = "", default_schema: str = ""
-) -> list[Table | UnparsedTable]:
+) -> list[Table | BrokenSource]:
     """The tables of all scripts in the order of their definitions, read as if they were one.
 
     Without a dialect each statement is parsed in the first dialect that accepts it. A statement
-    that no dialect accepts becomes an UnparsedTable, if it would have made a table. Raises
+    that no dialect accepts becomes an BrokenSource, if it would have made a table. Raises
     CatalogueError.
     """
     if dialect and dialect not in _DIALECTS:
@@ -171,9 +171,9 @@ class _Reader:
         self._dialects = (dialect,) if dialect else _DIALECTS_TO_TRY
         self._schema = default_schema
         self._tables: dict[TableName, Table] = {}
-        self._unread: dict[str, UnparsedTable] = {}
+        self._unread: dict[str, BrokenSource] = {}
 
-    def entries(self) -> list[Table | UnparsedTable]:
+    def entries(self) -> list[Table | BrokenSource]:
         return [*self._tables.values(), *self._unread.values()]
 
     def read(self, text: str) -> None:
@@ -184,8 +184,10 @@ class _Reader:
                 self._apply(*parsed)
             elif statement.kind in {"table", "view"}:
                 line = text.count("\n", 0, statement.start) + 1
-                self._unread[statement.name] = UnparsedTable(
+                self._unread[statement.name] = BrokenSource(
                     statement.name,
+                    0,
+                    "malformed",
                     f"The definition at line {line} is not understood. Name its --dialect, or give"
                     " the database itself.",
                 )
@@ -210,7 +212,14 @@ class _Reader:
             case exp.Create() if parsed.kind in {"TABLE", "VIEW"}:
                 self._create(parsed, dialect)
             case exp.Create() if parsed.kind == "INDEX" and parsed.args.get("unique"):
-                self._note_unique(parsed)
+                table = self._tables.get(table_name(parsed.this.args["table"], self._schema))
+                parameters = parsed.this.args.get("params")
+                if table and parameters and not parameters.args.get("where"):
+                    columns = parameters.args.get("columns") or []
+                    names = column_names(exp.Schema(expressions=columns))
+                    # An index over expressions does not make the columns themselves unique.
+                    if names and len(names) == len(columns):
+                        self._tables[table.name] = replace(table, unique=(*table.unique, names))
             case exp.Alter():
                 if table := self._tables.get(table_name(parsed.this, self._schema)):
                     for action in parsed.args.get("actions") or ():
@@ -218,20 +227,19 @@ class _Reader:
                         parts = action.expressions if is_constraint else [action]
                         table = with_definitions(table, parts, dialect=dialect)
                     self._tables[table.name] = table
+            case exp.Comment(this=exp.Column() as target):
+                owner = TableName(target.text("db") or self._schema, target.text("table"))
+                if table := self._tables.get(owner):
+                    commented = (
+                        replace(column, comment=parsed.expression.name)
+                        if column.name == target.name
+                        else column
+                        for column in table.columns
+                    )
+                    self._tables[owner] = replace(table, columns=tuple(commented))
             case exp.Comment():
-                self._note_comment(parsed.this, parsed.expression.name)
-
-    def _note_comment(self, target: exp.Expr, comment: str) -> None:
-        if isinstance(target, exp.Column):
-            owner = TableName(target.text("db") or self._schema, target.text("table"))
-            if table := self._tables.get(owner):
-                columns = (
-                    replace(column, comment=comment) if column.name == target.name else column
-                    for column in table.columns
-                )
-                self._tables[owner] = replace(table, columns=tuple(columns))
-        elif table := self._tables.get(table_name(target, self._schema)):
-            self._tables[table.name] = replace(table, comment=comment)
+                if table := self._tables.get(table_name(parsed.this, self._schema)):
+                    self._tables[table.name] = replace(table, comment=parsed.expression.name)
 
     def _create(self, parsed: exp.Create, dialect: str) -> None:
         schema = parsed.this
@@ -245,26 +253,10 @@ class _Reader:
         ]
         table = with_definitions(table, parts, dialect=dialect)
         if not table.columns:
-            table = replace(table, columns=_selected_columns(parsed, schema))
+            # Of a view, or of a table made by a query; their types are unknown.
+            query = parsed.args.get("expression")
+            names = column_names(schema) if has_columns and schema.expressions else ()
+            if not names and isinstance(query, exp.Query):
+                names = tuple(name for name in query.named_selects if name and name != "*")
+            table = replace(table, columns=tuple(Column(name=name, type="") for name in names))
         self._tables[name] = table
-
-    def _note_unique(self, parsed: exp.Create) -> None:
-        index = parsed.this
-        table = self._tables.get(table_name(index.args["table"], self._schema))
-        parameters = index.args.get("params")
-        if table is None or parameters is None or parameters.args.get("where"):
-            return
-        columns = parameters.args.get("columns") or []
-        names = column_names(exp.Schema(expressions=columns))
-        # An index over expressions does not make the columns themselves unique.
-        if names and len(names) == len(columns):
-            self._tables[table.name] = replace(table, unique=(*table.unique, names))
-
-
-def _selected_columns(parsed: exp.Create, schema: exp.Expr) -> tuple[Column, ...]:
-    """The columns of a view, or of a table made by a query; their types are unknown."""
-    if isinstance(schema, exp.Schema) and schema.expressions:
-        return tuple(Column(name=name, type="") for name in column_names(schema))
-    query = parsed.args.get("expression")
-    names = query.named_selects if isinstance(query, exp.Query) else ()
-    return tuple(Column(name=name, type="") for name in names if name and name != "*")

@@ -76,14 +76,6 @@ class Table:
     unique: tuple[tuple[str, ...], ...] = field(default=())
 
 
-@dataclass(frozen=True, slots=True)
-class UnparsedTable:
-    """A definition that could not be parsed, with what to do about it."""
-
-    name: str
-    reason: str
-
-
 #: A comment is worth a paragraph; what is longer is a manual.
 _MAX_COMMENT_CHARACTERS = 2_000
 #: Metadata are copied to each passage of a table, and indexed.
@@ -193,27 +185,34 @@ def table_of(metadata: Mapping[str, Any], text: str) -> Table | None:
     """
     if metadata.get("kind") != "table" or not isinstance(metadata.get("table"), str):
         return None
-    columns = tuple(_columns_from_metadata(metadata.get("columns"))) or tuple(
-        _columns_from_text(text)
+    columns = tuple(
+        Column(name=column["name"], type=_string_or_empty(column.get("type")))
+        for column in _mappings(metadata.get("columns"))
+        if isinstance(column.get("name"), str)
     )
+    foreign_keys: list[ForeignKey] = []
+    for key in _mappings(metadata.get("foreign_keys")):
+        if isinstance(key.get("references"), str):
+            schema, _, name = key["references"].rpartition(".")
+            foreign_keys.append(
+                ForeignKey(
+                    columns=_string_tuple(key.get("columns")),
+                    references=TableName(schema, name),
+                    referenced_columns=_string_tuple(key.get("referenced_columns")),
+                )
+            )
     return Table(
         name=TableName(_string_or_empty(metadata.get("schema")), metadata["table"]),
-        columns=columns,
+        columns=columns or tuple(_columns_from_text(text)),
         is_view=metadata.get("is_view") is True,
         primary_key=_string_tuple(metadata.get("primary_key")),
-        foreign_keys=tuple(_foreign_keys_from_metadata(metadata.get("foreign_keys"))),
+        foreign_keys=tuple(foreign_keys),
     )
 
 
 def columns_need_text(metadata: Mapping[str, Any]) -> bool:
     """Whether the columns are only in the text."""
     return not isinstance(metadata.get("columns"), list)
-
-
-def _columns_from_metadata(columns: object) -> Iterator[Column]:
-    for column in columns if isinstance(columns, list) else ():
-        if isinstance(column, Mapping) and isinstance(column.get("name"), str):
-            yield Column(name=column["name"], type=_string_or_empty(column.get("type")))
 
 
 def _columns_from_text(text: str) -> Iterator[Column]:
@@ -230,15 +229,10 @@ def _columns_from_text(text: str) -> Iterator[Column]:
             yield Column(name=unannotated_name, type=_COLUMN_FLAG.sub("", (match["facts"] or "")))
 
 
-def _foreign_keys_from_metadata(keys: object) -> Iterator[ForeignKey]:
-    for key in keys if isinstance(keys, list) else ():
-        if isinstance(key, Mapping) and isinstance(key.get("references"), str):
-            schema, _, name = key["references"].rpartition(".")
-            yield ForeignKey(
-                columns=_string_tuple(key.get("columns")),
-                references=TableName(schema, name),
-                referenced_columns=_string_tuple(key.get("referenced_columns")),
-            )
+def _mappings(values: object) -> list[Mapping[str, Any]]:
+    return (
+        [each for each in values if isinstance(each, Mapping)] if isinstance(values, list) else []
+    )
 
 
 def _string_tuple(names: object) -> tuple[str, ...]:

@@ -1,2 +1,2 @@
-"""From a source to the chunk table: `sources` → `preparation` → `loader`, run by `pipeline`; `jobs`
-has the claims and counts."""
+"""From a source to the chunk table: `sources` → `registration` → `preparation` → `loader`, run by
+`pipeline`, for items of programs by `items`; `jobs` has the claims and counts."""

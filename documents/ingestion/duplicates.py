@@ -8,24 +8,19 @@ and it gets a copy when the original is deleted or changes (`promote_next_origin
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from django.db import connection
 from django.utils import timezone
 
-from documents.ingestion import jobs, listeners
+from documents.ingestion import jobs, listeners, versions
 from documents.ingestion.edits import copy_edits, open_edits
 from documents.models import Collection, Document, IngestionItem
 from documents.parsers.normalise import readable_title
 
-
-@dataclass(frozen=True, slots=True)
-class DocumentContent:
-    """The content that a document will have: whose chunks, and the hash of its bytes."""
-
-    document_id: int
-    source_sha256: str
+#: The content that a document will have: the id of the document with its chunks, and the hash of
+#: its bytes.
+DocumentContent = tuple[int, str]
 
 
 def promote_next_original(texts: Mapping[int, DocumentContent | None]) -> None:
@@ -46,13 +41,14 @@ def promote_next_original(texts: Mapping[int, DocumentContent | None]) -> None:
         text = texts[original_id]
         staying: list[Document] = []
         if text is not None:
+            document_id, source_sha256 = text
             staying = [
                 row
                 for row in duplicates
-                if row.status == Document.Status.READY and row.source_sha256 == text.source_sha256
+                if row.status == Document.Status.READY and row.source_sha256 == source_sha256
             ]
             Document.objects.filter(pk__in=[row.pk for row in staying]).update(
-                duplicate_of=text.document_id
+                duplicate_of=document_id
             )
         links = [row for row in duplicates if row.is_link and row not in staying]
         stored = [row for row in duplicates if not row.is_link and row not in staying]
@@ -79,18 +75,15 @@ def copy_original_text(link: Document) -> None:
 
 
 # The vectors are those of the same text under the original's title.
-_COPY_CHUNKS = """
-    INSERT INTO documents_chunk (
-        workspace_id, collection_id, document_id, space_id, ordinal, key, text, context,
-        heading_path, summary, token_count, start, "end", page, parent, media_type, metadata,
-        access, language, embedding, content_sha256, is_current)
-    SELECT workspace_id, collection_id, %(heir)s, space_id, ordinal, key, text,
-           CASE WHEN %(title)s <> '' AND starts_with(context, %(title)s)
-                THEN %(own)s || substr(context, length(%(title)s) + 1) ELSE context END,
-           heading_path, summary, token_count, start, "end", page, parent, media_type, metadata,
-           access, language, embedding, content_sha256, %(is_current)s
-    FROM documents_chunk WHERE document_id = %(original)s
-"""
+_COPY_CHUNKS = versions.chunk_copies(
+    {
+        "document_id": "%(heir)s",
+        "is_current": "%(is_current)s",
+        "context": """CASE WHEN %(title)s <> '' AND starts_with(context, %(title)s)
+            THEN %(own)s || substr(context, length(%(title)s) + 1) ELSE context END""",
+    },
+    "documents_chunk AS chunk WHERE document_id = %(original)s",
+)
 
 
 def _copy_chunks(original_id: int, heir: Document) -> None:
@@ -115,9 +108,6 @@ def _copy_chunks(original_id: int, heir: Document) -> None:
         updated_at=timezone.now(),
     )
     listeners.loaded([heir.pk])
-
-
-State = IngestionItem.State
 
 
 def documents_to_deduplicate(document_ids: Sequence[int]) -> set[int]:
@@ -239,18 +229,6 @@ def make_alias(document: Document, *, source_sha256: str, recipe: str) -> bool:
         indexed_at=timezone.now(),
     )
     document.refresh_from_db()
-    count_aliases([document.pk])
-    jobs.settle_items([document.pk], state=State.READY)
+    jobs.count_loaded({document.pk: {"duplicates": 1}})
+    jobs.settle_items([document.pk], state=IngestionItem.State.READY)
     return True
-
-
-def count_aliases(document_ids: Sequence[int]) -> None:
-    """Count aliases on the runs that wait for them. Call it before settling."""
-    waiting = IngestionItem.objects.filter(
-        document__in=document_ids, state__in=IngestionItem.ACTIVE
-    )
-    counts: dict[int, int] = defaultdict(int)
-    for run_id, _ in waiting.order_by().values_list("run_id", "document_id").distinct():
-        counts[run_id] += 1
-    for run_id, count in sorted(counts.items()):
-        jobs.count_on_run(run_id, duplicates=count)

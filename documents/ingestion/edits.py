@@ -42,14 +42,6 @@ class PendingEdits:
     corrections: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class RevisedDocument:
-    """A prepared document with edits applied, and the new state of each edit."""
-
-    document: PreparedDocument
-    edit_states: Mapping[int, str] = field(default_factory=dict)
-
-
 def load_pending_edits(documents: Iterable[Document]) -> dict[int, PendingEdits]:
     """Pending edits by document; documents without edits are left out. A waiting version takes
     those of the current one."""
@@ -86,8 +78,8 @@ _OPEN_STATES = (State.APPLIED, State.CONFLICT)
 
 def apply_pending_edits(
     prepared: PreparedDocument, revision: PendingEdits, *, collection: Collection
-) -> RevisedDocument:
-    """The prepared document with people's edits and corrections."""
+) -> tuple[PreparedDocument, dict[int, str]]:
+    """The prepared document with people's edits and corrections, and the new state of each edit."""
     counter = embedder_for(collection.space).token_counter()
     corrected = with_corrections(prepared, revision.corrections, counter)
     chunks = list(corrected.chunks)
@@ -100,9 +92,9 @@ def apply_pending_edits(
             states[edit.pk] = State.CLOSED  # the source contains it by now
         chunks = changed if changed is not None else chunks
     if chunks == list(corrected.chunks):
-        return RevisedDocument(corrected, states)
+        return corrected, states
     digest = content_sha256(join_passages(chunks))
-    return RevisedDocument(replace(corrected, chunks=tuple(chunks), content_sha256=digest), states)
+    return replace(corrected, chunks=tuple(chunks), content_sha256=digest), states
 
 
 def _apply_to_chunks(
@@ -186,22 +178,23 @@ def context_with_title(
 
 
 def settle_edits(
-    revisions: Mapping[int, PendingEdits], revised: Mapping[int, RevisedDocument]
+    revisions: Mapping[int, PendingEdits], states: Mapping[int, Mapping[int, str]]
 ) -> None:
-    """Save in the loading transaction the new state of the edits; a new version gets copies. Edits
-    of a document that is not in `revised`, because a program replaced it, are dropped."""
+    """Save in the loading transaction the new `states` of the edits, by document and edit; a new
+    version gets copies. Edits of a document that is not in `states`, because a program replaced it,
+    are dropped."""
     for pk, revision in revisions.items():
-        states = revised[pk].edit_states if pk in revised else {}
+        own = states.get(pk, {})
         if revision.source_id == pk:
             for edit in revision.edits:
-                state = states.get(edit.pk, State.CONFLICT)
+                state = own.get(edit.pk, State.CONFLICT)
                 if state != edit.state:
                     ChunkEdit.objects.filter(pk=edit.pk).update(
                         state=state, settled_at=timezone.now()
                     )
         else:
-            copy_edits(revision.edits, document_id=pk, states=states)
-        kept = dict(revision.corrections) if pk in revised else {}
+            copy_edits(revision.edits, document_id=pk, states=own)
+        kept = dict(revision.corrections) if pk in states else {}
         Document.objects.filter(pk=pk).exclude(corrections=kept).update(corrections=kept)
 
 

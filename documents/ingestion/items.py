@@ -2,7 +2,6 @@
 stored completely or not at all. Begin with `write_items`."""
 
 import hashlib
-import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -16,8 +15,8 @@ from django.db import IntegrityError, transaction
 from numpy.typing import ArrayLike, NDArray
 
 from accounts.audit import Action, Kind, record_change
-from common import bounded_json
 from common.errors import Conflict, InvalidInput, NotFound
+from common.text import storable_text
 from documents.chunkers import Embed, TokenCounter
 from documents.embedders import embedder_for
 from documents.ingestion import jobs, preparation, versions
@@ -40,7 +39,14 @@ from documents.ingestion.preparation import (
     document_language,
 )
 from documents.ingestion.registration import queue_new_text, register_documents
-from documents.ingestion.sources import MAX_KEY_BYTES, MAX_METADATA_CHARACTERS, Source
+from documents.ingestion.sources import (
+    MAX_KEY_BYTES,
+    MAX_KEY_CHARACTERS,
+    Source,
+    checked_metadata,
+)
+from documents.ingestion.stored_files import delete_files
+from documents.lexical_index import SEGMENT_MIN_PENDING, index_pending
 from documents.models import Collection, Document, EmbeddingSpace
 from documents.parsers import ParsedDocument, ParseError, content_sha256, normalise_text
 from documents.parsers.normalise import readable_title
@@ -48,7 +54,6 @@ from inference.interfaces import InvalidVector
 
 Vector = NDArray[np.float32]
 
-MAX_ID_CHARACTERS = 1024
 #: Between these lengths neither squares nor products leave float32, in which pgvector computes.
 VECTOR_LENGTH_BOUNDS = (1e-15, 1e15)
 #: The greatest number of a half-precision index, and the length below which it would see zeros.
@@ -86,8 +91,7 @@ class ItemProblem:
     def __str__(self) -> str:
         short = self.id[:DISPLAYED_ID_CHARACTERS]
         shortened = short if short == self.id else short + "…"
-        storable = shortened.encode(errors="replace").decode().replace("\x00", "\ufffd")
-        return f"Item {self.index} (“{storable}”): {self.message}"
+        return f"Item {self.index} (“{storable_text(shortened)}”): {self.message}"
 
 
 class InvalidItems(InvalidInput):
@@ -110,14 +114,6 @@ class CheckedItem:
     source_sha256: str
 
 
-class _FieldError(ValueError):
-    """An invalid field of an item."""
-
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(message)
-        self.field = name
-
-
 def check_items(items: Iterable[Item], space: EmbeddingSpace) -> list[CheckedItem]:
     """The items, each id once: the last of several wins. Raises InvalidItems with all problems."""
     checked: dict[str, CheckedItem] = {}
@@ -125,61 +121,57 @@ def check_items(items: Iterable[Item], space: EmbeddingSpace) -> list[CheckedIte
     for index, item in enumerate(items):
         try:
             checked[item.id] = _check_item(item, space)
-        except _FieldError as fault:
+        except InvalidInput as fault:
             problems.append(ItemProblem(index, str(item.id), fault.field, str(fault)))
     if problems:
         raise InvalidItems(problems)
     return list(checked.values())
 
 
-def check_vector(vector: ArrayLike, space: EmbeddingSpace) -> Vector:
-    """`vector` as float32. Raises InvalidInput."""
-    try:
-        return _checked_vector(vector, space)
-    except _FieldError as fault:
-        raise InvalidInput(str(fault), field="vector") from fault
-
-
 def _check_item(item: Item, space: EmbeddingSpace) -> CheckedItem:
     if not isinstance(item.id, str):
-        raise _FieldError("id", f"an id is text, not {type(item.id).__name__}.")
+        raise InvalidInput(f"an id is text, not {type(item.id).__name__}.", field="id")
     if not item.id:
-        raise _FieldError("id", "the id is empty. Give it at least one character.")
+        raise InvalidInput("the id is empty. Give it at least one character.", field="id")
     if not is_storable(item.id):
-        raise _FieldError("id", "the id holds a NUL character or half a surrogate pair. Remove it.")
-    if len(item.id) > MAX_ID_CHARACTERS or len(item.id.encode()) > MAX_KEY_BYTES:
-        raise _FieldError(
-            "id",
-            f"the id is longer than {MAX_ID_CHARACTERS:,} characters or {MAX_KEY_BYTES:,} bytes."
+        raise InvalidInput(
+            "the id holds a NUL character or half a surrogate pair. Remove it.", field="id"
+        )
+    if len(item.id) > MAX_KEY_CHARACTERS or len(item.id.encode()) > MAX_KEY_BYTES:
+        raise InvalidInput(
+            f"the id is longer than {MAX_KEY_CHARACTERS:,} characters or {MAX_KEY_BYTES:,} bytes."
             " Use a hash of it.",
+            field="id",
         )
     if not isinstance(item.text, str):
-        raise _FieldError("text", f"the text must be a string, not {type(item.text).__name__}.")
+        raise InvalidInput(
+            f"the text must be a string, not {type(item.text).__name__}.", field="text"
+        )
     text = normalise_text(item.text)
     if len(text) > settings.MAX_UPLOAD_BYTES // 4:
-        raise _FieldError("text", f"the text has {len(text):,} characters. Split it.")
-    vector = None if item.vector is None else _checked_vector(item.vector, space)
+        raise InvalidInput(f"the text has {len(text):,} characters. Split it.", field="text")
+    vector = None if item.vector is None else check_vector(item.vector, space)
     if not text.strip():
         if vector is None:
-            raise _FieldError("text", "it has neither text nor vector. Give one of them.")
+            raise InvalidInput("it has neither text nor vector. Give one of them.", field="text")
         text = ""
     if vector is not None and len(text) > MAX_CHUNK_CHARACTERS:
-        raise _FieldError(
-            "text",
+        raise InvalidInput(
             f"a text with a vector of its own stays one passage, of at most"
             f" {MAX_CHUNK_CHARACTERS:,} characters; this has {len(text):,}. Split it.",
+            field="text",
         )
     # The caller's title, language and metadata, as JSON under ingestion's names.
     if not isinstance(item.title, str) or len(item.title) > 500:
-        raise _FieldError("title", "the title must be text of at most 500 characters.")
+        raise InvalidInput("the title must be text of at most 500 characters.", field="title")
     if not isinstance(item.language, str) or (
         item.language and not LANGUAGE_TAG.fullmatch(item.language)
     ):
-        raise _FieldError("language", "the language must be an ISO code, such as “de”.")
+        raise InvalidInput("the language must be an ISO code, such as “de”.", field="language")
     given = {
         "title": normalise_text(item.title).strip(),
         "language": item.language,
-        "metadata": _checked_metadata(item.metadata),
+        "metadata": checked_metadata(item.metadata),
         "file_name": f"{item.id}.txt",
     }
     declared_fields = {name: value for name, value in given.items() if value}
@@ -200,68 +192,48 @@ def _check_item(item: Item, space: EmbeddingSpace) -> CheckedItem:
 
 def is_storable(key: object) -> bool:
     """Whether PostgreSQL can store this id."""
-    return (
-        isinstance(key, str)
-        and "\x00" not in key
-        and (key.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in key))
-    )
+    return isinstance(key, str) and storable_text(key) == key
 
 
-def _checked_vector(given: ArrayLike, space: EmbeddingSpace) -> Vector:
+def check_vector(given: ArrayLike, space: EmbeddingSpace) -> Vector:
+    """The vector as float32, if `space` can hold it. Raises InvalidInput."""
     try:
         raw = np.asarray(given)
     except ValueError as error:
-        raise _FieldError("vector", "the vector is no plain list of numbers.") from error
+        raise InvalidInput("the vector is no plain list of numbers.", field="vector") from error
     if raw.ndim != 1 or (raw.dtype.kind not in "iuf" and raw.size):
-        raise _FieldError("vector", "the vector is no plain list of numbers.")
+        raise InvalidInput("the vector is no plain list of numbers.", field="vector")
     if len(raw) != space.dimensions:
-        raise _FieldError(
-            "vector",
+        raise InvalidInput(
             f"expected {space.dimensions}, got {len(raw)} dimensions: the vectors here are those"
             f" of {space.model_name}.",
+            field="vector",
         )
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite
         vector: Vector = raw.astype(np.float32)
     length = float(np.linalg.norm(vector.astype(np.float64)))
     if not np.isfinite(length):
-        raise _FieldError("vector", "the vector holds NaN, or a number too large for 32 bits.")
+        raise InvalidInput(
+            "the vector holds NaN, or a number too large for 32 bits.", field="vector"
+        )
     if not vector.any():
-        raise _FieldError("vector", "the vector is all zeros: it is near to nothing.")
+        raise InvalidInput("the vector is all zeros: it is near to nothing.", field="vector")
     if not VECTOR_LENGTH_BOUNDS[0] <= length <= VECTOR_LENGTH_BOUNDS[1]:
-        raise _FieldError(
-            "vector",
+        raise InvalidInput(
             f"the vector's length of {length:.1e} cannot be computed with in 32 bits. Scale all"
             " vectors alike.",
+            field="vector",
         )
     if space.precision == EmbeddingSpace.Precision.HALF and not (
         np.abs(vector).max() <= MAX_HALF_PRECISION and length >= MIN_HALF_LENGTH
     ):
-        raise _FieldError(
-            "vector",
+        raise InvalidInput(
             f"the index of {space.name} keeps half precision, whose numbers reach"
             f" {MAX_HALF_PRECISION:,.0f};"
             f" this vector's length is {length:.1e}. Scale all vectors alike.",
+            field="vector",
         )
     return vector
-
-
-def _checked_metadata(metadata: object) -> dict[str, Any]:
-    if not isinstance(metadata, Mapping):
-        raise _FieldError("metadata", "the metadata must be an object of names and values.")
-    if not metadata:
-        return {}
-    try:
-        plain: dict[str, Any] = json.loads(json.dumps(dict(metadata)))
-        bounded_json.check(plain)
-    except InvalidInput as error:
-        raise _FieldError("metadata", f"the metadata cannot be stored: {error}") from error
-    except (TypeError, ValueError, RecursionError) as error:
-        raise _FieldError("metadata", f"the metadata is no JSON: {error}.") from error
-    if len(str(plain)) > MAX_METADATA_CHARACTERS:
-        raise _FieldError(
-            "metadata", f"the metadata may have {MAX_METADATA_CHARACTERS:,} characters."
-        )
-    return plain
 
 
 def prepare_item(
@@ -318,61 +290,15 @@ TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenItems:
-    """The result of a batch: ids that were written, how many were unchanged, obsolete files to
-    delete, runs that waited for these documents."""
+class StoreResult:
+    """The result of a batch: ids that were written, and the number of unchanged items."""
 
-    changed: tuple[str, ...]
+    ids: tuple[str, ...]
     unchanged: int
-    files: tuple[str, ...] = ()
-    run_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _ItemBatch:
-    """Items to load, by id; `texts` are the prepared documents of those without a vector, with
-    their `vectors`."""
-
-    collection: Collection
-    recipe: Recipe
-    counter: TokenCounter | None
-    items: dict[str, CheckedItem]
-    texts: dict[str, PreparedDocument]
-    vectors: Vectors
-
-    def job(self, document: Document) -> LoadJob:
-        """The load job for `document`; the item's own vector is added to the others."""
-        item = self.items[document.key]
-        prepared = self.texts.get(item.id) or prepare_item(
-            item, recipe=self.recipe, counter=self.counter
-        )
-        if item.vector is not None:
-            self.vectors.update((chunk.content_sha256, item.vector) for chunk in prepared.chunks)
-        return LoadJob(
-            document=document,
-            prepared=prepared,
-            digest=self.recipe.digest(document.declared),
-            source_sha256=item.source_sha256,
-            replaces=True,
-        )
-
-    def new_jobs(self, keys: Sequence[str]) -> Iterator[LoadJob]:
-        """Load jobs for new documents, created one by one."""
-        ids = versions.new_ids(len(keys))
-        # Copied, which takes a third of the time of making one.
-        blank = Document(workspace_id=self.collection.workspace_id, collection=self.collection)
-
-        def new(key: str, pk: int) -> Document:
-            document = copy(blank)
-            document.pk, document.key = pk, key
-            queue_new_text(document, _item_source(self.items[key]))
-            return document
-
-        return (self.job(new(key, pk)) for key, pk in zip(keys, ids, strict=True))
-
-
-def write_items(collection: Collection, items: Sequence[Item], *, concurrency: int) -> WrittenItems:
-    """Make each item's document exactly what it says.
+def write_items(collection: Collection, items: Sequence[Item], *, concurrency: int) -> StoreResult:
+    """Make each item's document exactly what it says, and searchable.
 
     Embedding happens outside the transaction, so the collection may get another space, and the
     documents other texts, meanwhile: then it is repeated. Raises InvalidItems, InferenceError,
@@ -382,35 +308,38 @@ def write_items(collection: Collection, items: Sequence[Item], *, concurrency: i
         collection = _refreshed(collection)
         checked = check_items(items, collection.space)
         recipe = preparation.recipe_for(collection)
-        ids = [item.id for item in checked]
-        there = versions.documents_to_compare(collection, ids)
-        changed = [
-            item
+        there = versions.documents_to_compare(collection, [item.id for item in checked])
+        changed = {
+            item.id: item
             for item in checked
             if item.id not in there
             or not there[item.id].is_unchanged(
                 "skip_if_unchanged", item.source_sha256, recipe.digest(item.declared)
             )
-        ]
+        }
         if not changed:
-            return WrittenItems((), unchanged=len(checked))
-        counter, texts = _prepare_texts(changed, items, collection, recipe)
+            return StoreResult((), unchanged=len(checked))
+        counter, texts = _prepare_texts(changed.values(), items, collection, recipe)
         vectors = _embed_texts(texts, items, collection, concurrency)
-        by_id = {item.id: item for item in sorted(changed, key=lambda item: item.id)}
-        batch = _ItemBatch(collection, recipe, counter, by_id, texts, vectors)
         try:
-            files, run_ids = _load_batch(batch, there)
+            run_ids = _load_batch(
+                collection,
+                {key: changed[key] for key in sorted(changed)},
+                there,
+                recipe=recipe,
+                counter=counter,
+                texts=texts,
+                vectors=vectors,
+            )
         except StaleVectors:
             continue
         except IntegrityError:
             _refreshed(collection)  # it may have been deleted just now
             raise
-        return WrittenItems(
-            changed=tuple(item.id for item in changed),
-            unchanged=len(checked) - len(changed),
-            files=files,
-            run_ids=run_ids,
-        )
+        for run_id in run_ids:
+            jobs.finish_run(run_id)
+        index_pending(collection.pk, at_least=SEGMENT_MIN_PENDING)
+        return StoreResult(tuple(changed), unchanged=len(checked) - len(changed))
     raise Conflict("Others change the same items again and again. Try again in a moment.")
 
 
@@ -422,7 +351,7 @@ def _refreshed(collection: Collection) -> Collection:
 
 
 def _prepare_texts(
-    changed: Sequence[CheckedItem], items: Sequence[Item], collection: Collection, recipe: Recipe
+    changed: Iterable[CheckedItem], items: Sequence[Item], collection: Collection, recipe: Recipe
 ) -> tuple[TokenCounter | None, dict[str, PreparedDocument]]:
     """Prepared documents of items without vector, by id, and the token counter if there are any."""
     texts = [item for item in changed if item.vector is None]
@@ -479,34 +408,66 @@ def _embed_texts(
 
 @transaction.atomic
 def _load_batch(
-    batch: _ItemBatch, known_keys: Container[str]
-) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Load all and record it; returns obsolete files and waiting runs. `known_keys` are ids that
-    exist."""
-    new = [key for key in batch.items if key not in known_keys]
-    if new:
-        load_new_documents(batch.collection, batch.new_jobs(new), batch.vectors)
-    known = [_item_source(item) for key, item in batch.items.items() if key in known_keys]
-    files: tuple[str, ...] = ()
-    run_ids: tuple[int, ...] = ()
-    if known:
+    collection: Collection,
+    items: Mapping[str, CheckedItem],
+    known_keys: Container[str],
+    *,
+    recipe: Recipe,
+    counter: TokenCounter | None,
+    texts: Mapping[str, PreparedDocument],
+    vectors: Vectors,
+) -> list[int]:
+    """Load the items, by id, and record it; returns the runs that waited for their documents.
+
+    `known_keys` are ids that exist; `texts` are the prepared documents of items without a vector,
+    with their `vectors`.
+    """
+
+    def job(document: Document) -> LoadJob:
+        item = items[document.key]
+        prepared = texts.get(item.id) or prepare_item(item, recipe=recipe, counter=counter)
+        if item.vector is not None:
+            vectors.update((chunk.content_sha256, item.vector) for chunk in prepared.chunks)
+        return LoadJob(
+            document=document,
+            prepared=prepared,
+            digest=recipe.digest(document.declared),
+            source_sha256=item.source_sha256,
+            replaces=True,
+        )
+
+    def new_jobs(ids: Mapping[str, int]) -> Iterator[LoadJob]:
+        """Created one by one. A copy takes a third of the time of making a document."""
+        blank = Document(workspace_id=collection.workspace_id, collection=collection)
+        for key, pk in ids.items():
+            document = copy(blank)
+            document.pk, document.key = pk, key
+            queue_new_text(document, _item_source(items[key]))
+            yield job(document)
+
+    if new := [key for key in items if key not in known_keys]:
+        new_ids = versions.new_ids(len(new))  # now: no query can run while rows are being copied
+        load_new_documents(collection, new_jobs(dict(zip(new, new_ids, strict=True))), vectors)
+    run_ids: list[int] = []
+    if known := [_item_source(item) for key, item in items.items() if key in known_keys]:
         token = uuid4()
-        registered = register_documents(batch.collection, known, run=None, token=token)
+        registered = register_documents(collection, known, run=None, token=token)
         documents = sorted(registered.values(), key=lambda document: document.pk)
         ids = [document.pk for document in documents]
-        files = tuple(str(document.file.name) for document in documents if document.file)
+        files = [str(document.file.name) for document in documents if document.file]
         if files:
             Document.objects.filter(pk__in=ids).update(file="")
-        run_ids = tuple(jobs.open_runs(ids))
-        load_documents([batch.job(document) for document in documents], batch.vectors, token=token)
+            transaction.on_commit(lambda: delete_files(files))
+        run_ids = jobs.open_runs(ids)
+        load_documents([job(document) for document in documents], vectors, token=token)
     record_change(
         action=Action.INGESTED,
         kind=Kind.DOCUMENT,
-        workspace_id=batch.collection.workspace_id,
-        count=len(batch.items),
-        collection_id=batch.collection.pk,
+        workspace_id=collection.workspace_id,
+        count=len(items),
+        collection_id=collection.pk,
     )
-    return files, run_ids
+    return run_ids
 
 
 def _item_source(item: CheckedItem) -> Source:

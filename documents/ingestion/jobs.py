@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection as Ids
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -24,9 +23,8 @@ from django.utils import timezone
 from common import valkey
 from common.leases import lease_expired, retry_on_deadlock
 from common.text import pluralized
-from documents.ingestion import versions
 from documents.ingestion.concurrency import Stopwatch, heartbeat
-from documents.ingestion.sources import BrokenSource, Source
+from documents.ingestion.sources import Entry
 from documents.ingestion.stored_files import delete_files
 from documents.lexical_index import index_pending
 from documents.models import Document, IngestionItem, IngestionRun, StagedDocument
@@ -57,18 +55,6 @@ _MARK_DUPLICATES = """
 """
 
 
-State = IngestionItem.State
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedCounts:
-    """What one document added: chunks, how many of them were embedded, tokens."""
-
-    chunks: int
-    embedded: int
-    tokens: int
-
-
 class RunCancelled(Exception):
     """The run was cancelled: nothing may be added to it."""
 
@@ -96,42 +82,35 @@ def settle_open_items(
     return [run_id for run_id, _ in counts]
 
 
-@dataclass(frozen=True, slots=True)
-class ItemOutcome:
-    """An item whose outcome is known immediately."""
-
-    entry: Source | BrokenSource
-    state: str
-    code: str = ""
-    reason: str = ""
-    document: Document | None = None
-
-
-def failed_outcome(
-    entry: Source | BrokenSource, code: str, reason: str, document: Document | None = None
-) -> ItemOutcome:
-    """The outcome of an item that failed."""
-    return ItemOutcome(entry, state=State.FAILED, code=code, reason=reason, document=document)
+def settled_item(
+    entry: Entry,
+    state: str = IngestionItem.State.FAILED,
+    *,
+    code: str = "",
+    reason: str = "",
+    document: Document | None = None,
+) -> IngestionItem:
+    """An unsaved item whose outcome is known at once, for `record_items`."""
+    return IngestionItem(
+        name=entry.name[:1024],
+        size=entry.size,
+        state=state,
+        error_code=code,
+        error=reason,
+        document=document,
+    )
 
 
 @transaction.atomic
-def record_items(run: IngestionRun, outcomes: Sequence[ItemOutcome]) -> None:
-    """Create items in their final states and count them on the run. Raises RunCancelled."""
-    IngestionItem.objects.bulk_create(
-        IngestionItem(
-            workspace_id=run.workspace_id,
-            run=run,
-            document=outcome.document,
-            name=outcome.entry.name[:1024],
-            size=outcome.entry.size,
-            state=outcome.state,
-            error_code=outcome.code,
-            error=outcome.reason,
-        )
-        for outcome in outcomes
-    )
+def record_items(run: IngestionRun, items: Sequence[IngestionItem]) -> None:
+    """Save items in their final states and count them on the run. Raises RunCancelled."""
+    if not items:
+        return
+    for item in items:
+        item.run, item.workspace_id = run, run.workspace_id
+    IngestionItem.objects.bulk_create(items)
     lock_open_run(run.id)  # after the items: documents are always locked before runs
-    counts = Counter(str(outcome.state) for outcome in outcomes)  # named like the run's
+    counts = Counter(str(item.state) for item in items)  # named like the run's
     count_on_run(run.id, **counts)
 
 
@@ -163,23 +142,17 @@ def count_on_run(run_id: int, **increments: int) -> None:
         IngestionRun.objects.filter(id=run_id).update(**changes, updated_at=timezone.now())
 
 
-def count_loaded(loaded: Mapping[int, LoadedCounts]) -> None:
-    """Add the counts of loaded documents, by id, to the runs that wait for them. Call it before
-    settling."""
+def count_loaded(loaded: Mapping[int | None, Mapping[str, int]]) -> None:
+    """Add the counts of loaded documents, by id, to the runs that wait for them, under the names of
+    the run's counters. Call it before settling."""
     waiting = IngestionItem.objects.filter(
         document_id__in=list(loaded), state__in=IngestionItem.ACTIVE
     )
-    sums: dict[int, list[LoadedCounts]] = defaultdict(list)
-    for run_id, document_id in waiting.values_list("run_id", "document_id").distinct():
-        if document_id is not None:
-            sums[run_id].append(loaded[document_id])
-    for run_id, sizes in sorted(sums.items()):
-        count_on_run(
-            run_id,
-            chunks=sum(size.chunks for size in sizes),
-            embedded=sum(size.embedded for size in sizes),
-            tokens=sum(size.tokens for size in sizes),
-        )
+    sums: dict[int, Counter[str]] = defaultdict(Counter)
+    for run_id, document_id in waiting.order_by().values_list("run_id", "document_id").distinct():
+        sums[run_id].update(loaded[document_id])
+    for run_id, counts in sorted(sums.items()):
+        count_on_run(run_id, **counts)
 
 
 def add_timings(run_ids: Iterable[int], timings: dict[str, float]) -> None:
@@ -322,7 +295,12 @@ def fail_documents(
         claimed_until=None,
     )
     StagedDocument.objects.filter(document_id__in=document_ids).delete()
-    for note, ids in versions.failure_notes(document_ids).items():
+    notes: dict[str, list[int]] = defaultdict(list)
+    rows = Document.objects.filter(pk__in=document_ids).values_list("pk", "is_current", "version")
+    for pk, is_current, version in rows:
+        note = f" It was to be version {version}; version {version - 1} stays current."
+        notes["" if is_current else note].append(pk)
+    for note, ids in notes.items():
         settle_items(ids, state=IngestionItem.State.FAILED, error_code=code, error=message + note)
 
 
@@ -398,7 +376,9 @@ def carry_out_cancellation(run_id: int) -> None:
     while retry_on_deadlock(lambda: _undo_batch(run)):
         pass
     with transaction.atomic():
-        settle_open_items(IngestionItem.objects.filter(run=run), state=State.CANCELLED)
+        settle_open_items(
+            IngestionItem.objects.filter(run=run), state=IngestionItem.State.CANCELLED
+        )
         run = IngestionRun.objects.select_for_update().get(id=run_id)
         if run.is_finished:
             return
@@ -425,11 +405,11 @@ def _undo_batch(run: IngestionRun) -> bool:
     later = open_items.exclude(run=run).exclude(Exists(own_later))
     theirs = {found for found in later.values_list("document_id", flat=True) if found is not None}
     undone = [document for document in mine if document.id not in theirs]
-    settle_open_items(items.filter(document__in=mine), state=State.CANCELLED)
+    settle_open_items(items.filter(document__in=mine), state=IngestionItem.State.CANCELLED)
     # The text that earlier runs wait for is gone: this run's upload took its place.
     others = settle_open_items(
         IngestionItem.objects.filter(document__in=undone),
-        state=State.FAILED,
+        state=IngestionItem.State.FAILED,
         error_code="replaced",
         error=REPLACED_MESSAGE,
     )

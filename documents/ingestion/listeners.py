@@ -47,14 +47,11 @@ def register(path: str) -> None:
         _paths.append(path)
 
 
-@cache
-def _load_listener(path: str) -> Listener:
-    listener: Listener = import_string(path)()
-    return listener
+_instance: Callable[[str], Listener] = cache(lambda path: import_string(path)())
 
 
 def _listeners() -> list[Listener]:
-    return [_load_listener(path) for path in _paths]
+    return [_instance(path) for path in _paths]
 
 
 def loaded(document_ids: Sequence[int]) -> None:

@@ -167,42 +167,43 @@ def load_documents(jobs: Sequence[LoadJob], vectors: Vectors, *, token: UUID) ->
         if job.document.id in deduplicated
     )
     held = versions.lock_for_loading([job.document.id for job in jobs], token=token)
-    mine = [job for job in jobs if job.document.id in held.ids]
-    revisions = edits.load_pending_edits(job.document for job in mine)
-    # The documents with people's edits applied, by id.
-    revised = {
-        job.document.id: edits.apply_pending_edits(
-            job.prepared, revisions[job.document.id], collection=job.document.collection
-        )
-        for job in mine
-        if job.document.id in revisions and not job.replaces
-    }
-    mine = [
-        replace(job, prepared=revised[job.document.id].document)
-        if job.document.id in revised
-        else job
-        for job in mine
-    ]
+    own = [job for job in jobs if job.document.id in held.ids]
+    revisions = edits.load_pending_edits(job.document for job in own)
+    mine, edit_states = _apply_edits(own, revisions)
     original_of = duplicates.find_originals(
         {job.document.id: job.source_sha256 for job in mine if job.document.id in deduplicated}
     )
-    _supersede_versions(mine, held, original_of)
-    edits.settle_edits(revisions, revised)
+    # Supersede current versions, and give duplicates of changing documents another original.
+    texts: dict[int, duplicates.DocumentContent | None] = {}
+    for job in mine:
+        pk = job.document.id
+        job.document.is_current = pk not in held.behind
+        texts[pk] = (original_of.get(pk, pk), job.source_sha256)
+        if pk in held.superseding and pk in held.current:
+            texts[held.current[pk]] = texts[pk]
+    duplicates.promote_next_original(texts)
+    versions.supersede(held)
+    edits.settle_edits(revisions, edit_states)
     stored = [job for job in mine if job.document.id not in original_of]
-    new = _copy_vectors(_keep_unchanged(stored, held), held)
-    if any(chunk.content_sha256 not in vectors for _, chunk in new):
-        raise StaleVectors
-    if new:
-        configuration_oids()  # read now: no query can run while rows are being copied
-        copy_rows(
-            "documents_chunk",
-            CHUNK_COLUMNS,
-            (_chunk_row(job, chunk, vectors) for job, chunk in new),
-        )
-    _finish_documents(mine, original_of)
+    new = _store_chunks(stored, vectors, held)
+    finished = {job.document.id: {"id": job.document.id, **_loaded_values(job)} for job in mine}
+    for pk, original_id in original_of.items():
+        finished[pk] |= {"duplicate_of_id": original_id, "chunk_count": 0, "token_count": 0}
+    parameters: list[Any] = [Jsonb(list(finished.values()))]
+    with connection.cursor() as cursor:
+        cursor.execute(_FINISH_DOCUMENTS, parameters)
     StagedDocument.objects.filter(document_id__in=held.ids).delete()
-    ingestion_jobs.count_loaded(_loaded_counts(stored, new))
-    duplicates.count_aliases(list(original_of))
+    embedded = Counter(job.document.id for job, _ in new)
+    counts: dict[int | None, dict[str, int]] = {
+        job.document.id: {
+            "chunks": len(job.prepared.chunks),
+            "embedded": embedded[job.document.id],
+            "tokens": job.prepared.token_count,
+        }
+        for job in stored
+    }
+    counts |= {pk: {"duplicates": 1} for pk in original_of}
+    ingestion_jobs.count_loaded(counts)
     listeners.loaded(sorted(held.ids))
     ingestion_jobs.settle_items(held.ids, state=IngestionItem.State.READY)
     return sorted(held.ids)
@@ -238,20 +239,21 @@ def load_new_documents(collection: Collection, jobs: Iterable[LoadJob], vectors:
     listeners.loaded(sorted(document.pk for document in documents))
 
 
-def _supersede_versions(
-    jobs: Sequence[LoadJob], locked: versions.LockedDocuments, original_of: Mapping[int, int]
-) -> None:
-    """Supersede current versions, and give duplicates of changing documents another original."""
-    texts: dict[int, duplicates.DocumentContent | None] = {}
+def _apply_edits(
+    jobs: Sequence[LoadJob], revisions: Mapping[int, edits.PendingEdits]
+) -> tuple[list[LoadJob], dict[int, dict[int, str]]]:
+    """The jobs with people's edits applied, and the new states of these edits by document."""
+    revised: list[LoadJob] = []
+    states: dict[int, dict[int, str]] = {}
     for job in jobs:
-        new = job.document.id
-        text = duplicates.DocumentContent(original_of.get(new, new), job.source_sha256)
-        job.document.is_current = new not in locked.behind
-        texts[new] = text
-        if new in locked.superseding and new in locked.current:
-            texts[locked.current[new]] = text
-    duplicates.promote_next_original(texts)
-    versions.supersede(locked)
+        document = job.document
+        if document.id in revisions and not job.replaces:
+            prepared, states[document.id] = edits.apply_pending_edits(
+                job.prepared, revisions[document.id], collection=document.collection
+            )
+            job = replace(job, prepared=prepared)  # noqa: PLW2901
+        revised.append(job)
+    return revised, states
 
 
 def _check_spaces(collections: Iterable[Collection]) -> None:
@@ -308,22 +310,23 @@ def _position_values(job: LoadJob, chunk: PreparedChunk) -> dict[str, Any]:
         "parent": chunk.parent,
         "token_count": chunk.token_count,
         "media_type": job.prepared.media_type,
-        "metadata": _chunk_metadata(job, chunk),
-        "language": _chunk_configuration(job, chunk),
+        "metadata": {**job.prepared.metadata, **chunk.metadata},
+        "language": configuration(chunk.language or job.prepared.language),
     }
 
 
-def _copy_vectors(
-    new: Sequence[tuple[LoadJob, PreparedChunk]], locked: versions.LockedDocuments
+def _store_chunks(
+    jobs: Sequence[LoadJob], vectors: Vectors, locked: versions.LockedDocuments
 ) -> list[tuple[LoadJob, PreparedChunk]]:
-    """Copy vectors of chunks that a version shares with the current one; return the others."""
+    """Store the chunks that are not there yet; returns those that needed one of the `vectors`: the
+    others share that of the current version."""
     known = versions.chunks_of_current_versions(locked.current)
-    rest: list[tuple[LoadJob, PreparedChunk]] = []
+    new: list[tuple[LoadJob, PreparedChunk]] = []
     shared: list[dict[str, Any]] = []
-    for job, chunk in new:
+    for job, chunk in _keep_unchanged(jobs, locked):
         source = known.get((job.document.id, chunk.content_sha256))
         if source is None:
-            rest.append((job, chunk))
+            new.append((job, chunk))
             continue
         shared.append(
             {
@@ -336,35 +339,18 @@ def _copy_vectors(
             }
         )
     versions.copy_chunks(shared)
-    return rest
-
-
-def _loaded_counts(
-    jobs: Sequence[LoadJob], new: Sequence[tuple[LoadJob, PreparedChunk]]
-) -> dict[int, ingestion_jobs.LoadedCounts]:
-    """What each document added to its runs, by id."""
-    embedded = Counter(job.document.id for job, _ in new)
-    return {
-        job.document.id: ingestion_jobs.LoadedCounts(
-            chunks=len(job.prepared.chunks),
-            embedded=embedded[job.document.id],
-            tokens=job.prepared.token_count,
-        )
-        for job in jobs
-    }
-
-
-def _chunk_metadata(job: LoadJob, chunk: PreparedChunk) -> dict[str, Any]:
-    return {**job.prepared.metadata, **chunk.metadata}
-
-
-def _chunk_configuration(job: LoadJob, chunk: PreparedChunk) -> str:
-    """The chunk's text search configuration."""
-    return configuration(chunk.language or job.prepared.language)
+    if any(chunk.content_sha256 not in vectors for _, chunk in new):
+        raise StaleVectors
+    if new:
+        configuration_oids()  # read now: no query can run while rows are being copied
+        rows = (_chunk_row(job, chunk, vectors) for job, chunk in new)
+        copy_rows("documents_chunk", CHUNK_COLUMNS, rows)
+    return new
 
 
 def _chunk_row(job: LoadJob, chunk: PreparedChunk, vectors: Vectors) -> tuple[Any, ...]:
-    document = job.document
+    """What CHUNK_COLUMNS get, in their order."""
+    document, placed = job.document, _position_values(job, chunk)
     return (
         document.workspace_id,
         document.collection_id,
@@ -382,9 +368,9 @@ def _chunk_row(job: LoadJob, chunk: PreparedChunk, vectors: Vectors) -> tuple[An
         chunk.page,
         chunk.parent,
         job.prepared.media_type,
-        Jsonb(_chunk_metadata(job, chunk)),
+        Jsonb(placed["metadata"]),
         document.access,
-        configuration_oids()[_chunk_configuration(job, chunk)],
+        configuration_oids()[placed["language"]],
         vectors[chunk.content_sha256],
         chunk.content_sha256,
         document.is_current,
@@ -405,25 +391,6 @@ _FINISH_DOCUMENTS = """
         duplicate_of_id bigint)
     WHERE document.id = new.id
 """
-
-
-def _finish_documents(jobs: Sequence[LoadJob], original_of: Mapping[int, int]) -> None:
-    """Update the locked documents by one statement."""
-    rows = [
-        {
-            "id": job.document.id,
-            **_loaded_values(job),
-            "duplicate_of_id": original_of[job.document.id],
-            "chunk_count": 0,
-            "token_count": 0,
-        }
-        if job.document.id in original_of
-        else {"id": job.document.id, **_loaded_values(job)}
-        for job in jobs
-    ]
-    parameters: list[Any] = [Jsonb(rows)]
-    with connection.cursor() as cursor:
-        cursor.execute(_FINISH_DOCUMENTS, parameters)
 
 
 def _loaded_values(job: LoadJob) -> dict[str, Any]:
@@ -466,14 +433,8 @@ def group_jobs(jobs: Iterable[LoadJob]) -> Iterator[list[LoadJob]]:
         yield group
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Documents of one space, and the texts of theirs that have no vector yet."""
-
-    jobs: Sequence[LoadJob]
-    texts: dict[str, str]
-
-
+#: Documents of one space, and the texts of theirs that have no vector yet.
+_Group = tuple[Sequence[LoadJob], dict[str, str]]
 #: The vectors of a group's texts, and the seconds they took.
 _Embedded = tuple[Vectors | InvalidVector, float]
 
@@ -490,66 +451,54 @@ def load_groups(groups: Iterable[Sequence[LoadJob]], *, token: UUID) -> Iterator
         _embed_group,
         map(_make_group, groups),
         room=PREFETCHED_CHUNKS,
-        size=lambda group: max(GROUP_CHUNKS, len(group.texts)),
+        size=lambda group: max(GROUP_CHUNKS, len(group[1])),
     )
     if connection.in_atomic_block:
-        for group, vectors in embedded:
-            _load_group(group, vectors, token=token)
-            yield group.jobs
+        for (jobs, _), vectors in embedded:
+            _load_group(jobs, vectors, token=token)
+            yield jobs
         return
 
     def load_apart(pair: tuple[_Group, _Embedded]) -> None:
-        _load_group(*pair, token=token)
+        (jobs, _), vectors = pair
+        _load_group(jobs, vectors, token=token)
 
     def close_connection() -> None:
         connection.close()  # that of the thread which calls this
 
-    for (group, _), _ in prefetch(load_apart, embedded, room=2, at_end=close_connection):
-        yield group.jobs
+    for ((jobs, _), _), _ in prefetch(load_apart, embedded, room=2, at_end=close_connection):
+        yield jobs
 
 
 def _embed_and_load(jobs: Sequence[LoadJob], *, token: UUID) -> None:
-    group = _make_group(jobs)
-    _load_group(group, _embed_group(group), token=token)
+    _load_group(jobs, _embed_group(_make_group(jobs)), token=token)
 
 
 def _make_group(jobs: Sequence[LoadJob]) -> _Group:
     """The texts include people's edits; loading applies them again, as they are then."""
-    revisions = edits.load_pending_edits(job.document for job in jobs)
-    prepared = {
-        job.document.id: edits.apply_pending_edits(
-            job.prepared, revision, collection=job.document.collection
-        ).document
-        for job in jobs
-        if (revision := revisions.get(job.document.id))
-    }
-    return _Group(
-        jobs,
-        texts_to_embed(
-            [(job.document.id, prepared.get(job.document.id, job.prepared)) for job in jobs]
-        ),
-    )
+    revised, _ = _apply_edits(jobs, edits.load_pending_edits(job.document for job in jobs))
+    return jobs, texts_to_embed([(job.document.id, job.prepared) for job in revised])
 
 
 def _embed_group(group: _Group) -> _Embedded:
     """Runs beside the caller's transaction, so it uses no database."""
     started = perf_counter()
-    embedder = embedder_for(group.jobs[0].document.collection.space)
+    jobs, texts = group
+    embedder = embedder_for(jobs[0].document.collection.space)
     vectors: Vectors | InvalidVector
     try:
-        vectors = embed_texts(group.texts, embedder=embedder)
+        vectors = embed_texts(texts, embedder=embedder)
     except InvalidVector as error:
         vectors = error
     return vectors, perf_counter() - started
 
 
-def _load_group(group: _Group, embedded: _Embedded, *, token: UUID) -> None:
-    jobs, (vectors, seconds) = group.jobs, embedded
+def _load_group(jobs: Sequence[LoadJob], embedded: _Embedded, *, token: UUID) -> None:
+    vectors, seconds = embedded
     if isinstance(vectors, InvalidVector):
         if len(jobs) == 1:
-            reason = str(vectors)
             ingestion_jobs.fail_documents(
-                [jobs[0].document.id], code="invalid_vector", message=reason, token=token
+                [jobs[0].document.id], code="invalid_vector", message=str(vectors), token=token
             )
             return
         for job in jobs:

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
-from documents.chunkers import ChunkerError, Embed, Span, TokenCounter, get_chunker
+from documents.chunkers import ChunkerError, Embed, TokenCounter, get_chunker
 from documents.embedders import embedder_for
 from documents.ingestion.concurrency import Stopwatch
 from documents.ingestion.sources import Content, check_size, content_from_bytes
@@ -210,7 +210,18 @@ def _cut_chunks(
     except ChunkerError as error:
         raise ParseError("too_large", str(error)) from error
     return (
-        _cut_chunk(parsed.text, span, ordinal, contexts.get(span.heading_path, title))
+        PreparedChunk(
+            ordinal=ordinal,
+            text=(text := parsed.text[span.start : span.end]),
+            context=(context := contexts.get(span.heading_path, title)),
+            start=span.start,
+            end=span.end,
+            token_count=span.token_count,
+            heading_path=span.heading_path,
+            page=span.page,
+            content_sha256=chunk_digest(context, text),
+            parent=span.parent,
+        )
         for ordinal, span in enumerate(spans)
     )
 
@@ -235,22 +246,6 @@ def chunk_context(title: str, path: Sequence[str], counter: TokenCounter, limit:
         else:
             high = middle - 1
     return " ".join(words[:low])
-
-
-def _cut_chunk(text: str, span: Span, ordinal: int, context: str) -> PreparedChunk:
-    chunk = text[span.start : span.end]
-    return PreparedChunk(
-        ordinal=ordinal,
-        text=chunk,
-        context=context,
-        start=span.start,
-        end=span.end,
-        token_count=span.token_count,
-        heading_path=span.heading_path,
-        page=span.page,
-        content_sha256=chunk_digest(context, chunk),
-        parent=span.parent,
-    )
 
 
 def _author_chunks(parsed: ParsedDocument, counter: TokenCounter) -> Iterable[PreparedChunk]:
@@ -362,19 +357,18 @@ def pack_document(document: PreparedDocument) -> bytes:
 
 def unpack_document(payload: bytes) -> PreparedDocument:
     """The prepared document from the bytes of `pack_document`."""
-    lines = _payload_lines(payload)
-    own = json.loads(next(lines))
+
+    def unpacked() -> Iterator[Any]:
+        decompressor = zlib.decompressobj()
+        rest = b""
+        for start in range(0, len(payload), _UNPACK_BYTES):
+            rest += decompressor.decompress(payload[start : start + _UNPACK_BYTES])
+            *lines, rest = rest.split(b"\n")
+            yield from map(json.loads, lines)
+
+    values = unpacked()
+    own = next(values)
     chunks = tuple(
-        PreparedChunk(**{**values, "heading_path": tuple(values["heading_path"])})
-        for values in map(json.loads, lines)
+        PreparedChunk(**{**chunk, "heading_path": tuple(chunk["heading_path"])}) for chunk in values
     )
     return PreparedDocument(chunks=chunks, **own)
-
-
-def _payload_lines(payload: bytes) -> Iterator[bytes]:
-    decompressor = zlib.decompressobj()
-    rest = b""
-    for start in range(0, len(payload), _UNPACK_BYTES):
-        rest += decompressor.decompress(payload[start : start + _UNPACK_BYTES])
-        *lines, rest = rest.split(b"\n")
-        yield from lines

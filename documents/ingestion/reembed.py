@@ -46,12 +46,9 @@ MAX_BATCH_CHUNKS = 1024
 BATCH_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class BatchCursor:
-    """Chunk id after which the next batch begins, and its size."""
-
-    after: int = 0
-    size: int = FIRST_BATCH_CHUNKS
+#: Chunk id after which the next batch begins, and its size.
+Cursor = tuple[int, int]
+FIRST_CURSOR: Cursor = (0, FIRST_BATCH_CHUNKS)
 
 
 class TakenOver(Exception):
@@ -68,41 +65,36 @@ def start_reembedding(
     elsewhere. Must not be called inside a transaction.
     """
     embedder_for(target)
-    row = _create_row(target, collection, user)
+    with transaction.atomic():
+        lock_space_changes()
+        others = Reembedding.objects.filter(state=State.RUNNING).exclude(
+            target=target, collection=collection
+        )
+        for other in others.select_related("target", "collection"):
+            if collection is None or other.collection_id in (None, collection.pk):
+                raise Conflict(
+                    f"{str(other).capitalize()} is being re-embedded. Wait for it, or stop it with"
+                    f" `manage.py reembed --cancel --to {other.target.name}`."
+                )
+        EmbeddingSpace.objects.filter(pk=target.pk).update(state=EmbeddingSpace.State.LIVE)
+        left: set[int] = set()
+        if collection is None:
+            # At the end nobody may use the former default spaces, though no collection leaves them
+            # because each was moved by itself before.
+            former = EmbeddingSpace.objects.exclude(pk=target.pk).filter(is_default=True)
+            left = set(former.values_list("pk", flat=True))
+            EmbeddingSpace.objects.filter(pk__in=left).update(is_default=False)
+            EmbeddingSpace.objects.filter(pk=target.pk).update(is_default=True)
+        row, _ = Reembedding.objects.exclude(state=State.DONE).get_or_create(
+            target=target, collection=collection, defaults={"created_by": user}
+        )
+        row.sources = sorted({*row.sources, *left})
+        row.state, row.done, row.refused, row.error = State.RUNNING, 0, [], ""
+        row.started_at = row.seen_at = database_now()
+        row.save()
     _switch_spaces(row)
     row.total = sum(_chunks_left(entry).count() for entry in _moving_collections(row))
     row.save(update_fields=["total", "updated_at"])
-    return row
-
-
-@transaction.atomic
-def _create_row(target: EmbeddingSpace, collection: Collection | None, user: Any) -> Reembedding:
-    lock_space_changes()
-    others = Reembedding.objects.filter(state=State.RUNNING).exclude(
-        target=target, collection=collection
-    )
-    for other in others.select_related("target", "collection"):
-        if collection is None or other.collection_id in (None, collection.pk):
-            raise Conflict(
-                f"{str(other).capitalize()} is being re-embedded. Wait for it, or stop it with"
-                f" `manage.py reembed --cancel --to {other.target.name}`."
-            )
-    EmbeddingSpace.objects.filter(pk=target.pk).update(state=EmbeddingSpace.State.LIVE)
-    left: set[int] = set()
-    if collection is None:
-        # At the end nobody may use the former default spaces, though no collection leaves them
-        # because each was moved by itself before.
-        former = EmbeddingSpace.objects.exclude(pk=target.pk).filter(is_default=True)
-        left = set(former.values_list("pk", flat=True))
-        EmbeddingSpace.objects.filter(pk__in=left).update(is_default=False)
-        EmbeddingSpace.objects.filter(pk=target.pk).update(is_default=True)
-    row, _ = Reembedding.objects.exclude(state=State.DONE).get_or_create(
-        target=target, collection=collection, defaults={"created_by": user}
-    )
-    row.sources = sorted({*row.sources, *left})
-    row.state, row.done, row.refused, row.error = State.RUNNING, 0, [], ""
-    row.started_at = row.seen_at = database_now()
-    row.save()
     return row
 
 
@@ -127,7 +119,7 @@ def stop_reembedding(row: Reembedding, *, error: str = "") -> bool:
     return bool(stopped)
 
 
-def move_batch(row: Reembedding, *, token: UUID, cursor: BatchCursor) -> BatchCursor | None:
+def move_batch(row: Reembedding, *, token: UUID, cursor: Cursor = FIRST_CURSOR) -> Cursor | None:
     """Move the batch at `cursor`; returns the next cursor, None when all is done.
 
     Raises TakenOver, and InferenceError if the model does not work. Must not be called inside a
@@ -141,11 +133,10 @@ def move_batch(row: Reembedding, *, token: UUID, cursor: BatchCursor) -> BatchCu
         row.refused += [chunk.pk for chunk in batch if chunk.pk not in vectors]
         _store_batch(row, batch, vectors, token)
         seconds = perf_counter() - started
-        wanted = cursor.size * BATCH_SECONDS / max(seconds, 0.001)
-        next_batch_size = int(
-            min(max(1, cursor.size // 4, wanted), 2 * cursor.size, MAX_BATCH_CHUNKS)
-        )
-        return BatchCursor(batch[-1].pk, next_batch_size)
+        _, size = cursor
+        wanted = size * BATCH_SECONDS / max(seconds, 0.001)
+        next_size = int(min(max(1, size // 4, wanted), 2 * size, MAX_BATCH_CHUNKS))
+        return batch[-1].pk, next_size
     with transaction.atomic():
         # Or one that was stopped would take back collections that move elsewhere by now.
         _lock_row(row, token)
@@ -165,7 +156,7 @@ def move_batch(row: Reembedding, *, token: UUID, cursor: BatchCursor) -> BatchCu
         )
         return None
     row.refresh_from_db()
-    if row.refused and not _chunks_to_move(row, BatchCursor()):
+    if row.refused and not _chunks_to_move(row, FIRST_CURSOR):
         build_target_index(row, token=token)
         first = Chunk.objects.filter(pk__in=row.refused).first()
         # By number: names go with their documents.
@@ -177,7 +168,7 @@ def move_batch(row: Reembedding, *, token: UUID, cursor: BatchCursor) -> BatchCu
         )
         stop_reembedding(row, error=refused_message)
         return None
-    return BatchCursor()  # chunks that another transaction had locked when they were passed
+    return FIRST_CURSOR  # chunks that another transaction had locked when they were passed
 
 
 def builds_index_first(row: Reembedding) -> bool:
@@ -260,17 +251,18 @@ def _forget_former_spaces(row: Reembedding) -> bool:
 # --- batches -------------------------------------------------------------------------------------
 
 
-def _chunks_to_move(row: Reembedding, cursor: BatchCursor) -> list[Chunk]:
+def _chunks_to_move(row: Reembedding, cursor: Cursor) -> list[Chunk]:
     """The next chunks to move, by id."""
+    after, size = cursor
     scope = list(_moving_collections(row).only("id", "former_spaces"))
     spaces = {space for entry in scope for space in entry.former_spaces}
     chunks = Chunk.objects.filter(
-        collection__in=scope, space__in=spaces - {row.target_id}, pk__gt=cursor.after
+        collection__in=scope, space__in=spaces - {row.target_id}, pk__gt=after
     )
     return list(
         chunks.exclude(pk__in=row.refused)
         .only("id", "context", "text", "content_sha256")
-        .order_by("id")[: cursor.size]
+        .order_by("id")[:size]
     )
 
 
@@ -464,20 +456,14 @@ def _reembed_chunks(collection: Collection, ids: list[int]) -> tuple[int, list[i
         rows = list(Chunk.objects.filter(pk__in=left).only(*fields).order_by("pk"))
         vectors = _embed_chunks(collection.space, rows)
         refused += [row.pk for row in rows if row.pk not in vectors]
-        done = _store_reindexed(collection, rows, vectors)
+        done: set[int] = set()
+        with transaction.atomic():
+            share_collection_locks([collection.pk])
+            # None if the collection has another space by now.
+            if Collection.objects.filter(pk=collection.pk, space=collection.space_id).exists():
+                done = _store_vectors(collection.space_id, rows, vectors)
         stored += len(done)
         left = [row.pk for row in rows if row.pk in vectors and row.pk not in done]
         if not left:
             break
     return stored, refused, left
-
-
-@transaction.atomic
-def _store_reindexed(
-    collection: Collection, rows: Sequence[Chunk], vectors: Mapping[int, NDArray[np.float32]]
-) -> set[int]:
-    """The chunks that got their vectors: none if the collection has another space by now."""
-    share_collection_locks([collection.pk])
-    if not Collection.objects.filter(pk=collection.pk, space=collection.space_id).exists():
-        return set()
-    return _store_vectors(collection.space_id, rows, vectors)

@@ -1,11 +1,12 @@
 """Rows for documents that are about to be ingested, many at a time. Begin with
-`register_documents`; `check_access` decides whether a text may replace that of an existing
+`register_documents`; `access_refusal` decides whether a text may replace that of an existing
 document."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 
@@ -13,8 +14,18 @@ from common.errors import Conflict
 from common.leases import database_now
 from documents.ingestion import jobs, versions
 from documents.ingestion.concurrency import share_collection_locks
-from documents.ingestion.sources import BrokenSource, Source
+from documents.ingestion.preparation import Recipe
+from documents.ingestion.sources import (
+    MAX_KEY_BYTES,
+    MAX_KEY_CHARACTERS,
+    BrokenSource,
+    Content,
+    Entry,
+    Source,
+    read_content,
+)
 from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
+from documents.parsers import ParseError
 
 HIDDEN_KEY = "A document that you may not see has this key. Use another one."
 WIDER_ACCESS = (
@@ -23,8 +34,10 @@ WIDER_ACCESS = (
 )
 
 
-def check_access(source: Source, document: Document | None, *, user: Any) -> BrokenSource | None:
-    """Why the text may not replace that of `document`; None if it may.
+def access_refusal(
+    source: Source, document: Document | None, *, user: Any
+) -> tuple[str, str] | None:
+    """Why the text may not replace that of `document`, as a code and a sentence; None if it may.
 
     A document keeps its access list. So a text for few people is not put where others can read it,
     and nobody writes into a document that they may not see. `user` None is the site itself.
@@ -36,12 +49,38 @@ def check_access(source: Source, document: Document | None, *, user: Any) -> Bro
         and document.access is not None
         and not Document.objects.visible_to(user).filter(pk=document.pk).exists()
     ):
-        return BrokenSource(source.name, source.size, "taken", HIDDEN_KEY)
+        return "taken", HIDDEN_KEY
     if source.access is not None and not (
         document.access is not None and set(document.access) <= set(source.access)
     ):
-        return BrokenSource(source.name, source.size, "access", WIDER_ACCESS)
+        return "access", WIDER_ACCESS
     return None
+
+
+def read_if_changed(
+    run: IngestionRun, entry: Entry, known: Mapping[str, Document], recipe: Recipe
+) -> Content | IngestionItem:
+    """The source's content if it must be ingested; else the item that says why not, unsaved.
+    `known` are the documents to compare with, by key."""
+    if isinstance(entry, BrokenSource):
+        return jobs.settled_item(entry, code=entry.code, reason=entry.reason)
+    if not 0 < len(entry.key) <= MAX_KEY_CHARACTERS or len(entry.key.encode()) > MAX_KEY_BYTES:
+        reason = (
+            f"The name with its folders is longer than {MAX_KEY_CHARACTERS:,} characters or"
+            f" {MAX_KEY_BYTES:,} bytes. Shorten it."
+        )
+        return jobs.settled_item(entry, code="malformed", reason=reason)
+    document = known.get(entry.key)
+    try:
+        content = read_content(entry, max_bytes=settings.MAX_UPLOAD_BYTES)
+    except ParseError as error:
+        return jobs.settled_item(entry, code=error.code, reason=str(error), document=document)
+    if refusal := access_refusal(entry, document, user=run.user):
+        return jobs.settled_item(entry, code=refusal[0], reason=refusal[1])
+    digest = recipe.digest(entry.declared)
+    if document is not None and document.is_unchanged(run.policy, content.sha256, digest):
+        return jobs.settled_item(entry, IngestionItem.State.SKIPPED, document=document)
+    return content
 
 
 #: Column values of a document with a new text. Claims on an older text end: the newest wins.
@@ -100,9 +139,9 @@ def register_documents(
         make=make,
     )
     for key, document in documents.items():
-        why = check_access(by_key[key], document, user=run.user if run is not None else None)
-        if why is not None:
-            raise Conflict(f"{why.name}: {why.reason}")
+        user = run.user if run is not None else None
+        if refusal := access_refusal(by_key[key], document, user=user):
+            raise Conflict(f"{by_key[key].name}: {refusal[1]}")
     known = [row for row in documents.values() if row is not made.get(row.key)]
     for document in known:
         document.collection = collection
@@ -110,7 +149,11 @@ def register_documents(
     if known:
         # An older text that waits for its vectors must not be loaded after this.
         StagedDocument.objects.filter(document__in=known).delete()
-        _save_queued(known, waiting)
+        names = ("id", "source", "declared", "url", "size")
+        rows = [{name: getattr(document, name) for name in names} for document in known]
+        parameters: dict[str, Any] = {**waiting, "rows": Jsonb(rows)}
+        with connection.cursor() as cursor:
+            cursor.execute(_SAVE_QUEUED, parameters)
     if run is not None:
         open_items(run, [documents[source.key] for source in sources], state=state)
     return documents
@@ -154,19 +197,3 @@ _SAVE_QUEUED = """
          AS new (id bigint, source text, declared jsonb, url text, size bigint)
     WHERE document.id = new.id
 """
-
-
-def _save_queued(documents: Iterable[Document], waiting: Mapping[str, Any]) -> None:
-    rows = [
-        {
-            "id": document.pk,
-            "source": document.source,
-            "declared": document.declared,
-            "url": document.url,
-            "size": document.size,
-        }
-        for document in documents
-    ]
-    parameters: dict[str, Any] = {**waiting, "rows": Jsonb(rows)}
-    with connection.cursor() as cursor:
-        cursor.execute(_SAVE_QUEUED, parameters)

@@ -5,17 +5,19 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from io import BytesIO
 from itertools import chain, starmap
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from django.db.models.fields.files import FieldFile
 
+from common import bounded_json
+from common.errors import ExplainedError, InvalidInput
 from documents.parsers import ParseError
 from documents.parsers.base import ErrorCode
 from documents.parsers.chunk_json import (
@@ -61,7 +63,7 @@ def walk(directory: Path, glob: str) -> Iterator[list[Path | SkippedFile]]:
         except OSError as error:
             yield [SkippedFile(here, "unreadable", _unreadable_reason(error))]
             continue
-        directories = [name for name in names if _is_directory(here / name)]
+        directories = [name for name in names if os.path.isdir(here / name)]  # noqa: PTH112
         if "**" in pattern or len(below) + 1 < len(pattern):
             inner = [name for name in directories if not (here / name).is_symlink()]
             waiting += [(*below, name) for name in reversed(inner)]
@@ -106,13 +108,6 @@ def _parts_match(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     )
 
 
-def _is_directory(path: Path) -> bool:
-    try:
-        return stat.S_ISDIR(path.stat().st_mode)
-    except OSError:
-        return False
-
-
 def _unreadable_reason(error: OSError) -> str:
     return f"It cannot be read: {error.strerror}. Check its permissions."
 
@@ -147,8 +142,11 @@ class BrokenSource:
     reason: str
 
 
+Entry = Source | BrokenSource
+
 #: Maximum length of one document's metadata as JSON.
 MAX_METADATA_CHARACTERS = 20_000
+MAX_KEY_CHARACTERS = 1024
 #: PostgreSQL indexes no longer key than a third of its 8 kB page.
 MAX_KEY_BYTES = 2048
 
@@ -163,20 +161,25 @@ def storable_key(path: str) -> str:
     return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
-def checked_key(source: Source) -> Source | BrokenSource:
-    """The source itself, or why its key is invalid."""
-    if 0 < len(source.key) <= 1024 and len(source.key.encode()) <= MAX_KEY_BYTES:
-        return source
-    return BrokenSource(
-        name=source.name,
-        size=source.size,
-        code="malformed",
-        reason="The name with its folders is longer than 1,024 characters or 2,048 bytes."
-        " Shorten it.",
-    )
+def checked_metadata(metadata: object) -> dict[str, Any]:
+    """What a caller says of a document, as JSON that can be stored. Raises InvalidInput."""
+    if not isinstance(metadata, Mapping):
+        raise InvalidInput("The metadata must be an object of names and values.", field="metadata")
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(dict(metadata)))
+        bounded_json.check(plain)
+    except InvalidInput as error:
+        raise InvalidInput(f"The metadata cannot be stored: {error}", field="metadata") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"The metadata is no JSON: {error}.", field="metadata") from error
+    if len(str(plain)) > MAX_METADATA_CHARACTERS:
+        raise InvalidInput(
+            f"The metadata may have {MAX_METADATA_CHARACTERS:,} characters.", field="metadata"
+        )
+    return plain
 
 
-class SourceError(Exception):
+class SourceError(ExplainedError):
     """The request names nothing that can be ingested."""
 
 
@@ -210,7 +213,7 @@ def text_source(key: str, text: str, **declared: Any) -> Source:
 
 def discover(
     paths: Iterable[Path], *, glob: str = "**/*", below: Path | None = None
-) -> Iterator[Source | BrokenSource]:
+) -> Iterator[Entry]:
     """Sources under `paths` in a stable order, directory by directory.
 
     A directory is searched with `glob`; `*` never crosses a `/`. Hidden files and directories are
@@ -221,14 +224,12 @@ def discover(
         if not path.exists():
             raise SourceError(f"{path} does not exist. Check the path.")
         for siblings in walk(path, glob) if path.is_dir() else [[check_file(path)]]:
-            yield from _directory_sources(
-                [_refuse_outside(below, file) for file in siblings], root=path
-            )
+            yield from _directory_sources(siblings, root=path, below=below)
 
 
 def discover_any(
     paths: Sequence[Path], *, glob: str = "**/*", below: Path | None = None
-) -> Iterator[Source | BrokenSource]:
+) -> Iterator[Entry]:
     """Like `discover`, but raises NothingFoundError at once where there is no source at all."""
     sources = discover(paths, glob=glob, below=below)
     first = next(sources, None)
@@ -237,34 +238,29 @@ def discover_any(
     return chain([first], sources)
 
 
-def _refuse_outside(below: Path | None, file: Path | SkippedFile) -> Path | SkippedFile:
-    if below is None or isinstance(file, SkippedFile) or file.resolve().is_relative_to(below):
-        return file
-    return SkippedFile(
-        file, "unreadable", "This link leads out of what may be read. Copy the file."
-    )
-
-
 def _directory_sources(
-    siblings: Sequence[Path | SkippedFile], *, root: Path
-) -> Iterator[Source | BrokenSource]:
+    siblings: Sequence[Path | SkippedFile], *, root: Path, below: Path | None
+) -> Iterator[Entry]:
     records: list[ChunkFile] = []
     directory = ""
     for file in siblings:
         if isinstance(file, SkippedFile):
             yield BrokenSource(_display_name(file.path, root), 0, file.code, file.reason)
             continue
+        name = _display_name(file, root)
+        if below is not None and not file.resolve().is_relative_to(below):
+            reason = "This link leads out of what may be read. Copy the file."
+            yield BrokenSource(name, 0, "unreadable", reason)
+            continue
         try:
-            found = find_chunk_files(_display_name(file, root), _file_opener(file))
+            found = find_chunk_files(name, cast("Opener", partial(file.open, "rb")))
         except OSError as error:
-            yield BrokenSource(
-                _display_name(file, root), _file_size(file), "unreadable", _unreadable_reason(error)
-            )
+            yield BrokenSource(name, _file_size(file), "unreadable", _unreadable_reason(error))
             continue
         if found is None:
             yield Source(
                 key=storable_key(str(file.resolve())),
-                name=_display_name(file, root),
+                name=name,
                 size=_file_size(file),
                 read=file.read_bytes,
                 path=file,
@@ -273,10 +269,6 @@ def _directory_sources(
         records += found
         directory = directory or storable_key(f"{file.parent.resolve()}/")
     yield from bundle_chunks(records, key_prefix=directory)
-
-
-def _file_opener(file: Path) -> Opener:
-    return lambda: file.open("rb")
 
 
 def _file_size(file: Path) -> int:
@@ -323,9 +315,7 @@ def _iterate_chunk_files(name: str, opened: Opener, layout: Layout) -> Iterator[
         yield ChunkFile(name, 0, partial(read_record, opened, RecordSpan(1, 0, 0)))
 
 
-def bundle_chunks(
-    files: Iterable[ChunkFile], *, key_prefix: str = ""
-) -> Iterator[Source | BrokenSource]:
+def bundle_chunks(files: Iterable[ChunkFile], *, key_prefix: str = "") -> Iterator[Entry]:
     """Group chunk records into one source a document, by their `source_document`.
 
     Records that cannot be read, or repeat an id of their document, come out as BrokenSource, each
@@ -387,11 +377,6 @@ def _bundle_source(
         size=sum(file.size for _, file in chunks),
         read=lambda: b"\n".join(starmap(line, chunks)),
     )
-
-
-def sha256_hex(data: bytes) -> str:
-    """The SHA-256 of `data` as hexadecimal digits."""
-    return hashlib.sha256(data).hexdigest()
 
 
 #: Larger files are hashed piece by piece, and read by the parser process alone.
@@ -489,8 +474,6 @@ def check_size(max_bytes: int, size: int, *, name: str) -> None:
             " RAGSITE_MAX_UPLOAD_BYTES.",
         )
 
-
-Entry = Source | BrokenSource
 
 BATCH_FILES = 256
 BATCH_BYTES = 16 * 1024 * 1024

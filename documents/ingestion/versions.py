@@ -5,7 +5,6 @@ Whoever changes one of them locks the current row first.
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -185,40 +184,24 @@ class LockedDocuments:
     behind: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class _LockedRow:
-    id: int
-    collection_id: int
-    key: str
-    version: int
-    is_current: bool
-    claimed_by: UUID | None
-    chunk_count: int
-
-    @property
-    def identity(self) -> tuple[int, str]:
-        return self.collection_id, self.key
-
-
 def lock_for_loading(document_ids: Sequence[int], *, token: UUID) -> LockedDocuments:
     """Lock the rows that `token` claims, the current versions that they are to replace, and the
     aliases of any of them."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK_DOCUMENTS, {"ids": list(document_ids)})
-        rows = [_LockedRow(*row) for row in cursor.fetchall()]
+    locked = Document.objects.using("default").raw(_LOCK_DOCUMENTS, {"ids": list(document_ids)})
+    rows = list(locked)
     wanted = set(document_ids)
     mine = [row for row in rows if row.id in wanted and row.claimed_by == token]
-    current = {row.identity: row for row in rows if row.is_current}
-    waiting = [row for row in mine if not row.is_current]
+    current_rows = {(row.collection_id, row.key): row for row in rows if row.is_current}
+    waiting = {
+        row: current_rows.get((row.collection_id, row.key)) for row in mine if not row.is_current
+    }
     overtakes = {
-        row.id
-        for row in waiting
-        if row.identity not in current or row.version > current[row.identity].version
+        row.id for row, current in waiting.items() if not current or row.version > current.version
     }
     return LockedDocuments(
         ids=frozenset(row.id for row in mine),
         with_chunks=frozenset(row.id for row in mine if row.chunk_count),
-        current={row.id: current[row.identity].id for row in waiting if row.identity in current},
+        current={row.id: current.id for row, current in waiting.items() if current},
         superseding=frozenset(overtakes),
         behind=frozenset(row.id for row in waiting) - overtakes,
     )
@@ -257,23 +240,42 @@ def chunks_of_current_versions(current: Mapping[int, int]) -> dict[tuple[int, st
         return {(document_id, digest): pk for document_id, digest, pk in cursor.fetchall()}
 
 
-_COPY = """
-    INSERT INTO documents_chunk (
-        workspace_id, collection_id, document_id, space_id, ordinal, key, text, context,
-        heading_path, summary, token_count, start, "end", page, parent, media_type, metadata,
-        access, language, embedding, content_sha256, is_current)
-    SELECT chunk.workspace_id, chunk.collection_id, new.document_id, chunk.space_id, new.ordinal,
-           new.key, chunk.text, chunk.context, new.heading_path, new.summary, new.token_count,
-           new.start, new."end", new.page, new.parent, new.media_type, new.metadata,
-           document.access, new.language::regconfig, chunk.embedding, chunk.content_sha256,
-           document.is_current
-    FROM jsonb_to_recordset(%s) AS new (
+#: Columns of a chunk that the database does not fill in by itself.
+_CHUNK_COLUMNS = [
+    str(field.column)
+    for field in Chunk._meta.concrete_fields
+    if not field.generated and field.column not in {"id", "index_id"}
+]
+
+
+def chunk_copies(changed: Mapping[str, str], tables: str) -> str:
+    """`INSERT` of copies of the chunks `chunk` in `tables`, with other values (SQL) by column."""
+    names = ", ".join(f'"{name}"' for name in _CHUNK_COLUMNS)
+    values = ", ".join(changed.get(name, f'chunk."{name}"') for name in _CHUNK_COLUMNS)
+    return f"INSERT INTO documents_chunk ({names}) SELECT {values} FROM {tables}"  # noqa: S608
+
+
+_COPY = chunk_copies(
+    {
+        "document_id": "document.id",
+        "access": "document.access",
+        "is_current": "document.is_current",
+        "language": "new.language::regconfig",
+        **{
+            name: f'new."{name}"'
+            for name in (
+                *("ordinal", "key", "heading_path", "summary", "token_count", "start", "end"),
+                *("page", "parent", "media_type", "metadata"),
+            )
+        },
+    },
+    """jsonb_to_recordset(%s) AS new (
         source bigint, document_id bigint, ordinal int, key text, heading_path text[],
         summary text, token_count int, start bigint, "end" bigint, page int, parent int,
         media_type text, metadata jsonb, language text)
     JOIN documents_chunk AS chunk ON chunk.id = new.source
-    JOIN documents_document AS document ON document.id = new.document_id
-"""
+    JOIN documents_document AS document ON document.id = new.document_id""",
+)
 
 
 def copy_chunks(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -284,17 +286,3 @@ def copy_chunks(rows: Sequence[Mapping[str, Any]]) -> None:
     parameters: list[Any] = [Jsonb(rows)]
     with connection.cursor() as cursor:
         cursor.execute(_COPY, parameters)
-
-
-# --- failing -------------------------------------------------------------------------------------
-
-
-def failure_notes(document_ids: Sequence[int]) -> dict[str, list[int]]:
-    """Additional messages for documents that failed, with the documents: for a waiting version,
-    that the current one stays."""
-    notes: dict[str, list[int]] = defaultdict(list)
-    rows = Document.objects.filter(pk__in=document_ids).values_list("pk", "is_current", "version")
-    for pk, is_current, version in rows:
-        note = f" It was to be version {version}; version {version - 1} stays current."
-        notes["" if is_current else note].append(pk)
-    return notes

@@ -1,13 +1,15 @@
 """Pages of the web as sources. Begin with `web_sources`."""
 
 import codecs
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
 from django.conf import settings
 
-from documents.ingestion.sources import BrokenSource, Source, sha256_hex, storable_name
+from documents.ingestion.sources import BrokenSource, Source, storable_name
 from documents.models import Collection, Document
 from documents.web_fetch import Fetched, FetchError, checked_url, fetch
 
@@ -53,21 +55,22 @@ def web_sources(
         try:
             fetched = fetch_with(url)
         except FetchError as error:
-            yield BrokenSource(storable_name(_display_url(url)), 0, error.code, str(error))
+            try:
+                name = str(checked_url(url))
+            except FetchError:
+                name = url.rpartition("@")[2][:1024]  # without a login it may contain
+            yield BrokenSource(storable_name(name), 0, error.code, str(error))
         else:
             yield _page_source(collection, fetched, metadata or {})
 
 
-def _display_url(url: str) -> str:
-    """The URL as a key; an invalid one as it is, without a login it may contain."""
-    try:
-        return str(checked_url(url))
-    except FetchError:
-        return url.rpartition("@")[2][:1024]
-
-
 def _page_source(collection: Collection, fetched: Fetched, metadata: dict[str, Any]) -> Source:
-    data = _as_utf8(fetched)
+    data = fetched.data
+    if fetched.media_type in TEXT_MEDIA_TYPES and fetched.charset:
+        # Only the HTTP header gives the encoding. What cannot be decoded the parser will report.
+        with suppress(LookupError, UnicodeError):
+            if codecs.lookup(fetched.charset).name != "utf-8":
+                data = data.decode(fetched.charset).encode()
     declared = {
         "url": fetched.url,
         "file_name": page_file_name(fetched),
@@ -78,7 +81,10 @@ def _page_source(collection: Collection, fetched: Fetched, metadata: dict[str, A
         },
     }
     before = Document.objects.filter(
-        collection=collection, key=fetched.url, is_current=True, source_sha256=sha256_hex(data)
+        collection=collection,
+        key=fetched.url,
+        is_current=True,
+        source_sha256=hashlib.sha256(data).hexdigest(),
     ).first()
     if before is not None and _without_fetch_time(before.declared) == _without_fetch_time(declared):
         declared = before.declared  # the same page again: it was fetched when it was new
@@ -108,15 +114,3 @@ def page_file_name(fetched: Fetched) -> str:
     if suffix is None or name.lower().endswith(suffix):
         return name
     return name + suffix
-
-
-def _as_utf8(fetched: Fetched) -> bytes:
-    """Converted to UTF-8 where only the HTTP header gives the encoding."""
-    if fetched.media_type not in TEXT_MEDIA_TYPES or not fetched.charset:
-        return fetched.data
-    try:
-        if codecs.lookup(fetched.charset).name == "utf-8":
-            return fetched.data
-        return fetched.data.decode(fetched.charset).encode()
-    except (LookupError, UnicodeError):
-        return fetched.data  # the parser will report it

@@ -1,62 +1,33 @@
-"""Helpers of management commands: the progress bar, workspaces and collections by slug, output
-files, and Ctrl-C that cancels a run."""
+"""Helpers of management commands: collections by slug, the progress bar, and Ctrl-C that cancels a
+run."""
 
-import os
 import signal
 import sys
+from argparse import ArgumentParser
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from threading import Thread, current_thread, main_thread
-from types import FrameType, TracebackType
-from typing import Any, BinaryIO, Self, TypeVar
+from types import FrameType
+from typing import Any, Self
 
 from django.db import connection
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from accounts.models import Workspace
-from common.errors import NotFound, RagsiteError
+from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace, get_workspace_by_slug
+from common.console import Options, add_json_option
+from common.errors import RagsiteError
 from common.text import pluralized
 from documents import services
 from documents.models import Collection, IngestionRun
-from documents.transfer.format import STANDARD_STREAM, open_for_writing
 
 
-class ProgressBar:
-    """A progress bar on standard error; prints nothing if `quiet`."""
-
-    def __init__(self, what: str, *, quiet: bool) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[detail]}"),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            disable=quiet,
-        )
-        self._task = self._progress.add_task(what, total=None, detail="")
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
-
-    def show(self, done: int, total: int, detail: str = "") -> None:
-        self._progress.update(self._task, total=total, completed=done, detail=detail)
-
-    def show_run(self, run: IngestionRun) -> None:
-        """Draw the progress of an ingestion run."""
-        detail = f"{pluralized(run.embedded, 'chunk')} embedded, {run.failed} failed"
-        self.show(run.settled, run.total, detail)
+def add_collection_options(
+    parser: ArgumentParser, help: str = "slug", *, required: bool = True
+) -> None:
+    """The options `--collection`, `--workspace` and `--json`."""
+    parser.add_argument("--collection", required=required, help=help)
+    parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+    add_json_option(parser)
 
 
 def get_collection_by_slug(*, workspace: str, slug: str) -> Collection:
@@ -64,50 +35,40 @@ def get_collection_by_slug(*, workspace: str, slug: str) -> Collection:
     return services.get_collection(workspace=get_workspace_by_slug(workspace), slug=slug)
 
 
-def get_workspace_by_slug(slug: str) -> Workspace:
-    """The workspace; raises NotFound that lists the existing ones."""
-    found = Workspace.objects.filter(slug=slug).first()
-    if found is None:
-        slugs = ", ".join(Workspace.objects.order_by("slug").values_list("slug", flat=True)[:20])
-        raise NotFound(f"There is no workspace “{slug}”. There are: {slugs or 'none yet'}.")
-    return found
+def find_collection(options: Options) -> Collection | None:
+    """The collection that the options name, if any. Raises NotFound."""
+    slug = options["collection"]
+    return get_collection_by_slug(workspace=options["workspace"], slug=slug) if slug else None
 
 
-T = TypeVar("T")
-
-#: 128 + 13, the exit code of a command ended by SIGPIPE.
-SIGPIPE_EXIT_CODE = 141
-
-
-def write_output(output: str, write: Callable[[BinaryIO], T]) -> T:
-    """The result of `write`; `-` is standard output, and `.gz` is compressed. Raises OSError.
-
-    A file appears only when it is complete. If the reader of standard output stops, such as `head`,
-    the command exits as if by SIGPIPE.
-    """
-    if output == STANDARD_STREAM:
-        try:
-            with open_for_writing(STANDARD_STREAM) as file:
-                result = write(file)
-                file.flush()
-        except BrokenPipeError:
-            # At exit Python flushes once more, and would complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(SIGPIPE_EXIT_CODE)
-        return result
-    part = Path(f"{output}.part{'.gz' if output.endswith('.gz') else ''}")
-    try:
-        with open_for_writing(str(part)) as file:
-            result = write(file)
-        part.replace(output)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
-    return result
+def get_or_create_collection(options: Options) -> Collection:
+    """The collection that the options name, made when missing with its workspace."""
+    workspace = get_or_create_workspace(slug=options["workspace"])
+    return services.get_or_create_collection(workspace=workspace, slug=options["collection"])
 
 
-#: The exit code of a program ended by SIGINT.
-INTERRUPTED_EXIT_CODE = 128 + signal.SIGINT
+class ProgressBar(Progress):
+    """A progress bar on standard error, where that is a terminal; prints nothing if `quiet`."""
+
+    def __init__(self, what: str, *, quiet: bool = False) -> None:
+        super().__init__(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[detail]}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            disable=quiet or not sys.stderr.isatty(),
+        )
+        self._task = self.add_task(what, total=None, detail="")
+
+    def show(self, done: int, total: int, detail: str = "") -> None:
+        self.update(self._task, total=total, completed=done, detail=detail)
+
+    def show_run(self, run: IngestionRun) -> None:
+        """Draw the progress of an ingestion run."""
+        detail = f"{pluralized(run.embedded, 'chunk')} embedded, {run.failed} failed"
+        self.show(run.settled, run.total, detail)
 
 
 class CancelOnInterrupt:
@@ -139,28 +100,23 @@ class CancelOnInterrupt:
         return self.was_interrupted and run is not None and run.state == run.State.CANCELLED
 
     def __enter__(self) -> Self:
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            if self._run is None:
+                raise KeyboardInterrupt
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            self.was_interrupted = True
+            self._thread = Thread(target=self._cancel, args=[self._run.pk])
+            self._thread.start()
+
         if current_thread() is main_thread():  # only there can signals be caught
-            self._before = signal.signal(signal.SIGINT, self._interrupt)
+            self._before = signal.signal(signal.SIGINT, interrupt)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._thread is not None:
             self._thread.join()
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self._run is None:
-            raise KeyboardInterrupt
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        self.was_interrupted = True
-        self._thread = Thread(target=self._cancel, args=[self._run.pk])
-        self._thread.start()
 
     def _cancel(self, run_id: int) -> None:
         try:

@@ -1,8 +1,9 @@
 """Services of collections, documents and embedding spaces: what pages, API and commands call.
 
-Begin with `documents` (put, change, read again); `uploads` and `directories` bring files.
+Begin with `documents` (put, change, read again); `directories` brings files of the server.
 """
 
+from documents.ingestion.items import StoreResult
 from documents.ingestion.reembed import (
     ReindexResult,
     reindex_chunks,
@@ -35,18 +36,20 @@ from documents.services.directories import (
 )
 from documents.services.document_update import UNSET, update_document
 from documents.services.documents import (
+    Upload,
     document_text,
     ingest_inline,
     ingest_sources,
     ingest_text,
-    joined_text,
-    open_original,
+    ingest_uploads,
+    ingest_urls,
+    original_response,
+    require_urls,
     text_file,
 )
 from documents.services.items import (
     MAX_BATCH,
     StoredItem,
-    StoreResult,
     count_items,
     delete_items,
     get_item,
@@ -79,7 +82,6 @@ from documents.services.spaces import (
     space_reports,
 )
 from documents.services.statistics import SiteStatistics, collect_statistics
-from documents.services.uploads import Upload, ingest_uploads, ingest_urls, require_urls
 
 __all__ = [
     "MAX_BATCH",
@@ -125,9 +127,8 @@ __all__ = [
     "ingest_text",
     "ingest_uploads",
     "ingest_urls",
-    "joined_text",
     "live_embedders",
-    "open_original",
+    "original_response",
     "prune_versions",
     "queue_reembedding",
     "queue_space_index",

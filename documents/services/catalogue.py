@@ -1,10 +1,9 @@
 """Ingest the tables of a database as documents, and keep them in sync."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from documents.catalogue.tables import Table, UnparsedTable, table_source
+from documents.catalogue.tables import Table, table_source
 from documents.ingestion.preparation import recipe_for
 from documents.ingestion.sources import BrokenSource
 from documents.models import Collection, Document, IngestionRun
@@ -15,25 +14,17 @@ from documents.services.documents import ingest_inline
 _SENTENCE_LANGUAGE = "en"
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueResult:
-    """The result: `vanished` are keys of tables that the database no longer has."""
-
-    run: IngestionRun
-    vanished: tuple[str, ...]
-    deleted: bool
-
-
 def ingest_catalogue(
     *,
     collection: Collection,
     database: str,
-    entries: Sequence[Table | UnparsedTable],
+    entries: Sequence[Table | BrokenSource],
     schema: str = "",
     delete: bool = False,
     on_progress: Callable[[IngestionRun], Any] = lambda run: None,
-) -> CatalogueResult:
-    """One document per table, in this process; unchanged tables are skipped.
+) -> tuple[IngestionRun, list[str]]:
+    """One document per table, in this process; unchanged tables are skipped. Returns the run, and
+    the keys of tables that the database no longer has.
 
     `database` names their origin; only tables from there, and of `schema` if given, can vanish.
     With `delete` those are deleted.
@@ -42,8 +33,8 @@ def ingest_catalogue(
     run = ingest_inline(
         collection=collection,
         sources=(
-            BrokenSource(name=entry.name, size=0, code="malformed", reason=entry.reason)
-            if isinstance(entry, UnparsedTable)
+            entry
+            if isinstance(entry, BrokenSource)
             else table_source(entry, database=database, language=language)
             for entry in entries
         ),
@@ -63,8 +54,4 @@ def ingest_catalogue(
     vanished = [document for document in known.order_by("key") if document.key not in present_keys]
     if delete and vanished:
         delete_documents(documents=vanished)
-    return CatalogueResult(
-        run=run,
-        vanished=tuple(document.key for document in vanished),
-        deleted=delete and bool(vanished),
-    )
+    return run, [document.key for document in vanished]

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from accounts.audit import Action, Kind, record_change
+from accounts.audit import Action
 from common.errors import Conflict, InvalidInput, NotFound, RagsiteError
 from common.leases import retry_on_deadlock
 from documents import lexical_index
@@ -34,6 +34,7 @@ from documents.ingestion.text_changes import (
 from documents.models import Chunk, ChunkEdit, Collection, Document
 from documents.models.chunk import embedding_text
 from documents.parsers import content_sha256, normalise_text
+from documents.services.audit import record
 from inference.interfaces import EmptyText, InferenceError, InvalidVector
 from inference.vectors import check_vectors
 
@@ -305,7 +306,12 @@ def _store_edit(
     """None if the document, or the collection's space, has changed since the plan was made."""
     share_collection_locks([document.collection_id])
     held = Document.objects.select_for_update(no_key=True).filter(pk=document.pk, is_current=True)
-    if not held or not _is_as_planned(document, plan):
+    collection = document.collection
+    spaces = Collection.objects.filter(pk=collection.pk, space=collection.space_id)
+    names = ("pk", "ordinal", "start", "content_sha256")
+    now = Chunk.objects.filter(document=document).order_by("ordinal").values_list(*names)
+    planned = [tuple(getattr(chunk, name) for name in names) for chunk in plan.chunks]
+    if not held or not spaces.exists() or list(now) != planned:
         return None
     finish(plan)
     touched = plan.changed_passages
@@ -343,27 +349,9 @@ def _store_edit(
     )
     listeners.loaded([document.pk])
     chunk = Chunk.objects.defer("embedding", "search_vector").get(pk=plan.chunks[plan.owner].pk)
-    record_change(
-        action=Action.CHANGED,
-        kind=Kind.CHUNK,
-        workspace_id=document.workspace_id,
-        object_id=chunk.pk,
-        collection_id=document.collection_id,
-        document_id=document.pk,
-        fields=["text"],
-    )
+    record(Action.CHANGED, chunk, fields=["text"])
     edit = ChunkEdit.objects.filter(document=document, chunk=chunk.pk).first()
     return EditResult(chunk, embedded=len(ids), removed=len(plan.removed), edit=edit)
-
-
-def _is_as_planned(document: Document, plan: _EditPlan) -> bool:
-    collection = document.collection
-    if not Collection.objects.filter(pk=collection.pk, space=collection.space_id).exists():
-        return False
-    now = Chunk.objects.filter(document=document).order_by("ordinal")
-    return list(now.values_list("pk", "ordinal", "start", "content_sha256")) == [
-        (chunk.pk, chunk.ordinal, chunk.start, chunk.content_sha256) for chunk in plan.chunks
-    ]
 
 
 def _shift_following(plan: _EditPlan) -> None:

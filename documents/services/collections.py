@@ -18,25 +18,14 @@ from documents.ingestion.concurrency import lock_collection
 from documents.ingestion.stored_files import delete_files
 from documents.languages import CONFIGURATIONS, DETECTED_ONLY
 from documents.models import Chunk, Collection, IngestionRun
+from documents.services.audit import record
 from documents.services.documents import create_run
 from documents.services.spaces import default_space
-from documents.transfer import ExportReader, ExportResult, Importer, write_export
+from documents.transfer.exporter import ExportResult, write_export
+from documents.transfer.importer import ExportReader, Importer
 from inference.model_registry import rerankers
 
 MAX_SLUG_CHARACTERS = 63
-#: Written by `update_collection`.
-CHANGEABLE_FIELDS = (
-    "name",
-    "description",
-    "default_language",
-    "chunker",
-    "chunker_options",
-    "reranker",
-    "rerank_instruction",
-    "fusion",
-    "graph",
-    "facets",
-)
 
 
 def get_collection(*, workspace: Workspace, slug: str) -> Collection:
@@ -80,9 +69,7 @@ def create_collection(
             f" at most {MAX_SLUG_CHARACTERS}.",
             field="slug",
         )
-    _check_language(language)
-    _check_chunker(chunker, chunker_options or {})
-    _check_graph(graph)
+    _check_values(language=language, chunker=chunker, chunker_options=chunker_options, graph=graph)
     try:
         with transaction.atomic():
             made = Collection.objects.create(
@@ -97,12 +84,7 @@ def create_collection(
                 facets=checked_facets(facets),
                 space=default_space(),
             )
-            record_change(
-                action=Action.MADE,
-                kind=Kind.COLLECTION,
-                workspace_id=workspace.pk,
-                object_id=made.pk,
-            )
+            record(Action.MADE, made)
             return made
     except IntegrityError as error:
         raise Conflict(f"There is a collection “{slug}” already. Choose another name.") from error
@@ -117,21 +99,35 @@ def get_or_create_collection(*, workspace: Workspace, slug: str) -> Collection:
         return create_collection(workspace=workspace, name=name, slug=slug)
 
 
-def _check_chunker(name: str, options: Mapping[str, Any]) -> None:
-    try:
-        check_options(name, options)
-    except ChunkerError as error:
-        field = f"chunker_options.{error.option}" if error.option else "chunker"
-        raise InvalidInput(str(error), field=field) from error
-
-
-def _check_language(language: str) -> None:
+def _check_values(
+    *,
+    language: str | None = None,
+    chunker: str | None = None,
+    chunker_options: Mapping[str, Any] | None = None,
+    graph: str | None = None,
+    reranker: str | None = None,
+) -> None:
+    """Raise InvalidInput for a value that a collection cannot have; None is not checked."""
     if language and language not in CONFIGURATIONS and language not in DETECTED_ONLY:
         known = ", ".join(sorted(CONFIGURATIONS))
         raise InvalidInput(
             f"“{language}” is no language code known here. Use one of {known}, or leave it empty"
             " to detect each document's language.",
             field="language",
+        )
+    if chunker is not None:
+        try:
+            check_options(chunker, chunker_options or {})
+        except ChunkerError as error:
+            field = f"chunker_options.{error.option}" if error.option else "chunker"
+            raise InvalidInput(str(error), field=field) from error
+    if graph is not None and graph not in Collection.Graph.values:
+        known = ", ".join(Collection.Graph.values)
+        raise InvalidInput(f"graph is one of {known}, not “{graph}”.", field="graph")
+    if reranker and reranker not in rerankers:
+        known = ", ".join(rerankers) or "none"
+        raise InvalidInput(
+            f"There is no reranker “{reranker}”. RERANKERS has: {known}.", field="reranker"
         )
 
 
@@ -159,77 +155,51 @@ def update_collection(
     documents. `facets` are the metadata fields that searches count; empty for automatic ones.
     Raises InvalidInput.
     """
-    if name is not None:
-        if not name.strip():
-            raise InvalidInput("A collection needs a name.", field="name")
-        collection.name = name.strip()[:200]
-    if description is not None:
-        collection.description = description
-    if language is not None:
-        _check_language(language)
-        collection.default_language = language
     if chunker is not None or chunker_options is not None:
-        same = chunker in (None, collection.chunker)
-        kept = collection.chunker_options if same else {}
-        options = kept if chunker_options is None else chunker_options
-        _check_chunker(chunker or collection.chunker, options)
-        collection.chunker = chunker or collection.chunker
-        collection.chunker_options = options
-    if reranker is not None:
-        _check_reranker(reranker)
-        collection.reranker = reranker
-    if rerank_instruction is not None:
-        collection.rerank_instruction = rerank_instruction.strip()
+        if chunker_options is None:
+            same = chunker in (None, collection.chunker)
+            chunker_options = collection.chunker_options if same else {}
+        chunker = chunker or collection.chunker
+    if name is not None and not name.strip():
+        raise InvalidInput("A collection needs a name.", field="name")
+    _check_values(
+        language=language,
+        chunker=chunker,
+        chunker_options=chunker_options,
+        graph=graph,
+        reranker=reranker,
+    )
     if fusion is not None:
         FusionOptions.parse(fusion)
-        collection.fusion = dict(fusion)
-    if graph is not None:
-        _check_graph(graph)
-        collection.graph = graph
-    if facets is not None:
-        collection.facets = checked_facets(facets)
+    given = {
+        "name": name and name.strip()[:200],
+        "description": description,
+        "default_language": language,
+        "chunker": chunker,
+        "chunker_options": chunker_options,
+        "reranker": reranker,
+        "rerank_instruction": rerank_instruction and rerank_instruction.strip(),
+        "fusion": None if fusion is None else dict(fusion),
+        "graph": graph,
+        "facets": None if facets is None else checked_facets(facets),
+    }
+    for field, value in given.items():
+        if value is not None:
+            setattr(collection, field, value)
     with transaction.atomic():
         rows = Collection.objects.select_for_update().filter(pk=collection.pk)
-        before = rows.values(*CHANGEABLE_FIELDS).first()
+        before = rows.values(*given).first()
         if before is None:
             raise NotFound(f"The collection “{collection.slug}” is gone.")
-        collection.save(update_fields=[*CHANGEABLE_FIELDS, "updated_at"])
-        changed = [name for name in CHANGEABLE_FIELDS if before[name] != getattr(collection, name)]
+        collection.save(update_fields=[*given, "updated_at"])
+        changed = [field for field in given if before[field] != getattr(collection, field)]
         if "graph" in changed:
             listeners.changed(collection)
-        _record_change(collection, changed, before)
+            graphs = (Collection.Graph(before["graph"]), Collection.Graph(collection.graph))
+            record(Action.CHANGED, collection, fields=changed, values={"graph": graphs})
+        elif changed:
+            record(Action.CHANGED, collection, fields=changed)
     return collection
-
-
-def _record_change(
-    collection: Collection, changed: Sequence[str], before: Mapping[str, Any]
-) -> None:
-    if not changed:
-        return
-    graphs = (Collection.Graph(before["graph"]), Collection.Graph(collection.graph))
-    record_change(
-        action=Action.CHANGED,
-        kind=Kind.COLLECTION,
-        workspace_id=collection.workspace_id,
-        object_id=collection.pk,
-        fields=changed,
-        values={"graph": graphs} if "graph" in changed else {},
-    )
-
-
-def _check_graph(mode: str) -> None:
-    if mode not in Collection.Graph.values:
-        known = ", ".join(Collection.Graph.values)
-        raise InvalidInput(f"graph is one of {known}, not “{mode}”.", field="graph")
-
-
-def _check_reranker(alias: str) -> None:
-    known = list(rerankers)
-    if alias and alias not in known:
-        raise InvalidInput(
-            f"There is no reranker “{alias}”. RERANKERS has: {', '.join(known) or 'none'}.",
-            field="reranker",
-        )
 
 
 def delete_collection(*, collection: Collection) -> None:
@@ -238,13 +208,7 @@ def delete_collection(*, collection: Collection) -> None:
         # Until those who bring something just now are done.
         lock_collection(collection.pk)
         files = list(collection.documents.exclude(file="").values_list("file", flat=True))
-        record_change(
-            action=Action.DELETED,
-            kind=Kind.COLLECTION,
-            workspace_id=collection.workspace_id,
-            object_id=collection.pk,
-            values={"documents": collection.documents.count()},
-        )
+        record(Action.DELETED, collection, values={"documents": collection.documents.count()})
         # The chunks by one statement: collecting them as objects would load every one.
         listeners.remove_chunks(Chunk.objects.filter(collection=collection))
         collection.delete()

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Q
 
-from accounts.audit import Action, Kind, record_change
+from accounts.audit import Action
 from accounts.models import IdempotencyRecord
 from common.errors import InvalidInput
 from documents import lexical_index
@@ -20,6 +20,7 @@ from documents.ingestion.duplicates import promote_next_original
 from documents.ingestion.jobs import open_runs
 from documents.ingestion.stored_files import delete_files
 from documents.models import Chunk, Document, IngestionItem, IngestionRun
+from documents.services.audit import record
 
 #: Documents whose names are looked for by one query.
 NAMES_BATCH = 100
@@ -60,9 +61,9 @@ def forget_names(documents: Sequence[Document]) -> None:
         records = IdempotencyRecord.objects.filter(
             workspace__in={document.workspace_id for document in part}
         )
-        for record in records.filter(reduce(or_, written)):
-            answer = _without_names(json.loads(record.body), names)
-            records.filter(pk=record.pk).update(body=json.dumps(answer, ensure_ascii=False))
+        for stored in records.filter(reduce(or_, written)):
+            answer = _without_names(json.loads(stored.body), names)
+            records.filter(pk=stored.pk).update(body=json.dumps(answer, ensure_ascii=False))
 
 
 def _without_names(value: Any, names: set[str]) -> Any:
@@ -191,19 +192,6 @@ def _remove_documents(documents: Sequence[Document]) -> Iterable[int]:
     forget_names(documents)
     files = [str(document.file.name) for document in documents if document.file]
     Document.objects.filter(pk__in=ids).delete()
-    record_of_documents(Action.DELETED, documents)
+    record(Action.DELETED, *documents)
     transaction.on_commit(lambda: delete_files(files))
     return run_ids
-
-
-def record_of_documents(action: Action, documents: Sequence[Document]) -> None:
-    """Write one audit entry per collection."""
-    for collection in sorted({document.collection_id for document in documents}):
-        mine = [each for each in documents if each.collection_id == collection]
-        record_change(
-            action=action,
-            kind=Kind.DOCUMENT,
-            workspace_id=mine[0].workspace_id,
-            object_id=[each.pk for each in mine],
-            collection_id=collection,
-        )

@@ -14,9 +14,11 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from common.errors import Conflict, Forbidden, InvalidInput
-from documents.ingestion import listeners, preparation, versions
+from documents.ingestion import listeners, versions
+from documents.ingestion.preparation import recipe_for
 from documents.ingestion.sources import (
     BrokenSource,
+    Entry,
     NothingFoundError,
     Source,
     discover,
@@ -33,8 +35,6 @@ from documents.parsers.normalise import readable_title
 from documents.services.deletion import delete_documents
 from documents.services.documents import ingest_inline, ingest_sources
 
-Entry = Source | BrokenSource
-
 
 def sync_run_source(directory: Path) -> str:
     """The `source` of a run that syncs the directory."""
@@ -45,39 +45,21 @@ def sync_run_source(directory: Path) -> str:
 COMPARED_SOURCES = 500
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedFile:
-    """A document whose file no longer exists."""
-
-    id: int
-    key: str
-    name: str
-    size: int
-    source_sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class RenamedFile:
-    """A document whose bytes are now in a file of another name."""
-
-    gone: RemovedFile
-    key: str
-    name: str
-
-
 @dataclass(slots=True)
 class SyncPlan:
     """Changes of a directory since it was ingested; each list names files by their relative path.
 
-    `failed` cannot be read, so nothing is concluded about them; `retried` failed to ingest before
-    and are tried again. `reasons` says why, by name, for both. `changed_keys` are those to ingest.
+    `renamed` are documents whose bytes are now in another file, `gone` those whose file no longer
+    exists. `failed` cannot be read, so nothing is concluded about them; `retried` failed to ingest
+    before and are tried again. `reasons` says why, by name, for both. `changed_keys` are those to
+    ingest.
     """
 
     new: list[str] = field(default_factory=list)
     modified: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
-    renamed: list[RenamedFile] = field(default_factory=list)
-    gone: list[RemovedFile] = field(default_factory=list)
+    renamed: list[tuple[Document, Source]] = field(default_factory=list)
+    gone: list[Document] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     retried: list[str] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
@@ -86,14 +68,8 @@ class SyncPlan:
     @property
     def found(self) -> int:
         """Number of files in the directory."""
-        return (
-            len(self.new)
-            + len(self.modified)
-            + len(self.unchanged)
-            + len(self.renamed)
-            + len(self.failed)
-            + len(self.retried)
-        )
+        read = (*self.new, *self.modified, *self.unchanged, *self.failed, *self.retried)
+        return len(read) + len(self.renamed)
 
 
 def plan_sync(
@@ -127,7 +103,12 @@ def plan_sync(
                 continue
             seen.add(entry.key)
             document, failure = known.get(entry.key), failures.get(entry.name)
-            if document is not None and _is_unchanged(document, collection, entry):
+            recipe = recipe_for(collection).digest(entry.declared)
+            if (
+                document is not None
+                and (digest := _source_digest(entry)) is not None
+                and document.is_unchanged(IngestionRun.Policy.SKIP_IF_UNCHANGED, digest, recipe)
+            ):
                 plan.unchanged.append(entry.name)
             elif reason := _previous_failure(entry, document, failure):
                 plan.retried.append(entry.name)
@@ -152,13 +133,6 @@ def _source_digest(source: Source) -> str | None:
         return None
 
 
-def _is_unchanged(document: Document, collection: Collection, source: Source) -> bool:
-    digest = _source_digest(source)
-    recipe = preparation.recipe_for(collection).digest(source.declared)
-    policy = IngestionRun.Policy.SKIP_IF_UNCHANGED
-    return digest is not None and document.is_unchanged(policy, digest, recipe)
-
-
 def _previous_failure(source: Source, document: Document | None, item: IngestionItem | None) -> str:
     """Why the ingestion of these bytes failed, empty if it did not. Of a failed attempt only the
     size is known, not the hash."""
@@ -170,12 +144,13 @@ def _previous_failure(source: Source, document: Document | None, item: Ingestion
     return item.error if item is not None and item.size == source.size else ""
 
 
-def _match_renames(plan: SyncPlan, unknown: Iterable[Source], gone: list[RemovedFile]) -> None:
+def _match_renames(plan: SyncPlan, unknown: Iterable[Source], gone: Sequence[Document]) -> None:
     """A file without document is new, or a renamed one."""
-    sizes = {entry.size for entry in gone}
-    left: dict[tuple[str, str], list[RemovedFile]] = defaultdict(list)
-    for entry in reversed(gone):
-        left[entry.source_sha256, _suffix(entry.name)].append(entry)
+    sizes = {document.size for document in gone}
+    left: dict[tuple[str, str], list[Document]] = defaultdict(list)
+    for document in reversed(gone):
+        if document.status == Document.Status.READY:
+            left[document.source_sha256, _suffix(document.source)].append(document)
     moved: set[int] = set()
     for source in unknown:
         # Only where a size agrees: a first run would read every file twice.
@@ -183,12 +158,12 @@ def _match_renames(plan: SyncPlan, unknown: Iterable[Source], gone: list[Removed
         # The same bytes, which are read in the same way.
         if digest and (same := left[digest, _suffix(source.name)]):
             before = same.pop()
-            moved.add(before.id)
-            plan.renamed.append(RenamedFile(before, source.key, source.name))
+            moved.add(before.pk)
+            plan.renamed.append((before, source))
         else:
             plan.new.append(source.name)
             plan.changed_keys.add(source.key)
-    plan.gone += [entry for entry in gone if entry.id not in moved]
+    plan.gone += [document for document in gone if document.pk not in moved]
 
 
 def _suffix(name: str) -> str:
@@ -200,7 +175,7 @@ def _suffix(name: str) -> str:
 
 def _removed_files(
     collection: Collection, directory: Path, glob: str, *, present_keys: set[str], broken: list[str]
-) -> list[RemovedFile]:
+) -> list[Document]:
     prefix = key_prefix(directory)
     rows = Document.objects.filter(
         collection=collection,
@@ -210,11 +185,11 @@ def _removed_files(
         declared__file_name__isnull=True,
         url="",
     ).order_by("key")
-    fields = rows.values_list("id", "key", "source", "size", "source_sha256", "status")
+    fields = rows.only("id", "key", "source", "size", "source_sha256", "status")
     return [
-        RemovedFile(pk, key, source, size, digest if status == Document.Status.READY else "")
-        for pk, key, source, size, digest, status in fields.iterator(chunk_size=2000)
-        if key not in present_keys and _is_removed(key, source, prefix, glob, broken)
+        row
+        for row in fields.iterator(chunk_size=2000)
+        if row.key not in present_keys and _is_removed(row.key, row.source, prefix, glob, broken)
     ]
 
 
@@ -357,15 +332,17 @@ def sync_directory(
         )
         if dry_run:
             return _sync_result(plan, directory, run=None, applied=False)
-        moved = [move for move in plan.renamed if _rename_document(collection, move)]
-        # Changed keys, and those that could not be renamed because somebody changed the document
-        # meanwhile.
+        unmoved = {
+            source.key
+            for document, source in plan.renamed
+            if not _rename_document(collection, document, source)
+        }
         arguments: dict[str, Any] = {
             "collection": collection,
             "sources": changed_sources(
                 directory,
                 glob,
-                plan.changed_keys | {move.key for move in plan.renamed if move not in moved},
+                plan.changed_keys | unmoved,
                 below=below,
             ),
             "source": sync_run_source(directory),
@@ -424,36 +401,37 @@ def _refuse_doubtful_plan(
         )
 
 
-def _delete_removed(gone: Sequence[RemovedFile]) -> None:
+def _delete_removed(gone: Sequence[Document]) -> None:
     """Delete the documents whose files are still missing: checked again just before."""
     sure = [
-        entry.id
-        for entry in gone
-        if entry.name.endswith(CHUNK_BUNDLE_SUFFIX) or not _may_exist(Path(entry.key))
+        document.pk
+        for document in gone
+        if document.source.endswith(CHUNK_BUNDLE_SUFFIX) or not _may_exist(Path(document.key))
     ]
     for start in range(0, len(sure), DELETION_BATCH):
-        batch = sure[start : start + DELETION_BATCH]
-        delete_documents(documents=list(Document.objects.filter(pk__in=batch)))
+        batch = Document.objects.filter(pk__in=sure[start : start + DELETION_BATCH])
+        delete_documents(documents=list(batch))
 
 
 @transaction.atomic
-def _rename_document(collection: Collection, move: RenamedFile) -> bool:
-    """Give a document with all its versions the new key; chunks and vectors stay."""
-    rows = Document.objects.select_for_update().filter(collection=collection, key=move.gone.key)
+def _rename_document(collection: Collection, document: Document, source: Source) -> bool:
+    """Give a document with all its versions the key of `source`; chunks and vectors stay. False if
+    somebody changed it meanwhile."""
+    rows = Document.objects.select_for_update().filter(collection=collection, key=document.key)
     held = list(rows.order_by("id"))
     is_same = any(
-        row.pk == move.gone.id
+        row.pk == document.pk
         and row.status == Document.Status.READY
-        and row.source_sha256 == move.gone.source_sha256
+        and row.source_sha256 == document.source_sha256
         for row in held
     )
-    if not is_same or Document.objects.filter(collection=collection, key=move.key).exists():
+    if not is_same or Document.objects.filter(collection=collection, key=source.key).exists():
         return False
     for row in held:
-        row.key, before = move.key, row.source
-        row.source = move.name[:1024]
+        row.key, before = source.key, row.source
+        row.source = source.name[:1024]
         if row.title == readable_title(before):
-            row.title = readable_title(move.name)[:500]
+            row.title = readable_title(source.name)[:500]
         row.updated_at = timezone.now()
     Document.objects.bulk_update(held, ["key", "source", "title", "updated_at"])
     listeners.loaded([row.pk for row in held])
@@ -465,15 +443,15 @@ def _sync_result(
 ) -> SyncResult:
     prefix = key_prefix(directory)
 
-    def relative(gone: RemovedFile) -> str:
-        return gone.key.removeprefix(prefix)
+    def relative(document: Document) -> str:
+        return document.key.removeprefix(prefix)
 
     return SyncResult(
         run=run,
         new=tuple(plan.new),
         modified=tuple(plan.modified),
         unchanged=tuple(plan.unchanged),
-        renamed=tuple((relative(move.gone), move.name) for move in plan.renamed),
+        renamed=tuple((relative(document), source.name) for document, source in plan.renamed),
         deleted=tuple(map(relative, plan.gone)),
         failed=tuple(plan.failed),
         retried=tuple(plan.retried),

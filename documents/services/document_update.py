@@ -1,6 +1,5 @@
 """Title, metadata and access list of a document, set by people. Begin with `update_document`."""
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -9,7 +8,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 from psycopg.types.json import Jsonb
 
-from accounts.audit import Action, Kind, record_change
+from accounts.audit import Action
 from common.errors import Conflict, InvalidInput
 from common.leases import retry_on_deadlock
 from documents import lexical_index
@@ -17,9 +16,10 @@ from documents.ingestion import duplicates, listeners
 from documents.ingestion.concurrency import share_collection_locks
 from documents.ingestion.edits import context_with_title
 from documents.ingestion.preparation import chunk_digest
-from documents.ingestion.sources import MAX_METADATA_CHARACTERS
+from documents.ingestion.sources import checked_metadata
 from documents.models import Chunk, Collection, Document
 from documents.models.chunk import embedding_text
+from documents.services.audit import record
 from documents.services.chunk_edits import (
     TRIES,
     Vectors,
@@ -66,17 +66,7 @@ def update_document(
                 field="title",
             )
     if metadata is not None:
-        if len(str(metadata)) > MAX_METADATA_CHARACTERS:
-            raise InvalidInput(
-                f"The metadata may have {MAX_METADATA_CHARACTERS:,} characters.", field="metadata"
-            )
-        try:
-            plain: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"The metadata is no JSON: {error}.", field="metadata") from error
-        if "\\u0000" in json.dumps(plain):
-            raise InvalidInput("The metadata may not hold U+0000.", field="metadata")
-        metadata = plain
+        metadata = checked_metadata(metadata)
     if not isinstance(access, Unset) and access is not None:
         access = checked_access(access, workspace_id=document.workspace_id, user=user)
     for _ in range(TRIES):
@@ -153,13 +143,20 @@ def _store_update(
     if metadata is not None and metadata != held.metadata:
         fields.append("metadata")
         corrections |= _corrected_fields(held, metadata)
-        _write_metadata(held, metadata)
+        # Each passage's own fields take precedence.
+        parameters: dict[str, Any] = {
+            "after": Jsonb(metadata),
+            "before": Jsonb(held.metadata),
+            "document": held.pk,
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(_COPY_METADATA, parameters)
     if not isinstance(access, Unset) and access != held.access:
         fields.append("access")
         # Set the access list of all versions. Aliases get a copy of their text, because a text is
         # visible to those who may see its document.
         ids = list(held.versions.values_list("pk", flat=True))
-        duplicates.promote_next_original({pk: duplicates.DocumentContent(pk, "") for pk in ids})
+        duplicates.promote_next_original({pk: (pk, "") for pk in ids})
         for link in Document.objects.filter(pk__in=ids):
             if link.is_link:
                 duplicates.copy_original_text(link)
@@ -172,14 +169,7 @@ def _store_update(
         Document.objects.filter(pk=held.pk).update(**values, updated_at=timezone.now())
         if "title" in fields:
             listeners.loaded([held.pk])
-        record_change(
-            action=Action.CHANGED,
-            kind=Kind.DOCUMENT,
-            workspace_id=held.workspace_id,
-            object_id=held.pk,
-            collection_id=held.collection_id,
-            fields=fields,
-        )
+        record(Action.CHANGED, held, fields=fields)
     return True
 
 
@@ -252,14 +242,3 @@ _COPY_METADATA = """
     ), '{}'::jsonb)
     WHERE document_id = %(document)s
 """
-
-
-def _write_metadata(document: Document, metadata: Mapping[str, Any]) -> None:
-    """Copy the document's metadata to each passage, whose own fields take precedence."""
-    values: dict[str, Any] = {
-        "after": Jsonb(metadata),
-        "before": Jsonb(document.metadata),
-        "document": document.pk,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_COPY_METADATA, values)

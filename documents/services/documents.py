@@ -1,41 +1,51 @@
-"""Documents: ingested from text and sources, read as text, downloaded. Begin with `ingest_sources`;
-`checked_access` validates access lists."""
+"""Documents: ingested from text, uploads, pages of the web and other sources, read as text,
+downloaded. Begin with `ingest_sources`; `checked_access` validates access lists."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
-from typing import IO, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.exceptions import ObjectDoesNotExist
+from django.core.files.base import File
+from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.db import IntegrityError, transaction
 from django.http import FileResponse
 
-from accounts.audit import Action, Kind, record_change
+from accounts.audit import Action
 from accounts.models import Membership
 from accounts.services import principals
-from common.errors import InvalidInput, NotFound
-from documents.ingestion import jobs, preparation, registration, versions
+from common.errors import Forbidden, InvalidInput, NotFound
+from documents.ingestion import jobs, versions
 from documents.ingestion.concurrency import share_collection_locks
 from documents.ingestion.duplicates import make_alias
 from documents.ingestion.pipeline import InlineIngestion
-from documents.ingestion.registration import register_documents
+from documents.ingestion.preparation import recipe_for
+from documents.ingestion.registration import read_if_changed, register_documents
 from documents.ingestion.sources import (
-    MAX_METADATA_CHARACTERS,
-    BrokenSource,
+    MAX_KEY_CHARACTERS,
+    ChunkFile,
+    Entry,
     Source,
-    checked_key,
-    read_content,
+    bundle_chunks,
+    checked_metadata,
+    find_chunk_files,
+    storable_name,
     text_source,
 )
 from documents.ingestion.stored_files import delete_files, store_file
 from documents.ingestion.text_changes import join_passages
 from documents.ingestion.vector_indexes import suspended_index
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
-from documents.parsers import ParseError
+from documents.services.audit import record
+
+if TYPE_CHECKING:
+    from documents.ingestion.web_pages import Fetch
 
 _PRINCIPAL_NAME = re.compile(r"(user|group):([1-9][0-9]{0,17})", re.ASCII)
 
@@ -96,43 +106,35 @@ def ingest_text(
     title: str = "",
     media_type: str = "text/plain",
     metadata: dict[str, Any] | None = None,
-    user: Any = None,
-    policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
-    store_once: bool = False,
-    access: Sequence[str] | None = None,
+    **options: Any,
 ) -> IngestionRun:
-    """Queue a document given as text; `key` is the caller's own id for it."""
+    """Queue a document given as text; `key` is the caller's own id for it. `options` are those of
+    `ingest_sources`."""
     suffixes = {"text/plain": ".txt", "text/markdown": ".md", "text/html": ".html"}
     if media_type not in suffixes:
         raise InvalidInput(
             f"Text may be {', '.join(suffixes)}, not {media_type}. Send other types as files.",
             field="media_type",
         )
-    if not key or len(key) > 1024:
-        raise InvalidInput("The key must have 1 to 1,024 characters.", field="key")
+    if not 0 < len(key) <= MAX_KEY_CHARACTERS:
+        raise InvalidInput(
+            f"The key must have 1 to {MAX_KEY_CHARACTERS:,} characters.", field="key"
+        )
     if not text.strip():
         raise InvalidInput("The text is empty.", field="text")
-    if metadata and len(str(metadata)) > MAX_METADATA_CHARACTERS:
-        raise InvalidInput(
-            f"The metadata may have {MAX_METADATA_CHARACTERS:,} characters.", field="metadata"
-        )
-    declared = {"title": title, "metadata": metadata, "file_name": key + suffixes[media_type]}
+    declared = {
+        "title": title,
+        "metadata": checked_metadata(metadata or {}),
+        "file_name": key + suffixes[media_type],
+    }
     source = text_source(key, text, **{name: value for name, value in declared.items() if value})
-    return ingest_sources(
-        collection=collection,
-        sources=[source],
-        user=user,
-        policy=policy,
-        store_once=store_once,
-        access=access,
-        source=title or key,
-    )
+    return ingest_sources(collection=collection, sources=[source], source=title or key, **options)
 
 
 def ingest_sources(
     *,
     collection: Collection,
-    sources: Iterable[Source | BrokenSource],
+    sources: Iterable[Entry],
     user: Any = None,
     policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
     store_once: bool = False,
@@ -141,9 +143,10 @@ def ingest_sources(
 ) -> IngestionRun:
     """Store sources and queue them for the workers, all or none.
 
-    `access` lists who may see new documents, such as `user:7`; existing documents keep their lists
-    and reject a text meant for fewer people. The run does not name files with an access list.
-    Raises InvalidInput for an invalid list, and NotFound for a collection that was deleted.
+    With `store_once` a file with the bytes of another document becomes an alias of it. `access`
+    lists who may see new documents, such as `user:7`; existing documents keep their lists and
+    reject a text meant for fewer people. The run does not name files with an access list. Raises
+    InvalidInput for an invalid list, and NotFound for a collection that was deleted.
     """
     listed = checked_access(access, workspace_id=collection.workspace_id, user=user)
     stored: list[str] = []
@@ -180,9 +183,7 @@ def ingest_sources(
     return run
 
 
-def _with_access(
-    access: Sequence[str] | None, sources: Iterable[Source | BrokenSource]
-) -> Iterable[Source | BrokenSource]:
+def _with_access(access: Sequence[str] | None, sources: Iterable[Entry]) -> Iterable[Entry]:
     for entry in sources:
         if access is not None and isinstance(entry, Source):
             yield replace(entry, access=tuple(access))
@@ -195,30 +196,18 @@ def _require_collection(collection: Collection) -> None:
         raise NotFound(f"The collection “{collection.slug}” is gone.")
 
 
-def _queue_source(entry: Source | BrokenSource, run: IngestionRun, stored: list[str]) -> int | None:
+def _queue_source(entry: Entry, run: IngestionRun, stored: list[str]) -> int | None:
     """Store one source, appending its file to `stored`; returns the document's id if a worker must
     process it."""
     jobs.count_on_run(run.id, total=1, bytes=entry.size)
-    if isinstance(entry, Source):
-        entry = checked_key(entry)
-    if isinstance(entry, BrokenSource):
-        jobs.record_items(run, [jobs.failed_outcome(entry, entry.code, entry.reason)])
+    recipe = recipe_for(run.collection)
+    keys = [entry.key] if isinstance(entry, Source) else []
+    known = versions.documents_to_compare(run.collection, keys)
+    content = read_if_changed(run, entry, known, recipe)
+    if isinstance(content, IngestionItem):
+        jobs.record_items(run, [content])
         return None
-    try:
-        content = read_content(entry, max_bytes=settings.MAX_UPLOAD_BYTES)
-    except ParseError as error:
-        jobs.record_items(run, [jobs.failed_outcome(entry, error.code, str(error))])
-        return None
-    recipe = preparation.recipe_for(run.collection).digest(entry.declared)
-    document = versions.documents_to_compare(run.collection, [entry.key]).get(entry.key)
-    if refusal := registration.check_access(entry, document, user=run.user):
-        jobs.record_items(run, [jobs.failed_outcome(refusal, refusal.code, refusal.reason)])
-        return None
-    if document is not None and document.is_unchanged(run.policy, content.sha256, recipe):
-        jobs.record_items(
-            run, [jobs.ItemOutcome(entry, state=IngestionItem.State.SKIPPED, document=document)]
-        )
-        return None
+    assert isinstance(entry, Source)
     registered = register_documents(
         run.collection, [entry], run=run, state=IngestionItem.State.WAITING
     )
@@ -229,7 +218,8 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun, stored: list[
         stored.append(store_file(document, file))
     if replaced:
         transaction.on_commit(lambda: delete_files([replaced]))
-    if run.store_once and make_alias(document, source_sha256=content.sha256, recipe=recipe):
+    digest = recipe.digest(entry.declared)
+    if run.store_once and make_alias(document, source_sha256=content.sha256, recipe=digest):
         return None
     return document.id
 
@@ -237,7 +227,7 @@ def _queue_source(entry: Source | BrokenSource, run: IngestionRun, stored: list[
 def ingest_inline(
     *,
     collection: Collection,
-    sources: Iterable[Source | BrokenSource],
+    sources: Iterable[Entry],
     policy: str = IngestionRun.Policy.SKIP_IF_UNCHANGED,
     store_once: bool = False,
     source: str = "",
@@ -266,6 +256,112 @@ def ingest_inline(
         raise
 
 
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """An uploaded file. `name` may contain folders."""
+
+    name: str
+    file: "File[Any]"
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def ingest_uploads(
+    *, collection: Collection, uploads: Sequence[Upload], **options: Any
+) -> IngestionRun:
+    """Store the files and queue them; returns at once with the run. `options` are those of
+    `ingest_sources`."""
+    if not uploads:
+        raise InvalidInput("No file was sent. Choose at least one.", field="files")
+    return ingest_sources(
+        collection=collection,
+        # In one order: two uploads of the same files cannot wait for each other.
+        sources=sorted(
+            _upload_sources(uploads),
+            key=lambda entry: entry.key if isinstance(entry, Source) else "",
+        ),
+        source=uploads[0].name if len(uploads) == 1 else f"{len(uploads)} files",
+        **options,
+    )
+
+
+def _upload_sources(uploads: Sequence[Upload]) -> Iterable[Entry]:
+    records: list[ChunkFile] = []
+    for upload in uploads:
+        name, file = storable_name(upload.name), upload.file
+        found = find_chunk_files(name, partial(_open_upload, upload))
+        if found is not None:
+            records += found
+            continue
+        yield Source(
+            key=name,
+            name=name,
+            size=file.size,
+            read=file.read,
+            declared={"metadata": upload.metadata} if upload.metadata else {},
+            path=Path(file.temporary_file_path())  # as Django keeps a large one
+            if isinstance(file, TemporaryUploadedFile)
+            else None,
+        )
+    yield from bundle_chunks(records)
+
+
+@contextmanager
+def _open_upload(upload: Upload) -> Iterator[IO[bytes]]:
+    """The upload from its beginning; not closed, because it is read more than once."""
+    upload.file.seek(0)
+    yield cast("IO[bytes]", upload.file)
+    upload.file.seek(0)
+
+
+def require_urls(urls: Sequence[str]) -> None:
+    """Raise Forbidden if fetching is disabled, and InvalidInput for an invalid URL."""
+    if not settings.URL_INGESTION:
+        raise Forbidden(
+            "Nothing is fetched from the web here. Upload the page, or ask the operator to set"
+            " RAGSITE_URL_INGESTION=true."
+        )
+    from documents.web_fetch import FetchError, checked_url  # noqa: PLC0415 (loads HTTPX)
+
+    for url in urls:
+        try:
+            checked_url(url)
+        except FetchError as error:
+            raise InvalidInput(str(error), field="url") from error
+
+
+def ingest_urls(
+    *,
+    collection: Collection,
+    urls: Sequence[str],
+    metadata: dict[str, Any] | None = None,
+    queue: bool = True,
+    user: Any = None,
+    on_progress: Callable[[IngestionRun], Any] = lambda run: None,
+    fetch_with: "Fetch | None" = None,
+    **options: Any,
+) -> IngestionRun:
+    """Fetch the pages now, and ingest them here or, with `queue`, by the workers; `options` are
+    those of both.
+
+    The document's key is the requested URL. A page that cannot be fetched fails alone. Raises
+    Forbidden and InvalidInput.
+    """
+    from documents.ingestion.web_pages import fetch_page, web_sources  # noqa: PLC0415 (loads HTTPX)
+    from documents.web_fetch import checked_url  # noqa: PLC0415 (loads HTTPX)
+
+    require_urls(urls)
+    fetch = fetch_with or fetch_page
+    sources = web_sources(collection, urls, metadata=metadata, fetch_with=fetch)
+    options |= {
+        "collection": collection,
+        "source": ", ".join(str(checked_url(url)) for url in urls),
+    }
+    if not queue:
+        return ingest_inline(**options, sources=sources, on_progress=on_progress)
+    # Before there is a transaction: a slow server must not hold one open.
+    return ingest_sources(**options, sources=list(sources), user=user)
+
+
 def create_run(
     *,
     collection: Collection,
@@ -283,20 +379,8 @@ def create_run(
         store_once=store_once,
         source=source[:1024],
     )
-    record_change(
-        action=Action.INGESTED,
-        kind=Kind.RUN,
-        workspace_id=collection.workspace_id,
-        object_id=run.pk,
-        collection_id=collection.pk,
-        user=run.user,
-    )
+    record(Action.INGESTED, run, user=run.user)
     return run
-
-
-def joined_text(chunks: Sequence[Chunk]) -> str:
-    """The text of a document, from its chunks in their order."""
-    return join_passages(chunks)
 
 
 def document_text(document: Document) -> DocumentText:
@@ -316,19 +400,10 @@ def document_text(document: Document) -> DocumentText:
 TEXT_SUFFIXES = {"markdown": ".md", "plain": ".txt"}
 
 
-@dataclass(frozen=True, slots=True)
-class OriginalFile:
-    """A file to download: `name` has no folders."""
-
-    name: str
-    media_type: str
-    size: int
-    file: IO[bytes]
-
-
-def open_original(document: Document) -> OriginalFile:
-    """The uploaded file. Raises NotFound if it is not stored: files ingested by commands and
-    programs are not kept."""
+def original_response(document: Document) -> FileResponse:
+    """The uploaded file, which browsers download instead of displaying, because it may contain
+    anything. Raises NotFound if it is not stored: files ingested by commands and programs are not
+    kept."""
     try:
         if not document.file:
             raise FileNotFoundError
@@ -338,25 +413,14 @@ def open_original(document: Document) -> OriginalFile:
             "The original file of this document is not stored here: it was brought as text, or by a"
             " command. Its text is here."
         ) from error
-    return OriginalFile(
-        name=_download_name(document),
-        media_type=document.media_type,
-        size=document.file.size,
-        file=file,
-    )
-
-
-def file_response(original: OriginalFile) -> FileResponse:
-    """A response that browsers download instead of displaying, because an upload may contain
-    anything."""
     answer = FileResponse(
-        original.file,
+        file,
         as_attachment=True,
-        filename=original.name,
+        filename=_download_name(document),
         content_type="application/octet-stream",
     )
     answer.headers["X-Content-Type-Options"] = "nosniff"
-    answer.headers["Content-Length"] = str(original.size)
+    answer.headers["Content-Length"] = str(document.file.size)
     return answer
 
 

@@ -6,28 +6,16 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from django.db import transaction
 from numpy.typing import NDArray
 
 from common.errors import Conflict, InvalidInput
-from documents.ingestion import jobs
-from documents.ingestion.items import Item, is_storable, write_items
-from documents.ingestion.stored_files import delete_files
+from documents.ingestion.items import Item, StoreResult, is_storable, write_items
 from documents.ingestion.text_changes import join_passages
-from documents.lexical_index import SEGMENT_MIN_PENDING, index_pending
 from documents.models import Chunk, Collection, Document
 from documents.services.deletion import delete_documents
 
 MAX_BATCH = 1000
 MAX_CONCURRENCY = 64
-
-
-@dataclass(frozen=True, slots=True)
-class StoreResult:
-    """The result of a batch: ids that were written, and the number of unchanged items."""
-
-    ids: tuple[str, ...]
-    unchanged: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +61,7 @@ def store_items(
             raise Conflict(
                 f"The id “{hidden.key}” is taken by a document that you may not see. Use another."
             )
-    written = write_items(collection, batch, concurrency=concurrency)
-    transaction.on_commit(lambda: delete_files(written.files))
-    for run_id in written.run_ids:
-        jobs.finish_run(run_id)
-    if written.changed:
-        index_pending(collection.pk, at_least=SEGMENT_MIN_PENDING)
-    return StoreResult(written.changed, written.unchanged)
+    return write_items(collection, batch, concurrency=concurrency)
 
 
 def get_item(*, collection: Collection, key: str, user: Any = None) -> StoredItem | None:

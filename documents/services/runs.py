@@ -7,17 +7,15 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from accounts.audit import Action, Kind, record_change
+from accounts.audit import Action
 from accounts.services import require_editor
 from common.errors import Conflict
 from common.leases import retry_on_deadlock
 from documents.ingestion import jobs
 from documents.ingestion.registration import QUEUED_VALUES, open_items
 from documents.models import Collection, Document, IngestionItem, IngestionRun
-from documents.services.deletion import record_of_documents
+from documents.services.audit import record
 from documents.services.documents import create_run
-
-State = IngestionItem.State
 
 #: Names that a message lists, and those that a program gets.
 NAMED_IN_MESSAGE = 5
@@ -42,7 +40,7 @@ def cancel_run(*, run: IngestionRun, user: Any = None) -> IngestionRun:
     if user is not None:
         require_editor(user=user, workspace=run.workspace)
     if jobs.request_cancellation(run.pk):
-        _record_action(Action.CANCELLED, run, user)
+        record(Action.CANCELLED, run, user=user)
         jobs.carry_out_cancellation(run.pk)
     run.refresh_from_db()
     if run.cancel_requested_at is None:
@@ -61,12 +59,50 @@ def retry_failed(*, run: IngestionRun, user: Any = None) -> RetryResult:
     """
     if user is not None:
         require_editor(user=user, workspace=run.workspace)
-    return retry_on_deadlock(lambda: _retry_failed(run, user))
+
+    @transaction.atomic
+    def retry() -> RetryResult:
+        documents = list(retryable(run).select_for_update(of=("self",)).order_by("id"))
+        not_stored = Q(document=None) | Q(
+            document__status=Document.Status.FAILED, document__file=""
+        )
+        failed = run.items.filter(not_stored, state=IngestionItem.State.FAILED)
+        names = failed.exclude(error_code="deleted").order_by("id")
+        left_out = tuple(names.values_list("name", flat=True)[:MAX_LISTED_NAMES])
+        if not documents and left_out:
+            raise Conflict(
+                f"The failed files of run {run.pk} are not stored here:"
+                f" {summarize_names(left_out)}. Run the command again, or upload them again: what"
+                " is ready is skipped."
+            )
+        if not documents:
+            why = (
+                f"The failed files of run {run.pk} were brought again or deleted meanwhile."
+                if run.failed
+                else f"No file of run {run.pk} has failed."
+            )
+            raise Conflict(f"{why} Nothing is left to retry.")
+        again = IngestionRun.objects.create(
+            workspace_id=run.workspace_id,
+            collection_id=run.collection_id,
+            user=user if getattr(user, "is_authenticated", False) else None,
+            source=run.source,
+            policy=run.policy,
+            store_once=run.store_once,
+            retry_of=run,
+        )
+        requeue_documents(again, documents)
+        record(Action.RETRIED, run, user=user)
+        return RetryResult(again, left_out)
+
+    return retry_on_deadlock(retry)
 
 
 def requeue_documents(run: IngestionRun, documents: Sequence[Document]) -> None:
-    """Queue these documents, whose files are stored, as items of the run."""
-    open_items(run, documents, state=State.WAITING)
+    """Queue these documents, whose files are stored, as the items of a new run."""
+    run.total, run.bytes = len(documents), sum(document.size for document in documents)
+    run.save(update_fields=["total", "bytes", "updated_at"])
+    open_items(run, documents, state=IngestionItem.State.WAITING)
     ids = [document.pk for document in documents]
     Document.objects.filter(pk__in=ids).update(**QUEUED_VALUES)
     from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
@@ -74,61 +110,10 @@ def requeue_documents(run: IngestionRun, documents: Sequence[Document]) -> None:
     enqueue(ids)
 
 
-@transaction.atomic
-def _retry_failed(run: IngestionRun, user: Any) -> RetryResult:
-    documents = list(retryable(run).select_for_update(of=("self",)).order_by("id"))
-    not_stored = Q(document=None) | Q(document__status=Document.Status.FAILED, document__file="")
-    failed = run.items.filter(not_stored, state=State.FAILED)
-    names = failed.exclude(error_code="deleted").order_by("id")
-    left_out = tuple(names.values_list("name", flat=True)[:MAX_LISTED_NAMES])
-    if not documents:
-        raise Conflict(_nothing_to_retry_message(run, left_out))
-    again = IngestionRun.objects.create(
-        workspace_id=run.workspace_id,
-        collection_id=run.collection_id,
-        user=user if getattr(user, "is_authenticated", False) else None,
-        source=run.source,
-        policy=run.policy,
-        store_once=run.store_once,
-        retry_of=run,
-        total=len(documents),
-        bytes=sum(document.size for document in documents),
-    )
-    requeue_documents(again, documents)
-    _record_action(Action.RETRIED, run, user)
-    return RetryResult(again, left_out)
-
-
-def _record_action(action: Action, run: IngestionRun, user: Any) -> None:
-    record_change(
-        action=action,
-        kind=Kind.RUN,
-        workspace_id=run.workspace_id,
-        object_id=run.pk,
-        collection_id=run.collection_id,
-        user=user,
-    )
-
-
 def retryable(run: IngestionRun) -> QuerySet[Document]:
     """The run's documents that failed, still do, and have stored files."""
-    failed = run.items.filter(state=State.FAILED).values("document_id")
+    failed = run.items.filter(state=IngestionItem.State.FAILED).values("document_id")
     return Document.objects.filter(id__in=failed, status=Document.Status.FAILED).exclude(file="")
-
-
-def _nothing_to_retry_message(run: IngestionRun, left_out: Sequence[str]) -> str:
-    if left_out:
-        return (
-            f"The failed files of run {run.pk} are not stored here:"
-            f" {summarize_names(left_out)}. Run the"
-            " command again, or upload them again: what is ready is skipped."
-        )
-    if run.failed:
-        return (
-            f"The failed files of run {run.pk} were brought again or deleted meanwhile. Nothing is"
-            " left to retry."
-        )
-    return f"No file of run {run.pk} has failed. Nothing is left to retry."
 
 
 def summarize_names(names: Sequence[str]) -> str:
@@ -155,50 +140,42 @@ def reingest_documents(*, documents: Sequence[Document], user: Any = None) -> Re
     """
     for workspace in {document.workspace for document in documents} if user is not None else ():
         require_editor(user=user, workspace=workspace)
-    return retry_on_deadlock(lambda: _reingest(documents, user))
 
+    @transaction.atomic
+    def reingest() -> ReprocessResult:
+        wanted = Document.objects.filter(
+            pk__in=[document.pk for document in documents], is_current=True, duplicate_of=None
+        )
+        stored = wanted.exclude(file="").defer("metadata", "declared")
+        held = list(stored.select_for_update(of=("self",)).order_by("id"))
+        if not held:
+            raise Conflict(
+                "The files of these documents are not stored here. Upload them again, or run the"
+                " command again that read them."
+            )
+        collections = Collection.objects.in_bulk({document.collection_id for document in held})
+        runs: list[IngestionRun] = []
+        for pk, collection in sorted(collections.items()):
+            mine = [document for document in held if document.collection_id == pk]
+            run = create_run(
+                collection=collection,
+                policy=IngestionRun.Policy.OVERWRITE,
+                source="read again",
+                user=user,
+            )
+            requeue_documents(run, mine)
+            record(Action.REINGESTED, *mine)
+            runs.append(run)
+        return ReprocessResult(tuple(runs), left_out=len(documents) - len(held))
 
-@transaction.atomic
-def _reingest(documents: Sequence[Document], user: Any) -> ReprocessResult:
-    wanted = Document.objects.filter(
-        pk__in=[document.pk for document in documents], is_current=True, duplicate_of=None
-    )
-    stored = wanted.exclude(file="").defer("metadata", "declared")
-    held = list(stored.select_for_update(of=("self",)).order_by("id"))
-    if not held:
-        raise Conflict(
-            "The files of these documents are not stored here. Upload them again, or run the"
-            " command again that read them."
-        )
-    collections = Collection.objects.in_bulk({document.collection_id for document in held})
-    runs: list[IngestionRun] = []
-    for pk, collection in sorted(collections.items()):
-        mine = [document for document in held if document.collection_id == pk]
-        run = create_run(
-            collection=collection,
-            policy=IngestionRun.Policy.OVERWRITE,
-            source="read again",
-            user=user,
-        )
-        run.total, run.bytes = len(mine), sum(document.size for document in mine)
-        run.save(update_fields=["total", "bytes", "updated_at"])
-        requeue_documents(run, mine)
-        record_change(
-            action=Action.REINGESTED,
-            kind=Kind.DOCUMENT,
-            workspace_id=run.workspace_id,
-            object_id=[document.pk for document in mine],
-            collection_id=pk,
-        )
-        runs.append(run)
-    return ReprocessResult(tuple(runs), left_out=len(documents) - len(held))
+    return retry_on_deadlock(reingest)
 
 
 @transaction.atomic
 def reembed_documents(*, documents: Sequence[Document]) -> int:
     """Have a worker embed the passages of these documents again and index their words; returns the
     number of passages. Searches use the previous vectors meanwhile."""
-    record_of_documents(Action.REEMBEDDED, documents)
+    record(Action.REEMBEDDED, *documents)
     from documents.tasks import enqueue_reindexing  # noqa: PLC0415 (loads Celery)
 
     enqueue_reindexing([document.pk for document in documents])
@@ -210,13 +187,7 @@ def reembed_collection(*, collection: Collection) -> int:
     """The same for all documents of a collection."""
     rows = Document.objects.filter(collection=collection, chunk_count__gt=0)
     counts = dict(rows.order_by("pk").values_list("pk", "chunk_count"))
-    record_change(
-        action=Action.REEMBEDDED,
-        kind=Kind.COLLECTION,
-        workspace_id=collection.workspace_id,
-        object_id=collection.pk,
-        values={"passages": sum(counts.values())},
-    )
+    record(Action.REEMBEDDED, collection, values={"passages": sum(counts.values())})
     from documents.tasks import enqueue_reindexing  # noqa: PLC0415 (loads Celery)
 
     enqueue_reindexing(list(counts))

@@ -8,11 +8,12 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import PROTECT, ForeignObjectRel
 from django.utils.text import slugify
 
-from accounts.audit import Action, Kind, record_change
+from accounts.audit import Action
 from common.errors import Conflict, InvalidInput, NotFound
 from documents.ingestion import reembed
 from documents.ingestion.vector_indexes import IndexState, build_index, drop_index, index_states
 from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
+from documents.services.audit import record
 from documents.spaces import (
     HNSW_DEFAULTS,
     INDEX_TYPES,
@@ -21,7 +22,7 @@ from documents.spaces import (
     checked_index,
     resolve_metric,
 )
-from inference.interfaces import Embedder, InferenceError
+from inference.interfaces import InferenceError
 from inference.model_registry import embedders
 
 
@@ -67,28 +68,26 @@ def default_space() -> EmbeddingSpace:
         fits = (embedder.dimensions, embedder.model_name) == (space.dimensions, space.model_name)
     except InferenceError:
         return space  # embedding will report the error
-    return space if fits else _replace_empty_space(space, embedder)
-
-
-@transaction.atomic
-def _replace_empty_space(space: EmbeddingSpace, embedder: Embedder) -> EmbeddingSpace:
-    is_still = EmbeddingSpace.objects.select_for_update().filter(pk=space.pk, is_default=True)
-    if not is_still.exists():  # changed concurrently
-        return EmbeddingSpace.objects.get(is_default=True)
-    EmbeddingSpace.objects.filter(pk=space.pk).update(
-        is_default=False, state=EmbeddingSpace.State.RETIRED
-    )
-    name = slugify(f"{embedder.model_name.rpartition('/')[2]}-{embedder.dimensions}")[-60:]
-    taken = EmbeddingSpace.objects.filter(name=name).exists()
-    new, _ = add_space(name=f"{name}-2" if taken else name, embedder=space.embedder)
-    EmbeddingSpace.objects.filter(pk=new.pk).update(is_default=True)
-    Collection.objects.filter(space=space).update(space=new)
-    with connection.cursor() as cursor:  # without a chunk both take no time
-        cursor.execute(space.sql.drop_index())
-        if new.index_type == EmbeddingSpace.IndexType.HNSW:
-            cursor.execute(new.sql.create_index())
-    new.is_default = True
-    return new
+    if fits:
+        return space
+    with transaction.atomic():
+        is_still = EmbeddingSpace.objects.select_for_update().filter(pk=space.pk, is_default=True)
+        if not is_still.exists():  # changed concurrently
+            return EmbeddingSpace.objects.get(is_default=True)
+        EmbeddingSpace.objects.filter(pk=space.pk).update(
+            is_default=False, state=EmbeddingSpace.State.RETIRED
+        )
+        name = slugify(f"{embedder.model_name.rpartition('/')[2]}-{embedder.dimensions}")[-60:]
+        taken = EmbeddingSpace.objects.filter(name=name).exists()
+        new, _ = add_space(name=f"{name}-2" if taken else name, embedder=space.embedder)
+        EmbeddingSpace.objects.filter(pk=new.pk).update(is_default=True)
+        Collection.objects.filter(space=space).update(space=new)
+        with connection.cursor() as cursor:  # without a chunk both take no time
+            cursor.execute(space.sql.drop_index())
+            if new.index_type == EmbeddingSpace.IndexType.HNSW:
+                cursor.execute(new.sql.create_index())
+        new.is_default = True
+        return new
 
 
 def add_space(
@@ -111,9 +110,13 @@ def add_space(
             "A space's name has lower-case letters, digits and hyphens, at most 63.", field="name"
         )
     metric = resolve_metric(metric)
-    _check_choice("index", index_type, INDEX_TYPES)
-    if precision is not None:
-        _check_choice("precision", precision, PRECISIONS)
+    for field, value, known in (
+        ("index", index_type, INDEX_TYPES),
+        ("precision", precision, (None, *PRECISIONS)),
+    ):
+        if value not in known:
+            names = ", ".join(filter(None, known))
+            raise InvalidInput(f"There is no {field} “{value}”. Use {names}.", field=field)
     model = embedders[embedder]
     index_type, chosen, remarks = checked_index(
         dimensions=model.dimensions,
@@ -135,17 +138,10 @@ def add_space(
                 index_options={**defaults, **(options or {})},
                 precision=chosen,
             )
-            record_change(
-                action=Action.MADE, kind=Kind.SPACE, workspace_id=None, object_id=space.pk
-            )
+            record(Action.MADE, space)
     except IntegrityError as error:
         raise Conflict(f"There is a space “{name}” already. Choose another name.") from error
     return space, remarks
-
-
-def _check_choice(what: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InvalidInput(f"There is no {what} “{value}”. Use {', '.join(known)}.", field=what)
 
 
 def space_reports(*, name: str = "", count: bool = True) -> list[SpaceReport]:
@@ -189,13 +185,7 @@ def change_instruction(*, space: EmbeddingSpace, instruction: str) -> None:
         return
     with transaction.atomic():
         EmbeddingSpace.objects.filter(pk=space.pk).update(query_instruction=instruction)
-        record_change(
-            action=Action.CHANGED,
-            kind=Kind.SPACE,
-            workspace_id=None,
-            object_id=space.pk,
-            fields=["query_instruction"],
-        )
+        record(Action.CHANGED, space, fields=["query_instruction"])
 
 
 @transaction.atomic
@@ -212,13 +202,7 @@ def change_search_options(*, space: EmbeddingSpace, **options: int | None) -> Em
     if row.index_options != {**kept, **given}:
         row.index_options = {**kept, **given}
         row.save(update_fields=["index_options", "updated_at"])
-        record_change(
-            action=Action.CHANGED,
-            kind=Kind.SPACE,
-            workspace_id=None,
-            object_id=row.pk,
-            fields=["index_options"],
-        )
+        record(Action.CHANGED, row, fields=["index_options"])
     return row
 
 
@@ -248,7 +232,7 @@ def drop_space(*, space: EmbeddingSpace) -> None:
             " `manage.py memory embed` moves memories now."
         )
     drop_index(space)
-    record_change(action=Action.DELETED, kind=Kind.SPACE, workspace_id=None, object_id=space.pk)
+    record(Action.DELETED, space)
     space.delete()
 
 
@@ -269,7 +253,7 @@ def reembed_inline(
     token = reembed.take_over(row)
     if reembed.builds_index_first(row):
         reembed.build_target_index(row, token=token)
-    cursor: reembed.BatchCursor | None = reembed.BatchCursor()
+    cursor: reembed.Cursor | None = reembed.FIRST_CURSOR
     try:
         while cursor is not None:
             on_progress(row)

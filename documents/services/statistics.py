@@ -1,6 +1,6 @@
 """Statistics of the site or a collection: documents, chunks, sizes, and how fast ingestion was."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,29 +15,13 @@ RATED_RUNS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class SpaceStatistics:
-    """Chunks of one model. `index_bytes` is the size of the space's whole index, for all
-    collections."""
-
-    name: str
-    model: str
-    chunks: int
-    index_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class StageStatistics:
-    """A stage in the last runs: total seconds, and throughput per second by name (`bytes`,
-    `chunks`, `tokens`)."""
-
-    seconds: float
-    rates: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class SiteStatistics:
     """Statistics of a collection or of the site. Sizes are in bytes; table and index sizes are the
-    site's, and missing for a collection. `graph` counts collections by graph mode."""
+    site's, and missing for a collection. `graph` counts collections by graph mode.
+
+    A space has `name`, `model`, `chunks` and `index_bytes`; a stage the total `seconds` of the last
+    runs, and the `rates`: throughput per second by name (`bytes`, `chunks`, `tokens`).
+    """
 
     documents: Mapping[str, int]
     superseded: int
@@ -47,13 +31,13 @@ class SiteStatistics:
     stored_bytes: int
     chunks: int
     tokens: int
-    spaces: tuple[SpaceStatistics, ...]
+    spaces: Sequence[Mapping[str, Any]]
     languages: Mapping[str, int]
     media_types: Mapping[str, int]
     graph: Mapping[str, int]
     runs: Mapping[str, int]
     last_runs: int
-    stages: Mapping[str, StageStatistics]
+    stages: Mapping[str, Mapping[str, Any]]
     table_bytes: Mapping[str, int]
 
 
@@ -71,6 +55,9 @@ def collect_statistics(*, collection: Collection | None = None) -> SiteStatistic
     # The latest finished runs that ingested something.
     finished = IngestionRun.objects.filter(**of, finished_at__isnull=False, chunks__gt=0)
     last = list(finished.order_by("-finished_at")[:RATED_RUNS])
+    by_space = _count_by(chunks, "space_id")
+    spaces = list(EmbeddingSpace.objects.filter(pk__in=by_space))
+    indexes = index_states(spaces)
     return SiteStatistics(
         documents=_count_by(current, "status"),
         superseded=documents.filter(is_current=False).count(),
@@ -80,7 +67,15 @@ def collect_statistics(*, collection: Collection | None = None) -> SiteStatistic
         stored_bytes=stored["size"] or 0,
         chunks=chunks.count(),
         tokens=sums["tokens"] or 0,
-        spaces=_space_statistics(chunks),
+        spaces=[
+            {
+                "name": space.name,
+                "model": space.model_name,
+                "chunks": by_space[space.pk],
+                "index_bytes": indexes[space.pk].bytes if space.pk in indexes else 0,
+            }
+            for space in spaces
+        ],
         languages=_count_by(chunks, "language"),
         media_types=_count_by(current.exclude(media_type=""), "media_type"),
         graph=_count_by(collections, "graph"),
@@ -94,28 +89,13 @@ def collect_statistics(*, collection: Collection | None = None) -> SiteStatistic
 _IS_ALIAS = Q(status=Document.Status.READY, duplicate_of__isnull=False, chunk_count=0)
 
 
-def _count_by(rows: QuerySet[Any], name: str) -> dict[str, int]:
+def _count_by(rows: QuerySet[Any], name: str) -> dict[Any, int]:
     """Counts by value, most frequent first."""
     counts = rows.order_by().values(name).annotate(number=Count("pk")).order_by("-number", name)
     return {row[name]: row["number"] for row in counts}
 
 
-def _space_statistics(chunks: QuerySet[Chunk]) -> tuple[SpaceStatistics, ...]:
-    counts = _count_by(chunks, "space")
-    spaces = list(EmbeddingSpace.objects.filter(pk__in=counts))
-    indexes = index_states(spaces)
-    return tuple(
-        SpaceStatistics(
-            name=space.name,
-            model=space.model_name,
-            chunks=counts[space.pk],  # type: ignore[index]  # spaces are counted by their ids
-            index_bytes=indexes[space.pk].bytes if space.pk in indexes else 0,
-        )
-        for space in spaces
-    )
-
-
-def _stage_statistics(runs: list[IngestionRun]) -> dict[str, StageStatistics]:
+def _stage_statistics(runs: list[IngestionRun]) -> dict[str, dict[str, Any]]:
     totals = {
         "bytes": sum(run.bytes for run in runs),
         "chunks": sum(run.chunks for run in runs),
@@ -125,7 +105,7 @@ def _stage_statistics(runs: list[IngestionRun]) -> dict[str, StageStatistics]:
     # What each stage is measured by: chunks that are kept need no model.
     through = {"parse": ("bytes",), "chunk": ("tokens", "chunks"), "embed": ("embedded",)}
     names = list(dict.fromkeys(name for run in runs for name in run.timings))
-    stages: dict[str, StageStatistics] = {}
+    stages: dict[str, dict[str, Any]] = {}
     for name in names:
         seconds = sum(float(run.timings.get(name, 0.0)) for run in runs)
         rates = {
@@ -133,7 +113,7 @@ def _stage_statistics(runs: list[IngestionRun]) -> dict[str, StageStatistics]:
             for what in through.get(name, ("chunks",))
             if seconds > 0
         }
-        stages[name] = StageStatistics(round(seconds, 3), rates)
+        stages[name] = {"seconds": round(seconds, 3), "rates": rates}
     return stages
 
 

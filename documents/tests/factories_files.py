@@ -12,7 +12,8 @@ from typing import Any
 from pypdf import PdfReader, PdfWriter
 
 from documents.catalogue.ddl import read_scripts
-from documents.catalogue.tables import Table, UnparsedTable
+from documents.catalogue.tables import Table
+from documents.ingestion.sources import BrokenSource
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02" + b"\x00" * 40
 
@@ -135,7 +136,7 @@ def _numbered(objects: Sequence[bytes]) -> bytes:
     return b"".join([header, *framed, trailer])
 
 
-def read_ddl(script: str, **options: str) -> list[Table | UnparsedTable]:
+def read_ddl(script: str, **options: str) -> list[Table | BrokenSource]:
     """The tables of a script that is given as text."""
     with NamedTemporaryFile("w", encoding="utf-8", suffix=".sql") as file:
         file.write(script)

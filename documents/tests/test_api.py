@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from accounts.models import Membership, Role
+from accounts.tests.keys import basic_header
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
 from documents.tests.factories import (
     PASSWORD,
@@ -115,17 +116,9 @@ def test_strangers_are_asked_to_log_in(everything: dict[str, str]) -> None:
 
 
 def test_programs_log_in_by_name_and_password(alice: Membership, notes: Collection) -> None:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=basic(alice.user.username, PASSWORD))
-    assert client.get(COLLECTIONS).status_code == 200
-    client.credentials(HTTP_AUTHORIZATION=basic(alice.user.username, "wrong"))
-    assert client.get(COLLECTIONS).status_code == 401
-
-
-def basic(name: str, password: str) -> str:
-    from base64 import b64encode
-
-    return "Basic " + b64encode(f"{name}:{password}".encode()).decode()
+    for password, status in ((PASSWORD, 200), ("wrong", 401)):
+        client = APIClient(headers=basic_header(alice.user.username, password))
+        assert client.get(COLLECTIONS).status_code == status
 
 
 def test_a_session_must_show_its_csrf_token(alice: Membership) -> None:

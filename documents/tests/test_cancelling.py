@@ -10,7 +10,7 @@ from django.db import connection
 
 from common.errors import Conflict, Forbidden
 from documents import services
-from documents.ingestion import jobs, pipeline
+from documents.ingestion import jobs, loader, pipeline
 from documents.ingestion.sources import Source, text_source
 from documents.models import (
     Chunk,
@@ -23,7 +23,7 @@ from documents.models import (
 from documents.services import Upload, cancel_run, ingest_inline, ingest_uploads, retry_failed
 from documents.tasks import recover_documents
 from documents.tests.factories import CollectionFactory, MembershipFactory, RunFactory
-from ragsite.testing import WorkerProcess, wait_until
+from tests.plugin import WorkerProcess, wait_until
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -253,15 +253,20 @@ def test_a_command_stops_at_the_next_batch(collection: Collection) -> None:
     assert not Document.objects.exists()
 
 
-def test_what_a_command_has_loaded_stays(collection: Collection) -> None:
+def test_what_a_command_has_loaded_stays(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loader, "GROUP_CHUNKS", 32)
+    monkeypatch.setattr(loader, "PREFETCHED_CHUNKS", 64)
+
     def stop(run: IngestionRun) -> None:
         if run.ready:
             cancel_run(run=run)
 
-    sources = (text_source(f"n{number}", f"Text {number}.") for number in range(1200))
+    sources = (text_source(f"n{number}", f"Text {number}.") for number in range(300))
     ended = ingest_inline(collection=collection, sources=sources, on_progress=stop)
     assert ended.state == "cancelled"
-    assert 0 < ended.ready < 1200
+    assert 0 < ended.ready < 300
     assert Document.objects.count() == Document.objects.filter(status="ready").count()
     assert Document.objects.count() == ended.ready
     assert ended.settled == ended.total

@@ -12,13 +12,13 @@ from documents.catalogue.tables import (
     ForeignKey,
     Table,
     TableName,
-    UnparsedTable,
     name_with_words,
     split_identifier,
     table_metadata,
     table_text,
     table_title,
 )
+from documents.ingestion.sources import BrokenSource
 from documents.tests.factories_files import read_ddl
 
 POSTGRES_DUMP = """
@@ -119,7 +119,7 @@ def test_views_have_the_columns_of_their_query() -> None:
 def test_a_definition_that_nobody_understands_is_named_and_the_others_are_read() -> None:
     good, bad = read_ddl("CREATE TABLE good (a int);\n\nCREATE TABLE bad (((;\nSELECT 1;")
     assert isinstance(good, Table)
-    assert isinstance(bad, UnparsedTable)
+    assert isinstance(bad, BrokenSource)
     assert bad.name == "bad"
     assert "line 3" in bad.reason
 

@@ -1,5 +1,6 @@
 """Wrong settings and spaces are said by `check`, not by a request."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ from documents.tests.factories import ChunkFactory
 HASHING = "inference.backends.hashing.HashingEmbedder"
 
 
-def ids(messages: list[Any]) -> list[str]:
+def ids(messages: Iterable[Any]) -> list[str]:
     return [message.id for message in messages]
 
 
 def test_good_settings_say_nothing() -> None:
-    assert check_settings(None) == []
+    assert list(check_settings(None)) == []
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_a_root_below_which_requests_may_read_is_a_directory_apart(
 def test_a_space_is_compared_with_its_embedder(settings: Any) -> None:
     space = EmbeddingSpace.objects.get()
     ChunkFactory()
-    assert check_spaces(None, databases=["default"]) == []
+    assert list(check_spaces(None, databases=["default"])) == []
     EmbeddingSpace.objects.update(model_name="another")
     assert ids(check_spaces(None, databases=["default"])) == ["documents.E005"]
     settings.INFERENCE = {
@@ -81,8 +82,8 @@ def test_a_space_is_compared_with_its_embedder(settings: Any) -> None:
     EmbeddingSpace.objects.filter(id=space.id).update(embedder="nobody")
     assert ids(check_spaces(None, databases=["default"])) == ["documents.E003"]
     Chunk.objects.all().delete()
-    assert check_spaces(None, databases=["default"]) == []
+    assert list(check_spaces(None, databases=["default"])) == []
 
 
 def test_without_a_database_nothing_is_asked_of_it() -> None:
-    assert check_spaces(None, databases=None) == []
+    assert list(check_spaces(None, databases=None)) == []

@@ -34,7 +34,7 @@ from documents.services import document_text, edit_chunk, ingest_inline, undo_ed
 from documents.services.chunk_edits import StaleText
 from documents.tests.factories import CollectionFactory, UserFactory
 from documents.tests.words import chunk_counts
-from documents.validation.validate import validate
+from documents.validation import validate
 from inference.backends.hashing import HashingEmbedder
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root", "embedder")]
@@ -251,13 +251,24 @@ def test_an_unchanged_source_keeps_the_change(collection: Collection) -> None:
     assert ChunkEdit.objects.get().state == State.APPLIED
 
 
-def test_a_source_that_changed_elsewhere_keeps_the_change(collection: Collection) -> None:
-    document = ingest(collection)
-    changed_about(document, "topic5", "zeppelin")
-    longer = "A beginning that was not there.\n\n" + TEXT.replace("topic1", "news1")
-    document = ingest(collection, longer)
-    assert_whole(document, longer.replace("topic5", "zeppelin"))
-    assert ChunkEdit.objects.get().state == State.APPLIED
+LONGER = "A beginning that was not there.\n\n" + TEXT.replace("topic1", "news1")
+CORRECTED = TEXT.replace("topic5", "zeppelin")
+
+
+@pytest.mark.parametrize(
+    ("source", "whole", "state"),
+    [
+        (LONGER, LONGER.replace("topic5", "zeppelin"), State.APPLIED),
+        (CORRECTED, CORRECTED, State.CLOSED),
+    ],
+    ids=["changed elsewhere", "says so itself"],
+)
+def test_a_source_that_changed_keeps_the_change_unless_it_says_so_itself(
+    collection: Collection, source: str, whole: str, state: str
+) -> None:
+    changed_about(ingest(collection), "topic5", "zeppelin")
+    assert_whole(ingest(collection, source), whole)
+    assert ChunkEdit.objects.get().state == state
 
 
 def test_a_source_that_changed_there_is_believed_and_the_change_is_a_conflict(
@@ -283,15 +294,6 @@ def test_a_conflict_is_none_any_more_when_the_source_says_it_again(collection: C
     document = ingest(collection)
     assert_whole(document, TEXT.replace("topic5", "zeppelin"))
     assert ChunkEdit.objects.get().state == State.APPLIED
-
-
-def test_a_source_that_says_so_itself_needs_the_change_no_more(collection: Collection) -> None:
-    document = ingest(collection)
-    changed_about(document, "topic5", "zeppelin")
-    corrected = TEXT.replace("topic5", "zeppelin")
-    document = ingest(collection, corrected)
-    assert_whole(document, corrected)
-    assert ChunkEdit.objects.get().state == State.CLOSED
 
 
 def test_another_way_of_cutting_keeps_the_change(collection: Collection) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from celery import current_app
 from django.core.files.base import ContentFile
-from django.db import connection
 from django.utils import timezone
 
 from documents import lexical_index, services
@@ -98,21 +97,6 @@ def test_overwrite_looks_again_and_embeds_nothing_that_is_the_same(collection: C
     assert (run.ready, run.skipped, run.embedded) == (1, 0, 0)
 
 
-def test_only_changed_chunks_are_embedded_and_the_others_keep_their_ids(
-    collection: Collection,
-) -> None:
-    ingest(collection, text_source("guide", "\n\n".join(PARAGRAPHS)))
-    document = Document.objects.get()
-    before = chunk_ids(document)
-    changed = [*PARAGRAPHS[:-1], PARAGRAPHS[-1].replace("topic11", "something new")]
-    run = ingest(collection, text_source("guide", "\n\n".join(changed)))
-    after = chunk_ids(document)
-    assert 1 <= run.embedded <= 3
-    assert len(after.keys() - before.keys()) == run.embedded
-    assert all(after[digest] == before[digest] for digest in after.keys() & before.keys())
-    assert not document.chunks.filter(text__contains="topic11 ").exists()
-
-
 def test_a_key_that_comes_twice_at_once_ends_with_its_last_text(collection: Collection) -> None:
     sources = [text_source("twice", "The first text."), text_source("other", "Another text.")]
     sources.append(text_source("twice", "The second text."))
@@ -123,16 +107,6 @@ def test_a_key_that_comes_twice_at_once_ends_with_its_last_text(collection: Coll
         "The second text.",
     ]
     assert lexical_index.find_differences(collection.pk) == []
-
-
-def test_a_shortened_document_leaves_nothing_behind(collection: Collection) -> None:
-    ingest(collection, text_source("guide", "\n\n".join(PARAGRAPHS)))
-    ingest(collection, text_source("guide", PARAGRAPHS[0]))
-    document = Document.objects.get()
-    assert document.chunk_count == document.chunks.count()
-    assert not Chunk.objects.filter(text__contains="topic5").exists()
-    assert not Posting.objects.filter(lexeme="topic5").exists()
-    assert not Lexeme.objects.filter(lexeme="topic5").exists()
 
 
 def test_paragraphs_that_changed_places_are_moved(collection: Collection) -> None:
@@ -178,32 +152,9 @@ def test_a_broken_file_is_named_and_the_others_are_ingested(
     assert all(run.items.filter(state="failed").values_list("error", flat=True))
 
 
-def test_a_file_over_the_limit_says_which_setting_raises_it(
-    collection: Collection, settings: Any
-) -> None:
-    settings.MAX_UPLOAD_BYTES = 100
-    run = ingest(collection, text_source("big", "word " * 100))
-    item = run.items.get()
-    assert (run.state, item.error_code) == ("failed", "too_large")
-    assert "RAGSITE_MAX_UPLOAD_BYTES" in item.error
-
-
 def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="nowhere does not exist"):
         list(discover([tmp_path / "nowhere"]))
-
-
-def test_hidden_files_are_passed_over_and_a_star_does_not_cross_folders(tmp_path: Path) -> None:
-    for name in ("a.md", "b.txt", ".git/c.md", "deep/d.md"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("text")
-
-    def names(glob: str) -> list[str]:
-        return [source.name for source in discover([tmp_path], glob=glob)]
-
-    assert names("**/*") == ["a.md", "b.txt", "deep/d.md"]
-    assert names("*.md") == ["a.md"]
-    assert names("**/*.md") == ["a.md", "deep/d.md"]
 
 
 def test_the_queues_make_an_upload_ready(collection: Collection) -> None:
@@ -328,36 +279,6 @@ def test_an_index_that_is_built_anew_agrees_with_forgetting(collection: Collecti
     lexical_index.rebuild_lexical_index(collection.pk)
     assert chunk_counts(collection) == forgotten
     assert set(Lexeme.objects.values_list("language", "lexeme")) == known
-
-
-def test_a_deleted_document_is_gone_from_every_table_and_from_the_disk(
-    collection: Collection, media_root: Path, django_capture_on_commit_callbacks: Any
-) -> None:
-    with django_capture_on_commit_callbacks():
-        document = queue(collection, "secret.txt", b"The xylophonist keeps zanzibarite.")
-    work(document)
-    assert tables_holding("zanzibarit") == {
-        "documents_chunk",
-        "documents_lexeme",
-        "documents_posting",
-    }
-    with django_capture_on_commit_callbacks(execute=True):
-        services.delete_document(document=document)
-    assert tables_holding("zanzibarit") == set()
-    assert [path for path in media_root.rglob("*") if path.is_file()] == []
-
-
-def tables_holding(word: str) -> set[str]:
-    """Every table of the database in which some row, as text, has this word."""
-    found = set()
-    with connection.cursor() as cursor:
-        for table in connection.introspection.table_names(cursor):
-            cursor.execute(
-                f'SELECT EXISTS (SELECT FROM "{table}" AS row WHERE row::text ~ %s)', [word]
-            )
-            if cursor.fetchone()[0]:
-                found.add(table)
-    return found
 
 
 def test_a_deleted_collection_takes_everything_with_it(collection: Collection) -> None:

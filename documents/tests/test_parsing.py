@@ -35,7 +35,7 @@ from documents.sandbox.protocol import (
 )
 from documents.tests.factories_files import chunk_json, pdf
 from documents.tests.factories_office import docx, pptx, table, xlsx
-from ragsite.testing import wait_until
+from tests.plugin import wait_until
 
 LIMITS = ParserLimits(seconds=20.0)
 MIB = 1024**2

@@ -21,7 +21,7 @@ from django.urls import reverse
 from common.errors import Conflict
 from documents import lexical_index, services
 from documents.ingestion import reembed as ingestion_reembed
-from documents.ingestion.sources import sha256_hex, text_source
+from documents.ingestion.sources import content_from_bytes, text_source
 from documents.ingestion.vector_indexes import index_states
 from documents.models import Chunk, Collection, Document, EmbeddingSpace, Reembedding
 from documents.services import ingest_inline
@@ -29,14 +29,16 @@ from documents.tasks import recover_reembeddings
 from documents.tests.factories import CollectionFactory, DocumentFactory, UserFactory
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable, InvalidVector
-from ragsite.testing import WorkerProcess, database_url_of_tests, wait_until
+from tests.plugin import WorkerProcess, database_url_of_tests, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
 
 State = Reembedding.State
 HASHING = "inference.backends.hashing.HashingEmbedder"
 WIDE = {"BACKEND": HASHING, "OPTIONS": {"dimensions": 768}}
-DOCUMENTS = 30
+DOCUMENTS = 12
+#: For a move that takes long.
+MANY_DOCUMENTS = 30
 
 
 @pytest.fixture(autouse=True)
@@ -80,9 +82,9 @@ def own_word(number: int, part: int, n: int) -> str:
 def large(collection: Collection, chunks: int) -> Collection:
     """The same with many short chunks, put where ingestion would put them."""
     embedder = HashingEmbedder()
-    for number in range(DOCUMENTS):
+    for number in range(MANY_DOCUMENTS):
         document = DocumentFactory(collection=collection, key=f"d{number}", title="")
-        texts = [passage(number, part, filler=0) for part in range(chunks // DOCUMENTS)]
+        texts = [passage(number, part, filler=0) for part in range(chunks // MANY_DOCUMENTS)]
         Chunk.objects.bulk_create(
             Chunk(
                 workspace=collection.workspace,
@@ -95,7 +97,7 @@ def large(collection: Collection, chunks: int) -> Collection:
                 end=100 * ordinal + len(text),
                 language="english",
                 embedding=vector,
-                content_sha256=sha256_hex(text.encode()),
+                content_sha256=content_from_bytes(text.encode()).sha256,
             )
             for ordinal, (text, vector) in enumerate(
                 zip(texts, embedder.embed_documents(texts), strict=True)
@@ -116,9 +118,7 @@ def spaces_of(collection: Collection) -> set[str]:
 
 def start_and_move_one_batch(target: EmbeddingSpace) -> Reembedding:
     row = ingestion_reembed.start_reembedding(target=target)
-    ingestion_reembed.move_batch(
-        row, token=ingestion_reembed.take_over(row), cursor=ingestion_reembed.BatchCursor()
-    )
+    ingestion_reembed.move_batch(row, token=ingestion_reembed.take_over(row))
     return row
 
 
@@ -179,7 +179,7 @@ def test_it_is_stopped_and_goes_on_where_it_was(
     moved = Chunk.objects.filter(space=wide).count()
     assert moved == ingestion_reembed.FIRST_BATCH_CHUNKS
     with pytest.raises(ingestion_reembed.TakenOver):
-        ingestion_reembed.move_batch(row, token=row.token, cursor=ingestion_reembed.BatchCursor())
+        ingestion_reembed.move_batch(row, token=row.token)
     assert Chunk.objects.filter(space=wide).count() == moved
     assert spaces_of(collection) == {"minilm-384", "wide"}
     again = services.reembed_inline(target=wide)
@@ -207,7 +207,7 @@ def test_one_that_was_stopped_takes_nothing_back_from_the_way_back(
     services.cancel_reembedding()
     back = ingestion_reembed.start_reembedding(target=EmbeddingSpace.objects.get(name="minilm-384"))
     with pytest.raises(ingestion_reembed.TakenOver):
-        ingestion_reembed.move_batch(row, token=token, cursor=ingestion_reembed.BatchCursor())
+        ingestion_reembed.move_batch(row, token=token)
     collection.refresh_from_db()
     assert (collection.space, collection.former_spaces) == (back.target, [wide.pk])
 
@@ -387,7 +387,7 @@ class Searcher(Thread):
         modes = ("vector", "hybrid", "lexical")
         try:
             while not self.done.is_set():
-                number = self.asked * 7 % DOCUMENTS
+                number = self.asked * 7 % MANY_DOCUMENTS
                 mode = modes[self.asked % 3]
                 found = self.ask(number, mode)
                 if found[:1] != [f"d{number}"]:

@@ -1,6 +1,5 @@
 """Broken vectors are made anew, one by one or all, and everything else stays."""
 
-import io
 import json
 from typing import Any
 
@@ -13,6 +12,7 @@ from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
 from documents.ingestion.vector_indexes import drop_index, index_states
 from documents.models import Chunk, Collection
+from documents.tests.commands import run_command
 from documents.tests.factories import CollectionFactory
 from documents.validation import validate
 
@@ -41,17 +41,6 @@ def damage(collection: Collection, count: int = 2) -> list[int]:
     return ids
 
 
-def run_command(*arguments: str) -> tuple[int, str]:
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("reindex", *arguments, stdout=out, stderr=err)
-    except SystemExit as end:
-        return int(end.code or 0), out.getvalue() + err.getvalue()
-    except CommandError as error:
-        return error.returncode, str(error)
-    return 0, out.getvalue() + err.getvalue()
-
-
 def same(before: dict[int, Any], after: dict[int, Any]) -> bool:
     return before.keys() == after.keys() and all(
         np.array_equal(before[pk], after[pk]) for pk in before
@@ -61,7 +50,7 @@ def same(before: dict[int, Any], after: dict[int, Any]) -> bool:
 def test_named_chunks_get_the_vectors_that_they_had(collection: Collection) -> None:
     before = vectors(collection)
     ids = damage(collection)
-    code, said = run_command("--chunk-ids", ",".join(map(str, ids)))
+    code, said = run_command("reindex", "--chunk-ids", ",".join(map(str, ids)))
     assert (code, said) == (0, "2 chunks embedded; words of 1 collection counted\n")
     assert same(before, vectors(collection))
     assert validate().is_clean
@@ -70,7 +59,7 @@ def test_named_chunks_get_the_vectors_that_they_had(collection: Collection) -> N
 def test_unknown_chunks_are_named_and_the_others_done(collection: Collection) -> None:
     before = vectors(collection)
     (pk,) = damage(collection, 1)
-    code, said = run_command("--chunk-ids", f"{pk}, 999999999")
+    code, said = run_command("reindex", "--chunk-ids", f"{pk}, 999999999")
     assert code == 1
     assert "999999999: there is no such chunk" in said
     assert same(before, vectors(collection))
@@ -83,7 +72,7 @@ def test_a_chunk_in_a_space_that_is_not_searched_comes_into_the_collections(
     space, _ = services.add_space(name="other")
     pk = min(before)
     Chunk.objects.filter(pk=pk).update(space=space)
-    assert run_command("--chunk-ids", str(pk))[0] == 0
+    assert run_command("reindex", "--chunk-ids", str(pk))[0] == 0
     assert Chunk.objects.get(pk=pk).space_id == collection.space_id
     assert validate().is_clean
 
@@ -92,7 +81,7 @@ def test_a_vector_without_text_cannot_be_made_again(collection: Collection) -> N
     services.store_items(collection=collection, items=[Item(id="vector", vector=np.ones(384))])
     lonely = Chunk.objects.get(document__key="vector")
     (damaged,) = damage(collection, 1)
-    code, said = run_command("--chunk-ids", f"{lonely.pk},{damaged}")
+    code, said = run_command("reindex", "--chunk-ids", f"{lonely.pk},{damaged}")
     assert code == 1
     assert f"{lonely.pk}: the model has no usable vector for its text" in said
     assert np.array_equal(vectors(collection)[lonely.pk], np.ones(384))
@@ -104,30 +93,30 @@ def test_a_document_or_collection_is_embedded_only_when_asked(collection: Collec
     damage(collection)
     document = str(Chunk.objects.get(embedding=None).document_id)
     workspace = ("--workspace", collection.workspace.slug)
-    assert run_command("--document", document)[0] == 0
-    assert run_command("--collection", "notes", *workspace)[0] == 0
+    assert run_command("reindex", "--document", document)[0] == 0
+    assert run_command("reindex", "--collection", "notes", *workspace)[0] == 0
     assert not validate().is_clean
-    code, said = run_command("--document", document, "--embed", "--json")
+    code, said = run_command("reindex", "--document", document, "--embed", "--json")
     assert (code, json.loads(said)["embedded"]) == (0, len(before) // 2)
     assert validate().is_clean
     damage(collection)
-    assert run_command("--collection", "notes", "--embed", *workspace)[0] == 0
+    assert run_command("reindex", "--collection", "notes", "--embed", *workspace)[0] == 0
     assert same(before, vectors(collection))
 
 
 def test_the_index_of_words_is_built_anew(collection: Collection) -> None:
     assert collection.lexical_segments.update(total_length=1) > 0
     assert not validate().is_clean
-    run_command("--collection", "notes", "--workspace", collection.workspace.slug)
+    run_command("reindex", "--collection", "notes", "--workspace", collection.workspace.slug)
     assert validate().is_clean
 
 
 @pytest.mark.django_db(transaction=True)
 def test_the_vector_index_is_built_anew(collection: Collection) -> None:
     arguments = ("--collection", "notes", "--workspace", collection.workspace.slug, "--index")
-    assert "index of minilm-384 built" in run_command(*arguments)[1]
+    assert "index of minilm-384 built" in run_command("reindex", *arguments)[1]
     drop_index(collection.space)
-    assert "index of minilm-384 built" in run_command(*arguments)[1]
+    assert "index of minilm-384 built" in run_command("reindex", *arguments)[1]
     assert index_states([collection.space])[collection.space_id].valid
 
 

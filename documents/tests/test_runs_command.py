@@ -18,7 +18,7 @@ from documents.ingestion import pipeline
 from documents.models import Chunk, Document, IngestionRun, StagedDocument
 from documents.services import Upload, ingest_uploads
 from documents.tests.factories import CollectionFactory
-from ragsite.testing import database_url_of_tests, wait_until
+from tests.plugin import database_url_of_tests, wait_until
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 

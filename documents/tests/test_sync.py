@@ -1,19 +1,18 @@
 """A collection follows a directory: what is new, changed, renamed, gone; and nothing by mistake."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from django.core.management import CommandError, call_command
 from django.db import connection
 
 from common.errors import Conflict, InvalidInput
 from documents import services
 from documents.models import Chunk, Collection, Document
 from documents.services import SyncResult, sync_directory
+from documents.tests.commands import run_command
 from documents.tests.factories import CollectionFactory, DocumentFactory
 from documents.validation import validate
 
@@ -115,10 +114,7 @@ def test_a_file_that_failed_is_retried_and_not_modified(
     assert (result.retried, result.modified, result.failed) == (("bad.pdf",), (), ())
     assert "ends too early" in result.reasons["bad.pdf"]
 
-    _, said = run_command(
-        *(str(folder), "--collection", "notes", "--workspace", collection.workspace.slug),
-        "--dry-run",
-    )
+    _, said = run_command("sync", str(folder), *notes_of(collection), "--dry-run")
     assert f"failed, to be tried again: bad.pdf: {result.reasons['bad.pdf']}\n" in said
     assert sync(collection, folder).run.failed == 1  # type: ignore[union-attr]
 
@@ -325,26 +321,17 @@ def test_what_the_workers_are_to_ingest_is_queued(collection: Collection, folder
     assert (result.run.total, result.run.state) == (3, "running")
 
 
-def run_command(*arguments: str) -> tuple[int, str]:
-    out = io.StringIO()
-    try:
-        call_command("sync", *arguments, stdout=out, stderr=io.StringIO())
-    except SystemExit as end:
-        return int(end.code or 0), out.getvalue()
-    except CommandError as error:
-        return error.returncode, str(error)
-    return 0, out.getvalue()
+def notes_of(collection: Collection) -> tuple[str, ...]:
+    return ("--collection", "notes", "--workspace", collection.workspace.slug)
 
 
 def test_the_command_names_and_counts(collection: Collection, folder: Path) -> None:
     sync(collection, folder)
     (folder / "two.txt").unlink()
     (folder / "one.txt").rename(folder / "first.txt")
-    code, said = run_command(str(folder), "--collection", "renamed-later", "--dry-run")
+    code, said = run_command("sync", str(folder), "--collection", "renamed-later", "--dry-run")
     assert (code, "3 new" in said) == (0, False)
-    code, said = run_command(
-        str(folder), "--collection", "notes", "--workspace", collection.workspace.slug, "--delete"
-    )
+    code, said = run_command("sync", str(folder), *notes_of(collection), "--delete")
     assert code == 0
     assert "deleted: two.txt\nrenamed: one.txt -> first.txt\n" in said
     assert "0 new, 0 modified, 1 unchanged, 1 renamed, 1 deleted, 0 failed, 0 retried" in said
@@ -352,9 +339,7 @@ def test_the_command_names_and_counts(collection: Collection, folder: Path) -> N
 
 def test_a_program_reads_every_name(collection: Collection, folder: Path) -> None:
     write(folder / "bad.pdf", "%PDF-1.7 cut off")
-    code, said = run_command(
-        str(folder), "--collection", "notes", "--workspace", collection.workspace.slug, "--json"
-    )
+    code, said = run_command("sync", str(folder), *notes_of(collection), "--json")
     report = json.loads(said)
     assert code == 1
     assert set(report["new"]) == ALL | {"bad.pdf"}
@@ -363,5 +348,5 @@ def test_a_program_reads_every_name(collection: Collection, folder: Path) -> Non
 
 
 def test_a_directory_that_is_not_there_ends_with_2(collection: Collection) -> None:
-    code, said = run_command("/nowhere/at/all", "--collection", "notes")
+    code, said = run_command("sync", "/nowhere/at/all", "--collection", "notes")
     assert (code, "no directory" in said) == (2, True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from django.core.management import CommandError, call_command
+from django.db import transaction
 
 from accounts.models import Workspace
 from common.errors import InvalidInput
@@ -18,6 +18,7 @@ from documents import services
 from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document, IngestionRun
+from documents.tests.commands import run_command
 from documents.tests.factories import CollectionFactory, WorkspaceFactory
 from documents.tests.words import chunk_counts, counted_chunks
 from documents.validation import validate
@@ -307,21 +308,22 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
 def test_a_broken_line_fails_its_document_by_its_number_and_no_other(
-    collection: Collection, other: Workspace, what: str
+    collection: Collection, other: Workspace
 ) -> None:
-    change, said = HOSTILE[what]
     data = exported(collection)
     assert json.loads(lines_of(data)[1])["key"] == "one"
-    run = put_in(changed(data, 3, change), other)
-    ((name, reason),) = failures(run)
-    assert name == "one"
-    assert reason.startswith("Line 3: ")
-    assert said in reason
-    assert run.ready == 3
-    assert not Document.objects.filter(workspace=other, key="one").exists()
-    assert validate().is_clean
+    for what, (change, said) in HOSTILE.items():
+        with transaction.atomic():
+            run = put_in(changed(data, 3, change), other)
+            ((name, reason),) = failures(run)
+            assert name == "one", what
+            assert reason.startswith("Line 3: ")
+            assert said in reason
+            assert run.ready == 3, what
+            assert not Document.objects.filter(workspace=other, key="one").exists()
+            assert validate().is_clean, what
+            transaction.set_rollback(True)
 
 
 def test_a_line_that_is_no_json_is_named(collection: Collection, other: Workspace) -> None:
@@ -393,17 +395,6 @@ def test_access_lists_are_those_of_the_file(collection: Collection, other: Works
 
 
 # --- commands -------------------------------------------------------------------------------------
-
-
-def run_command(name: str, *arguments: str) -> tuple[int, str]:
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command(name, *arguments, stdout=out, stderr=err)
-    except SystemExit as end:
-        return int(end.code or 0), out.getvalue() + err.getvalue()
-    except CommandError as error:
-        return error.returncode, str(error)
-    return 0, out.getvalue() + err.getvalue()
 
 
 @pytest.mark.parametrize("name", ["notes.jsonl", "notes.jsonl.gz"])

@@ -1,9 +1,9 @@
 """`validate` is silent about what ingestion makes, and names whatever is broken by hand."""
 
-import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from django.core.files.base import ContentFile
-from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
 from documents import lexical_index, services
+from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
 from documents.ingestion.vector_indexes import drop_index
 from documents.models import (
@@ -28,6 +28,7 @@ from documents.models import (
     LexicalSegment,
     StagedDocument,
 )
+from documents.tests.commands import run_command
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
@@ -102,18 +103,12 @@ def test_nothing_is_wrong_with_what_ingestion_makes(collection: Collection) -> N
     )
     services.store_items(
         collection=collection,
-        items=[services_item("vector", vector=np.ones(384)), services_item("text", text="A note.")],
+        items=[Item(id="vector", vector=np.ones(384)), Item(id="text", text="A note.")],
     )
     upload = services.Upload(name="three.txt", file=ContentFile(b"It waits for a worker."))
     services.ingest_uploads(collection=collection, uploads=[upload])
     services.delete_document(document=of(collection, "two"))
     assert problems() == {}
-
-
-def services_item(key: str, **values: Any) -> Any:
-    from documents.ingestion.items import Item
-
-    return Item(id=key, **values)
 
 
 def finished_run(collection: Collection, **values: Any) -> IngestionRun:
@@ -192,12 +187,22 @@ ALONGSIDE = {
 }
 
 
-@pytest.mark.parametrize("check", BROKEN)
-def test_what_is_broken_is_named(collection: Collection, check: str) -> None:
-    BROKEN[check](collection)
-    assert set(problems()) == {check} | ALONGSIDE.get(check, set())
-    assert check in problems(collection)
-    assert problems(CollectionFactory()) == {}
+@contextmanager
+def broken(collection: Collection, check: str) -> Iterator[None]:
+    """The collection is broken in this way until the block ends."""
+    with transaction.atomic():
+        BROKEN[check](collection)
+        yield
+        transaction.set_rollback(True)
+
+
+def test_what_is_broken_is_named(collection: Collection) -> None:
+    other = CollectionFactory()
+    for check in BROKEN:
+        with broken(collection, check):
+            assert set(problems()) == {check} | ALONGSIDE.get(check, set()), check
+            assert check in problems(collection)
+            assert problems(other) == {}, check
 
 
 def test_the_words_of_chunks_that_are_in_no_index_are_named(collection: Collection) -> None:
@@ -218,19 +223,16 @@ def test_a_chunk_of_another_collection_than_its_document_is_named(collection: Co
     assert problems(collection)["chunk_collection"] == 1
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
+def test_what_is_safe_to_mend_is_mended(collection: Collection) -> None:
+    for check in (
         *("document_counts", "document_stuck", "staged_not_waiting", "chunk_access"),
         *("chunk_media_type", "chunk_is_current", "former_space_missing", "run_counters"),
         *("run_not_closed", "run_abandoned", "lexical_index"),
-    ],
-)
-def test_what_is_safe_to_mend_is_mended(collection: Collection, check: str) -> None:
-    BROKEN[check](collection)
-    report = validate(fix=True)
-    assert check in report.fixed
-    assert report.findings == ()
+    ):
+        with broken(collection, check):
+            report = validate(fix=True)
+            assert check in report.fixed
+            assert report.findings == (), check
 
 
 def test_mending_a_collection_leaves_others_alone(collection: Collection) -> None:
@@ -316,21 +318,12 @@ def test_two_current_versions_are_named_should_the_constraint_be_gone(
     assert problems() == {"document_current_versions": 1}
 
 
-def run_command(*arguments: str) -> tuple[int, str]:
-    out = io.StringIO()
-    try:
-        call_command("validate", *arguments, stdout=out)
-    except SystemExit as end:
-        return int(end.code or 0), out.getvalue()
-    return 0, out.getvalue()
-
-
 def test_the_command_exits_with_0_or_3_and_says_the_cure(collection: Collection) -> None:
-    code, said = run_command()
+    code, said = run_command("validate")
     assert (code, said.startswith("clean: ")) == (0, True)
     change(collection, embedding=None)
     chunk = Chunk.objects.get(embedding=None)
-    code, said = run_command()
+    code, said = run_command("validate")
     assert code == 3
     assert f"chunk_without_vector: 1 chunks ({chunk.pk}) of ready documents have no vector" in said
     assert "reindex" in said
@@ -338,14 +331,14 @@ def test_the_command_exits_with_0_or_3_and_says_the_cure(collection: Collection)
 
 def test_a_program_reads_what_was_looked_for_found_and_fixed(collection: Collection) -> None:
     change_document(collection, chunk_count=1)
-    code, said = run_command("--json")
+    code, said = run_command("validate", "--json")
     report = json.loads(said)
     assert (code, report["clean"]) == (3, False)
     assert [(p["check"], p["count"], p["examples"]) for p in report["problems"]] == [
         ("document_counts", 1, [of(collection).pk])
     ]
     assert {"searchlog_orphans", "vector_unusable"} < set(report["checks"])
-    code, said = run_command("--json", "--fix")
+    code, said = run_command("validate", "--json", "--fix")
     assert (code, json.loads(said)["fixed"]) == (0, {"document_counts": 1})
 
 

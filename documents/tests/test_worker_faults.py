@@ -26,7 +26,7 @@ from documents.services import Upload, ingest_uploads
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from documents.tests.words import scores
 from documents.validation import validate
-from ragsite.testing import WorkerProcess, database_url_of_tests, wait_until
+from tests.plugin import WorkerProcess, database_url_of_tests, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -1,7 +1,6 @@
 """Write a collection as lines, in one snapshot and with bounded memory. Begin with
 `write_export`."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
+from common.json_lines import encode_line
 from documents.ingestion import preparation
 from documents.ingestion.preparation import RECIPE_VERSION
 from documents.models import Chunk, Collection, Document
@@ -55,7 +55,7 @@ def write_export(
     """
     with _snapshot():
         collection.refresh_from_db()
-        _write_line(file, export_header(collection, with_vectors=with_vectors).as_line())
+        file.write(encode_line(export_header(collection, with_vectors=with_vectors).as_line()))
         rows = Document.objects.filter(collection=collection)
         rows = rows if only is None else rows.filter(pk__in=only)
         total = rows.count()
@@ -77,7 +77,7 @@ def write_export(
                     else document.chunk_count,
                     "stored_with": original.key if original and not takes_text else None,
                 }
-                _write_line(file, document_line)
+                file.write(encode_line(document_line))
                 documents += 1
                 for chunk in its_chunks:
                     chunk_line = {
@@ -90,11 +90,11 @@ def write_export(
                         and chunk.space_id == collection.space_id
                     ):
                         chunk_line["vector"] = encode_vector(chunk.embedding)
-                    _write_line(file, chunk_line)
+                    file.write(encode_line(chunk_line))
                     chunks += 1
             on_progress(documents, total)
         result = ExportResult(documents, chunks, left_out=total - documents)
-        _write_line(file, {"type": "end", "documents": documents, "chunks": chunks})
+        file.write(encode_line({"type": "end", "documents": documents, "chunks": chunks}))
     return result
 
 
@@ -159,8 +159,3 @@ def _with_chunks(
             following = next(groups, None)
         else:
             yield document, iter(())
-
-
-def _write_line(file: BinaryIO, line: dict[str, Any]) -> None:
-    text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-    file.write(text.encode() + b"\n")

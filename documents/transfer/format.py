@@ -5,23 +5,18 @@ line counts both, so that a truncated file is noticed.
 """
 
 import base64
-import gzip
-import hashlib
 import re
-import sys
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common import bounded_json
 from common.errors import InvalidInput
-from documents.models import Collection, EmbeddingSpace
+from common.json_lines import decode_line
+from documents.models import EmbeddingSpace
 
 MAX_INT4 = 2**31 - 1
 MAX_INT8 = 2**63 - 1
@@ -46,10 +41,6 @@ class LineFields:
         if not shortest <= len(value) <= longest:
             raise InvalidLine(f"“{name}” must have {shortest} to {longest:,} characters")
         return value
-
-    def optional_text(self, name: str, longest: int, *, default: str) -> str:
-        """A string, or `default` if missing: files of earlier releases lack the field."""
-        return self.text(name, longest) if name in self.values else default
 
     def number(self, name: str, *, least: int = 0, most: int = MAX_INT4) -> int:
         """A whole number from `least` to `most`."""
@@ -85,10 +76,6 @@ class LineFields:
             raise InvalidLine(f"“{name}” must be a list of texts of at most {longest:,} characters")
         return value
 
-    def optional_texts(self, name: str, longest: int) -> list[str] | None:
-        """A list of strings, or None if it is null."""
-        return None if self.values.get(name) is None else self.texts(name, longest)
-
     def digest(self, name: str) -> str:
         """A SHA-256 in hexadecimal digits, or an empty string."""
         value = self.text(name, 64)
@@ -99,9 +86,10 @@ class LineFields:
 
 FORMAT_NAME = "ragsite-export"
 FORMAT_VERSION = 1
-#: The longest chunk with a vector of the most dimensions, with every character escaped.
-MAX_LINE_BYTES = 16 * 1024 * 1024
-STANDARD_STREAM = "-"
+COLLECTION_FIELDS = (
+    *("slug", "name", "description", "language", "chunker", "chunker_options", "graph"),
+    *("recipe_version", "fallback_language"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +119,7 @@ class ExportHeader:
         return {
             "type": FORMAT_NAME,
             "version": FORMAT_VERSION,
-            "collection": {
-                "slug": self.slug,
-                "name": self.name,
-                "description": self.description,
-                "language": self.language,
-                "chunker": self.chunker,
-                "chunker_options": self.chunker_options,
-                "graph": self.graph,
-                "recipe_version": self.recipe_version,
-                "fallback_language": self.fallback_language,
-            },
+            "collection": {name: getattr(self, name) for name in COLLECTION_FIELDS},
             "space": {
                 "model": self.model_name,
                 "dimensions": self.dimensions,
@@ -172,54 +150,11 @@ def decode_vector(value: object) -> NDArray[np.float32]:
     raise ValueError("it is neither base64 nor a list of numbers")
 
 
-def content_digest(context: str, content: str) -> str:
-    """A chunk's content hash as ingestion computes it: from its text, or from the hash of a text
-    with its own vector."""
-    return hashlib.sha256(f"{len(context)}:{context}{content}".encode()).hexdigest()
-
-
-def open_for_writing(path: str) -> AbstractContextManager[BinaryIO]:
-    """A new file, compressed where its name ends in `.gz`; `-` is standard output."""
-    if path == STANDARD_STREAM:
-        return nullcontext(sys.stdout.buffer)
-    if path.endswith(".gz"):
-        return cast("AbstractContextManager[BinaryIO]", gzip.open(path, "wb", compresslevel=5))
-    return Path(path).open("wb")
-
-
-def open_for_reading(path: str) -> AbstractContextManager[BinaryIO]:
-    """The same for reading; `-` is standard input."""
-    if path == STANDARD_STREAM:
-        return nullcontext(sys.stdin.buffer)
-    if path.endswith(".gz"):
-        return cast("AbstractContextManager[BinaryIO]", gzip.open(path, "rb"))
-    return Path(path).open("rb")
-
-
-def read_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Numbered lines; None for one that is too long, which is not read into memory."""
-    number = 0
-    try:
-        while raw := file.readline(MAX_LINE_BYTES):
-            number += 1
-            if len(raw) < MAX_LINE_BYTES or raw.endswith(b"\n"):
-                yield number, raw
-                continue
-            while (more := file.readline(MAX_LINE_BYTES)) and not more.endswith(b"\n"):
-                pass
-            yield number, None
-    except (EOFError, OSError, zlib.error):
-        return  # a compressed file that was cut off: no last line
-
-
-def parse_line(raw: bytes | None) -> LineFields:
+def parse_line(raw: bytes) -> LineFields:
     """The JSON object of a line. Raises InvalidLine."""
-    if raw is None:
-        raise InvalidLine(f"it is longer than {MAX_LINE_BYTES:,} bytes")
     try:
-        value = bounded_json.parse(raw.decode())
-    except UnicodeDecodeError as error:
-        raise InvalidLine("it is no UTF-8") from error
+        value = decode_line(raw)
+        bounded_json.check(value)
     except InvalidInput as error:
         place = f"at {error.field}: " if error.field else ""
         raise InvalidLine(f"{place}{str(error).removesuffix('.')}") from error
@@ -228,7 +163,7 @@ def parse_line(raw: bytes | None) -> LineFields:
     return LineFields(value)
 
 
-def read_header(first: tuple[int, bytes | None] | None) -> ExportHeader:
+def read_header(first: tuple[int, bytes] | None) -> ExportHeader:
     """The header in the first line. Raises InvalidInput for a file that is not an export."""
     try:
         fields = parse_line(first[1] if first else b"")
@@ -251,7 +186,8 @@ def read_header(first: tuple[int, bytes | None] | None) -> ExportHeader:
             language=collection.text("language", 20),
             chunker=collection.text("chunker", 20),
             chunker_options=collection.mapping("chunker_options"),
-            graph=collection.optional_text("graph", 5, default=Collection.Graph.RULES),
+            # Files of earlier releases lack it.
+            graph=collection.text("graph", 5) if "graph" in collection.values else "rules",
             recipe_version=collection.number("recipe_version"),
             fallback_language=collection.text("fallback_language", 20),
             model_name=space.text("model", 200),

@@ -1,21 +1,21 @@
 """Read an export and store its documents, each completely or not at all. Begin with `Importer`;
 what is wrong with a line is reported with its number."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 from uuid import uuid4
 
-import numpy as np
 from django.conf import settings
 from django.db import transaction
-from numpy.typing import NDArray
 
 from common.errors import InvalidInput
+from common.json_lines import read_lines
 from common.text import pluralized
 from documents.embedders import embedder_for
-from documents.ingestion import duplicates, preparation, versions
-from documents.ingestion import jobs as ingestion_jobs
+from documents.ingestion import duplicates, jobs, versions
 from documents.ingestion.concurrency import Stopwatch, share_collection_locks
 from documents.ingestion.items import check_vector
 from documents.ingestion.loader import (
@@ -31,8 +31,10 @@ from documents.ingestion.preparation import (
     RECIPE_VERSION,
     PreparedChunk,
     PreparedDocument,
+    chunk_digest,
+    recipe_for,
 )
-from documents.ingestion.registration import register_documents
+from documents.ingestion.registration import open_items, register_documents
 from documents.ingestion.sources import MAX_KEY_BYTES, BrokenSource, Source
 from documents.ingestion.stored_files import delete_files
 from documents.languages import CONFIGURATIONS, FALLBACK, configuration, configuration_oids
@@ -49,11 +51,9 @@ from documents.transfer.format import (
     ExportHeader,
     InvalidLine,
     LineFields,
-    content_digest,
     decode_vector,
     parse_line,
     read_header,
-    read_lines,
 )
 from inference.interfaces import EmptyText, InvalidVector
 
@@ -64,44 +64,26 @@ UNDETERMINED_LANGUAGE = "und"
 _CODE_BY_CONFIGURATION = {name: code for code, name in reversed(CONFIGURATIONS.items())}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ImportedDocument:
-    """A document of an export; `line` is the number of its first line. `vectors` are by content
-    hash; chunks without one are embedded."""
+    """A document of an export, unsaved; `line` is the number of its first line. `vectors` are by
+    content hash; chunks without one are embedded. The text of an alias is `stored_with` another
+    document, whose key that is."""
 
     line: int
-    key: str
-    version: int
-    is_current: bool
-    title: str
-    source: str
-    url: str
-    media_type: str
-    rendering: str
-    language: str
-    metadata: dict[str, Any]
-    declared: dict[str, Any]
-    access: list[str] | None
-    size: int
-    source_sha256: str
-    content_sha256: str
+    document: Document
     is_up_to_date: bool
-    chunk_count: int
     stored_with: str | None
     chunks: list[PreparedChunk] = field(default_factory=list)
-    vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    vectors: Vectors = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ImportProblem:
-    """Something that cannot be imported, and why; `name` is the document's key if known."""
+#: A document, or what cannot be imported, and why.
+ImportEntry = ImportedDocument | BrokenSource
 
-    name: str
-    line: int
-    reason: str
 
-    def __str__(self) -> str:
-        return f"Line {self.line}: {self.reason}"
+def _problem(key: str, line: int, reason: str) -> BrokenSource:
+    return BrokenSource(key or f"line {line}", 0, "malformed", f"Line {line}: {reason}")
 
 
 class ExportReader:
@@ -115,9 +97,9 @@ class ExportReader:
         self._unreadable = 0
         #: of the document that is being read
         self._current: ImportedDocument | None = None
-        self._fault: ImportProblem | None = None
+        self._fault: BrokenSource | None = None
 
-    def entries(self, space: EmbeddingSpace) -> Iterator[ImportedDocument | ImportProblem]:
+    def entries(self, space: EmbeddingSpace) -> Iterator[ImportEntry]:
         """Complete documents, and problems, in the order of the file.
 
         Vectors are read and checked if they are of `space`'s model.
@@ -126,9 +108,7 @@ class ExportReader:
         line, ended = 1, False
         for line, raw in self._lines:
             if ended:
-                yield ImportProblem(
-                    "", line, "there is more behind the end. Was the file put together?"
-                )
+                yield _problem("", line, "there is more behind the end. Was the file put together?")
                 return
             try:
                 try:
@@ -148,17 +128,25 @@ class ExportReader:
                     self._current = _parse_document(fields, line)
                 else:
                     ended = True
-                    yield from self._counted(fields, line)
+                    said = tuple(fields.number(n, most=MAX_INT8) for n in ("documents", "chunks"))
+                    there = self._documents + self._chunks + self._unreadable
+                    if sum(said) != there or (self._unreadable == 0 and said[0] != self._documents):
+                        reason = (
+                            f"{pluralized(said[0], 'document')} and {pluralized(said[1], 'chunk')}"
+                            f" were written; {self._documents:,} and {self._chunks:,} are there."
+                            " Export or copy it again."
+                        )
+                        yield _problem("", line, reason)
             except InvalidLine as error:
                 # It fails the document around it; elsewhere it stands alone, and chunks after it
                 # belong to an unknown document.
                 if self._current is None:
-                    yield ImportProblem("", line, f"{error}.")
+                    yield _problem("", line, f"{error}.")
                 elif self._fault is None:
-                    self._fault = ImportProblem(self._current.key, line, f"{error}.")
+                    self._fault = _problem(self._current.document.key, line, f"{error}.")
         yield from self._finished()
         if not ended:
-            yield ImportProblem(
+            yield _problem(
                 "",
                 line,
                 f"the file ends here and has no last line: it was cut off after"
@@ -170,10 +158,9 @@ class ExportReader:
         document = self._current
         if document is None or self._fault is not None:
             return  # of a document already reported as broken
-        if len(document.chunks) >= document.chunk_count:
-            raise InvalidLine(
-                f"it is one chunk more than the {document.chunk_count} of its document"
-            )
+        count = document.document.chunk_count
+        if len(document.chunks) >= count:
+            raise InvalidLine(f"it is one chunk more than the {count} of its document")
         chunk = _parse_chunk(fields, document)
         if space is not None and fields.values.get("vector") is not None:
             try:
@@ -185,33 +172,19 @@ class ExportReader:
             document.vectors[chunk.content_sha256] = vector
         document.chunks.append(chunk)
 
-    def _finished(self) -> Iterator[ImportedDocument | ImportProblem]:
-        document, fault = self._current, self._fault
+    def _finished(self) -> Iterator[ImportEntry]:
+        entry, fault = self._current, self._fault
         self._current = self._fault = None
-        if document is None:
+        if entry is None:
             return
+        count = entry.document.chunk_count
         if fault is not None:
             yield fault
-        elif len(document.chunks) != document.chunk_count:
-            yield ImportProblem(
-                document.key,
-                document.line,
-                f"it has {pluralized(document.chunk_count, 'chunk')}; {len(document.chunks)} came.",
-            )
+        elif len(entry.chunks) != count:
+            reason = f"it has {pluralized(count, 'chunk')}; {len(entry.chunks)} came."
+            yield _problem(entry.document.key, entry.line, reason)
         else:
-            yield document
-
-    def _counted(self, fields: LineFields, line: int) -> Iterator[ImportProblem]:
-        said = (fields.number("documents", most=MAX_INT8), fields.number("chunks", most=MAX_INT8))
-        there = self._documents + self._chunks + self._unreadable
-        if sum(said) != there or (self._unreadable == 0 and said[0] != self._documents):
-            yield ImportProblem(
-                "",
-                line,
-                f"{pluralized(said[0], 'document')} and {pluralized(said[1], 'chunk')} were"
-                f" written; {self._documents:,} and {self._chunks:,} are there."
-                " Export or copy it again.",
-            )
+            yield entry
 
 
 def _parse_document(fields: LineFields, line: int) -> ImportedDocument:
@@ -221,8 +194,7 @@ def _parse_document(fields: LineFields, line: int) -> ImportedDocument:
     rendering = fields.text("rendering", 10)
     if rendering not in RENDERINGS:
         raise InvalidLine(f"“rendering” must be {' or '.join(RENDERINGS)}")
-    return ImportedDocument(
-        line=line,
+    document = Document(
         key=key,
         version=fields.number("version", least=1),
         is_current=fields.flag("is_current"),
@@ -234,33 +206,40 @@ def _parse_document(fields: LineFields, line: int) -> ImportedDocument:
         language=fields.text("language", 20),
         metadata=fields.mapping("metadata"),
         declared=fields.mapping("declared"),
-        access=fields.optional_texts("access", 80),
+        access=None if fields.values.get("access") is None else fields.texts("access", 80),
         size=fields.number("size", most=MAX_INT8),
         source_sha256=fields.digest("source_sha256"),
         content_sha256=fields.digest("content_sha256"),
-        is_up_to_date=fields.flag("is_up_to_date"),
         chunk_count=fields.number("chunks"),
-        stored_with=(
-            None
-            if fields.values.get("stored_with") is None
-            else fields.text("stored_with", 1024, shortest=1)
-        ),
+    )
+    is_alias = fields.values.get("stored_with") is not None
+    return ImportedDocument(
+        line,
+        document,
+        is_up_to_date=fields.flag("is_up_to_date"),
+        stored_with=fields.text("stored_with", 1024, shortest=1) if is_alias else None,
     )
 
 
-def _parse_chunk(fields: LineFields, document: ImportedDocument) -> PreparedChunk:
+def _parse_chunk(fields: LineFields, entry: ImportedDocument) -> PreparedChunk:
     text, context = fields.text("text", MAX_CHUNK_CHARACTERS), fields.text("context", 100_000)
     ordinal = fields.number("ordinal")
-    if ordinal != len(document.chunks):
-        raise InvalidLine(f"“ordinal” is {ordinal}; {len(document.chunks)} comes next")
+    if ordinal != len(entry.chunks):
+        raise InvalidLine(f"“ordinal” is {ordinal}; {len(entry.chunks)} comes next")
     start, end = fields.number("start", most=MAX_INT8), fields.number("end", most=MAX_INT8)
     if end - start != len(text):
         raise InvalidLine(f"“start” and “end” are not the {len(text)} characters of “text” apart")
     digest = fields.digest("content_sha256")
-    if digest not in {
-        content_digest(context, content) for content in (text, document.source_sha256)
-    }:
+    contents = (text, entry.document.source_sha256)
+    if digest not in {chunk_digest(context, content) for content in contents}:
         raise InvalidLine("“content_sha256” is not that of “context” and “text”")
+    name = fields.text("language", 63)
+    if name not in configuration_oids() and name not in _CODE_BY_CONFIGURATION:
+        raise InvalidLine(f"“language” names no text search configuration: “{name}”")
+    language = ""
+    if name != configuration(entry.document.language):
+        known = {} if name == FALLBACK else _CODE_BY_CONFIGURATION
+        language = known.get(name, UNDETERMINED_LANGUAGE)
     return PreparedChunk(
         ordinal=ordinal,
         text=text,
@@ -274,42 +253,25 @@ def _parse_chunk(fields: LineFields, document: ImportedDocument) -> PreparedChun
         summary=fields.text("summary", 1_000_000),
         metadata=fields.mapping("metadata"),
         content_sha256=digest,
-        language=_chunk_language(fields.text("language", 63), document.language),
+        language=language,
         parent=fields.optional_number("parent"),
     )
 
 
-def _chunk_language(name: str, code: str) -> str:
-    """ISO code of a chunk's text search configuration; empty if it is the document's."""
-    if name not in configuration_oids() and name not in _CODE_BY_CONFIGURATION:
-        raise InvalidLine(f"“language” names no text search configuration: “{name}”")
-    if name == configuration(code):
-        return ""
-    if name == FALLBACK:
-        return UNDETERMINED_LANGUAGE
-    return _CODE_BY_CONFIGURATION.get(name, UNDETERMINED_LANGUAGE)
-
-
-ChunkState = tuple[Any, ...]
+#: Fields of a chunk that two texts of a document may differ in.
 _COMPARED_FIELDS = (
-    "content_sha256",
-    "start",
-    "end",
-    "page",
-    "parent",
-    "token_count",
-    "metadata",
-    "language",
+    *("content_sha256", "start", "end", "page", "parent", "token_count", "metadata", "language"),
 )
+ChunkState = tuple[Any, ...]
 
 
 def stored_chunk_states(document_ids: Sequence[int]) -> dict[int, list[ChunkState]]:
     """The compared fields of each stored chunk, in order, by document."""
-    found: dict[int, list[ChunkState]] = {}
+    found: dict[int, list[ChunkState]] = defaultdict(list)
     rows = Chunk.objects.filter(document__in=document_ids, embedding__isnull=False)
     ordered = rows.order_by("document_id", "ordinal").values_list("document_id", *_COMPARED_FIELDS)
-    for document_id, *shape in ordered.iterator(chunk_size=2000):
-        found.setdefault(document_id, []).append(tuple(shape))
+    for document_id, *state in ordered.iterator(chunk_size=2000):
+        found[document_id].append(tuple(state))
     return found
 
 
@@ -319,10 +281,11 @@ def is_unchanged(entry: ImportedDocument, row: Document, chunks: Sequence[ChunkS
         *("title", "media_type", "rendering", "language", "metadata", "declared", "access"),
         *("source_sha256", "content_sha256"),
     )
+    document = entry.document
     stored_with = row.duplicate_of.key if row.is_link and row.duplicate_of else None
     if (
         row.status != Document.Status.READY
-        or any(getattr(row, name) != getattr(entry, name) for name in names)
+        or any(getattr(row, name) != getattr(document, name) for name in names)
         or stored_with != entry.stored_with
     ):
         return False
@@ -334,8 +297,8 @@ def is_unchanged(entry: ImportedDocument, row: Document, chunks: Sequence[ChunkS
             chunk.page,
             chunk.parent,
             chunk.token_count,
-            {**entry.metadata, **chunk.metadata},
-            configuration(chunk.language or entry.language),
+            {**document.metadata, **chunk.metadata},
+            configuration(chunk.language or document.language),
         )
         for chunk in entry.chunks
     ]
@@ -370,105 +333,97 @@ class Importer:
         self.on_progress = on_progress
         self._watch = Stopwatch()
 
-    def import_entries(self, entries: Iterable[ImportedDocument | ImportProblem]) -> None:
+    def import_entries(self, entries: Iterable[ImportEntry]) -> None:
         """Import all entries. Raises RunCancelled, and InferenceError if the model does not
         work."""
         for batch in _import_batches(entries):
             documents = [entry for entry in batch if isinstance(entry, ImportedDocument)]
-            size = sum(document.size for document in documents)
-            ingestion_jobs.add_expected_files(self.run.pk, total=len(batch), size=size)
-            self._record(
-                [_failed_item(entry) for entry in batch if isinstance(entry, ImportProblem)]
-            )
+            size = sum(entry.document.size for entry in documents)
+            jobs.add_expected_files(self.run.pk, total=len(batch), size=size)
+            broken = [entry for entry in batch if isinstance(entry, BrokenSource)]
+            self._record_failures(broken)
             changed = self._changed(documents)
-            with_text = [entry for entry in changed if entry.is_current and not entry.stored_with]
+            with_text = [e for e in changed if e.document.is_current and not e.stored_with]
             self._store(with_text)
             for entry in changed:
                 if entry not in with_text:
                     self._store([entry])
-            ingestion_jobs.add_timings([self.run.pk], self._watch.seconds)
+            jobs.add_timings([self.run.pk], self._watch.seconds)
             self._watch = Stopwatch()
             self.run.refresh_from_db()
             self.on_progress(self.run)
 
-    def _record(self, outcomes: Sequence[ingestion_jobs.ItemOutcome]) -> None:
-        if outcomes:
-            ingestion_jobs.record_items(self.run, outcomes)
+    def _record_failures(self, broken: Iterable[BrokenSource]) -> None:
+        jobs.record_items(
+            self.run,
+            [jobs.settled_item(each, code=each.code, reason=each.reason) for each in broken],
+        )
 
-    # --- existing documents ----------------------------------------------------------------------
-
-    def _changed(self, documents: Sequence[ImportedDocument]) -> list[ImportedDocument]:
+    def _changed(self, entries: Sequence[ImportedDocument]) -> list[ImportedDocument]:
         """Documents that differ from the stored ones; the others are recorded as unchanged."""
-        rows = Document.objects.filter(
-            collection=self.collection, key__in=[entry.key for entry in documents]
-        ).select_related("duplicate_of")
-        current = {row.key: row for row in rows if row.is_current}
-        versions_there = {(row.key, row.version): row for row in rows}
+        keys = [entry.document.key for entry in entries]
+        rows = Document.objects.filter(collection=self.collection, key__in=keys)
+        current: dict[str, Document] = {}
+        versions_there: dict[tuple[str, int], Document] = {}
+        for row in rows.select_related("duplicate_of"):
+            versions_there[row.key, row.version] = row
+            if row.is_current:
+                current[row.key] = row
         pairs = [
             (
                 entry,
-                current.get(entry.key)
-                if entry.is_current
-                else versions_there.get((entry.key, entry.version)),
+                current.get(entry.document.key)
+                if entry.document.is_current
+                else versions_there.get((entry.document.key, entry.document.version)),
             )
-            for entry in documents
+            for entry in entries
         ]
         chunks = stored_chunk_states([row.pk for _, row in pairs if row is not None])
-        same = [
-            (entry, row)
-            for entry, row in pairs
-            if row is not None and is_unchanged(entry, row, chunks.get(row.pk, []))
-        ]
-        self._record(
-            [
-                ingestion_jobs.ItemOutcome(_entry_source(e), state=State.SKIPPED, document=row)
-                for e, row in same
-            ]
-        )
-        settled = {id(entry) for entry, _ in same}
-        return [entry for entry in documents if id(entry) not in settled]
+        changed: list[ImportedDocument] = []
+        skipped: list[IngestionItem] = []
+        for entry, known in pairs:
+            if known is not None and is_unchanged(entry, known, chunks.get(known.pk, [])):
+                source = _entry_source(entry.document)
+                skipped.append(jobs.settled_item(source, State.SKIPPED, document=known))
+            else:
+                changed.append(entry)
+        jobs.record_items(self.run, skipped)
+        return changed
 
-    # --- new and changed documents ---------------------------------------------------------------
-
-    def _store(self, documents: Sequence[ImportedDocument]) -> None:
+    def _store(self, entries: Sequence[ImportedDocument]) -> None:
         """Store these together; if one of them prevents that, each alone."""
-        if not documents:
+        if not entries:
             return
         try:
-            self._store_with_retries(documents)
+            for _ in range(TRIES):
+                self.collection.refresh_from_db()
+                vectors = self._vectors(entries)
+                with suppress(StaleVectors), self._watch("load"):
+                    self._put(entries, vectors)
+                    return
+            raise _ImportRefused(
+                "others change the same documents again and again. Import it again later."
+            )
         except (InvalidVector, EmptyText, _ImportRefused) as error:
-            if len(documents) == 1:
-                entry = documents[0]
-                self._record([_failed_item(ImportProblem(entry.key, entry.line, str(error)))])
+            if len(entries) == 1:
+                key, line = entries[0].document.key, entries[0].line
+                self._record_failures([_problem(key, line, str(error))])
                 return
-            for entry in documents:
-                self._store([entry])
+        for entry in entries:
+            self._store([entry])
 
-    def _store_with_retries(self, documents: Sequence[ImportedDocument]) -> None:
-        for _ in range(TRIES):
-            self.collection.refresh_from_db()
-            vectors = self._vectors(documents)
-            try:
-                with self._watch("load"):
-                    self._put(documents, vectors)
-            except StaleVectors:
-                continue
-            return
-        raise _ImportRefused(
-            "others change the same documents again and again. Import it again later."
-        )
-
-    def _vectors(self, documents: Sequence[ImportedDocument]) -> Vectors:
+    def _vectors(self, entries: Sequence[ImportedDocument]) -> Vectors:
         """Vectors of the file, and the model's for chunks without a vector in the file or the
         database."""
-        rows = versions.documents_to_compare(self.collection, [entry.key for entry in documents])
+        keys = [entry.document.key for entry in entries]
+        rows = versions.documents_to_compare(self.collection, keys)
         known = known_hashes([row.pk for row in rows.values()])
         vectors: Vectors = {}
         texts: dict[str, str] = {}
-        for entry in documents:
+        for entry in entries:
             if self.header.is_of(self.collection.space):
                 vectors |= entry.vectors
-            row = rows.get(entry.key)
+            row = rows.get(entry.document.key)
             for chunk in entry.chunks:
                 digest = chunk.content_sha256
                 if digest not in vectors and (row is None or (row.pk, digest) not in known):
@@ -480,107 +435,91 @@ class Importer:
         return vectors
 
     @transaction.atomic
-    def _put(self, documents: Sequence[ImportedDocument], vectors: Vectors) -> None:
+    def _put(self, entries: Sequence[ImportedDocument], vectors: Vectors) -> None:
         share_collection_locks([self.collection.pk])
-        if documents[0].is_current:
-            rows = self._registered(documents)
+        first = entries[0].document
+        if first.is_current:
+            rows = self._registered([entry.document for entry in entries])
         else:
-            rows = {documents[0].key: self._superseded(documents[0])}
-        for entry in documents:
+            rows = {first.key: self._superseded(first)}
+        jobs.lock_open_run(self.run.pk)
+        for entry in entries:
             if entry.stored_with and not duplicates.make_alias(
-                rows[entry.key], source_sha256=entry.source_sha256, recipe=self._recipe(entry)
+                rows[entry.document.key],
+                source_sha256=entry.document.source_sha256,
+                recipe=self._recipe(entry),
             ):
                 raise _ImportRefused(
                     f"its text is stored with “{entry.stored_with}”, which is not here just so."
                     " Put that in first."
                 )
-        with_text = [entry for entry in documents if not entry.stored_with]
+        with_text = {entry.document.key: entry for entry in entries if not entry.stored_with}
         if not with_text:
             return
-        token, claimed = ingestion_jobs.claim(
-            [rows[entry.key].pk for entry in with_text], token=uuid4()
-        )
-        by_key = {row.key: row for row in claimed}
-        jobs = [
+        token, claimed = jobs.claim([rows[key].pk for key in with_text], token=uuid4())
+        load_jobs = [
             LoadJob(
-                document=by_key[entry.key],
+                document=row,
                 prepared=PreparedDocument(
-                    title=entry.title,
-                    media_type=entry.media_type,
-                    rendering=entry.rendering,
-                    language=entry.language,
-                    content_sha256=entry.content_sha256,
-                    metadata=entry.metadata,
+                    title=document.title,
+                    media_type=document.media_type,
+                    rendering=document.rendering,
+                    language=document.language,
+                    content_sha256=document.content_sha256,
+                    metadata=document.metadata,
                     chunks=tuple(entry.chunks),
                 ),
                 digest=self._recipe(entry),
-                source_sha256=entry.source_sha256,
+                source_sha256=document.source_sha256,
                 replaces=True,
             )
-            for entry in with_text
-            if entry.key in by_key
+            for row in claimed
+            for entry in [with_text[row.key]]
+            for document in [entry.document]
         ]
-        load_documents(jobs, vectors, token=token)
+        load_documents(load_jobs, vectors, token=token)
 
-    def _registered(self, documents: Sequence[ImportedDocument]) -> dict[str, Document]:
-        rows = register_documents(
-            self.collection,
-            [_entry_source(entry) for entry in documents],
-            run=self.run,
-            state=State.EMBEDDING,
-        )
-        ingestion_jobs.lock_open_run(self.run.pk)
+    def _registered(self, documents: Sequence[Document]) -> dict[str, Document]:
+        sources = [_entry_source(document) for document in documents]
+        rows = register_documents(self.collection, sources, run=self.run, state=State.EMBEDDING)
         files = [str(row.file.name) for row in rows.values() if row.file]
-        for entry in documents:
-            row = rows[entry.key]
-            row.access = entry.access
+        for document in documents:
+            row = rows[document.key]
+            row.access = document.access
             # The text of the file that was uploaded here is not this one.
             row.file = ""
             # The exported version number, unless it is lower than the current one here, or taken.
-            taken = row.versions.filter(version__gte=entry.version).exclude(pk=row.pk).exists()
-            row.version = row.version if taken else max(row.version, entry.version)
+            taken = row.versions.filter(version__gte=document.version).exclude(pk=row.pk).exists()
+            row.version = row.version if taken else max(row.version, document.version)
         Document.objects.bulk_update(rows.values(), ["access", "file", "version"])
         transaction.on_commit(lambda: delete_files(files))
         return rows
 
-    def _superseded(self, entry: ImportedDocument) -> Document:
+    def _superseded(self, document: Document) -> Document:
         """A row for a superseded version, below the current one."""
-        rows = Document.objects.filter(collection=self.collection, key=entry.key)
+        version = document.version
+        rows = Document.objects.filter(collection=self.collection, key=document.key)
         current = rows.filter(is_current=True).select_for_update(no_key=True).first()
-        if current is None or current.version <= entry.version:
+        if current is None or current.version <= version:
             raise _ImportRefused(
-                f"version {entry.version} is superseded, and there is no later one here."
+                f"version {version} is superseded, and there is no later one here."
                 " Put the current one in first."
             )
-        if rows.filter(version=entry.version).exists():
-            raise _ImportRefused(f"version {entry.version} has another text here. Delete it first.")
+        if rows.filter(version=version).exists():
+            raise _ImportRefused(f"version {version} has another text here. Delete it first.")
+        names = ("key", "version", "is_current", "declared", "source", "url", "size", "access")
         row = Document.objects.create(
             workspace_id=self.collection.workspace_id,
             collection=self.collection,
-            key=entry.key,
-            version=entry.version,
-            is_current=False,
-            declared=entry.declared,
-            source=entry.source,
-            url=entry.url,
-            size=entry.size,
-            access=entry.access,
+            **{name: getattr(document, name) for name in names},
         )
-        IngestionItem.objects.create(
-            workspace_id=self.run.workspace_id,
-            run=self.run,
-            document=row,
-            name=entry.source or entry.key,
-            size=entry.size,
-            state=State.EMBEDDING,
-        )
-        ingestion_jobs.lock_open_run(self.run.pk)
+        open_items(self.run, [row], state=State.EMBEDDING)
         return row
 
     def _recipe(self, entry: ImportedDocument) -> str:
         """The recipe with which an ingestion of the same file here counts as unchanged; empty if it
         would be chunked differently."""
-        here = preparation.recipe_for(self.collection)
+        here = recipe_for(self.collection)
         cut_alike = (
             entry.is_up_to_date
             and self.header.recipe_version == RECIPE_VERSION
@@ -590,18 +529,16 @@ class Importer:
             and self.header.fallback_language == settings.FALLBACK_LANGUAGE
             and self.header.model_name == here.model_name
         )
-        return here.digest(entry.declared) if cut_alike else ""
+        return here.digest(entry.document.declared) if cut_alike else ""
 
 
-def _import_batches(
-    entries: Iterable[ImportedDocument | ImportProblem],
-) -> Iterator[list[ImportedDocument | ImportProblem]]:
+def _import_batches(entries: Iterable[ImportEntry]) -> Iterator[list[ImportEntry]]:
     """Batches of bounded size; a repeated key goes into a separate batch."""
-    batch: list[ImportedDocument | ImportProblem] = []
+    batch: list[ImportEntry] = []
     keys: set[str] = set()
     chunks = 0
     for entry in entries:
-        key = entry.key if isinstance(entry, ImportedDocument) else ""
+        key = entry.document.key if isinstance(entry, ImportedDocument) else ""
         is_full = len(batch) >= BATCH_DOCUMENTS or chunks >= BATCH_CHUNKS
         if batch and (is_full or key in keys):
             yield batch
@@ -614,18 +551,11 @@ def _import_batches(
         yield batch
 
 
-def _failed_item(broken: ImportProblem) -> ingestion_jobs.ItemOutcome:
-    name = broken.name or f"line {broken.line}"
-    return ingestion_jobs.failed_outcome(
-        BrokenSource(name, 0, "malformed", ""), "malformed", str(broken)
-    )
-
-
-def _entry_source(entry: ImportedDocument) -> Source:
+def _entry_source(document: Document) -> Source:
     return Source(
-        key=entry.key,
-        name=entry.source or entry.key,
-        size=entry.size,
+        key=document.key,
+        name=document.source or document.key,
+        size=document.size,
         read=bytes,  # nothing is parsed
-        declared=entry.declared,
+        declared=document.declared,
     )

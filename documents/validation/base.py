@@ -1,12 +1,14 @@
-"""Checks, their findings, and the probes that run them."""
+"""Checks, their findings, and the SQL that runs several of them at once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import connection
+
+T = TypeVar("T")
 
 #: Ids that a finding names.
 MAX_EXAMPLES = 5
@@ -34,13 +36,25 @@ class Scope:
 @dataclass(frozen=True, slots=True)
 class Check:
     """A condition that must not occur. `rows` names what the ids are of; `fix` fixes all in scope
-    and returns how many."""
+    and returns how many. `find` returns the ids or names where it occurs; not needed within an
+    SqlProbe."""
 
     name: str
     rows: str
     problem: str
     cure: str
     fix: Callable[[Scope], int] | None = None
+    find: Callable[[Scope], Sequence[int | str]] = lambda scope: ()
+
+    @property
+    def checks(self) -> Sequence["Check"]:
+        """The check itself, as a probe of one."""
+        return (self,)
+
+    def findings(self, scope: Scope) -> Iterable["Finding"]:
+        """Nothing if it does not occur."""
+        if found := self.find(scope):
+            yield Finding(self, len(found), tuple(found[:MAX_EXAMPLES]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +72,6 @@ class Finding:
             f"{self.check.name}: {self.count:,} {self.check.rows} ({named}{more})"
             f" {self.check.problem}. {self.check.cure}"
         )
-
-
-class Probe(Protocol):
-    """Runs several checks at once."""
-
-    @property
-    def checks(self) -> Sequence[Check]: ...
-
-    def findings(self, scope: Scope) -> Iterable[Finding]:
-        """Only the checks that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,20 @@ class SqlProbe:
         for check, count, examples in zip(self.checks, row[::2], row[1::2], strict=True):
             if count:
                 yield Finding(check, count, tuple(sorted(examples)))
+
+
+def fix_each(
+    find: Callable[[Scope], Sequence[T]], fix: Callable[[T], object]
+) -> Callable[[Scope], int]:
+    """A fix that does `fix` to everything that `find` returns."""
+
+    def fix_all(scope: Scope) -> int:
+        found = find(scope)
+        for each in found:
+            fix(each)
+        return len(found)
+
+    return fix_all
 
 
 def execute(sql: str, scope: Scope) -> int:

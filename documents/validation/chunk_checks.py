@@ -1,6 +1,5 @@
 """Checks of chunks, vectors, embedding spaces and indexes, and that no row crosses workspaces."""
 
-from collections.abc import Iterable
 from functools import partial
 
 from django.conf import settings
@@ -9,7 +8,7 @@ from django.db import connection
 from documents import lexical_index
 from documents.ingestion.vector_indexes import build_index, index_states
 from documents.models import Chunk, Collection, EmbeddingSpace
-from documents.validation.base import Check, Finding, Scope, SqlProbe, execute
+from documents.validation.base import Check, Scope, SqlProbe, execute, fix_each
 
 #: Reads every chunk's row once, without its text and vector.
 _CHUNK_COPIES = """
@@ -60,7 +59,104 @@ _FIX_COPIES = """
 _DELETE_AND_INGEST = "Delete their documents and ingest them again."
 _OVERWRITE = "Ingest their documents again with `--overwrite`."
 
-CHUNK_PROBES = (
+
+#: Reads every vector, which are most of the table's bytes. pgvector itself keeps NaN out; a length
+#: of zero, or beyond what its squares can hold, it does not.
+_VECTOR_STATES = """
+    SELECT c.id,
+           vector_dims(c.embedding) <> s.dimensions AS vector_dimensions,
+           NOT (vector_norm(c.embedding) > 0 AND vector_norm(c.embedding) < 'infinity')
+               AS vector_unusable
+    FROM documents_chunk c JOIN documents_embeddingspace s ON s.id = c.space_id
+    WHERE c.embedding IS NOT NULL
+      AND (%(collection)s::bigint IS NULL OR c.collection_id = %(collection)s)
+"""
+
+_REINDEX_CURE = "`manage.py reindex --chunk-ids …` embeds them anew."
+
+
+_FORMER_SPACES = """
+    SELECT DISTINCT k.id, true AS former_space_missing
+    FROM documents_collection k CROSS JOIN unnest(k.former_spaces) AS former (id)
+    WHERE NOT EXISTS (SELECT FROM documents_embeddingspace s WHERE s.id = former.id)
+      AND (%(collection)s::bigint IS NULL OR k.id = %(collection)s)
+"""
+
+_FORGET_FORMER_SPACES = """
+    UPDATE documents_collection k
+    SET former_spaces = ARRAY(
+        SELECT former.id FROM unnest(k.former_spaces) AS former (id)
+        JOIN documents_embeddingspace s ON s.id = former.id ORDER BY former.id
+    )
+    WHERE (%(collection)s::bigint IS NULL OR k.id = %(collection)s)
+      AND EXISTS (
+        SELECT FROM unnest(k.former_spaces) AS former (id)
+        WHERE NOT EXISTS (SELECT FROM documents_embeddingspace s WHERE s.id = former.id)
+      )
+"""
+
+
+#: table, column that names the other row, the other table; and where the collection stands
+_WORKSPACE_COPIES = (
+    ("document", "collection", "collection", "t.collection_id"),
+    ("stageddocument", "document", "document", "o.collection_id"),
+    ("ingestionrun", "collection", "collection", "t.collection_id"),
+    ("ingestionitem", "run", "ingestionrun", "o.collection_id"),
+    ("lexicalsegment", "collection", "collection", "t.collection_id"),
+)
+
+
+#: Indexes that are being built are not valid yet, and are left out.
+_INVALID_INDEXES = """
+    SELECT i.indexrelid::int8 AS id, true AS index_invalid
+    FROM pg_index i
+    JOIN pg_class t ON t.oid = i.indrelid
+    JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE %(collection)s::bigint IS NULL AND NOT i.indisvalid AND t.relname LIKE 'documents\\_%%'
+      AND c.relname !~ '^chunk_space_[0-9]+_index$'
+      AND t.relnamespace = current_schema()::regnamespace
+      AND NOT EXISTS (
+        SELECT FROM pg_stat_progress_create_index p WHERE p.index_relid = i.indexrelid
+      )
+"""
+
+_INDEXES_BEING_BUILT = """
+    SELECT c.relname FROM pg_stat_progress_create_index p JOIN pg_class c ON c.oid = p.index_relid
+"""
+
+
+def _spaces_without_index(scope: Scope) -> list[EmbeddingSpace]:
+    """Live spaces whose index is broken, or missing although an exact scan would be slow."""
+    live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
+    if scope.collection_id is not None:
+        live = live.filter(collections=scope.collection_id)
+    spaces = list(live.exclude(index_type=EmbeddingSpace.IndexType.NONE))
+    states = index_states(spaces)
+    with connection.cursor() as cursor:
+        cursor.execute(_INDEXES_BEING_BUILT)
+        building = {name for (name,) in cursor.fetchall()}
+    most: int = settings.EXACT_SCAN_CHUNKS
+    return [
+        space
+        for space in spaces
+        if space.sql.index_name not in building
+        and (
+            not states[space.pk].valid
+            if space.pk in states
+            else Chunk.objects.filter(space=space)[: most + 1].count() > most
+        )
+    ]
+
+
+def _collections_with_differences(scope: Scope) -> list[int]:
+    collections = Collection.objects.order_by("pk")
+    if scope.collection_id is not None:
+        collections = collections.filter(pk=scope.collection_id)
+    ids = list(collections.values_list("pk", flat=True))
+    return [pk for pk in ids if lexical_index.find_differences(pk)]
+
+
+PROBES: tuple[Check | SqlProbe, ...] = (
     SqlProbe(
         _CHUNK_COPIES,
         (
@@ -131,24 +227,6 @@ CHUNK_PROBES = (
             ),
         ),
     ),
-)
-
-
-#: Reads every vector, which are most of the table's bytes. pgvector itself keeps NaN out; a length
-#: of zero, or beyond what its squares can hold, it does not.
-_VECTOR_STATES = """
-    SELECT c.id,
-           vector_dims(c.embedding) <> s.dimensions AS vector_dimensions,
-           NOT (vector_norm(c.embedding) > 0 AND vector_norm(c.embedding) < 'infinity')
-               AS vector_unusable
-    FROM documents_chunk c JOIN documents_embeddingspace s ON s.id = c.space_id
-    WHERE c.embedding IS NOT NULL
-      AND (%(collection)s::bigint IS NULL OR c.collection_id = %(collection)s)
-"""
-
-_REINDEX_CURE = "`manage.py reindex --chunk-ids …` embeds them anew."
-
-VECTOR_PROBES = (
     SqlProbe(
         _VECTOR_STATES,
         (
@@ -166,31 +244,6 @@ VECTOR_PROBES = (
             ),
         ),
     ),
-)
-
-
-_FORMER_SPACES = """
-    SELECT DISTINCT k.id, true AS former_space_missing
-    FROM documents_collection k CROSS JOIN unnest(k.former_spaces) AS former (id)
-    WHERE NOT EXISTS (SELECT FROM documents_embeddingspace s WHERE s.id = former.id)
-      AND (%(collection)s::bigint IS NULL OR k.id = %(collection)s)
-"""
-
-_FORGET_FORMER_SPACES = """
-    UPDATE documents_collection k
-    SET former_spaces = ARRAY(
-        SELECT former.id FROM unnest(k.former_spaces) AS former (id)
-        JOIN documents_embeddingspace s ON s.id = former.id ORDER BY former.id
-    )
-    WHERE (%(collection)s::bigint IS NULL OR k.id = %(collection)s)
-      AND EXISTS (
-        SELECT FROM unnest(k.former_spaces) AS former (id)
-        WHERE NOT EXISTS (SELECT FROM documents_embeddingspace s WHERE s.id = former.id)
-      )
-"""
-
-
-SPACE_PROBES = (
     SqlProbe(
         _FORMER_SPACES,
         (
@@ -203,106 +256,42 @@ SPACE_PROBES = (
             ),
         ),
     ),
-)
-
-
-#: table, column that names the other row, the other table; and where the collection stands
-_WORKSPACE_COPIES = (
-    ("document", "collection", "collection", "t.collection_id"),
-    ("stageddocument", "document", "document", "o.collection_id"),
-    ("ingestionrun", "collection", "collection", "t.collection_id"),
-    ("ingestionitem", "run", "ingestionrun", "o.collection_id"),
-    ("lexicalsegment", "collection", "collection", "t.collection_id"),
-)
-
-WORKSPACE_PROBES = tuple(
-    SqlProbe(
-        f"""
+    *(
+        SqlProbe(
+            f"""
             SELECT t.id, true AS {table}_workspace
             FROM documents_{table} t JOIN documents_{other} o ON o.id = t.{column}_id
             WHERE t.workspace_id <> o.workspace_id
               AND (%(collection)s::bigint IS NULL OR {collection} = %(collection)s)
         """,  # noqa: S608 (the names above)
-        (
-            Check(
-                f"{table}_workspace",
-                f"rows of {table}",
-                f"are in another workspace than their {other}",
-                "Delete them: their text may be seen by the wrong people.",
+            (
+                Check(
+                    f"{table}_workspace",
+                    f"rows of {table}",
+                    f"are in another workspace than their {other}",
+                    "Delete them: their text may be seen by the wrong people.",
+                ),
             ),
-        ),
-    )
-    for table, column, other, collection in _WORKSPACE_COPIES
-)
-
-
-#: Indexes that are being built are not valid yet, and are left out.
-_INVALID_INDEXES = """
-    SELECT i.indexrelid::int8 AS id, true AS index_invalid
-    FROM pg_index i
-    JOIN pg_class t ON t.oid = i.indrelid
-    JOIN pg_class c ON c.oid = i.indexrelid
-    WHERE %(collection)s::bigint IS NULL AND NOT i.indisvalid AND t.relname LIKE 'documents\\_%%'
-      AND c.relname !~ '^chunk_space_[0-9]+_index$'
-      AND t.relnamespace = current_schema()::regnamespace
-      AND NOT EXISTS (
-        SELECT FROM pg_stat_progress_create_index p WHERE p.index_relid = i.indexrelid
-      )
-"""
-
-_INDEXES_BEING_BUILT = """
-    SELECT c.relname FROM pg_stat_progress_create_index p JOIN pg_class c ON c.oid = p.index_relid
-"""
-
-
-def _spaces_without_index(scope: Scope) -> list[EmbeddingSpace]:
-    """Live spaces whose index is broken, or missing although an exact scan would be slow."""
-    live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
-    if scope.collection_id is not None:
-        live = live.filter(collections=scope.collection_id)
-    spaces = list(live.exclude(index_type=EmbeddingSpace.IndexType.NONE))
-    states = index_states(spaces)
-    with connection.cursor() as cursor:
-        cursor.execute(_INDEXES_BEING_BUILT)
-        building = {name for (name,) in cursor.fetchall()}
-    most: int = settings.EXACT_SCAN_CHUNKS
-    return [
-        space
-        for space in spaces
-        if space.sql.index_name not in building
-        and (
-            not states[space.pk].valid
-            if space.pk in states
-            else Chunk.objects.filter(space=space)[: most + 1].count() > most
         )
-    ]
-
-
-def _build_missing(scope: Scope) -> int:
-    spaces = _spaces_without_index(scope)
-    for space in spaces:
-        build_index(space)
-    return len(spaces)
-
-
-class _SpaceIndexProbe:
-    checks = (
-        Check(
-            "space_index",
-            "embedding spaces",
-            "have no usable index, so that searches compare every vector",
-            "`manage.py spaces build-index NAME`, or `validate --fix`, which may take long.",
-            _build_missing,
-        ),
-    )
-
-    def findings(self, scope: Scope) -> Iterable[Finding]:
-        if spaces := _spaces_without_index(scope):
-            yield Finding(self.checks[0], len(spaces), tuple(space.name for space in spaces))
-
-
-INDEX_PROBES = (
-    _SpaceIndexProbe(),
+        for table, column, other, collection in _WORKSPACE_COPIES
+    ),
+    Check(
+        "lexical_index",
+        "collections",
+        "have an index of words that disagrees with their texts",
+        "`validate --fix` builds it anew, as `reindex` does.",
+        fix_each(_collections_with_differences, lexical_index.rebuild_lexical_index),
+        # Reads the list of all chunks of a collection, and the words of 200 of them.
+        _collections_with_differences,
+    ),
+    Check(
+        "space_index",
+        "embedding spaces",
+        "have no usable index, so that searches compare every vector",
+        "`manage.py spaces build-index NAME`, or `validate --fix`, which may take long.",
+        fix_each(_spaces_without_index, build_index),
+        lambda scope: [space.name for space in _spaces_without_index(scope)],
+    ),
     SqlProbe(
         _INVALID_INDEXES,
         (
@@ -315,39 +304,3 @@ INDEX_PROBES = (
         ),
     ),
 )
-
-
-def _collections_with_differences(scope: Scope) -> list[int]:
-    collections = Collection.objects.order_by("pk")
-    if scope.collection_id is not None:
-        collections = collections.filter(pk=scope.collection_id)
-    ids = list(collections.values_list("pk", flat=True))
-    return [pk for pk in ids if lexical_index.find_differences(pk)]
-
-
-def _rebuild_lexical_indexes(scope: Scope) -> int:
-    wrong = _collections_with_differences(scope)
-    for pk in wrong:
-        lexical_index.rebuild_lexical_index(pk)
-    return len(wrong)
-
-
-class LexicalIndexProbe:
-    """Reads the list of all chunks of a collection, and the words of 200 of them."""
-
-    checks = (
-        Check(
-            "lexical_index",
-            "collections",
-            "have an index of words that disagrees with their texts",
-            "`validate --fix` builds it anew, as `reindex` does.",
-            _rebuild_lexical_indexes,
-        ),
-    )
-
-    def findings(self, scope: Scope) -> Iterable[Finding]:
-        if wrong := _collections_with_differences(scope):
-            yield Finding(self.checks[0], len(wrong), tuple(wrong[:5]))
-
-
-LEXICAL_PROBES = (LexicalIndexProbe(),)

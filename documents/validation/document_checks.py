@@ -1,7 +1,6 @@
 """Checks of documents, runs and stored files: counts, claims, versions, open items, missing
 files."""
 
-from collections.abc import Iterable
 from functools import partial
 
 from django.db import connection, transaction
@@ -10,9 +9,9 @@ from django.utils import timezone
 from documents.ingestion import jobs
 from documents.ingestion.jobs import UNFINISHED_STATUSES
 from documents.ingestion.stored_files import orphaned_files, remove_orphaned_files, stored_files
-from documents.models import Document, IngestionRun, StagedDocument
+from documents.models import Document, IngestionRun
 from documents.tasks import recover_documents
-from documents.validation.base import MAX_EXAMPLES, Check, Finding, Scope, SqlProbe, execute
+from documents.validation.base import Check, Scope, SqlProbe, execute, fix_each
 
 #: Reads every chunk's row once, without its text and vector.
 _DOCUMENT_COUNTS = """
@@ -78,6 +77,13 @@ _STAGED_DOCUMENTS = """
 """
 
 
+_DELETE_STAGED = """
+    DELETE FROM documents_stageddocument s USING documents_document d
+    WHERE d.id = s.document_id AND d.status NOT IN ('queued', 'processing')
+      AND (%(collection)s::bigint IS NULL OR d.collection_id = %(collection)s)
+"""
+
+
 def _requeue_stuck(scope: Scope) -> int:
     """In batches; recovery does not see these documents again for a lease."""
     waiting = Document.objects.filter(status__in=UNFINISHED_STATUSES).count()
@@ -85,13 +91,6 @@ def _requeue_stuck(scope: Scope) -> int:
     while sent < waiting and (batch := recover_documents()):
         sent += batch
     return sent
-
-
-def _delete_staged(scope: Scope) -> int:
-    rows = StagedDocument.objects.exclude(document__status__in=UNFINISHED_STATUSES)
-    if scope.collection_id is not None:
-        rows = rows.filter(document__collection=scope.collection_id)
-    return rows.delete()[0]
 
 
 DOCUMENT_PROBES = (
@@ -163,7 +162,7 @@ DOCUMENT_PROBES = (
                 "documents",
                 "do not wait, and have chunks staged for embedding",
                 "`validate --fix` removes what is staged.",
-                _delete_staged,
+                partial(execute, _DELETE_STAGED),
             ),
         ),
     ),
@@ -247,29 +246,35 @@ def _runs_with(name: str, scope: Scope) -> list[int]:
         return [run_id for (run_id,) in cursor.fetchall()]
 
 
-def _end_settled_runs(scope: Scope) -> int:
-    ids = _runs_with("run_not_closed", scope)
-    for run_id in ids:
-        jobs.finish_run(run_id)
-    return len(ids)
-
-
-def _end_abandoned_runs(scope: Scope) -> int:
+@transaction.atomic
+def _end_abandoned_run(run_id: int) -> None:
     """The command died before it had looked at every file: counted files without item stay
     unknown."""
-    ids = _runs_with("run_abandoned", scope)
-    for run_id in ids:
-        with transaction.atomic():
-            run = IngestionRun.objects.select_for_update().get(pk=run_id)
-            some = run.ready + run.skipped > 0
-            run.total = run.settled
-            run.state = IngestionRun.State.PARTIAL if some else IngestionRun.State.FAILED
-            run.finished_at = timezone.now()
-            run.save(update_fields=["total", "state", "finished_at", "updated_at"])
-    return len(ids)
+    run = IngestionRun.objects.select_for_update().get(pk=run_id)
+    some = run.ready + run.skipped > 0
+    run.total = run.settled
+    run.state = IngestionRun.State.PARTIAL if some else IngestionRun.State.FAILED
+    run.finished_at = timezone.now()
+    run.save(update_fields=["total", "state", "finished_at", "updated_at"])
 
 
-RUN_PROBES = (
+def _missing_files(scope: Scope) -> list[int]:
+    storage = Document._meta.get_field("file").storage
+    documents = Document.objects.exclude(file="")
+    if scope.collection_id is not None:
+        documents = documents.filter(collection=scope.collection_id)
+    stored = set(stored_files())
+    rows = documents.order_by("id").values_list("id", "file").iterator(chunk_size=10_000)
+    suspects = {pk: name for pk, name in rows if name not in stored}
+    # Files may have been replaced or added while the folder was read.
+    return [
+        pk
+        for pk, name in suspects.items()
+        if not storage.exists(name) and documents.filter(pk=pk, file=name).exists()
+    ]
+
+
+RUN_AND_FILE_PROBES: tuple[Check | SqlProbe, ...] = (
     SqlProbe(
         _RUN_STATES,
         (
@@ -297,14 +302,14 @@ RUN_PROBES = (
                 "runs",
                 "have done everything and are still open",
                 "Is a scheduler running? `validate --fix` ends them.",
-                _end_settled_runs,
+                fix_each(partial(_runs_with, "run_not_closed"), jobs.finish_run),
             ),
             Check(
                 "run_abandoned",
                 "runs",
                 "were left by a command that died",
                 "Run it again: what is ready is skipped. `validate --fix` ends them.",
-                _end_abandoned_runs,
+                fix_each(partial(_runs_with, "run_abandoned"), _end_abandoned_run),
             ),
         ),
     ),
@@ -319,46 +324,20 @@ RUN_PROBES = (
             ),
         ),
     ),
-)
-
-
-class _FilesProbe:
-    checks = (
-        Check(
-            "file_missing",
-            "documents",
-            "have a stored file that is not there; their text is",
-            "Restore the media folder from its backup, or upload them again.",
-        ),
-        Check(
-            "file_unknown",
-            "stored files",
-            "belong to no document",
-            "The scheduler removes them within the hour, `validate --fix` at once.",
-            lambda scope: remove_orphaned_files(),
-        ),
-    )
-
-    def findings(self, scope: Scope) -> Iterable[Finding]:
-        missing, unknown = self.checks
-        storage = Document._meta.get_field("file").storage
-        documents = Document.objects.exclude(file="")
-        if scope.collection_id is not None:
-            documents = documents.filter(collection=scope.collection_id)
-        stored = set(stored_files())
-        rows = documents.order_by("id").values_list("id", "file").iterator(chunk_size=10_000)
-        suspects = {pk: name for pk, name in rows if name not in stored}
-        # Files may have been replaced or added while the folder was read.
-        ids = [
-            pk
-            for pk, name in suspects.items()
-            if not storage.exists(name) and documents.filter(pk=pk, file=name).exists()
-        ]
-        if ids:
-            yield Finding(missing, len(ids), tuple(ids[:MAX_EXAMPLES]))
+    Check(
+        "file_missing",
+        "documents",
+        "have a stored file that is not there; their text is",
+        "Restore the media folder from its backup, or upload them again.",
+        find=_missing_files,
+    ),
+    Check(
+        "file_unknown",
+        "stored files",
+        "belong to no document",
+        "The scheduler removes them within the hour, `validate --fix` at once.",
+        lambda scope: remove_orphaned_files(),
         # A file does not say of which collection it is.
-        if scope.collection_id is None and (names := orphaned_files()):
-            yield Finding(unknown, len(names), tuple(names[:MAX_EXAMPLES]))
-
-
-FILE_PROBES = (_FilesProbe(),)
+        lambda scope: orphaned_files() if scope.collection_id is None else [],
+    ),
+)

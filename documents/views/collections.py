@@ -11,9 +11,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.current_workspace import request_workspace
 from accounts.services import require_editor
-from common.errors import InvalidInput, RagsiteError
+from common.errors import InvalidInput
 from common.fields import RowCount
-from common.web import login_required_page
+from common.pagination import newest_first
+from common.web import errors_in_form, login_required_page
 from documents.forms import CollectionChangeForm, CollectionForm, DeleteCollectionForm, UploadForm
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import (
@@ -23,7 +24,6 @@ from documents.services import (
     ingest_uploads,
     update_collection,
 )
-from documents.views.pagination import page_by_id
 
 PREVIEWED_DOCUMENTS = 10
 GRAPH_CHANGE_MESSAGES: dict[str, str] = {
@@ -43,11 +43,8 @@ def index(request: HttpRequest) -> HttpResponse:
     if posted:
         require_editor(user=request.user, workspace=workspace)
         if form.is_valid():
-            try:
+            with errors_in_form(form, "name"):
                 collection = create_collection(workspace=workspace, **form.cleaned_data)
-            except RagsiteError as error:
-                _add_error(form, error)
-            else:
                 messages.success(request, f"“{collection}” is there. Now put files into it.")
                 return redirect("upload", slug=collection.slug)
     documents = Document.objects.current().filter(collection=OuterRef("pk"))
@@ -75,7 +72,7 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
         documents = documents.filter(status=status)
     context = {
         "collection": collection,
-        "page": page_by_id(documents, request.GET),
+        "page": newest_first(documents, request.GET),
         "status": status,
         "statuses": Document.Status.choices,
         "active_run": IngestionRun.objects.visible_to(request.user)
@@ -94,11 +91,8 @@ def change(request: HttpRequest, slug: str) -> HttpResponse:
     form = CollectionChangeForm.of(collection, request.POST if request.method == "POST" else None)
     before, graph_before = _chunking_settings(collection), collection.graph
     if form.is_valid():
-        try:
+        with errors_in_form(form, "name"):
             update_collection(collection=collection, **form.cleaned_data)
-        except RagsiteError as error:
-            _add_error(form, error)
-        else:
             kept = "Documents that are there stay as they are until they are ingested again."
             told = [f"“{collection}” is changed."]
             told += [kept] if _chunking_settings(collection) != before else []
@@ -116,12 +110,6 @@ def change(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _chunking_settings(collection: Collection) -> tuple[Any, ...]:
     return collection.chunker, collection.chunker_options, collection.default_language
-
-
-def _add_error(form: CollectionChangeForm, error: RagsiteError) -> None:
-    """Show the error beside its field, if the form has it."""
-    field = getattr(error, "field", "name").partition(".")[0]
-    form.add_error(field if field in form.fields else "name", str(error))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -171,7 +159,7 @@ def upload(request: HttpRequest, slug: str) -> HttpResponse:
                 user=request.user,
                 policy=form.policy(),
                 store_once=form.cleaned_data["store_once"],
-                access=form.access_list(),
+                access=form.cleaned_data.get("access"),
             )
         except InvalidInput as error:
             form.add_error("access" if error.field == "access" else None, str(error))

@@ -26,10 +26,9 @@ from documents.services import (
     delete_document,
     document_text,
     get_collection,
-    open_original,
+    original_response,
     text_file,
 )
-from documents.services.documents import file_response
 
 
 def find_document(request: HttpRequest, slug: str, pk: int) -> Document:
@@ -46,6 +45,13 @@ def find_document(request: HttpRequest, slug: str, pk: int) -> Document:
             f"There is no such document in “{collection}”. It may have been deleted:"
             " look for it in the collection, or search again."
         )
+    return document
+
+
+def find_editable_document(request: HttpRequest, slug: str, pk: int) -> Document:
+    """The same for visitors who may change it; raises Forbidden for others."""
+    document = find_document(request, slug, pk)
+    require_editor(user=request.user, workspace=document.workspace)
     return document
 
 
@@ -104,8 +110,7 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @login_required_page
 def delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Show what will be deleted, which is all versions; delete on POST."""
-    document = find_document(request, slug, pk)
-    require_editor(user=request.user, workspace=document.workspace)
+    document = find_editable_document(request, slug, pk)
     if request.method == "POST":
         delete_document(document=document)
         messages.success(request, f"“{document}” is deleted.")
@@ -157,7 +162,7 @@ def compare(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @login_required_page
 def download(request: HttpRequest, slug: str, pk: int) -> FileResponse:
     """The uploaded file, byte for byte."""
-    return file_response(open_original(find_document(request, slug, pk)))
+    return original_response(find_document(request, slug, pk))
 
 
 @require_safe

@@ -6,9 +6,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.services import require_editor
 from common.errors import NotFound, RagsiteError
-from common.web import login_required_page
+from common.web import errors_as_messages, errors_in_form, login_required_page
 from documents.diff import diff_texts
 from documents.forms import DocumentChangeForm, PassageForm
 from documents.models import Chunk, ChunkEdit, Document
@@ -20,7 +19,7 @@ from documents.services import (
     undo_edit,
     update_document,
 )
-from documents.views.documents import find_document
+from documents.views.documents import find_document, find_editable_document
 
 MAX_EDITS = 100
 
@@ -29,8 +28,7 @@ MAX_EDITS = 100
 @login_required_page
 def passage(request: HttpRequest, slug: str, pk: int, chunk_pk: int) -> HttpResponse:
     """Edit the text of a passage."""
-    document = find_document(request, slug, pk)
-    require_editor(user=request.user, workspace=document.workspace)
+    document = find_editable_document(request, slug, pk)
     rows = Chunk.objects.filter(document=document.text_id).defer("embedding", "search_vector")
     chunk = rows.filter(pk=chunk_pk).first()
     if chunk is None:
@@ -42,11 +40,8 @@ def passage(request: HttpRequest, slug: str, pk: int, chunk_pk: int) -> HttpResp
         request.POST or None, initial={"text": chunk.text, "expected": chunk.content_sha256}
     )
     if request.method == "POST" and form.is_valid():
-        try:
+        with errors_in_form(form, "text"):
             edited = edit_chunk(chunk=chunk, user=request.user, **form.cleaned_data)
-        except RagsiteError as error:
-            form.add_error("text", str(error))
-        else:
             messages.success(request, _saved_message(edited.embedded))
             return redirect(_passage_url(document, chunk.pk))
     # Number of aliases of this document, which change with it.
@@ -66,8 +61,7 @@ def passage(request: HttpRequest, slug: str, pk: int, chunk_pk: int) -> HttpResp
 @login_required_page
 def change(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Change the title, metadata and access list of the document."""
-    document = find_document(request, slug, pk)
-    require_editor(user=request.user, workspace=document.workspace)
+    document = find_editable_document(request, slug, pk)
     form = DocumentChangeForm(request.POST or None, document=document)
     if request.method == "POST" and form.is_valid():
         try:
@@ -116,29 +110,23 @@ def edits(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @login_required_page
 def undo(request: HttpRequest, slug: str, pk: int, edit_pk: int) -> HttpResponse:
     """Restore the passage's text from before the edit."""
-    document = find_document(request, slug, pk)
-    require_editor(user=request.user, workspace=document.workspace)
+    document = find_editable_document(request, slug, pk)
     edit = get_object_or_404(ChunkEdit, pk=edit_pk, document=document.text_id)
-    try:
+    with errors_as_messages(request):
         edited = undo_edit(edit=edit, user=request.user)
-    except RagsiteError as error:
-        messages.error(request, str(error))
-        return redirect("document_edits", slug=slug, pk=pk)
-    messages.success(request, f"Undone. {_saved_message(edited.embedded)}")
-    return redirect(_passage_url(document, edited.chunk.pk))
+        messages.success(request, f"Undone. {_saved_message(edited.embedded)}")
+        return redirect(_passage_url(document, edited.chunk.pk))
+    return redirect("document_edits", slug=slug, pk=pk)
 
 
 @require_POST
 @login_required_page
 def dismiss(request: HttpRequest, slug: str, pk: int, edit_pk: int) -> HttpResponse:
     """Close an edit that could not be reapplied."""
-    document = find_document(request, slug, pk)
-    require_editor(user=request.user, workspace=document.workspace)
+    document = find_editable_document(request, slug, pk)
     edit = get_object_or_404(ChunkEdit, pk=edit_pk, document=document.text_id)
-    try:
+    with errors_as_messages(request):
         dismiss_edit(edit=edit, user=request.user)
-    except RagsiteError as error:
-        messages.error(request, str(error))
     return redirect("document_edits", slug=slug, pk=pk)
 
 

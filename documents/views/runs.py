@@ -10,13 +10,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.current_workspace import request_workspace
 from accounts.services import require_editor
 from common.errors import NotFound
+from common.pagination import newest_first
 from common.sse import TooManyStreams, stream_response
 from common.text import pluralized
 from common.web import login_required_page
 from documents import services
 from documents.models import IngestionItem, IngestionRun
 from documents.run_progress import open_states, run_progress, stage_times, stream_progress
-from documents.views.pagination import page_by_id
 
 ITEMS_PER_PAGE = 100
 State = IngestionItem.State
@@ -33,7 +33,7 @@ ITEM_ORDER = Case(
 @login_required_page
 def index(request: HttpRequest) -> HttpResponse:
     """Newest first; polled while one of them is running."""
-    runs = page_by_id(_visible_runs(request), request.GET)
+    runs = newest_first(_visible_runs(request), request.GET)
     context = {
         "page": runs,
         "any_active": any(not run.is_finished for run in runs.rows),

@@ -12,7 +12,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from accounts.models import Workspace
-from common.admin import bidi_isolated, deletion_preview, link_to
+from common.admin import bidi_isolated, link_column, link_to
 from graph import services
 from graph.admin.forms import (
     EdgeForm,
@@ -48,10 +48,10 @@ class AliasAdmin(GraphAdmin):
     autocomplete_fields = ["node"]
     shown_fields = ["node", "name", "workspace"]
 
-    def matching(self, words: str) -> Q:
+    def search_rows(self, rows: QuerySet[Alias], term: str) -> QuerySet[Alias]:
         # With the workspaces named, an index finds the name.
         workspaces = list(Workspace.objects.values_list("pk", flat=True))
-        return Q(workspace__in=workspaces, form__in={normalize_name(words), words})
+        return rows.filter(workspace__in=workspaces, form__in={normalize_name(term), term})
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -60,14 +60,8 @@ class AliasAdmin(GraphAdmin):
         made = add_alias(node=form.cleaned_data["node"], name=form.cleaned_data["form"])
         obj.__dict__.update(made.__dict__)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        remove_aliases(alias_ids=list(queryset.values_list("pk", flat=True)))
-
-    def get_deleted_objects(
-        self, objs: Iterable[Any], request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        names = [str(row) for row in objs]
-        return deletion_preview(self, request, names, {"aliases": len(names)})
+    def delete_rows(self, rows: Iterable[Alias]) -> None:
+        remove_aliases(alias_ids=[row.pk for row in rows])
 
     @display(description="name", ordering="form")
     def name(self, row: Alias) -> SafeString:
@@ -100,6 +94,8 @@ class EdgeAdmin(GraphAdmin):
     sortable_by = ["rel_name"]
     list_display_links = ["rel_name"]
     autocomplete_fields = ["source", "target"]
+    source_link = link_column("source", "from")
+    target_link = link_column("target", "to")
     shown_fields = [
         "source_link",
         "rel_name",
@@ -110,9 +106,9 @@ class EdgeAdmin(GraphAdmin):
         "updated_at",
     ]
 
-    def matching(self, words: str) -> Q:
-        nodes = matching_node_ids(words)
-        return Q(source__in=nodes) | Q(target__in=nodes)
+    def search_rows(self, rows: QuerySet[Edge], term: str) -> QuerySet[Edge]:
+        nodes = matching_node_ids(term)
+        return rows.filter(Q(source__in=nodes) | Q(target__in=nodes))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Not for edges of documents and passages: ids of these may mean a newer
@@ -138,20 +134,15 @@ class EdgeAdmin(GraphAdmin):
         stored = Edge.objects.get(source=obj.source_id, rel=obj.rel, target=obj.target_id)
         obj.__dict__.update(stored.__dict__)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        delete_edges(edge_ids=list(queryset.values_list("pk", flat=True)))
+    def delete_rows(self, rows: Iterable[Edge]) -> None:
+        delete_edges(edge_ids=[row.pk for row in rows])
 
-    def get_deleted_objects(
-        self, objs: Iterable[Any], request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        rows = list(
-            Edge.objects.filter(pk__in=[row.pk for row in objs]).select_related("source", "target")
-        )
-        evidence = Evidence.objects.filter(edge__in=rows)
-        counts = {"edges": len(rows), "pieces of evidence": evidence.count()}
-        return deletion_preview(
-            self, request, [f"{row.source} {row.rel} {row.target}" for row in rows], counts
-        )
+    def deletion_counts(self, rows: list[Edge]) -> dict[str, int]:
+        evidence = Evidence.objects.filter(edge__in=[row.pk for row in rows])
+        return {**super().deletion_counts(rows), "pieces of evidence": evidence.count()}
+
+    def deletion_name(self, row: Edge) -> str:
+        return f"{row.source} {row.rel} {row.target}"
 
     @display(description="from")
     def source_name(self, row: Edge) -> SafeString:
@@ -164,14 +155,6 @@ class EdgeAdmin(GraphAdmin):
     @display(description="to")
     def target_name(self, row: Edge) -> SafeString:
         return node_label(row.target)
-
-    @display(description="from")
-    def source_link(self, row: Edge) -> str:
-        return link_to(row.source)
-
-    @display(description="to")
-    def target_link(self, row: Edge) -> str:
-        return link_to(row.target)
 
     @display(description="passages that say so")
     @cached_per_row

@@ -10,7 +10,14 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
-from common.admin import EXCERPT_CHARACTERS, ReadOnlyAdmin, excerpt, link_to
+from common.admin import (
+    EXCERPT_CHARACTERS,
+    ReadOnlyAdmin,
+    choice_column,
+    excerpt,
+    link_column,
+    requires,
+)
 from graph.models import Extraction
 from graph.services.edits import repeat_extraction
 from graph.services.extraction import retry_extractions
@@ -50,6 +57,10 @@ class ExtractionAdmin(ReadOnlyAdmin):
     ordering = ["state", "-id"]
     sortable_by = ["state_label"]
     actions = ["try_again", "read_again"]
+    document_link = link_column("document")
+    collection_link = link_column("collection")
+    run_link = link_column("run")
+    state_label = choice_column("state", STATE_COLOURS)
     fields = [
         "document_link",
         "collection_link",
@@ -71,9 +82,7 @@ class ExtractionAdmin(ReadOnlyAdmin):
         rows: QuerySet[Extraction] = super().get_queryset(request)
         return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may queue extractions."""
-        return bool(request.user.has_perm("graph.change_extraction"))
+    has_operate_permission = requires("graph.change_extraction")
 
     @admin.action(description="Try again what was given up", permissions=["operate"])
     def try_again(self, request: HttpRequest, queryset: QuerySet[Extraction]) -> None:
@@ -94,22 +103,6 @@ class ExtractionAdmin(ReadOnlyAdmin):
     def name(self, row: Extraction) -> SafeString:
         return excerpt(str(row.document)[:EXCERPT_CHARACTERS])
 
-    @display(description="state", ordering="state", label=STATE_COLOURS)
-    def state_label(self, row: Extraction) -> tuple[str, str]:
-        return row.state, row.get_state_display()
-
     @display(description="error")
     def problem(self, row: Any) -> SafeString:
         return excerpt(row.beginning)
-
-    @display(description="document")
-    def document_link(self, row: Extraction) -> str:
-        return link_to(row.document)
-
-    @display(description="collection")
-    def collection_link(self, row: Extraction) -> str:
-        return link_to(row.collection)
-
-    @display(description="run")
-    def run_link(self, row: Extraction) -> str:
-        return link_to(row.run)

@@ -13,7 +13,6 @@ from django.db.models import F, Lookup, Q, QuerySet, Value
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import TextFilter
-from unfold.decorators import display
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
     UnfoldAdminTextareaWidget,
@@ -21,7 +20,15 @@ from unfold.widgets import (
 )
 
 from accounts.models import Workspace
-from common.admin import COUNTED_ROWS, EXCERPT_CHARACTERS, LargeTableAdmin, LoggedById, excerpt
+from common.admin import (
+    COUNTED_ROWS,
+    EXCERPT_CHARACTERS,
+    LargeTableAdmin,
+    LoggedById,
+    ServiceDeletion,
+    choice_column,
+    excerpt,
+)
 from common.errors import RagsiteError
 from graph import inputs
 from graph.extraction.normalized_names import normalize_name
@@ -313,7 +320,7 @@ class NewAliasForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
         return given
 
 
-class GraphAdmin(LoggedById, LargeTableAdmin):
+class GraphAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
     """Rows that are written by the services, and shown with what belongs to them."""
 
     #: The form of a row, the fields of it that can be edited, and the form of a new row.
@@ -322,15 +329,7 @@ class GraphAdmin(LoggedById, LargeTableAdmin):
     edited_fields: Sequence[str] = ()
     #: Fields and columns that a row shows beside those.
     shown_fields: Sequence[str] = ()
-
-    def matching(self, words: str) -> Q:
-        """Condition on the rows that a search finds."""
-        raise NotImplementedError
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        return (queryset.filter(self.matching(search_term)) if search_term else queryset), False
+    origin_label = choice_column("origin", ORIGIN_COLOURS)
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
@@ -345,10 +344,3 @@ class GraphAdmin(LoggedById, LargeTableAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.shown_fields if obj else []
-
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        self.delete_queryset(request, self.model._default_manager.filter(pk=obj.pk))
-
-    @display(description="origin", ordering="origin", label=ORIGIN_COLOURS)
-    def origin_label(self, row: Any) -> tuple[str, str]:
-        return row.origin, row.get_origin_display()

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
@@ -25,7 +25,6 @@ from unfold.decorators import display
 from common.admin import (
     EXCERPT_CHARACTERS,
     bidi_isolated,
-    deletion_preview,
     excerpt,
     link_to,
     link_to_list,
@@ -214,8 +213,8 @@ class NodeAdmin(GraphAdmin):
         rows: QuerySet[Node] = super().get_queryset(request)
         return rows.annotate(beginning=Left("key", EXCERPT_CHARACTERS))
 
-    def matching(self, words: str) -> Q:
-        return matches_node(words)
+    def search_rows(self, rows: QuerySet[Node], term: str) -> QuerySet[Node]:
+        return rows.filter(matches_node(term))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Not for rows that stand for documents and passages."""
@@ -241,28 +240,34 @@ class NodeAdmin(GraphAdmin):
         )
         obj.__dict__.update(Node.objects.get(workspace=obj.workspace_id, key=obj.key).__dict__)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for rows in _grouped_by_workspace(queryset):
-            services.delete_nodes(scope=row_scope(rows[0]), ids=[row.key for row in rows])
+    def delete_rows(self, rows: Iterable[Node]) -> None:
+        for group in _grouped_by_workspace(rows):
+            services.delete_nodes(scope=row_scope(group[0]), ids=[row.key for row in group])
+
+    def deletion_counts(self, rows: list[Node]) -> dict[str, int]:
+        gone: Counter[str] = Counter()
+        for group in _grouped_by_workspace(rows):
+            deleted = services.deletion_preview(
+                scope=row_scope(group[0]), ids=[row.key for row in group]
+            )
+            gone.update(dict(zip(DELETED_KINDS, astuple(deleted), strict=True)))
+        return {name: number for name, number in gone.items() if number}
+
+    def deletion_name(self, row: Node) -> str:
+        return f"{row}{RETURNS_NOTE if row.origin == Origin.EXTRACTED else ''}"
 
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """Nodes of documents and passages are protected."""
         rows = list(objs)
+        own = [row for row in rows if not _is_content_node(row)]
+        shown, counts, missing, _ = super().get_deleted_objects(own, request)
         content = [
             f"{row}: goes with its document, or with its edges"
             for row in rows
             if _is_content_node(row)
         ]
-        own = [row for row in rows if not _is_content_node(row)]
-        names = [f"{row}{RETURNS_NOTE if row.origin == Origin.EXTRACTED else ''}" for row in own]
-        gone: Counter[str] = Counter()
-        for group in _grouped_by_workspace(own):
-            ids = [row.key for row in group]
-            deleted = services.deletion_preview(scope=row_scope(group[0]), ids=ids)
-            gone.update(dict(zip(DELETED_KINDS, astuple(deleted), strict=True)))
-        related = {name: number for name, number in gone.items() if number}
-        shown, counts, missing, _ = deletion_preview(self, request, names, related)
         return shown, counts, missing, content
 
     @admin.action(description="Merge selected nodes…", permissions=["merge"])

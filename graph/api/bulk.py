@@ -14,16 +14,19 @@ from accounts.api import idempotent
 from common import bounded_json
 from common.api import ErrorSerializer, StreamNegotiation
 from common.errors import Conflict, InvalidInput
+from common.openapi import load_examples
 from common.parsers import BodyTooLarge, JSONParser
 from documents.models import Collection
 from documents.services import get_collection
 from graph import services
 from graph.api import inputs, serializers
-from graph.api.views import EXAMPLES, GRAPHML, GraphView, file_response
+from graph.api.views import GRAPHML, GraphView, file_response
 from graph.inputs import EdgeInput, NodeInput
 from graph.services.extraction import extraction_state, reextract_collection
 from graph.services.json_lines import JsonLines, export_lines, make_item
 from graph.services.stage import item_field
+
+examples = load_examples("graph.api")
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_ITEMS = 50_000
@@ -83,7 +86,7 @@ class BulkView(GraphView):
         " place, `edges.3.weight`, or its line. The same again changes nothing.",
         request={"application/json": inputs.BulkBody, JSON_LINES: str},
         responses=serializers.BulkAnswerSerializer,
-        examples=[EXAMPLES["bulk"], EXAMPLES["bulk_lines"], EXAMPLES["bulk_answer"]],
+        examples=[examples.BULK, examples.BULK_LINES, examples.BULK_ANSWER],
     )
     @idempotent
     def post(self, request: Request) -> Response:
@@ -158,7 +161,7 @@ class MergeView(GraphView):
         " `preview` nothing changes. 404 where one of them is not there.",
         request=inputs.MergeBody,
         responses={200: serializers.MergeAnswerSerializer},
-        examples=[EXAMPLES["merge"], EXAMPLES["merge_answer"]],
+        examples=[examples.MERGE, examples.MERGE_ANSWER],
     )
     @idempotent
     def post(self, request: Request) -> Response:
@@ -178,7 +181,7 @@ class StatsView(GraphView):
         operation_id="graph_stats",
         summary="Read how large the graph is",
         responses=serializers.StatisticsSerializer,
-        examples=[EXAMPLES["statistics"]],
+        examples=[examples.STATISTICS],
     )
     def get(self, request: Request) -> Response:
         found = services.graph_statistics(scope=self.scope)
@@ -198,7 +201,7 @@ class ExportView(GraphView):
         description="All that you may see: as GraphML nodes, documents, edges, and what documents"
         " mention and refer to; as JSON Lines the nodes and edges that were given.",
         responses={(200, GRAPHML): str, (200, JSON_LINES): str},
-        examples=[EXAMPLES["graphml"], EXAMPLES["lines"]],
+        examples=[examples.GRAPHML, examples.LINES],
     )
     def get(self, request: Request) -> StreamingHttpResponse:
         if self.parameters["format"] == "graphml":
@@ -217,7 +220,7 @@ class ExtractionsView(GraphView):
         operation_id="graph_extractions",
         summary="Read how far a collection is read for the graph",
         responses=serializers.ExtractionSerializer,
-        examples=[EXAMPLES["extraction"]],
+        examples=[examples.EXTRACTION],
     )
     def get(self, request: Request) -> Response:
         collection = self._collection(self.parameters["collection"])
@@ -230,7 +233,7 @@ class ExtractionsView(GraphView):
         " `off`.",
         request=inputs.ReextractionBody,
         responses={202: serializers.ReextractionSerializer, 409: ErrorSerializer},
-        examples=[EXAMPLES["reextraction"], EXAMPLES["reextraction_answer"]],
+        examples=[examples.REEXTRACTION, examples.REEXTRACTION_ANSWER],
     )
     @idempotent
     def post(self, request: Request) -> Response:

@@ -5,8 +5,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
-from accounts.api import WorkspaceParameters
-from common.serializers import PageParameters, StrictSerializer, TextField
+from accounts.api import ListParameters, WorkspaceParameters
+from common.serializers import StrictSerializer, TextField
 from graph.inputs import MAX_ALIASES, MAX_LABEL_CHARACTERS, MAX_LABELS, MAX_NAME_CHARACTERS
 from graph.models import MAX_WEIGHT
 from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
@@ -99,7 +99,7 @@ def replace_props_field(**options: Any) -> serializers.BooleanField:
     )
 
 
-class NodeParameters(PageParameters, WorkspaceParameters):
+class NodeParameters(ListParameters):
     """Query string of nodes: by id, by name, or a page."""
 
     id = id_field("The node, document or passage that is called so, and no list.", required=False)
@@ -176,7 +176,7 @@ class IdsBody(StrictSerializer):
     )
 
 
-class EdgeParameters(PageParameters, WorkspaceParameters):
+class EdgeParameters(ListParameters):
     """Query string of the list of edges."""
 
     cursor = cursor_field()

@@ -36,8 +36,9 @@ from graph.reading.vertices import KINDS, Ref, load_vertices
 from graph.scopes import AccessFilter, GraphScope, graph_scope
 from graph.services import MissingNode
 
+examples = load_examples("graph.api")
+
 InputClass = type[Serializer[Any]]
-EXAMPLES = load_examples("graph")
 
 
 class GraphView(WorkspaceView):
@@ -115,22 +116,13 @@ def node_not_found() -> NotFound:
 DEFAULT_KINDS = ("node", "document")
 
 
-class NodePagination(CursorPagination):
-    """Pages of nodes ordered by id."""
-
-    ordering = "key"
-
-    @staticmethod
-    def is_position(position: Any) -> bool:
-        return position is None or "\0" not in position
-
-
 @extend_schema(tags=["graph"])
 class NodesView(GraphView):
     """Lists, finds, reads, writes and deletes nodes."""
 
     action_parameters = {"get": inputs.NodeParameters, "delete": inputs.DeletionParameters}
     is_detail = True
+    ordering = "key"
     names = ("id",)
 
     def read_object(self) -> Any:
@@ -158,7 +150,7 @@ class NodesView(GraphView):
                 resource_type_field_name=None,
             )
         },
-        examples=[EXAMPLES["node"], EXAMPLES["nodes"]],
+        examples=[examples.NODE, examples.NODES],
     )
     def get(self, request: Request) -> Response:
         if "id" in self.parameters:
@@ -179,7 +171,7 @@ class NodesView(GraphView):
         )
         if labels := asked.get("label"):
             rows = rows.filter(labels__overlap=labels)
-        paginator = NodePagination()
+        paginator = CursorPagination()
         page = paginator.paginate_queryset(rows.only("key"), request, view=self) or ()
         refs = [Ref("node", row.pk) for row in page]
         found = load_vertices(AccessFilter(self.scope), refs)
@@ -197,7 +189,7 @@ class NodesView(GraphView):
             200: serializers.NodeChangeSerializer,
             201: serializers.NodeChangeSerializer,
         },
-        examples=[EXAMPLES["node_body"], EXAMPLES["node_change"]],
+        examples=[examples.NODE_BODY, examples.NODE_CHANGE],
     )
     def put(self, request: Request) -> Response:
         body = self.body(inputs.NodeBody)
@@ -212,7 +204,7 @@ class NodesView(GraphView):
         description="What documents mention comes back when they are read again: merge it, or have"
         " its collection read in another way. With `preview` nothing goes.",
         responses={200: serializers.DeletionSerializer},
-        examples=[EXAMPLES["deletion"]],
+        examples=[examples.DELETION],
     )
     def delete(self, request: Request) -> Response:
         gone = _delete(self, [self.parameters["id"]], preview=self.parameters["preview"])
@@ -231,7 +223,7 @@ class NodesDeleteView(GraphView):
         description="Ids that are not there are passed over. With `preview` nothing goes.",
         request=inputs.IdsBody,
         responses={200: serializers.DeletionSerializer},
-        examples=[EXAMPLES["ids"], EXAMPLES["deletion"]],
+        examples=[examples.IDS, examples.DELETION],
     )
     def post(self, request: Request) -> Response:
         body = self.body(inputs.IdsBody)
@@ -280,7 +272,7 @@ class EdgesView(GraphView):
         " tell themselves (`HAS_CHUNK`, `MENTIONS`, `REFERS_TO`, `NEXT`, `VERSION_OF`) are read at"
         " `/graph/neighbors/`.",
         responses=serializers.EdgePageSerializer,
-        examples=[EXAMPLES["edges"]],
+        examples=[examples.EDGES],
     )
     def get(self, request: Request) -> Response:
         return Response(self._page({name: self.parameters.get(name) for name in EDGE_NAMES}))
@@ -304,7 +296,7 @@ class EdgesView(GraphView):
             200: serializers.EdgeChangeSerializer,
             201: serializers.EdgeChangeSerializer,
         },
-        examples=[EXAMPLES["edge_body"], EXAMPLES["edge_change"]],
+        examples=[examples.EDGE_BODY, examples.EDGE_CHANGE],
     )
     def put(self, request: Request) -> Response:
         body = self.body(inputs.EdgeBody)
@@ -344,7 +336,7 @@ class NeighborsView(GraphView):
         " `MENTIONS` (document or passage → node), `REFERS_TO` (document → document),"
         " `VERSION_OF` (an old version → the current one).",
         responses=serializers.NeighboursSerializer,
-        examples=[EXAMPLES["neighbors"]],
+        examples=[examples.NEIGHBORS],
     )
     def get(self, request: Request) -> Response:
         found = services.neighbors(scope=self.scope, **self.arguments)
@@ -361,7 +353,7 @@ class MentionsView(GraphView):
         operation_id="graph_mentions",
         summary="List the passages that speak of a node",
         responses=serializers.MentionsSerializer,
-        examples=[EXAMPLES["mentions"]],
+        examples=[examples.MENTIONS],
     )
     def get(self, request: Request) -> Response:
         found = services.mentions_of(scope=self.scope, **self.arguments)
@@ -391,13 +383,13 @@ def query_view(
     *,
     body: InputClass,
     responses: Any,
-    examples: Sequence[str],
+    shown: Sequence[Any],
     description: str | None = None,
 ) -> Callable[[type[QueryView]], type[QueryView]]:
     """Sets the body of a view, and describes both ways to ask it. `summaries` are those of GET and
-    POST; the first of `examples` is that of the body.
+    POST; the first of the examples `shown` is that of the body.
     """
-    request, *answers = (EXAMPLES[each] for each in examples)
+    request, *answers = shown
     schema = extend_schema_view(
         get=extend_schema(
             tags=["graph"],
@@ -434,7 +426,7 @@ def query_view(
     ("Walk from a node, the nearest first", "Walk from a node"),
     body=inputs.TraversalBody,
     responses=serializers.TraversalSerializer,
-    examples=["traversal_body", "traversal"],
+    shown=[examples.TRAVERSAL_BODY, examples.TRAVERSAL],
 )
 class TraverseView(QueryView):
     """Nodes within reach of a node."""
@@ -451,7 +443,7 @@ class TraverseView(QueryView):
     " two is not there.",
     body=inputs.PathBody,
     responses=serializers.PathSerializer,
-    examples=["path_body", "path"],
+    shown=[examples.PATH_BODY, examples.PATH],
 )
 class PathsView(QueryView):
     """Shortest path between two nodes."""
@@ -471,7 +463,7 @@ class PathsView(QueryView):
     " not there are named in `missing`; 404 where none is.",
     body=inputs.SubgraphBody,
     responses={(200, "application/json"): serializers.SubgraphSerializer, (200, GRAPHML): str},
-    examples=["subgraph_body", "subgraph", "graphml"],
+    shown=[examples.SUBGRAPH_BODY, examples.SUBGRAPH, examples.GRAPHML],
 )
 class SubgraphView(QueryView):
     """The subgraph around some nodes."""

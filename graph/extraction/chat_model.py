@@ -12,6 +12,7 @@ from common.cjk import has_unspaced_script
 from graph.extraction.mentions import Extraction, Mention, Relation, Source, SourcePassage
 from graph.extraction.normalized_names import normalize_name
 from inference.interfaces import ChatMessage
+from inference.replies import UnreadableReply, json_values, last_object, strip_reasoning
 
 #: Most characters of a passage; the rest is ignored.
 MAX_PASSAGE_CHARACTERS = 8_000
@@ -102,26 +103,11 @@ MAX_NAME = 200
 MAX_TYPE = 30
 MAX_REL = 64
 MAX_EVIDENCE = 2_000
-#: Braces in the text around it, tried as the beginning of the answer.
-MAX_BEGINNINGS = 200
 
-_END_OF_THOUGHTS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _TYPE_WORD = re.compile(r"[^\W_]+")
 _BEGINNING = re.compile(r'"entities"\s*:\s*\[')
 #: An entry of a list whose end is missing.
 _LIST_ENTRY = re.compile(r"\{[^{}]*\}")
-# Numbers are no texts, and one of 5,000 digits would raise.
-_decoder = json.JSONDecoder(parse_int=lambda digits: None)
-
-
-class UnreadableReply(Exception):
-    """A reply without the expected JSON. Asking again may help."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(
-            f"The model's answer {problem}. It will be asked again; if this goes on, take a model"
-            " that follows instructions better."
-        )
 
 
 def read_reply(reply: str, *, text: str, passage: int = 0) -> Extraction:
@@ -132,7 +118,8 @@ def read_reply(reply: str, *, text: str, passage: int = 0) -> Extraction:
     """
     if len(reply) > MAX_REPLY_CHARACTERS:
         raise UnreadableReply(f"is longer than {MAX_REPLY_CHARACTERS:,} characters")
-    answer = _last_answer(_END_OF_THOUGHTS.split(reply)[-1])
+    said = strip_reasoning(reply)
+    answer = last_object(said, {"entities": list, "relations": list}) or _truncated_answer(said)
     words = WordIndex(text)
     mentions: dict[str, Mention] = {}
     relations: dict[tuple[str, str, str], Relation] = {}
@@ -140,8 +127,8 @@ def read_reply(reply: str, *, text: str, passage: int = 0) -> Extraction:
         if found := _find_entity(words, passage, entry.get("name"), entry.get("type")):
             mentions.setdefault(found.form, found)
     for entry in _entries(answer, "relations", MAX_RELATIONS):
-        if said := _relation(entry, words, passage):
-            relation, *ends = said
+        if stated := _relation(entry, words, passage):
+            relation, *ends = stated
             relations.setdefault((relation.source, relation.rel, relation.target), relation)
             for end in ends:
                 mentions.setdefault(end.form, end)
@@ -162,49 +149,21 @@ def relation_name(value: Any) -> str:
     return name if any(letter.isalpha() for letter in name) else ""
 
 
-def _last_answer(text: str) -> Mapping[str, Any]:
-    """The last object with the expected keys: earlier ones may be drafts."""
-    last: Mapping[str, Any] | None = None
-    start = text.find("{")
-    for _ in range(MAX_BEGINNINGS):
-        if start < 0:
-            break
-        try:
-            value, end = _decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            end = start + 1
-        else:
-            parts = [value[name] for name in ("entities", "relations") if name in value]
-            if parts and all(isinstance(part, list | None) for part in parts):
-                last = value
-        start = text.find("{", end)
-    if last is None:
-        last = _truncated_answer(text)
-    if last is not None:
-        return last
-    raise UnreadableReply('holds no JSON object with "entities" and "relations"')
-
-
-def _truncated_answer(text: str) -> Mapping[str, Any] | None:
-    """Complete entries of a truncated reply."""
+def _truncated_answer(text: str) -> Mapping[str, Any]:
+    """Complete entries of a truncated reply. Raises UnreadableReply."""
     beginnings = [match.end() for match in _BEGINNING.finditer(text)]
-    if not beginnings:
-        return None
-    start = beginnings[-1]
+    start = beginnings[-1] if beginnings else len(text)
     middle = text.find('"relations"', start)
     middle = len(text) if middle < 0 else middle
     entities, relations = _complete_entries(text[start:middle]), _complete_entries(text[middle:])
-    return {"entities": entities, "relations": relations} if entities else None
+    if not entities:
+        raise UnreadableReply('holds no JSON object with "entities" and "relations"')
+    return {"entities": entities, "relations": relations}
 
 
 def _complete_entries(text: str) -> list[Any]:
-    found = []
-    for match in _LIST_ENTRY.finditer(text):
-        try:
-            found.append(_decoder.decode(match[0]))
-        except (ValueError, RecursionError):
-            continue
-    return found
+    entries = (json_values(match[0], starts="{") for match in _LIST_ENTRY.finditer(text))
+    return [value for values in entries for value in values]
 
 
 def _entries(answer: Mapping[str, Any], name: str, most: int) -> Sequence[Mapping[str, Any]]:

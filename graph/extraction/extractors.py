@@ -7,7 +7,7 @@ from django.conf import settings
 from common.text import pluralized
 from documents.models import Collection
 from graph.extraction import code, links, names
-from graph.extraction.chat_model import UnreadableReply, extraction_messages, read_reply
+from graph.extraction.chat_model import extraction_messages, read_reply
 from graph.extraction.mentions import (
     Extraction,
     Mention,
@@ -25,6 +25,7 @@ from inference.interfaces import (
 )
 from inference.model_registry import chats, has_chat
 from inference.remote.retry import ServerRefused
+from inference.replies import UnreadableReply
 
 #: Of one passage, by all parts together.
 MAX_MENTIONS = 200
@@ -46,8 +47,6 @@ RULES_VERSION, MODEL_VERSION = 1, 1
 #: Attempts per passage: replies vary.
 MODEL_TRIES = 2
 _REPLY_ERRORS = (UnreadableReply, EmptyAnswer, AnswerRefused, MalformedAnswer)
-#: Statuses that reject this request, not all requests.
-_REQUEST_ERROR_STATUSES = frozenset((400, 413, 422))
 
 
 class NoChatModel(BackendUnavailable):
@@ -134,9 +133,8 @@ def read_by_model(
 
 def is_passage_error(error: Exception) -> bool:
     """Whether the model was available and failed on this passage."""
-    if isinstance(error, ServerRefused):
-        return error.too_large or error.status in _REQUEST_ERROR_STATUSES
-    return isinstance(error, _REPLY_ERRORS)
+    rejected = isinstance(error, ServerRefused) and error.rejects_request
+    return rejected or isinstance(error, _REPLY_ERRORS)
 
 
 def _ask_model(model: ChatModel, source: Source, passage: SourcePassage, at: int) -> Extraction:

@@ -18,10 +18,10 @@ from django.db import connection, transaction
 
 from common.errors import RagsiteError
 from common.leases import DEADLOCK_TRIES, retry_on_deadlock
+from common.queues import Failure
 from common.sql import copy_rows
 from documents.models import Chunk, Collection, Document
 from graph.extraction import extractors, queue
-from graph.extraction import queue as extraction_queue
 from graph.extraction.mentions import (
     KINDS,
     Extraction,
@@ -30,13 +30,12 @@ from graph.extraction.mentions import (
     SourcePassage,
     merge_mentions,
 )
-from graph.extraction.queue import Claim, DueDocument, Failure
+from graph.extraction.queue import QUEUE, Claim, DueDocument
 from graph.models import Evidence
 from graph.models import Extraction as Row
 from graph.models import Mention as MentionRow
 from graph.removal import MentionedRows, mentioned_by, remove_orphans
-from inference.interfaces import BackendUnavailable
-from inference.remote.retry import ServerRefused
+from inference.remote.retry import is_outage
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,12 +445,12 @@ def extract(document_ids: Sequence[int]) -> Outcome:
 
     Failures are recorded on the rows; none is raised, and none stops the others.
     """
-    due = extraction_queue.due_documents(document_ids)
+    due = queue.due_documents(document_ids)
     outcome = Outcome(for_model=[each.document_id for each in due if _needs_model(each)])
     for batch in batches([each for each in due if not _needs_model(each)]):
-        if claim := extraction_queue.claim(batch):
+        if claim := queue.claim(batch):
             outcome.taken += len(claim.document_ids)
-            with extraction_queue.renew_lease(claim):
+            with QUEUE.renew_lease(queue.claimed_rows(claim)):
                 _extract_claim(claim, outcome)
     return outcome
 
@@ -459,12 +458,12 @@ def extract(document_ids: Sequence[int]) -> Outcome:
 def extract_with_model(document_id: int) -> Outcome:
     """Extracts this document by the chat model, unless it is paused."""
     outcome = Outcome()
-    due = [each for each in extraction_queue.due_documents([document_id]) if _needs_model(each)]
-    if not due or extraction_queue.is_paused():
+    due = [each for each in queue.due_documents([document_id]) if _needs_model(each)]
+    if not due or QUEUE.is_paused():
         return outcome
-    if claim := extraction_queue.claim(due):
+    if claim := queue.claim(due):
         outcome.taken = 1
-        with extraction_queue.renew_lease(claim):
+        with QUEUE.renew_lease(queue.claimed_rows(claim)):
             extract_claim_with_model(claim, outcome)
     return outcome
 
@@ -472,7 +471,7 @@ def extract_with_model(document_id: int) -> Outcome:
 def extract_next() -> Outcome:
     """Extracts the next document by the chat model, if it has capacity."""
     for _ in range(CLAIM_TRIES):
-        document_id = extraction_queue.next_for_model()
+        document_id = queue.next_for_model()
         if document_id is None:
             break
         outcome = extract_with_model(document_id)
@@ -540,9 +539,9 @@ def extract_claim_with_model(claim: Claim, outcome: Outcome) -> None:
     for stored in load_documents(claim.document_ids):
         try:
             extraction, note = extractors.read_by_model(
-                stored.source, goes_on=extraction_queue.claimed_rows(claim).exists
+                stored.source, goes_on=queue.claimed_rows(claim).exists
             )
-            extraction_queue.record_answer()
+            QUEUE.record_answer()
             recipe = extractors.recipe_of(claim.mode)
             _record_alone(claim, DocumentReading(stored, extraction, recipe, note), outcome)
         except Exception as error:
@@ -552,18 +551,16 @@ def extract_claim_with_model(claim: Claim, outcome: Outcome) -> None:
 def _record_failure(claim: Claim, document_id: int, error: Exception, outcome: Outcome) -> None:
     """Records a failure. The log contains no text of the document."""
     failure = Failure.OWN
-    if isinstance(error, ServerRefused | BackendUnavailable):
-        if not extractors.is_passage_error(error):
-            failure = Failure.OUTAGE
+    if is_outage(error):
+        failure = Failure.OUTAGE
     elif isinstance(error, RagsiteError):
         failure = Failure.FINAL  # errors of the site itself are permanent
     if failure is Failure.OUTAGE:
-        extraction_queue.record_outage()
+        QUEUE.record_outage()
     elif claim.mode == Collection.Graph.LLM:
-        extraction_queue.record_answer()
+        QUEUE.record_answer()
     logger.warning("document %d could not be read: %s", document_id, type(error).__name__)
-    when = extraction_queue.retry_later(
-        claim, document_id, str(error) or type(error).__name__, failure=failure
-    )
+    claimed = queue.claimed_rows(claim).filter(document_id=document_id)
+    when = QUEUE.retry_later(claimed, str(error) or type(error).__name__, failure=failure)
     if when is not None:
         outcome.again[document_id] = when

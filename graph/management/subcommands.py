@@ -1,25 +1,20 @@
 """Subcommands of `manage.py graph`."""
 
 import json
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
-from common.console import CommandOutput, make_table, terminal_safe
+from accounts.services import get_workspace_by_slug
+from common.console import PARTIAL, CommandOutput, Options, terminal_safe
 from common.errors import InvalidInput, NotFound
+from common.json_lines import STANDARD_STREAM, open_for_reading, write_output
 from common.text import pluralized
-from documents.management.cli import (
-    ProgressBar,
-    get_collection_by_slug,
-    get_workspace_by_slug,
-    write_output,
-)
+from documents.management.cli import ProgressBar, find_collection, get_collection_by_slug
 from documents.models import Collection
-from documents.transfer.format import STANDARD_STREAM, open_for_reading
 from graph import services
 from graph.reading.results import Truncated
 from graph.reading.vertices import Vertex
@@ -53,7 +48,6 @@ def truncated_notes(truncated: Truncated) -> Iterator[str]:
         " looked at"
 
 
-Options = Mapping[str, Any]
 LINK_FIELDS = ("source", "rel", "target", "weight", "origin")
 
 
@@ -84,9 +78,7 @@ def stats(options: Options) -> CommandOutput:
         f"{about}{pluralized(found.nodes, 'node')}, {pluralized(found.edges, 'edge')},"
         f" {pluralized(found.documents, 'document')}, {pluralized(found.mentions, 'mention')}"
     )
-    return CommandOutput(
-        counts, (summary,), make_table(("of", "", "number"), rows) if rows else None
-    )
+    return CommandOutput(counts, [summary], ("of", "", "number"), rows)
 
 
 def find_nodes(options: Options) -> CommandOutput:
@@ -102,7 +94,8 @@ def find_nodes(options: Options) -> CommandOutput:
     return CommandOutput(
         list(map(vertex_data, found)),
         (f"{len(found):,} found",),
-        make_table(heads, rows) if rows else None,
+        heads,
+        rows,
     )
 
 
@@ -116,7 +109,7 @@ def show_node(options: Options) -> CommandOutput:
     rows += [
         (f"props.{name}", _format_value(value)) for name, value in (vertex.props or {}).items()
     ]
-    return CommandOutput(node, (), make_table(("", ""), rows))
+    return CommandOutput(node, (), ("", ""), rows)
 
 
 def neighbors(options: Options) -> CommandOutput:
@@ -148,7 +141,7 @@ def neighbors(options: Options) -> CommandOutput:
     cells = [[each[name] for name in columns] for each in beside]
     summary = [f"{len(page.items):,} of {page.total:,}", *truncated_notes(page.truncated)]
     heads = ("relation", "", "id", "name", "weight")
-    return CommandOutput(data, (" · ".join(summary),), make_table(heads, cells) if cells else None)
+    return CommandOutput(data, [" · ".join(summary)], heads, cells)
 
 
 def shortest_path(options: Options) -> CommandOutput:
@@ -175,9 +168,7 @@ def shortest_path(options: Options) -> CommandOutput:
     for link, (before, vertex) in zip(found.links, pairwise(found.vertices), strict=True):
         way = f"{link.rel} →" if link.source == before.id else f"← {link.rel}"
         cells.append((way, vertex.id, vertex.name))
-    return CommandOutput(
-        data, (pluralized(len(found.links), "step"),), make_table(("", "id", "name"), cells)
-    )
+    return CommandOutput(data, [pluralized(len(found.links), "step")], ("", "id", "name"), cells)
 
 
 def _format_value(value: Any) -> Any:
@@ -257,7 +248,7 @@ def export_file(options: Options) -> CommandOutput:
     scope = scope_from(options)
     parts = _export_parts(scope, options)
     sized = write_output(options["output"], lambda file: sum(file.write(part) for part in parts))
-    return CommandOutput({"bytes": sized}, (pluralized(sized, "byte"),))
+    return CommandOutput(warnings=[pluralized(sized, "byte")])
 
 
 def _export_parts(scope: GraphScope, options: Options) -> Iterable[bytes]:
@@ -278,9 +269,6 @@ def _export_parts(scope: GraphScope, options: Options) -> Iterable[bytes]:
     return [json.dumps(services.export_cytoscape(found), ensure_ascii=False).encode()]
 
 
-EXIT_INCOMPLETE = 1
-
-
 def extraction_states(options: Options) -> CommandOutput:
     """Progress of extraction by collection."""
     return _state_table(_collections(options), "")
@@ -292,12 +280,12 @@ def extract_now(options: Options) -> CommandOutput:
     read = sum(_extract_collection(collection, quiet=options["json"]) for collection in collections)
     shown = _state_table(collections, f"documents read: {read:,}")
     left = any(state["waiting"] or state["dead"] for state in shown.data)
-    return CommandOutput(shown.data, shown.lines, shown.table, code=EXIT_INCOMPLETE if left else 0)
+    return replace(shown, code=PARTIAL if left else 0)
 
 
 def _extract_collection(collection: Collection, *, quiet: bool) -> int:
     total = extraction_state(collection=collection).waiting
-    with ProgressBar(collection.slug, quiet=quiet or not sys.stderr.isatty()) as bar:
+    with ProgressBar(collection.slug, quiet=quiet) as bar:
         return extract_waiting(
             collection=collection, on_progress=lambda read: bar.show(read, total)
         )
@@ -312,12 +300,12 @@ def reextract(options: Options) -> CommandOutput:
         )
     queued = reextract_collection(collection=collection, only_stale=options["stale"])
     shown = _state_table([collection], f"documents waiting to be read again: {queued:,}")
-    return CommandOutput({"queued": queued, "state": shown.data[0]}, shown.lines, shown.table)
+    return replace(shown, data={"queued": queued, "state": shown.data[0]})
 
 
 def _collections(options: Options) -> list[Collection]:
-    if options["collection"] is not None:
-        return [get_collection_by_slug(workspace=options["workspace"], slug=options["collection"])]
+    if collection := find_collection(options):
+        return [collection]
     workspace = get_workspace_by_slug(options["workspace"])
     return list(Collection.objects.filter(workspace=workspace).order_by("slug"))
 
@@ -330,6 +318,4 @@ def _state_table(collections: list[Collection], summary: str) -> CommandOutput:
     ]
     heads = ("collection", "graph", *ExtractionState.__slots__)
     cells = [tuple(row.values()) for row in data]
-    return CommandOutput(
-        data, (summary,) if summary else (), make_table(heads, cells) if cells else None
-    )
+    return CommandOutput(data, [summary] if summary else [], heads, cells)

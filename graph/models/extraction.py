@@ -3,10 +3,11 @@
 from django.db import models
 
 from accounts.models import Workspace, WorkspaceOwnedQuerySet
+from common.queues import QueuedWork
 from documents.models import Collection, Document, IngestionRun
 
 
-class Extraction(models.Model):
+class Extraction(QueuedWork):
     """Queue entry of a document, and the result of its last extraction.
 
     Written in the transaction that loads the document's passages, so that none is missed.
@@ -27,14 +28,6 @@ class Extraction(models.Model):
     recipe = models.CharField(
         max_length=64, blank=True, help_text="How it was read: rules or a model, and which version."
     )
-    attempts = models.PositiveSmallIntegerField(default=0)
-    outages = models.PositiveSmallIntegerField(
-        default=0, help_text="How often in a row there was no model to ask."
-    )
-    error = models.TextField(blank=True)
-    due_at = models.DateTimeField(null=True, blank=True)
-    token = models.UUIDField(null=True, blank=True, editable=False)
-    leased_until = models.DateTimeField(null=True, blank=True)
     mentions = models.PositiveIntegerField(default=0)
     relations = models.PositiveIntegerField(default=0)
     extracted_at = models.DateTimeField(null=True, blank=True)

@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from graph.models import Mention
 from graph.reading.results import Link
 from graph.reading.vertices import DOCUMENT_LABEL, PASSAGE_LABEL, Kind, Ref, fetch_rows, load_sql
 from graph.scopes import AccessFilter, Parameters
 
-Direction = Literal["out", "in", "both"]
-DIRECTIONS: tuple[Direction, ...] = ("both", "out", "in")
+Direction = Literal["both", "out", "in"]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 Grain = Literal["document", "chunk"]
 GRAINS: tuple[Grain, ...] = ("document", "chunk")
 

@@ -10,7 +10,8 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from documents.models import Collection
-from graph.extraction import extractors, queue, worker
+from graph.extraction import extractors, worker
+from graph.extraction.queue import QUEUE
 from graph.models import Extraction
 from graph.tasks import enqueue_extraction
 
@@ -82,7 +83,7 @@ def reextract_collection(*, collection: Collection, only_stale: bool = False) ->
 def retry_extractions(*, extraction_ids: Sequence[int]) -> int:
     """Requeues dead extractions; returns how many."""
     with transaction.atomic():
-        ids = queue.requeue(extraction_ids)
+        ids = QUEUE.requeue(extraction_ids)
         transaction.on_commit(partial(enqueue_extraction, ids))
     return len(ids)
 

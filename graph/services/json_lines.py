@@ -2,7 +2,6 @@
 Begin with `import_lines`.
 """
 
-import json
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,8 +11,8 @@ from typing import Any, Literal, TypeVar
 
 from django.db.models import Model, QuerySet
 
-from common import bounded_json
 from common.errors import InvalidInput
+from common.json_lines import decode_line, encode_line
 from common.text import escape_nonprinting
 from graph.inputs import EdgeInput, NodeInput
 from graph.models import Alias, Edge, Node, Origin
@@ -26,8 +25,6 @@ from graph.services.upsert import UpsertResult, upsert_many
 Kind = Literal["node", "edge"]
 ItemT = TypeVar("ItemT", NodeInput, EdgeInput)
 
-#: A node whose properties are as large as may be, with every character escaped.
-MAX_LINE_BYTES = 16 * 1024 * 1024
 _OTHER_KIND = {"node": b'{"edge"', "edge": b'{"node"'}
 _MAX_NAME = 100
 #: Fields of items in errors of the services, see `item_field`.
@@ -68,7 +65,7 @@ class JsonLines:
             if not stripped or stripped.startswith(_OTHER_KIND[kind]):
                 continue
             try:
-                found, value = _parse_line(line, number)
+                found, value = _parse_line(line)
                 if found != kind:
                     continue
                 item = make_item(value, of)
@@ -101,14 +98,8 @@ def make_item(value: Any, of: type[ItemT]) -> ItemT:
     return of(**given)
 
 
-def _parse_line(line: bytes, number: int) -> tuple[str, Any]:
-    if len(line) > MAX_LINE_BYTES:
-        raise InvalidInput(f"A line may have {MAX_LINE_BYTES:,} bytes.")
-    try:
-        text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise InvalidInput("This is not UTF-8.") from error
-    value = bounded_json.load(text)
+def _parse_line(line: bytes) -> tuple[str, Any]:
+    value = decode_line(line)
     if isinstance(value, dict) and len(value) == 1:
         ((kind, inner),) = value.items()
         if kind in _OTHER_KIND and isinstance(inner, dict):
@@ -170,14 +161,14 @@ def export_lines(*, scope: GraphScope, extracted: bool = False) -> Iterator[byte
                 "aliases": names.get(node.pk),
             }
             given = {name: part for name, part in parts.items() if part}
-            yield _encode_line("node", {"id": id, **given})
+            yield encode_line({"node": {"id": id, **given}})
     edges = _exported_rows(Edge, scope, extracted).select_related("source", "target")
     for part in _batches(edges.defer("source__props", "target__props")):
         for edge, (source, target) in _with_ids(
             scope, part, lambda edge: [edge.source, edge.target]
         ):
             named = {"source": source, "rel": edge.rel, "target": target, "weight": edge.weight}
-            yield _encode_line("edge", {**named, "props": edge.props} if edge.props else named)
+            yield encode_line({"edge": {**named, "props": edge.props} if edge.props else named})
 
 
 def _exported_rows(model: Any, scope: GraphScope, extracted: bool) -> "QuerySet[Any]":
@@ -203,7 +194,3 @@ def _with_ids(
         wanted = [refs[node.pk] for node in nodes_of(row)]
         if all(ref in found for ref in wanted):
             yield row, [found[ref].id for ref in wanted]
-
-
-def _encode_line(kind: str, value: dict[str, Any]) -> bytes:
-    return json.dumps({kind: value}, ensure_ascii=False).encode() + b"\n"

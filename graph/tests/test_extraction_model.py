@@ -147,7 +147,7 @@ def test_a_document_that_the_model_cannot_read_is_given_up_after_some_tries(
     assert (row.state, row.extracted_at) == (State.DEAD, None)
     assert "Given up after 5 attempts" in row.error
     assert len(waits) == 4
-    assert not extraction_queue.is_paused()
+    assert not extraction_queue.QUEUE.is_paused()
     # the queue goes on
     assert read(good).read == 1
     # and so does the document, once it is tried again and answered well
@@ -206,7 +206,7 @@ def test_a_model_that_is_away_pauses_all_and_costs_no_attempt(
     assert (row.state, row.attempts, row.outages) == (State.WAITING, 0, 1)
     assert row.error
     asked = len(stub.requests)
-    assert extraction_queue.is_paused()
+    assert extraction_queue.QUEUE.is_paused()
     assert read(second) == worker.Outcome()
     assert len(stub.requests) == asked
     assert row_of(second).outages == 0

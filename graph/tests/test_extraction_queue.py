@@ -9,14 +9,13 @@ from django.utils import timezone
 
 from documents.models import Collection, Document
 from graph.extraction import queue, worker
-from graph.extraction.queue import Failure
 from graph.models import Extraction, Mention
 from graph.services.extraction import (
     extract_waiting,
     extraction_state,
     retry_extractions,
 )
-from graph.tests.factories_extraction import come_due, row_of, waiting
+from graph.tests.factories_extraction import row_of, waiting
 
 pytestmark = pytest.mark.django_db
 
@@ -65,34 +64,6 @@ def test_a_document_whose_worker_dies_each_time_is_given_up_and_can_be_tried_aga
     assert retry_extractions(extraction_ids=[row.pk]) == 0
     assert extract_waiting(collection=document.collection) == 1
     assert row_of(document).state == State.DONE
-
-
-def test_documents_wait_longer_after_each_failure() -> None:
-    [document] = waiting("Ada")
-    waits = []
-    for _ in range(5):
-        taken = claim(document)
-        when = queue.retry_later(taken, document.pk, "It broke.", failure=Failure.OWN)
-        if when:
-            waits.append(round((when - timezone.now()).total_seconds() / 5))
-        come_due(document)
-    assert waits == [1, 2, 4, 8]
-    row = row_of(document)
-    assert (row.state, row.error) == (State.DEAD, "Given up after 5 attempts. It broke.")
-
-
-def test_what_no_other_try_changes_is_given_up_at_once() -> None:
-    [document] = waiting("Ada")
-    assert queue.retry_later(claim(document), document.pk, "No.", failure=Failure.FINAL) is None
-    assert row_of(document).error == "Given up after one attempt. No."
-
-
-def test_a_claim_that_was_lost_puts_nothing_back() -> None:
-    [document] = waiting("Ada")
-    taken = claim(document)
-    Extraction.objects.update(token=None, state=State.WAITING)
-    assert queue.retry_later(taken, document.pk, "Late.", failure=Failure.OWN) is None
-    assert row_of(document).error == ""
 
 
 def test_a_collection_that_is_off_is_not_read() -> None:

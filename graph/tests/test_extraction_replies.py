@@ -13,13 +13,13 @@ from graph.extraction.chat_model import (
     MAX_REL,
     MAX_REPLY_CHARACTERS,
     MAX_TYPE,
-    UnreadableReply,
     extraction_messages,
     read_reply,
     relation_name,
 )
 from graph.extraction.mentions import Source, SourcePassage
 from graph.extraction.normalized_names import normalize_name
+from inference.replies import UnreadableReply
 
 TEXT = (
     "Ada Lovelace was born in London. She wrote notes on the **Analytical\nEngine**.\n\n"

@@ -17,7 +17,7 @@ from graph.models import Alias, Edge, Extraction, Mention, Node
 from graph.services.extraction import reextract_collection
 from graph.tests.factories_extraction import CHAT, found, passage_of, use_chat, waiting
 from inference.tests.stub_server import Reply, Silence, StubServer, stub_server
-from ragsite.testing import WorkerProcess, wait_until
+from tests.plugin import WorkerProcess, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import InvalidInput
+from common.json_lines import MAX_LINE_BYTES
 from graph.inputs import EdgeInput, NodeInput
-from graph.services.json_lines import MAX_LINE_BYTES, JsonLines, make_item
+from graph.services.json_lines import JsonLines, make_item
 
 TEXTS = st.text(st.characters(codec="utf-8"), min_size=1)
 NODES = st.builds(NodeInput, TEXTS, name=TEXTS, props=st.dictionaries(TEXTS, TEXTS))

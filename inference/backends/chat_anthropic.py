@@ -1,26 +1,24 @@
-"""Anthropic's Messages API as a chat backend: requests, answers, streams.
+"""Anthropic's Messages API.
 
-https://docs.anthropic.com/en/api/messages. Begin with `AnthropicChat`.
+https://docs.anthropic.com/en/api/messages
 """
 
 import json
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from inference.interfaces import (
     ChatMessage,
+    ChatOptions,
     InferenceError,
     MalformedAnswer,
-    ToolCall,
-    Usage,
     replace_surrogates,
 )
 from inference.remote import chat
-from inference.remote.chat import ChatRequest, RemoteChat
-from inference.remote.client import StreamClient, provider_key, with_version
-from inference.remote.retry import RetryableError
+from inference.remote.chat import Fields, PartialAnswer, RemoteChat, text_field
+from inference.remote.client import JsonClient, provider_key, with_version
 
 Block = dict[str, object]
 CHOICES = {"auto": "auto", "none": "none", "required": "any"}
@@ -94,167 +92,13 @@ def _valid_id(number: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "_", number) or "_"
 
 
-PROTOCOL = "Anthropic's protocol"
-RETRYABLE_ERRORS = ("overloaded_error", "rate_limit_error", "api_error", "timeout_error")
-CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
-Fields = Mapping[str, Any]
-TRUNCATED = {"max_tokens", "model_context_window_exceeded"}
-
-
-def parse_message(answer: Any, *, secrets: tuple[str, ...] = ()) -> ChatMessage:
-    """The message of a complete answer. `secrets` are removed from quotations of the server.
-
-    Raises MalformedAnswer, EmptyAnswer, AnswerRefused, or BackendUnavailable for an error with
-    status 200.
-    """
-    fields = answer if isinstance(answer, dict) else {}
-    if fields.get("error"):
-        raise chat.stream_error(answer, secrets)
-    blocks = fields.get("content")
-    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        raise MalformedAnswer(
-            f"the answer holds no list `content`: is base_url that of a server of {PROTOCOL}?"
-        )
-    calls = [
-        ToolCall(
-            chat.text_field(block, "id"),
-            chat.text_field(block, "name"),
-            json.dumps(block.get("input") or {}, ensure_ascii=False),
-        )
-        for block in blocks
-        if block.get("type") == "tool_use"
-    ]
-    if not all(call.name for call in calls):
-        raise MalformedAnswer(chat.NAMELESS_CALL)
-    return _finish(
-        content="".join(
-            chat.text_field(block, "text") for block in blocks if block.get("type") == "text"
-        ),
-        tool_calls=chat.with_unique_ids(calls),
-        stop_reason=chat.text_field(fields, "stop_reason"),
-        usage=_usage(fields.get("usage")),
-    )
-
-
-def parse_stream(
-    events: Iterable[str], *, secrets: tuple[str, ...] = ()
-) -> Generator[str, None, ChatMessage]:
-    """Pieces of text from a stream's events; returns the whole message.
-
-    Reasoning and unknown kinds of events are skipped. Raises as for a complete answer, and
-    BackendUnavailable for a truncated stream.
-    """
-    reading = _StreamState()
-    for data in events:
-        event = chat.read_event(data, secrets, protocol=PROTOCOL)
-        if not isinstance(event, dict) or not isinstance(event.get("type"), str):
-            raise MalformedAnswer(
-                f"an event of the stream has no type: is base_url that of a server of {PROTOCOL}?"
-            )
-        if event["type"] == "error":
-            raise chat.stream_error(event, secrets)
-        if piece := reading.take(event):
-            yield piece
-        if reading.ended:
-            break
-    return reading.finished()
-
-
-def retryable_error(data: str, *, secrets: tuple[str, ...] = ()) -> RetryableError | None:
-    """The retryable error, where an event reports an overload."""
-    if any(kind in data for kind in RETRYABLE_ERRORS) and chat.has_field(data, "type", "error"):
-        return RetryableError(str(chat.stream_error(json.loads(data), secrets)))
-    return None
-
-
-class _StreamState:
-    """State of a stream that is being read."""
-
-    def __init__(self) -> None:
-        self.ended = False
-        self._pieces: list[str] = []
-        self._calls = chat.ToolCallAccumulator()
-        self._calling: set[object] = set()  # the numbers of the blocks that are calls
-        self._counted: dict[str, Any] = {}
-        self._reason = ""
-
-    def take(self, event: Fields) -> str:
-        """The text in an event, mostly empty."""
-        match event["type"]:
-            case "message_start":
-                self._counted |= _object(_object(event, "message"), "usage")
-            case "content_block_start":
-                block = _object(event, "content_block")
-                if block.get("type") == "tool_use":
-                    self._calling.add(event.get("index"))
-                    self._calls.add(
-                        event.get("index"),
-                        id=chat.text_field(block, "id"),
-                        name=chat.text_field(block, "name"),
-                        arguments=json.dumps(block["input"]) if block.get("input") else "",
-                    )
-                return self._say(block, "text") if block.get("type") == "text" else ""
-            case "content_block_delta":
-                index = event.get("index")
-                delta = _object(event, "delta")
-                if delta.get("type") == "input_json_delta" and index in self._calling:
-                    self._calls.add(index, arguments=chat.text_field(delta, "partial_json"))
-                return self._say(delta, "text") if delta.get("type") == "text_delta" else ""
-            case "message_delta":
-                self._counted |= _object(event, "usage")
-                self._reason = (
-                    chat.text_field(_object(event, "delta"), "stop_reason") or self._reason
-                )
-            case "message_stop":
-                self.ended = True
-        return ""
-
-    def finished(self) -> ChatMessage:
-        if not self.ended and not self._reason:
-            raise chat.incomplete_stream_error()
-        return _finish(
-            content="".join(self._pieces),
-            tool_calls=self._calls.finished(),
-            stop_reason=self._reason,
-            usage=_usage(self._counted),
-        )
-
-    def _say(self, fields: Fields, key: str) -> str:
-        piece = chat.text_field(fields, key)
-        self._pieces.append(piece)
-        return piece
-
-
-def _finish(
-    *, content: str, tool_calls: tuple[ToolCall, ...], stop_reason: str, usage: Usage | None
-) -> ChatMessage:
-    return chat.finished_message(
-        content=content,
-        tool_calls=tool_calls,
-        refused=stop_reason == "refusal",
-        truncated=stop_reason in TRUNCATED,
-        usage=usage,
-    )
-
-
-def _object(fields: Fields, key: str) -> dict[str, Any]:
-    """{} where the field is missing or null. Raises MalformedAnswer."""
-    value = fields.get(key)
-    if value is not None and not isinstance(value, dict):
-        raise MalformedAnswer(f"the answer's {key!r} is no object: update the server.")
-    return value or {}
-
-
-def _usage(counted: Any) -> Usage | None:
-    """Input tokens include those read from and written to the cache."""
-    usage = chat.token_usage(counted, "input_tokens", "output_tokens")
-    if usage is None:
-        return None
-    cached = (counted.get(key) for key in CACHED)
-    read = usage.input_tokens + sum(count for count in cached if type(count) is int)
-    return Usage(input_tokens=read, output_tokens=usage.output_tokens)
-
-
+# Of an answer's tokens; those read from and written to the cache are input too.
+USAGE = (
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
 ANTHROPIC_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"  # of the protocol, the only one so far
 MAX_TOKENS = 4096  # the protocol wants a number; all models can write as much
@@ -275,6 +119,8 @@ class AnthropicChat(RemoteChat):
     """`POST {base}/v1/messages`. A model's reasoning is not part of the answer."""
 
     path = "/messages"
+    protocol = "Anthropic's protocol"
+    last_field = ("type", "message_stop")
 
     def __init__(
         self,
@@ -296,7 +142,7 @@ class AnthropicChat(RemoteChat):
         is no temperature: newer models refuse both at once. Raises BackendUnavailable.
         """
         super().__init__(
-            StreamClient(
+            JsonClient(
                 with_version(base_url),
                 api_key=provider_key("Anthropic", api_key, base_url),
                 key_header="x-api-key",
@@ -313,45 +159,84 @@ class AnthropicChat(RemoteChat):
         )
         self._extra = dict(extra or {})
 
-    def _payload(self, wish: ChatRequest, *, stream: bool) -> dict[str, object]:
-        cool = None if wish.temperature is None else min(wish.temperature, MAX_TEMPERATURE)
+    def _payload(
+        self, messages: Sequence[ChatMessage], options: ChatOptions, *, stream: bool
+    ) -> dict[str, object]:
+        cool = None if (wished := options["temperature"]) is None else min(wished, MAX_TEMPERATURE)
+        # Tools that were called before must be named, even if none may be called now.
+        called = dict.fromkeys(call.name for message in messages for call in message.tool_calls)
+        tools = list(options["tools"]) or [{"name": name} for name in called]
+        choice = options["tool_choice"] if options["tools"] else "none"
         return {
             **self._extra,
             **chat.without_empty(
                 model=self.model_name,
-                system=system_text(wish.messages) or None,
-                messages=request_messages(wish.messages),
-                **_tool_fields(wish),
-                max_tokens=wish.max_tokens,
+                system=system_text(messages) or None,
+                messages=request_messages(messages),
+                tools=request_tools(tools),
+                tool_choice=request_tool_choice(choice) if tools and choice else None,
+                max_tokens=options["max_tokens"],
                 temperature=cool,
-                top_p=wish.top_p if cool is None else None,
-                stop_sequences=[text for text in wish.stop if text.strip()],
+                top_p=options["top_p"] if cool is None else None,
+                stop_sequences=[text for text in options["stop"] if text.strip()],
                 stream=True if stream else None,
             ),
         }
 
-    def _is_last(self, event: str) -> bool:
-        return "message_stop" in event and chat.has_field(event, "type", "message_stop")
+    @staticmethod
+    def read(fields: Fields, answer: PartialAnswer) -> str:
+        """An event of a stream, or a complete answer. Reasoning and unknown kinds are skipped."""
+        if answer.is_complete:
+            blocks = fields.get("content")
+            if not isinstance(blocks, list) or not all(isinstance(each, dict) for each in blocks):
+                raise MalformedAnswer(
+                    "the answer holds no list `content`: is base_url that of a server of"
+                    " Anthropic's protocol?"
+                )
+            answer.finish_reason = text_field(fields, "stop_reason")
+            answer.count_usage(fields.get("usage"), *USAGE)
+            return "".join(_read_block(at, block, answer) for at, block in enumerate(blocks))
+        if not isinstance(fields.get("type"), str):
+            raise MalformedAnswer(
+                "an event of the stream has no type: is base_url that of a server of Anthropic's"
+                " protocol?"
+            )
+        match fields["type"]:
+            case "message_start":
+                answer.count_usage(_object(_object(fields, "message"), "usage"), *USAGE)
+            case "content_block_start":
+                return _read_block(fields.get("index"), _object(fields, "content_block"), answer)
+            case "content_block_delta":
+                delta = _object(fields, "delta")
+                if delta.get("type") == "input_json_delta":
+                    answer.add_arguments(fields.get("index"), text_field(delta, "partial_json"))
+                if delta.get("type") == "text_delta":
+                    return answer.add_text(text_field(delta, "text"))
+            case "message_delta":
+                answer.count_usage(_object(fields, "usage"), *USAGE)
+                reason = text_field(_object(fields, "delta"), "stop_reason")
+                answer.finish_reason = reason or answer.finish_reason
+            case "message_stop":
+                answer.has_ended = True
+        return ""
 
-    def _passing(self, first: str) -> RetryableError | None:
-        return retryable_error(first, secrets=self._client.secrets)
 
-    def _parse_answer(self, answer: Any) -> ChatMessage:
-        return parse_message(answer, secrets=self._client.secrets)
+def _read_block(index: object, block: Fields, answer: PartialAnswer) -> str:
+    """A text, or a tool call whose arguments may come later."""
+    if block.get("type") == "tool_use":
+        given = block.get("input")
+        answer.add_call(
+            index,
+            id=text_field(block, "id"),
+            name=block.get("name"),
+            arguments=json.dumps(given, ensure_ascii=False) if given else "",
+        )
+    return answer.add_text(text_field(block, "text")) if block.get("type") == "text" else ""
 
-    def _streamed(self, events: Iterable[str]) -> Generator[str, None, ChatMessage]:
-        return parse_stream(events, secrets=self._client.secrets)
 
-
-def _tool_fields(wish: ChatRequest) -> dict[str, object]:
-    """The tools and the tool choice. Tools that were called before must be named, even if none may
-    be called now.
-    """
-    called = dict.fromkeys(call.name for message in wish.messages for call in message.tool_calls)
-    tools = list(wish.tools) or [{"name": name} for name in called]
-    choice = wish.tool_choice if wish.tools else "none"
-    if not tools:
-        return {}
-    return chat.without_empty(
-        tools=request_tools(tools), tool_choice=request_tool_choice(choice) if choice else None
-    )
+def _object(fields: Fields, key: str) -> dict[str, Any]:
+    """{} where the field is missing or null. Raises MalformedAnswer."""
+    value = fields.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise MalformedAnswer(f"the answer's {key!r} is no object: update the server.")
+    return value or {}

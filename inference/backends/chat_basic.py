@@ -1,8 +1,9 @@
 """The chat backend of a site without a chat model."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
+from typing import Unpack
 
-from inference.interfaces import BackendUnavailable, ChatMessage
+from inference.interfaces import BackendUnavailable, ChatMessage, ChatOptions
 
 NO_CHAT_MODEL = (
     "this site has no chat model: set CHAT_BACKEND and CHAT_OPTIONS, for instance to a server of"
@@ -19,29 +20,11 @@ class NoChat:
     model_name = "none"
 
     def complete(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        tools: Sequence[Mapping[str, object]] = (),
-        tool_choice: str | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-        stop: Sequence[str] = (),
-        timeout: float | None = None,
+        self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
     ) -> ChatMessage:
         raise BackendUnavailable(NO_CHAT_MODEL)
 
     def stream(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        tools: Sequence[Mapping[str, object]] = (),
-        tool_choice: str | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-        stop: Sequence[str] = (),
-        timeout: float | None = None,
+        self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
     ) -> Generator[str, None, ChatMessage]:
         raise BackendUnavailable(NO_CHAT_MODEL)

@@ -1,19 +1,17 @@
-"""Ollama's own chat API as a chat backend. Begin with `OllamaChat`.
+"""Ollama's own chat API.
 
 https://github.com/ollama/ollama/blob/main/docs/api.md
 """
 
 import json
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from inference.interfaces import ChatMessage, MalformedAnswer, ToolCall, replace_surrogates
+from inference.interfaces import ChatMessage, ChatOptions, MalformedAnswer, replace_surrogates
 from inference.remote import chat
-from inference.remote.chat import ChatRequest, RemoteChat
-from inference.remote.client import JSON_LINES, StreamClient
+from inference.remote.chat import Fields, PartialAnswer, RemoteChat, text_field
+from inference.remote.client import JsonClient
 
-PROTOCOL = "Ollama's protocol"
-Fields = Mapping[str, Any]
+OLLAMA_URL = "http://localhost:11434"
 
 
 def request_messages(messages: Sequence[ChatMessage]) -> list[dict[str, object]]:
@@ -36,78 +34,6 @@ def request_messages(messages: Sequence[ChatMessage]) -> list[dict[str, object]]
     return requested
 
 
-def parse_message(answer: Any, *, secrets: tuple[str, ...] = ()) -> ChatMessage:
-    """The message of a complete answer. `secrets` are removed from quotations of the server.
-
-    Raises MalformedAnswer, EmptyAnswer, or BackendUnavailable for an error with status 200.
-    """
-    message = _message(answer, secrets)
-    return _finish(chat.text_field(message, "content"), _tool_calls(message), answer)
-
-
-def parse_stream(
-    lines: Iterable[str], *, secrets: tuple[str, ...] = ()
-) -> Generator[str, None, ChatMessage]:
-    """Pieces of text from a stream's lines; returns the whole message.
-
-    Raises as for a complete answer, and BackendUnavailable for a truncated stream.
-    """
-    pieces: list[str] = []
-    calls: list[ToolCall] = []
-    for line in lines:
-        part = chat.read_event(line, secrets, protocol=PROTOCOL)
-        message = _message(part, secrets)
-        calls += _tool_calls(message)
-        if piece := chat.text_field(message, "content"):
-            pieces.append(piece)
-            yield piece
-        if part.get("done") is True:
-            return _finish("".join(pieces), calls, part)
-    raise chat.incomplete_stream_error()
-
-
-def _message(answer: Any, secrets: tuple[str, ...]) -> Fields:
-    fields = answer if isinstance(answer, dict) else {}
-    if fields.get("error"):
-        raise chat.stream_error(answer, secrets)
-    message = fields.get("message")
-    if not isinstance(message, dict):
-        raise MalformedAnswer(
-            "the answer holds no object `message`: is base_url that of Ollama, without a path?"
-        )
-    return message
-
-
-def _tool_calls(message: Fields) -> list[ToolCall]:
-    calls = message.get("tool_calls") or []
-    if not isinstance(calls, list):
-        raise MalformedAnswer(chat.NAMELESS_CALL)
-    parsed = []
-    for call in calls:
-        function = call.get("function") if isinstance(call, dict) else None
-        name = function.get("name") if isinstance(function, dict) else None
-        if not isinstance(function, dict) or not isinstance(name, str) or not name:
-            raise MalformedAnswer(chat.NAMELESS_CALL)
-        arguments = function.get("arguments") or {}
-        if not isinstance(arguments, str):
-            arguments = json.dumps(arguments, ensure_ascii=False)
-        parsed.append(ToolCall(chat.text_field(call, "id"), name, arguments))
-    return parsed
-
-
-def _finish(content: str, calls: list[ToolCall], last: Fields) -> ChatMessage:
-    # Ollama omits the count of a prompt that was fully cached.
-    return chat.finished_message(
-        content=content,
-        tool_calls=chat.with_unique_ids(calls),
-        truncated=chat.text_field(last, "done_reason") == "length",
-        usage=chat.token_usage({"prompt_eval_count": 0, **last}, "prompt_eval_count", "eval_count"),
-    )
-
-
-OLLAMA_URL = "http://localhost:11434"
-
-
 class OllamaChat(RemoteChat):
     """`POST {base}/api/chat`. Ollama is told not to truncate the start of a conversation.
 
@@ -115,6 +41,8 @@ class OllamaChat(RemoteChat):
     """
 
     path = "/api/chat"
+    protocol = "Ollama's protocol"
+    last_field = ("done", True)
 
     def __init__(
         self,
@@ -140,9 +68,9 @@ class OllamaChat(RemoteChat):
         BackendUnavailable.
         """
         super().__init__(
-            StreamClient(
+            JsonClient(
                 base_url,
-                framing=JSON_LINES,
+                json_lines=True,
                 api_key=api_key,
                 cures={
                     400: "Check the OPTIONS. A conversation too long for the model needs a larger"
@@ -164,21 +92,23 @@ class OllamaChat(RemoteChat):
         self._options = {**(options or {}), **chat.without_empty(num_ctx=num_ctx)}
         self._fields = chat.without_empty(think=think, keep_alive=keep_alive)
 
-    def _payload(self, wish: ChatRequest, *, stream: bool) -> dict[str, object]:
+    def _payload(
+        self, messages: Sequence[ChatMessage], options: ChatOptions, *, stream: bool
+    ) -> dict[str, object]:
         chosen = chat.without_empty(
-            num_predict=wish.max_tokens,
-            temperature=wish.temperature,
-            top_p=wish.top_p,
-            stop=list(wish.stop),
+            num_predict=options["max_tokens"],
+            temperature=options["temperature"],
+            top_p=options["top_p"],
+            stop=list(options["stop"]),
         )
-        named = [tool for tool in wish.tools if tool["name"] == wish.tool_choice]
-        tools = [] if wish.tool_choice == "none" else named or wish.tools
+        named = [tool for tool in options["tools"] if tool["name"] == options["tool_choice"]]
+        tools = [] if options["tool_choice"] == "none" else named or options["tools"]
         offered_tools = [{"type": "function", "function": dict(tool)} for tool in tools]
         return {
             **self._fields,
             **chat.without_empty(tools=offered_tools),
             "model": self.model_name,
-            "messages": request_messages(wish.messages),
+            "messages": request_messages(messages),
             "options": {**self._options, **chosen},
             "stream": stream,
             # By default Ollama silently truncates the beginning of a long conversation.
@@ -186,11 +116,36 @@ class OllamaChat(RemoteChat):
             "shift": False,
         }
 
-    def _is_last(self, event: str) -> bool:
-        return '"done":true' in event.replace(" ", "") and chat.has_field(event, "done", True)
-
-    def _parse_answer(self, answer: Any) -> ChatMessage:
-        return parse_message(answer, secrets=self._client.secrets)
-
-    def _streamed(self, events: Iterable[str]) -> Generator[str, None, ChatMessage]:
-        return parse_stream(events, secrets=self._client.secrets)
+    @staticmethod
+    def read(fields: Fields, answer: PartialAnswer) -> str:
+        """A line of a stream, or a complete answer, which has the same fields."""
+        message = fields.get("message")
+        if not isinstance(message, dict):
+            raise MalformedAnswer(
+                "the answer holds no object `message`: is base_url that of Ollama, without a path?"
+            )
+        calls = message.get("tool_calls") or []
+        if not isinstance(calls, list):
+            raise MalformedAnswer(chat.NAMELESS_CALL)
+        for call in calls:
+            function = call.get("function") if isinstance(call, dict) else None
+            if not isinstance(function, dict):
+                raise MalformedAnswer(chat.NAMELESS_CALL)
+            arguments = function.get("arguments") or {}
+            if not isinstance(arguments, str):
+                arguments = json.dumps(arguments, ensure_ascii=False)
+            # Each call comes whole, so that each is one of its own.
+            answer.add_call(
+                object(),
+                id=text_field(call, "id"),
+                name=function.get("name"),
+                arguments=arguments,
+            )
+        if answer.is_complete or fields.get("done") is True:
+            answer.has_ended = True
+            answer.finish_reason = text_field(fields, "done_reason")
+            # Ollama omits the count of a prompt that was fully cached.
+            answer.count_usage(
+                {"prompt_eval_count": 0, **fields}, "prompt_eval_count", "eval_count"
+            )
+        return answer.add_text(text_field(message, "content"))

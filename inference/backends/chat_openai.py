@@ -1,27 +1,23 @@
-"""OpenAI's chat completions, as many servers speak them, as a chat backend. Begin with
-`OpenAIChat`.
+"""OpenAI's chat completions, as many servers speak them.
 
 https://platform.openai.com/docs/api-reference/chat
 """
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from inference.interfaces import ChatMessage, MalformedAnswer, ToolCall, Usage, replace_surrogates
+from inference.interfaces import ChatMessage, ChatOptions, MalformedAnswer, replace_surrogates
 from inference.remote import chat
-from inference.remote.chat import ChatRequest, RemoteChat
+from inference.remote.chat import Fields, PartialAnswer, RemoteChat, text_field
 from inference.remote.client import (
     BAD_OPENAI_KEY,
     OPENAI_URL,
-    StreamClient,
+    JsonClient,
     provider_key,
     with_version,
 )
 from inference.remote.retry import ServerRefused
-
-PROTOCOL = "OpenAI's protocol"
-END_EVENT = "[DONE]"  # the last event of a stream
 
 
 def request_message(message: ChatMessage) -> dict[str, object]:
@@ -50,118 +46,6 @@ def request_tool_choice(tool_choice: str) -> object:
     return {"type": "function", "function": {"name": tool_choice}}
 
 
-def parse_message(answer: Any, *, secrets: tuple[str, ...] = ()) -> ChatMessage:
-    """The message of a chat completion. `secrets` are removed from quotations of the server.
-
-    Raises MalformedAnswer, EmptyAnswer, AnswerRefused, or BackendUnavailable for an error with
-    status 200.
-    """
-    choice = _choice(answer, secrets)
-    if choice is None:
-        raise MalformedAnswer("the answer's list `choices` is empty: see the server's log.")
-    message = _object(choice, "message")
-    finish = chat.text_field(choice, "finish_reason")
-    functions = _functions(message)
-    names = [function.get("name") for _, function in functions]
-    if not all(isinstance(name, str) and name for name in names):
-        raise MalformedAnswer(chat.NAMELESS_CALL)
-    calls = [
-        ToolCall(
-            chat.text_field(call, "id"),
-            function["name"],
-            chat.text_field(function, "arguments"),
-        )
-        for call, function in functions
-    ]
-    return chat.finished_message(
-        content=chat.text_field(message, "content"),
-        tool_calls=chat.with_unique_ids(calls),
-        refused=finish == "content_filter",
-        refusal=chat.text_field(message, "refusal"),
-        truncated=finish == "length",
-        usage=_usage(answer),
-    )
-
-
-def parse_stream(
-    events: Iterable[str], *, secrets: tuple[str, ...] = ()
-) -> Generator[str, None, ChatMessage]:
-    """Pieces of text from a stream's events; returns the whole message.
-
-    Raises as for a complete answer, and BackendUnavailable for a truncated stream.
-    """
-    pieces: list[str] = []
-    calls = chat.ToolCallAccumulator()
-    refusal, finish, usage, ended = "", "", None, False
-    for data in events:
-        if data == END_EVENT:
-            ended = True
-            break
-        chunk = chat.read_event(data, secrets, protocol=PROTOCOL)
-        usage = _usage(chunk) or usage
-        if (choice := _choice(chunk, secrets)) is None:
-            continue
-        delta = _object(choice, "delta")
-        refusal += chat.text_field(delta, "refusal")
-        finish = chat.text_field(choice, "finish_reason") or finish
-        for at, (call, function) in enumerate(_functions(delta)):
-            index = call.get("index")
-            calls.add(
-                index if isinstance(index, int) else at,
-                id=chat.text_field(call, "id"),
-                name=chat.text_field(function, "name"),
-                arguments=chat.text_field(function, "arguments"),
-            )
-        if piece := chat.text_field(delta, "content"):
-            pieces.append(piece)
-            yield piece
-    if not ended and not finish:
-        raise chat.incomplete_stream_error()
-    return chat.finished_message(
-        content="".join(pieces),
-        tool_calls=calls.finished(),
-        refused=finish == "content_filter",
-        refusal=refusal,
-        truncated=finish == "length",
-        usage=usage,
-    )
-
-
-def _choice(answer: Any, secrets: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """The first of `choices`; None where the list is empty."""
-    fields = answer if isinstance(answer, dict) else {}
-    if fields.get("error"):
-        raise chat.stream_error(answer, secrets)
-    choices = fields.get("choices")
-    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
-        raise MalformedAnswer(
-            f"the answer holds no list `choices`: is base_url that of a server of {PROTOCOL}?"
-        )
-    return choices[0] if choices else None
-
-
-def _object(choice: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = choice.get(key)
-    if not isinstance(value, dict):
-        raise MalformedAnswer(f"the answer's choice has no {key!r}: update the server.")
-    return value
-
-
-def _functions(message: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Each call, or piece of one, with its function."""
-    calls = message.get("tool_calls") or []
-    if not isinstance(calls, list) or not all(
-        isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls
-    ):
-        raise MalformedAnswer(chat.NAMELESS_CALL)
-    return [(call, call["function"]) for call in calls]
-
-
-def _usage(answer: Any) -> Usage | None:
-    counted = answer.get("usage") if isinstance(answer, dict) else None
-    return chat.token_usage(counted, "prompt_tokens", "completion_tokens")
-
-
 CURES = {
     400: chat.BAD_REQUEST_CURE,
     401: BAD_OPENAI_KEY,
@@ -179,6 +63,7 @@ class OpenAIChat(RemoteChat):
     """
 
     path = "/chat/completions"
+    protocol = "OpenAI's protocol"
 
     def __init__(
         self,
@@ -205,7 +90,7 @@ class OpenAIChat(RemoteChat):
         `attempts`. Raises BackendUnavailable.
         """
         super().__init__(
-            StreamClient(
+            JsonClient(
                 with_version(base_url),
                 api_key=provider_key("OpenAI", api_key, base_url),
                 cures=CURES,
@@ -225,24 +110,61 @@ class OpenAIChat(RemoteChat):
         # Whether the server counts a stream's tokens when asked to; None until one was streamed.
         self._counts = None if "stream_options" not in self._extra else False
 
-    def _payload(self, wish: ChatRequest, *, stream: bool) -> dict[str, object]:
+    def _payload(
+        self, messages: Sequence[ChatMessage], options: ChatOptions, *, stream: bool
+    ) -> dict[str, object]:
         counted = USAGE_FIELDS if stream and self._counts is not False else {}
-        limit = {self._max_tokens_field: wish.max_tokens}
+        limit = {self._max_tokens_field: options["max_tokens"]}
+        choice = options["tool_choice"]
         return {
             **self._extra,
             **chat.without_empty(
                 model=self.model_name,
-                messages=[request_message(message) for message in wish.messages],
-                tools=[{"type": "function", "function": dict(tool)} for tool in wish.tools],
-                tool_choice=request_tool_choice(wish.tool_choice) if wish.tool_choice else None,
-                temperature=wish.temperature,
-                top_p=wish.top_p,
-                stop=list(wish.stop),
+                messages=[request_message(message) for message in messages],
+                tools=[{"type": "function", "function": dict(tool)} for tool in options["tools"]],
+                tool_choice=request_tool_choice(choice) if choice else None,
+                temperature=options["temperature"],
+                top_p=options["top_p"],
+                stop=list(options["stop"]),
                 stream=True if stream else None,
                 **limit,
                 **counted,
             ),
         }
+
+    @staticmethod
+    def read(fields: Fields, answer: PartialAnswer) -> str:
+        """A chunk of a stream, or a completion, whose `message` is like a chunk's `delta`."""
+        answer.count_usage(fields.get("usage"), "prompt_tokens", "completion_tokens")
+        choices = fields.get("choices")
+        if not isinstance(choices, list) or not all(isinstance(each, dict) for each in choices):
+            raise MalformedAnswer(
+                "the answer holds no list `choices`: is base_url that of a server of OpenAI's"
+                " protocol?"
+            )
+        if not choices and answer.is_complete:
+            raise MalformedAnswer("the answer's list `choices` is empty: see the server's log.")
+        if not choices:
+            return ""
+        key = "message" if answer.is_complete else "delta"
+        message = choices[0].get(key)
+        if not isinstance(message, dict):
+            raise MalformedAnswer(f"the answer's choice has no {key!r}: update the server.")
+        answer.refusal += text_field(message, "refusal")
+        answer.finish_reason = text_field(choices[0], "finish_reason") or answer.finish_reason
+        calls = message.get("tool_calls") or []
+        if not isinstance(calls, list) or not all(
+            isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls
+        ):
+            raise MalformedAnswer(chat.NAMELESS_CALL)
+        for at, call in enumerate(calls):
+            answer.add_call(
+                index if isinstance(index := call.get("index"), int) else at,
+                id=text_field(call, "id"),
+                name=call["function"].get("name"),
+                arguments=text_field(call["function"], "arguments"),
+            )
+        return answer.add_text(text_field(message, "content"))
 
     def _events(self, payload: dict[str, object], **within: Any) -> Generator[str, None, None]:
         with closing(super()._events(payload, **within)) as events:
@@ -262,12 +184,3 @@ class OpenAIChat(RemoteChat):
         # Servers that do not know the field report it in many ways. If the request succeeds without
         # it, that was the cause.
         return {name: value for name, value in payload.items() if name != "stream_options"}
-
-    def _is_last(self, event: str) -> bool:
-        return event == END_EVENT
-
-    def _parse_answer(self, answer: Any) -> ChatMessage:
-        return parse_message(answer, secrets=self._client.secrets)
-
-    def _streamed(self, events: Iterable[str]) -> Generator[str, None, ChatMessage]:
-        return parse_stream(events, secrets=self._client.secrets)

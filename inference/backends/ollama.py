@@ -7,12 +7,8 @@ from inference.interfaces import MalformedAnswer
 from inference.local.model_folder import Prompts
 from inference.remote import retry
 from inference.remote.client import JsonClient
-from inference.remote.embedder import (
-    RemoteEmbedder,
-    RemoteModel,
-    dimensions_field,
-    model_with_options,
-)
+from inference.remote.embedder import RemoteEmbedder, RemoteModel, dimensions_field
+from inference.remote.retry import RequestLimits
 
 SPECIAL_TOKENS = 2  # at most: one before a text and one after it
 QWEN3 = Prompts(
@@ -73,24 +69,6 @@ class OllamaEmbedder(RemoteEmbedder):
         BackendUnavailable.
         """
         known = KNOWN.get(model.removesuffix(":latest"))
-        described_model = model_with_options(
-            model,
-            known,
-            dimensions=dimensions,
-            max_tokens=max_tokens,
-            document_prompt=document_prompt,
-            query_prompt=query_prompt,
-        )
-        self._fields: dict[str, object] = {
-            "model": model,
-            "truncate": False,
-            **dimensions_field(known, dimensions, send_dimensions),
-        }
-        if known or max_tokens:
-            # Ollama cuts the window of long models to 4,096 tokens unless told.
-            self._fields["options"] = {"num_ctx": described_model.max_tokens + SPECIAL_TOKENS}
-        if keep_alive is not None:
-            self._fields["keep_alive"] = keep_alive
         super().__init__(
             JsonClient(
                 base_url,
@@ -98,13 +76,28 @@ class OllamaEmbedder(RemoteEmbedder):
                 cures={404: f"Run `ollama pull {model}`, or correct base_url."},
                 unreachable="Does `ollama serve` run, and is base_url right?",
             ),
-            described_model,
-            name=name or model,
+            model,
+            known=known,
+            name=name,
+            dimensions=dimensions,
+            max_tokens=max_tokens,
+            document_prompt=document_prompt,
+            query_prompt=query_prompt,
             tokenizer=tokenizer,
-            pace=retry.RequestLimits(
+            limits=RequestLimits(
                 batch_size, batch_tokens, parallel, timeout, attempts, query_timeout
             ),
         )
+        self._fields: dict[str, object] = {
+            "model": model,
+            "truncate": False,
+            **dimensions_field(known, dimensions, send=send_dimensions),
+        }
+        if known or max_tokens:
+            # Ollama cuts the window of long models to 4,096 tokens unless told.
+            self._fields["options"] = {"num_ctx": self.window + SPECIAL_TOKENS}
+        if keep_alive is not None:
+            self._fields["keep_alive"] = keep_alive
 
     def _payload(self, texts: Sequence[str]) -> dict[str, object]:
         return {**self._fields, "input": list(texts)}

@@ -14,12 +14,8 @@ from inference.remote.client import (
     provider_key,
     with_version,
 )
-from inference.remote.embedder import (
-    RemoteEmbedder,
-    RemoteModel,
-    dimensions_field,
-    model_with_options,
-)
+from inference.remote.embedder import RemoteEmbedder, RemoteModel, dimensions_field
+from inference.remote.retry import RequestLimits
 
 # https://platform.openai.com/docs/guides/embeddings
 KNOWN = {
@@ -74,8 +70,9 @@ class OpenAIEmbedder(RemoteEmbedder):
         """
         known = KNOWN.get(model)
         self.path = "/embeddings" if path is None else checked_path(path)
-        self._fields = {"model": model, **dimensions_field(known, dimensions, send_dimensions)}
-        wrong_field = {400: WRONG_FIELD, 422: WRONG_FIELD} if "dimensions" in self._fields else {}
+        shortened = dimensions_field(known, dimensions, send=send_dimensions)
+        self._fields = {"model": model, **shortened}
+        wrong_field = {400: WRONG_FIELD, 422: WRONG_FIELD} if shortened else {}
         super().__init__(
             JsonClient(
                 with_version(base_url) if path is None else base_url,
@@ -83,17 +80,15 @@ class OpenAIEmbedder(RemoteEmbedder):
                 key_header=checked_header(key_header),
                 cures={401: BAD_OPENAI_KEY, 403: BAD_OPENAI_KEY, **wrong_field},
             ),
-            model_with_options(
-                model,
-                known,
-                dimensions=dimensions,
-                max_tokens=max_tokens,
-                document_prompt=document_prompt,
-                query_prompt=query_prompt,
-            ),
-            name=name or model,
+            model,
+            known=known,
+            name=name,
+            dimensions=dimensions,
+            max_tokens=max_tokens,
+            document_prompt=document_prompt,
+            query_prompt=query_prompt,
             tokenizer=tokenizer,
-            pace=retry.RequestLimits(
+            limits=RequestLimits(
                 batch_size, batch_tokens, parallel, timeout, attempts, query_timeout
             ),
         )

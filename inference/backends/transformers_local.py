@@ -2,18 +2,10 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference.interfaces import InferenceError, check_texts
-from inference.local.model_folder import (
-    DeviceOptions,
-    LazyModel,
-    ModelFolder,
-    Pooling,
-    locate_model,
-    read_model_folder,
-)
+from inference.local.model_folder import LocalModel, ModelFolder, Pooling, read_model_folder
 
 if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     import numpy as np
@@ -23,11 +15,8 @@ if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     from inference.tokens import WindowTokenizer
 
 
-class TransformersEmbedder:
+class TransformersEmbedder(LocalModel["Encoder"]):
     """Runs a model folder in the sentence-transformers layout as its configuration says.
-
-    Nothing is loaded until it is needed: dimensions and token counts read JSON files only, torch
-    and the weights come with the first text. Nothing is downloaded unless `allow_download` is set.
 
     A text longer than the model's window is not truncated. It is embedded in consecutive windows of
     `max_tokens`, and its vector is their mean, weighted by tokens and normalised again.
@@ -55,19 +44,18 @@ class TransformersEmbedder:
         Matryoshka models. `device`, `dtype` and `batch_tokens`, the tokens of one forward pass, are
         chosen for this machine where None; `threads` is torch's, for the whole process.
         """
-        self._source = model
-        self._name = name
-        self._max_length = max_length
+        super().__init__(
+            model,
+            name=name,
+            device=device,
+            dtype=dtype,
+            batch_tokens=batch_tokens,
+            threads=threads,
+            max_length=max_length,
+            allow_download=allow_download,
+        )
         self._dimensions = dimensions
         self._pooling = pooling
-        self._allow_download = allow_download
-        self._placement = DeviceOptions(device, dtype, batch_tokens, threads)
-        self._loaded = LazyModel(self._load)
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether torch and the weights are loaded in this process."""
-        return self._loaded.is_loaded
 
     @property
     def dimensions(self) -> int:
@@ -78,10 +66,6 @@ class TransformersEmbedder:
                 f"{self.model_name} has {whole} dimensions: OPTIONS['dimensions'] cannot be {kept}."
             )
         return kept
-
-    @property
-    def model_name(self) -> str:
-        return self._name or self._located[1]
 
     @property
     def max_tokens(self) -> int:
@@ -104,10 +88,6 @@ class TransformersEmbedder:
     ) -> "NDArray[np.float32]":
         """Shape (len(texts), dimensions): several queries under one instruction, in one pass."""
         return self._embed(self._folder.prompts.for_query(instruction), texts)
-
-    @cached_property
-    def _located(self) -> tuple[Path, str]:
-        return locate_model(self._source, allow_download=self._allow_download)
 
     @cached_property
     def _folder(self) -> ModelFolder:

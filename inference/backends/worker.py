@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from math import isfinite
 from time import monotonic
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,21 +56,21 @@ class WorkerEmbedder:
         self._model_name = model_name
         self._dimensions = dimensions
         self._max_tokens = max_tokens
-        self._announced: tuple[float, protocol.EmbedderDescription] | None = None
-        self._counters: dict[protocol.ServedModel, TokenCounter] = {}
+        self._announced: tuple[float, dict[str, Any]] | None = None
+        self._counters: dict[str, TokenCounter] = {}
         self._counting = threading.Lock()
 
     @property
     def dimensions(self) -> int:
-        return self._dimensions or self._description().dimensions
+        return self._dimensions or self._description()["dimensions"]
 
     @property
     def model_name(self) -> str:
-        return self._model_name or self._description().model_name
+        return self._model_name or self._description()["model_name"]
 
     @property
     def max_tokens(self) -> int:
-        return self._max_tokens or self._description().max_tokens
+        return self._max_tokens or self._description()["max_tokens"]
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Shape (len(texts), dimensions), L2-normalised. Raises InferenceError."""
@@ -77,9 +78,10 @@ class WorkerEmbedder:
         service, dimensions = self._service()
         vectors = np.empty((len(texts), dimensions), dtype=np.float32)
         for rows in _batches(texts):
-            question = protocol.DocumentsRequest(texts[rows])
-            reply = self._client.ask(service, question, timeout=self._documents_timeout)
-            shape = (len(question.texts), dimensions)
+            reply = self._client.ask(
+                service, "documents", timeout=self._documents_timeout, texts=list(texts[rows])
+            )
+            shape = (rows.stop - rows.start, dimensions)
             try:
                 vectors[rows] = protocol.decode_array(reply, protocol.VECTOR_DTYPE, shape=shape)
             except EmptyText as error:
@@ -91,7 +93,7 @@ class WorkerEmbedder:
         check_texts([text])
         service, dimensions = self._service()
         reply = self._client.ask(
-            service, protocol.QueryRequest(text, instruction), timeout=self._timeout
+            service, "query", timeout=self._timeout, text=text, instruction=instruction
         )
         vector = protocol.decode_array(reply, protocol.VECTOR_DTYPE, shape=(dimensions,))
         return check_vectors(vector, dimensions=dimensions)
@@ -102,10 +104,10 @@ class WorkerEmbedder:
         with self._counting:
             if service in self._counters:
                 return self._counters[service]
-            data = self._client.read(service.tokenizer)
+            data = self._client.read(protocol.tokenizer_key(service))
             if data is None:
                 raise BackendUnavailable(
-                    f"no worker has left the tokenizer of {service.name} yet: {START_WORKER}."
+                    f"no worker has left the tokenizer of {service} yet: {START_WORKER}."
                 )
             counter: TokenCounter = EstimatedTokens(self.max_tokens)
             if (tokenizer := protocol.decode_tokenizer(data)) is not None:
@@ -113,11 +115,11 @@ class WorkerEmbedder:
             self._counters[service] = counter
             return counter
 
-    def _service(self) -> tuple[protocol.ServedModel, int]:
+    def _service(self) -> tuple[str, int]:
         dimensions = self.dimensions
         return protocol.embedder_service(self.model_name, dimensions), dimensions
 
-    def _description(self) -> protocol.EmbedderDescription:
+    def _description(self) -> dict[str, Any]:
         """The worker's latest announcement, cached. Raises BackendUnavailable."""
         now = monotonic()
         if self._announced is None or now - self._announced[0] > KEEP_SECONDS:
@@ -127,14 +129,13 @@ class WorkerEmbedder:
                     f"no worker has ever announced an embedder {self._alias!r}: {START_WORKER}. To"
                     " begin without one, set model_name, dimensions and max_tokens in OPTIONS."
                 )
-            described = protocol.EmbedderDescription.decode(data)
-            name = self._model_name or described.model_name
-            dimensions = self._dimensions or described.dimensions
-            if (name, dimensions) != (described.model_name, described.dimensions):
+            described = protocol.decode_fields(data, protocol.DESCRIPTION)
+            announced = described["model_name"], described["dimensions"]
+            wanted = self._model_name or announced[0], self._dimensions or announced[1]
+            if wanted != announced:
                 raise BackendUnavailable(
-                    f"the worker's embedder {self._alias!r} is {described.model_name} with"
-                    f" {described.dimensions} dimensions, OPTIONS say {name} with {dimensions}:"
-                    " correct one of them."
+                    f"the worker's embedder {self._alias!r} is {announced[0]} with {announced[1]}"
+                    f" dimensions, OPTIONS say {wanted[0]} with {wanted[1]}: correct one of them."
                 )
             self._announced = (now, described)
         return self._announced[1]
@@ -160,8 +161,15 @@ class WorkerReranker:
         """Scores of the worker's reranker. Raises InferenceError."""
         if not texts:
             return []
-        question = protocol.RerankRequest(query, texts, stored, instruction)
-        reply = self._client.ask(self._service, question, timeout=self._timeout)
+        reply = self._client.ask(
+            self._service,
+            "judgement",
+            timeout=self._timeout,
+            query=query,
+            texts=list(texts),
+            stored=list(stored),
+            instruction=instruction,
+        )
         scores: list[float] = protocol.decode_array(
             reply, protocol.SCORE_DTYPE, shape=(len(texts),)
         ).tolist()

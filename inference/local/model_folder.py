@@ -7,8 +7,10 @@ import json
 import os
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, get_args
 
@@ -37,10 +39,6 @@ def locate_model(model: str | None, *, allow_download: bool = False) -> tuple[Pa
         return bundled_folder, "all-MiniLM-L6-v2"
     if Path(model).is_dir():
         return Path(model), Path(model).resolve().name
-    return _cached_or_downloaded(model, allow_download=allow_download), model
-
-
-def _cached_or_downloaded(name: str, *, allow_download: bool) -> Path:
     from huggingface_hub import snapshot_download  # noqa: PLC0415  (slow, and only for hub names)
     from huggingface_hub.errors import (  # noqa: PLC0415
         HFValidationError,
@@ -49,7 +47,7 @@ def _cached_or_downloaded(name: str, *, allow_download: bool) -> Path:
 
     try:
         folder = snapshot_download(  # nosec B615  # the operator names it
-            name,
+            model,
             local_files_only=not allow_download,
             allow_patterns=DOWNLOAD_PATTERNS,
             ignore_patterns=IGNORE_PATTERNS,
@@ -57,13 +55,13 @@ def _cached_or_downloaded(name: str, *, allow_download: bool) -> Path:
     except (OSError, ValueError) as error:
         if not allow_download:
             raise BackendUnavailable(
-                f"model {name!r} is neither a folder here nor in the Hugging Face cache: give the"
+                f"model {model!r} is neither a folder here nor in the Hugging Face cache: give the"
                 " path of its folder, or fetch it once: `manage.py rerankers set` does for a"
                 " reranker, OPTIONS['allow_download'] for any."
             ) from error
         if isinstance(error, HFValidationError | RepositoryNotFoundError):
             raise BackendUnavailable(
-                f"model {name!r} is neither a folder here nor a model that the hub shows: correct"
+                f"model {model!r} is neither a folder here nor a model that the hub shows: correct"
                 " its name, or set HF_TOKEN where it is private."
             ) from error
         # The first exception in the chain, which the hub's own message hides behind advice.
@@ -72,11 +70,11 @@ def _cached_or_downloaded(name: str, *, allow_download: bool) -> Path:
             cause = before
         reason = str(cause).strip().rstrip(".") or type(cause).__name__
         raise BackendUnavailable(
-            f"model {name!r} is no folder here, and cannot be fetched from the hub:"
+            f"model {model!r} is no folder here, and cannot be fetched from the hub:"
             f" {reason}. Copy its folder here and give the path, or see to the"
             " connection (HTTPS_PROXY, HF_ENDPOINT)."
         ) from error
-    return Path(folder)
+    return Path(folder), model
 
 
 # Models claim windows of 32,768 and 131,072 tokens. Qwen3's cards use 8,192; beyond that one text
@@ -85,54 +83,6 @@ DEFAULT_MAX_LENGTH = 8192
 NO_LIMIT = 10**30  # what tokenizers that know no limit write
 # These count positions from the padding token's number on, so that many rows are never used.
 OFFSET_POSITIONS = {"camembert", "mpnet", "roberta", "xlm-roberta", "xlm-roberta-xl"}
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A model folder, as far as its JSON files describe it."""
-
-    path: Path
-    config: Mapping[str, Any]
-    max_length: int  # tokens of one forward pass, special ones included
-    lowercase: bool
-    pad_id: int
-
-
-def read_checkpoint(path: Path, *, max_length: int | None = None) -> Checkpoint:
-    """Read the folder's JSON files. `max_length` overrides its own. Raises BackendUnavailable."""
-    config = read_json(path / "config.json", required=True)
-    transformer = read_json(path / "sentence_bert_config.json")
-    positions: int = config.get("max_position_embeddings") or NO_LIMIT
-    if positions < 0:  # XLNet's way of saying that it has none
-        positions = NO_LIMIT
-    elif config.get("model_type") in OFFSET_POSITIONS:
-        positions -= (config.get("pad_token_id") or 0) + 1
-    if max_length and max_length > positions:
-        raise BackendUnavailable(
-            f"{path} reads {positions} tokens at most, not {max_length}: lower"
-            " OPTIONS['max_length']."
-        )
-    tokenizer = read_json(path / "tokenizer_config.json")
-    own = transformer.get("max_seq_length") or tokenizer.get("model_max_length") or NO_LIMIT
-    return Checkpoint(
-        path=path,
-        config=config,
-        max_length=max_length or int(min(own, positions, DEFAULT_MAX_LENGTH)),
-        lowercase=bool(transformer.get("do_lower_case")),
-        pad_id=config.get("pad_token_id") or 0,
-    )
-
-
-def read_json(path: Path, *, required: bool = False, default: Any = None) -> Any:
-    """The content of `path`; `default`, or {}, where it is optional and missing."""
-    if not path.is_file() and not required:
-        return {} if default is None else default
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BackendUnavailable(
-            f"{path} cannot be read ({error}): is the model folder whole?"
-        ) from error
 
 
 INSTRUCTION_FRAME = re.compile(r"(?P<before>Instruct: ?).*(?P<after>\nQuery: ?)", re.DOTALL)
@@ -158,6 +108,62 @@ class Prompts:
         return instruction
 
 
+Pooling = Literal["mean", "cls", "lasttoken"]
+POOLINGS: tuple[str, ...] = get_args(Pooling)
+SUPPORTED_MODULES = {"Transformer", "Pooling", "Normalize"}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """How a folder's JSON files say that its model is to be run. The last three fields are read for
+    embedding models only.
+    """
+
+    path: Path
+    max_length: int  # tokens of one forward pass, special ones included
+    lowercase: bool
+    pad_id: int
+    hidden_size: int = 0
+    pooling: Pooling = "mean"
+    prompts: Prompts = field(default_factory=Prompts)
+
+
+def read_checkpoint(path: Path, *, max_length: int | None = None) -> ModelFolder:
+    """What any model needs. `max_length` overrides the folder's own. Raises BackendUnavailable."""
+    config = read_json(path / "config.json", required=True)
+    transformer = read_json(path / "sentence_bert_config.json")
+    positions: int = config.get("max_position_embeddings") or NO_LIMIT
+    if positions < 0:  # XLNet's way of saying that it has none
+        positions = NO_LIMIT
+    elif config.get("model_type") in OFFSET_POSITIONS:
+        positions -= (config.get("pad_token_id") or 0) + 1
+    if max_length and max_length > positions:
+        raise BackendUnavailable(
+            f"{path} reads {positions} tokens at most, not {max_length}: lower"
+            " OPTIONS['max_length']."
+        )
+    tokenizer = read_json(path / "tokenizer_config.json")
+    own = transformer.get("max_seq_length") or tokenizer.get("model_max_length") or NO_LIMIT
+    return ModelFolder(
+        path=path,
+        max_length=max_length or int(min(own, positions, DEFAULT_MAX_LENGTH)),
+        lowercase=bool(transformer.get("do_lower_case")),
+        pad_id=config.get("pad_token_id") or 0,
+    )
+
+
+def read_json(path: Path, *, required: bool = False, default: Any = None) -> Any:
+    """The content of `path`; `default`, or {}, where it is optional and missing."""
+    if not path.is_file() and not required:
+        return {} if default is None else default
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BackendUnavailable(
+            f"{path} cannot be read ({error}): is the model folder whole?"
+        ) from error
+
+
 def read_prompts(config: Mapping[str, Any]) -> Prompts:
     """From `config_sentence_transformers.json`, by the names that sentence-transformers uses."""
     prompts: Mapping[str, str | None] = config.get("prompts") or {}
@@ -167,52 +173,13 @@ def read_prompts(config: Mapping[str, Any]) -> Prompts:
     return Prompts(document=document or "", query=prompts.get("query", default) or "")
 
 
-Pooling = Literal["mean", "cls", "lasttoken"]
-POOLINGS: tuple[str, ...] = get_args(Pooling)
-SUPPORTED_MODULES = {"Transformer", "Pooling", "Normalize"}
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFolder:
-    """How a folder says that its model is to be run."""
-
-    path: Path
-    hidden_size: int
-    max_length: int  # tokens of one forward pass, special ones included
-    pooling: Pooling
-    prompts: Prompts
-    lowercase: bool
-    pad_id: int
-
-
 def read_model_folder(
     path: Path, *, pooling: Pooling | None = None, max_length: int | None = None
 ) -> ModelFolder:
-    """`pooling` and `max_length` override the folder's own.
+    """What an embedding model needs. `pooling` and `max_length` override the folder's own.
 
     Raises BackendUnavailable for an incomplete folder or one that this package cannot run.
     """
-    checkpoint = read_checkpoint(path, max_length=max_length)
-    prompts = read_prompts(read_json(path / "config_sentence_transformers.json"))
-    pooling_config = _pooling_config(path)
-    if pooling_config.get("include_prompt", True) is False and prompts != Prompts():
-        raise BackendUnavailable(
-            f"{path} leaves its prompt out of pooling, which is not supported: serve the model over"
-            " HTTP or choose another."
-        )
-    return ModelFolder(
-        path=path,
-        hidden_size=_hidden_size(path, pooling_config, checkpoint.config),
-        max_length=checkpoint.max_length,
-        pooling=_pooling(path, [pooling] if pooling else _pooling_modes(pooling_config)),
-        prompts=prompts,
-        lowercase=checkpoint.lowercase,
-        pad_id=checkpoint.pad_id,
-    )
-
-
-def _pooling_config(path: Path) -> dict[str, Any]:
-    """The Pooling module's configuration, {} where there is none."""
     modules = read_json(path / "modules.json", default=[])
     places = {module["type"].rpartition(".")[2]: path / module["path"] for module in modules}
     if unknown := sorted(places.keys() - SUPPORTED_MODULES):
@@ -220,49 +187,51 @@ def _pooling_config(path: Path) -> dict[str, Any]:
             f"{path} needs {', '.join(unknown)}, which this backend does not run: serve the model"
             " over HTTP or choose another."
         )
-    if "Pooling" not in places:
-        return {}
-    config: dict[str, Any] = read_json(places["Pooling"] / "config.json", required=True)
-    return config
+    config: dict[str, Any] = {}
+    if "Pooling" in places:
+        config = read_json(places["Pooling"] / "config.json", required=True)
+    prompts = read_prompts(read_json(path / "config_sentence_transformers.json"))
+    if config.get("include_prompt", True) is False and prompts != Prompts():
+        raise BackendUnavailable(
+            f"{path} leaves its prompt out of pooling, which is not supported: serve the model over"
+            " HTTP or choose another."
+        )
+    # sentence-transformers 6 named it anew; a plain checkpoint says it in its own configuration.
+    hidden_size = (
+        config.get("embedding_dimension")
+        or config.get("word_embedding_dimension")
+        or read_json(path / "config.json", required=True).get("hidden_size")
+    )
+    if not hidden_size:
+        raise BackendUnavailable(f"{path} does not say how long its vectors are: is it whole?")
+    return replace(
+        read_checkpoint(path, max_length=max_length),
+        hidden_size=int(hidden_size),
+        pooling=_pooling(path, {"pooling_mode": pooling} if pooling else config),
+        prompts=prompts,
+    )
 
 
-def _pooling(path: Path, modes: list[str]) -> Pooling:
-    match modes:
+def _pooling(path: Path, config: Mapping[str, Any]) -> Pooling:
+    """From the configuration of the module Pooling, {} where there is none."""
+    modes = config.get("pooling_mode", [])  # of sentence-transformers 6
+    if "pooling_mode" not in config:  # before it, one flag for each mode
+        prefix = "pooling_mode_"
+        flags = [key.removeprefix(prefix) for key, on in config.items() if on and prefix in key]
+        modes = [flag.removesuffix("_tokens").removesuffix("_token") for flag in flags]
+    match [modes] if isinstance(modes, str) else list(modes):
         case ["mean" | "cls" | "lasttoken" as mode]:
             known: Pooling = mode
             return known
         case []:
             fault = "does not say how its tokens are pooled"
-        case _:
-            fault = f"pools by {' and '.join(modes)}, which is not supported"
+        case several:
+            fault = f"pools by {' and '.join(several)}, which is not supported"
     # Guessing the mean would give a last-token model plausible, wrong vectors.
     raise BackendUnavailable(
         f"{path} {fault}: put what its card says into OPTIONS['pooling'], one of"
         f" {', '.join(POOLINGS)}."
     )
-
-
-def _pooling_modes(config: Mapping[str, Any]) -> list[str]:
-    if "pooling_mode" in config:  # sentence-transformers 6; before it one flag for each mode
-        mode = config["pooling_mode"]
-        return [mode] if isinstance(mode, str) else list(mode)
-    prefix = "pooling_mode_"
-    flags = [
-        key.removeprefix(prefix) for key, on in config.items() if key.startswith(prefix) and on
-    ]
-    return [flag.removesuffix("_tokens").removesuffix("_token") for flag in flags]
-
-
-def _hidden_size(path: Path, pooling: dict[str, Any], config: Mapping[str, Any]) -> int:
-    # sentence-transformers 6 named it anew; a plain checkpoint says it in its own configuration.
-    for source, key in (
-        (pooling, "embedding_dimension"),
-        (pooling, "word_embedding_dimension"),
-        (config, "hidden_size"),
-    ):
-        if key in source:
-            return int(source[key])
-    raise BackendUnavailable(f"{path} does not say how long its vectors are: is it whole?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,3 +281,50 @@ class LazyModel(Generic[T]):
     @property
     def is_loaded(self) -> bool:
         return self._loaded is not None
+
+
+class LocalModel(ABC, Generic[T]):
+    """A model that runs in this process. JSON files are read when they are first needed; torch and
+    the weights come with the first text. Nothing is downloaded unless `allow_download`.
+    """
+
+    def __init__(
+        self,
+        model: str | None,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        batch_tokens: int | None = None,
+        threads: int | None = None,
+        max_length: int | None = None,
+        allow_download: bool = False,
+    ) -> None:
+        """`model`: a folder or a hub name. `max_length`, in tokens, overrides its own.
+
+        `device`, `dtype` and `batch_tokens`, the tokens of one forward pass, are chosen for this
+        machine where None; `threads` is torch's, for the whole process.
+        """
+        self._source = model
+        self._name = name
+        self._placement = DeviceOptions(device, dtype, batch_tokens, threads)
+        self._max_length = max_length
+        self._allow_download = allow_download
+        self._loaded = LazyModel(self._load)
+
+    @abstractmethod
+    def _load(self) -> T:
+        """The model in memory. Imports torch. Raises BackendUnavailable."""
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether torch and the weights are loaded in this process."""
+        return self._loaded.is_loaded
+
+    @property
+    def model_name(self) -> str:
+        return self._name or self._located[1]
+
+    @cached_property
+    def _located(self) -> tuple[Path, str]:
+        return locate_model(self._source, allow_download=self._allow_download)

@@ -1,26 +1,19 @@
 """Base of rerankers that run a model in this process."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inference.interfaces import InvalidScore, check_texts
-from inference.local.model_folder import (
-    Checkpoint,
-    DeviceOptions,
-    LazyModel,
-    locate_model,
-    read_checkpoint,
-)
+from inference.local.model_folder import LocalModel, ModelFolder, read_checkpoint
 from inference.tokens import Window
 
 if TYPE_CHECKING:
-    from inference.local.torch_models import ScoringModel
+    from inference.local.torch_models import ScoringModel  # noqa: F401 - named in a string
 
 
 def sigmoid_scores(log_odds: NDArray[np.float32]) -> list[float]:
@@ -38,42 +31,8 @@ def sigmoid_scores(log_odds: NDArray[np.float32]) -> list[float]:
     return [float(score) for score in np.exp(-np.logaddexp(0, -log_odds.astype(np.float64)))]
 
 
-class LocalReranker(ABC):
-    """Reads a folder's JSON files on first use, and its weights with the first texts."""
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        name: str | None = None,
-        device: str | None = None,
-        dtype: str | None = None,
-        batch_tokens: int | None = None,
-        threads: int | None = None,
-        max_length: int | None = None,
-        allow_download: bool = False,
-    ) -> None:
-        """`model`: a folder or a hub name. `max_length`, in tokens of the pair, overrides its own.
-
-        `device`, `dtype` and `batch_tokens`, the tokens of one forward pass, are chosen for this
-        machine where None; `threads` is torch's, for the whole process. Nothing is downloaded
-        unless `allow_download`.
-        """
-        self._source = model
-        self._name = name
-        self._placement = DeviceOptions(device, dtype, batch_tokens, threads)
-        self._max_length = max_length
-        self._allow_download = allow_download
-        self._loaded = LazyModel(self._load)
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the weights are loaded in this process."""
-        return self._loaded.is_loaded
-
-    @property
-    def model_name(self) -> str:
-        return self._name or self._located[1]
+class LocalReranker(LocalModel["ScoringModel"]):
+    """Scores texts with a model that reads each together with the query."""
 
     def score(
         self,
@@ -90,11 +49,7 @@ class LocalReranker(ABC):
         return sigmoid_scores(self._loaded().log_odds(columns)) if texts else []
 
     @cached_property
-    def _located(self) -> tuple[Path, str]:
-        return locate_model(self._source, allow_download=self._allow_download)
-
-    @cached_property
-    def _checkpoint(self) -> Checkpoint:
+    def _checkpoint(self) -> ModelFolder:
         return read_checkpoint(self._located[0], max_length=self._max_length)
 
     @abstractmethod
@@ -102,6 +57,3 @@ class LocalReranker(ABC):
         self, query: str, texts: Sequence[str], instruction: str | None
     ) -> Mapping[str, Sequence[Window]]:
         """The model's inputs for each text, by argument name."""
-
-    @abstractmethod
-    def _load(self) -> "ScoringModel": ...

@@ -23,7 +23,7 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceCl
 from transformers.utils import logging as transformers_logging
 
 from inference.interfaces import BackendUnavailable, InferenceError
-from inference.local.model_folder import Checkpoint, DeviceOptions, ModelFolder, Pooling
+from inference.local.model_folder import DeviceOptions, ModelFolder, Pooling
 from inference.tokens import Window
 
 logger = logging.getLogger(__name__)
@@ -243,7 +243,12 @@ class BatchRunner:
         results = np.empty((len(lengths), width), dtype=np.float32)
 
         def run(rows: list[int]) -> None:
-            batch = self._batch(columns, rows)
+            batch: Batch = {}
+            for name, windows in columns.items():
+                pad_id = self._pad_id if name == "input_ids" else 0
+                values, mask = pad_windows([windows[row] for row in rows], pad_id=pad_id)
+                batch[name] = torch.from_numpy(values)
+                batch["attention_mask"] = torch.from_numpy(mask)
             with device_lock(self.device), torch.inference_mode():
                 on_device = {name: tensor.to(self.device) for name, tensor in batch.items()}
                 results[rows] = forward(on_device).float().cpu().numpy()
@@ -253,15 +258,6 @@ class BatchRunner:
         )
         self.batch_tokens = min(self.batch_tokens, held)
         return results
-
-    def _batch(self, columns: Columns, rows: list[int]) -> Batch:
-        batch: Batch = {}
-        for name, windows in columns.items():
-            pad_id = self._pad_id if name == "input_ids" else 0
-            values, mask = pad_windows([windows[row] for row in rows], pad_id=pad_id)
-            batch[name] = torch.from_numpy(values)
-            batch["attention_mask"] = torch.from_numpy(mask)
-        return batch
 
 
 def pad_windows(
@@ -302,11 +298,12 @@ class Encoder:
 
     def encode(self, windows: Sequence[Window]) -> NDArray[np.float32]:
         """Shape (len(windows), hidden size), in the order given, not normalised."""
-        return self._runner.run({"input_ids": windows}, self._pooled, width=self.folder.hidden_size)
 
-    def _pooled(self, batch: Batch) -> torch.Tensor:
-        hidden = self._model(**batch).last_hidden_state
-        return pool(hidden, batch["attention_mask"], self.folder.pooling)
+        def pooled(batch: Batch) -> torch.Tensor:
+            hidden = self._model(**batch).last_hidden_state
+            return pool(hidden, batch["attention_mask"], self.folder.pooling)
+
+        return self._runner.run({"input_ids": windows}, pooled, width=self.folder.hidden_size)
 
 
 class ScoringModel(ABC):
@@ -314,7 +311,7 @@ class ScoringModel(ABC):
 
     auto_class: Any
 
-    def __init__(self, checkpoint: Checkpoint, placement: DeviceOptions) -> None:
+    def __init__(self, checkpoint: ModelFolder, placement: DeviceOptions) -> None:
         """Load the weights. Raises BackendUnavailable."""
         self._runner = BatchRunner(placement, pad_id=checkpoint.pad_id, exact=True)
         self._model = load_model(
@@ -340,7 +337,7 @@ class YesNoScorer(ScoringModel):
     auto_class = AutoModelForCausalLM
 
     def __init__(
-        self, checkpoint: Checkpoint, placement: DeviceOptions, *, no_id: int, yes_id: int
+        self, checkpoint: ModelFolder, placement: DeviceOptions, *, no_id: int, yes_id: int
     ) -> None:
         super().__init__(checkpoint, placement)
         # The softmax over two logits depends on their difference alone, and that is one product
@@ -361,7 +358,7 @@ class CrossEncoder(ScoringModel):
 
     auto_class = AutoModelForSequenceClassification
 
-    def __init__(self, checkpoint: Checkpoint, placement: DeviceOptions) -> None:
+    def __init__(self, checkpoint: ModelFolder, placement: DeviceOptions) -> None:
         super().__init__(checkpoint, placement)
         config = self._model.config
         if config.num_labels > 2:

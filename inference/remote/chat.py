@@ -1,4 +1,6 @@
-"""Base of chat models behind HTTP: options, deadlines, reading of answers and tool calls."""
+"""Chat models behind HTTP: options, deadlines, and putting messages together from what servers
+send. A backend adds its wire format: see `RemoteChat`.
+"""
 
 import json
 import logging
@@ -7,14 +9,14 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 from uuid import uuid4
 
 from inference.interfaces import (
     AnswerRefused,
     BackendUnavailable,
     ChatMessage,
+    ChatOptions,
     EmptyAnswer,
     InferenceError,
     MalformedAnswer,
@@ -22,67 +24,101 @@ from inference.interfaces import (
     Usage,
     replace_surrogates,
 )
-from inference.remote.client import StreamClient
+from inference.remote.client import JsonClient
 from inference.remote.retry import RetryableError, ServerRefused, quick_policy, server_text
 
+Fields = Mapping[str, Any]
 
-def finished_message(
-    *,
-    content: str,
-    tool_calls: tuple[ToolCall, ...] = (),
-    refused: bool = False,
-    refusal: str = "",
-    truncated: bool = False,
-    usage: Usage | None = None,
-) -> ChatMessage:
-    """The message of a finished answer. Raises AnswerRefused or EmptyAnswer."""
-    if refused or refusal:
-        raise AnswerRefused(
-            f"the model declines to answer: {refusal or 'a filter stopped it'}. Ask in other words,"
-            " or another model."
+END_EVENT = "[DONE]"
+NAMELESS_CALL = "the answer's `tool_calls` are no functions with a name: update the server."
+TRUNCATED = {"length", "max_tokens", "model_context_window_exceeded"}
+REFUSED = {"content_filter", "refusal"}
+
+
+class PartialAnswer:
+    """A message that is put together from the events of a stream, or from one complete answer."""
+
+    def __init__(self, *, is_complete: bool = False) -> None:
+        self.is_complete = is_complete
+        self.has_ended = is_complete
+        self.finish_reason = ""
+        self.refusal = ""
+        self.counts: dict[str, Any] = {}
+        self.usage: Usage | None = None
+        self._pieces: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._positions: dict[Hashable, int] = {}
+
+    def add_text(self, text: str) -> str:
+        self._pieces.append(text)
+        return text
+
+    def add_call(self, key: Hashable, *, id: str = "", name: Any = "", arguments: str = "") -> None:
+        """Add a call or a piece of one; `key` identifies the call of a piece. A different id begins
+        another call: some servers give all calls index 0.
+        """
+        if name is not None and not isinstance(name, str):
+            raise MalformedAnswer(NAMELESS_CALL)
+        at = self._positions.get(key)
+        if at is None or (id and self._calls[at].id and id != self._calls[at].id):
+            at = self._positions[key] = len(self._calls)
+            self._calls.append(ToolCall("", "", ""))
+        begun = self._calls[at]
+        self._calls[at] = ToolCall(
+            begun.id or id, begun.name or name or "", begun.arguments + arguments
         )
-    if not content.strip() and not tool_calls:
-        raise EmptyAnswer(
-            "the model used up its tokens before the first word, as models do that think first:"
-            " raise max_tokens, or switch its thinking off."
-            if truncated
-            else "the model answers with nothing: ask in other words, or another model."
+
+    def add_arguments(self, key: Hashable, arguments: str) -> None:
+        """Add to the arguments of a call that has begun; other blocks' are left out."""
+        if key in self._positions:
+            self.add_call(key, arguments=arguments)
+
+    def count_usage(self, counts: Any, read: str, written: str, *cached: str) -> None:
+        """Take token counts, by these names; `cached` ones are added to those read. Servers that
+        send none, or no numbers, are not asked for them.
+        """
+        self.counts |= counts if isinstance(counts, dict) else {}
+        numbers = {name: count for name, count in self.counts.items() if type(count) is int}
+        if read in numbers and written in numbers:
+            inputs = sum(numbers.get(name, 0) for name in (read, *cached))
+            self.usage = Usage(input_tokens=inputs, output_tokens=numbers[written])
+
+    def message(self) -> ChatMessage:
+        """The finished message; each call has a unique id, and {} for empty arguments.
+
+        Raises AnswerRefused, EmptyAnswer, MalformedAnswer for a call without a name, and
+        BackendUnavailable for a truncated stream.
+        """
+        if not all(call.name for call in self._calls):
+            raise MalformedAnswer(NAMELESS_CALL)
+        if not self.has_ended and not self.finish_reason:
+            raise BackendUnavailable(
+                "the stream ended before the answer did: ask again, or see the server's log."
+            )
+        if self.refusal or self.finish_reason in REFUSED:
+            raise AnswerRefused(
+                f"the model declines to answer: {self.refusal or 'a filter stopped it'}. Ask in"
+                " other words, or another model."
+            )
+        content, truncated = "".join(self._pieces), self.finish_reason in TRUNCATED
+        if not content.strip() and not self._calls:
+            raise EmptyAnswer(
+                "the model used up its tokens before the first word, as models do that think first:"
+                " raise max_tokens, or switch its thinking off."
+                if truncated
+                else "the model answers with nothing: ask in other words, or another model."
+            )
+        calls: dict[str, ToolCall] = {}
+        for call in self._calls:
+            id = call.id if call.id and call.id not in calls else f"call_{uuid4().hex[:24]}"
+            arguments = call.arguments if call.arguments.strip() else "{}"
+            calls[id] = ToolCall(id, call.name, arguments)
+        return ChatMessage(
+            "assistant", content, tuple(calls.values()), truncated=truncated, usage=self.usage
         )
-    return ChatMessage("assistant", content, tool_calls, truncated=truncated, usage=usage)
 
 
-def stream_error(answer: Any, secrets: tuple[str, ...]) -> BackendUnavailable:
-    """The error for a stream in which the server reports one. `secrets` are removed from it."""
-    said = server_text(json.dumps(answer).encode(), secrets)
-    return BackendUnavailable(f"the server breaks off: {said}. See its log.")
-
-
-def incomplete_stream_error() -> BackendUnavailable:
-    return BackendUnavailable(
-        "the stream ended before the answer did: ask again, or see the server's log."
-    )
-
-
-def read_event(data: str, secrets: tuple[str, ...], *, protocol: str) -> Any:
-    """The JSON of an event. Raises MalformedAnswer."""
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise MalformedAnswer(
-            f"an event of the stream is no JSON: {server_text(data.encode(), secrets)}. Is base_url"
-            f" that of a server of {protocol}?"
-        ) from error
-
-
-def has_field(data: str, key: str, value: object) -> bool:
-    """Whether `data` is a JSON object with that field."""
-    with suppress(ValueError, RecursionError):
-        fields = json.loads(data)
-        return isinstance(fields, dict) and fields.get(key) == value
-    return False
-
-
-def text_field(fields: Mapping[str, Any], key: str) -> str:
+def text_field(fields: Fields, key: str) -> str:
     """The text; "" where the field is missing or null. Raises MalformedAnswer."""
     value = fields.get(key)
     if value is not None and not isinstance(value, str):
@@ -90,77 +126,20 @@ def text_field(fields: Mapping[str, Any], key: str) -> str:
     return value or ""
 
 
-def token_usage(fields: Any, read: str, written: str) -> Usage | None:
-    """Token counts; None where the server sends none."""
-    counted = fields if isinstance(fields, dict) else {}
-    inwards, outwards = counted.get(read), counted.get(written)
-    if type(inwards) is not int or type(outwards) is not int:
-        return None
-    return Usage(input_tokens=inwards, output_tokens=outwards)
-
-
-NAMELESS_CALL = "the answer's `tool_calls` are no functions with a name: update the server."
-
-
-@dataclass(slots=True)
-class _PartialCall:
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
-
-
-class ToolCallAccumulator:
-    """Assembles tool calls from the pieces of a stream; `key` identifies the call of a piece."""
-
-    def __init__(self) -> None:
-        self._calls: list[_PartialCall] = []
-        self._by_key: dict[Hashable, _PartialCall] = {}
-
-    def add(self, key: Hashable, *, id: str = "", name: str = "", arguments: str = "") -> None:
-        """Add a piece. A different id begins another call: some servers give all calls index 0."""
-        call = self._by_key.get(key)
-        if call is None or (id and call.id and id != call.id):
-            call = self._by_key[key] = _PartialCall()
-            self._calls.append(call)
-        call.id = call.id or id
-        call.name = call.name or name
-        call.arguments += arguments
-
-    def finished(self) -> tuple[ToolCall, ...]:
-        """The calls in order. Raises MalformedAnswer for one without a name."""
-        if not all(call.name for call in self._calls):
-            raise MalformedAnswer(NAMELESS_CALL)
-        return with_unique_ids(
-            [ToolCall(call.id, call.name, call.arguments) for call in self._calls]
-        )
-
-
 def arguments_object(call: ToolCall) -> dict[str, Any]:
     """The arguments as an object, for protocols that need one; text that is no object becomes a
     field of one.
     """
-    try:
-        arguments = json.loads(replace_surrogates(call.arguments))
-    except (ValueError, RecursionError):
-        arguments = None
-    return (
-        arguments
-        if isinstance(arguments, dict)
-        else {"arguments": replace_surrogates(call.arguments)}
-    )
+    text = replace_surrogates(call.arguments)
+    with suppress(ValueError, RecursionError):
+        if isinstance(arguments := json.loads(text), dict):
+            return arguments
+    return {"arguments": text}
 
 
-def with_unique_ids(calls: list[ToolCall]) -> tuple[ToolCall, ...]:
-    """`calls` with a unique id each, and {} for empty arguments."""
-    seen: set[str] = set()
-    disambiguated = []
-    for call in calls:
-        own = call.id if call.id and call.id not in seen else f"call_{uuid4().hex[:24]}"
-        seen.add(own)
-        disambiguated.append(
-            ToolCall(own, call.name, call.arguments if call.arguments.strip() else "{}")
-        )
-    return tuple(disambiguated)
+def without_empty(**fields: object) -> dict[str, object]:
+    """The fields that are neither None nor empty."""
+    return {name: value for name, value in fields.items() if value is not None and value != []}
 
 
 TIMEOUT = 120.0
@@ -173,6 +152,7 @@ UNSUPPORTED_SAMPLING = re.compile(
     r"(temperature|top_p).*(support|deprecated|cannot both)|unsupported.*(temperature|top_p)",
     re.IGNORECASE,
 )
+RETRYABLE_ERRORS = ("overloaded_error", "rate_limit_error", "api_error", "timeout_error")
 BAD_REQUEST_CURE = (
     "Check the model's name and the OPTIONS. A conversation too long for it must be shortened."
 )
@@ -181,27 +161,16 @@ LATE_CURE = "Set a longer timeout or smaller max_tokens, or give the server less
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
-    """The parameters of one call, with the configuration's defaults."""
-
-    messages: Sequence[ChatMessage]
-    tools: Sequence[Mapping[str, object]]
-    tool_choice: str | None
-    max_tokens: int | None
-    temperature: float | None
-    top_p: float | None
-    stop: Sequence[str]
-
-
 class RemoteChat(ABC):
-    """A chat model over HTTP; a subclass builds the request for `path` and parses the answer."""
+    """A chat model over HTTP. A subclass builds the request for `path` and reads the answer."""
 
     path: str
+    protocol: str  # whose, for error messages
+    last_field: tuple[str, object] | None = None  # of a stream's last event, where it is JSON
 
     def __init__(
         self,
-        client: StreamClient,
+        client: JsonClient,
         *,
         model: str,
         max_tokens: int | None,
@@ -224,59 +193,99 @@ class RemoteChat(ABC):
         self._attempts = attempts
 
     @abstractmethod
-    def _payload(self, wish: ChatRequest, *, stream: bool) -> dict[str, object]:
-        """The JSON body of the request."""
+    def _payload(
+        self, messages: Sequence[ChatMessage], options: ChatOptions, *, stream: bool
+    ) -> dict[str, object]:
+        """The JSON body of the request. All `options` are there, with the configuration's
+        defaults.
+        """
 
+    @staticmethod
     @abstractmethod
-    def _parse_answer(self, answer: Any) -> ChatMessage:
-        """The message of a complete answer. Raises InferenceError."""
-
-    @abstractmethod
-    def _streamed(self, events: Iterable[str]) -> Generator[str, None, ChatMessage]:
-        """Pieces of text from a stream's events; returns the message. Raises InferenceError."""
-
-    @abstractmethod
-    def _is_last(self, event: str) -> bool:
-        """Whether this is the last event of the stream."""
-
-    def _passing(self, first: str) -> RetryableError | None:
-        """The retryable error that the first event reports, if any."""
-        return None
+    def read(fields: Fields, answer: PartialAnswer) -> str:
+        """Add an event of a stream, or a complete answer, to `answer`; returns its text, if any.
+        Raises MalformedAnswer.
+        """
 
     def complete(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        tools: Sequence[Mapping[str, object]] = (),
-        tool_choice: str | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-        stop: Sequence[str] = (),
-        timeout: float | None = None,
+        self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
     ) -> ChatMessage:
         """The assistant's next message. Raises InferenceError."""
-        wish = self._wish(messages, tools, tool_choice, max_tokens, temperature, top_p, stop)
-        payload = self._payload(wish, stream=False)
-        return self._parse_answer(self._answer(payload, **self._within(timeout)))
+        payload, within = self._request(messages, options, stream=False)
+        return self.parse_message(self._answer(payload, **within), self._client.secrets)
 
     def stream(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        tools: Sequence[Mapping[str, object]] = (),
-        tool_choice: str | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-        stop: Sequence[str] = (),
-        timeout: float | None = None,
+        self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
     ) -> Generator[str, None, ChatMessage]:
         """The message's pieces, as they come; returns the whole. Raises InferenceError."""
-        wish = self._wish(messages, tools, tool_choice, max_tokens, temperature, top_p, stop)
-        payload = self._payload(wish, stream=True)
-        with closing(self._events(payload, **self._within(timeout))) as events:
-            return (yield from self._streamed(events))
+        payload, within = self._request(messages, options, stream=True)
+        with closing(self._events(payload, **within)) as events:
+            return (yield from self.parse_stream(events, self._client.secrets))
+
+    @classmethod
+    def parse_message(cls, fields: Any, secrets: tuple[str, ...] = ()) -> ChatMessage:
+        """The message of a complete answer. `secrets` are removed from quotations of the server.
+
+        Raises as `PartialAnswer.message`, and BackendUnavailable for an error with status 200.
+        """
+        answer = PartialAnswer(is_complete=True)
+        cls.read(_checked(fields, secrets), answer)
+        return answer.message()
+
+    @classmethod
+    def parse_stream(
+        cls, events: Iterable[str], secrets: tuple[str, ...] = ()
+    ) -> Generator[str, None, ChatMessage]:
+        """Pieces of text from a stream's events; returns the whole message. Raises as for a
+        complete answer.
+        """
+        answer = PartialAnswer()
+        for data in events:
+            if data == END_EVENT:
+                answer.has_ended = True
+                break
+            try:
+                event = json.loads(data)
+            except (ValueError, RecursionError) as error:
+                raise MalformedAnswer(
+                    f"an event of the stream is no JSON: {server_text(data.encode(), secrets)}. Is"
+                    f" base_url that of a server of {cls.protocol}?"
+                ) from error
+            if piece := cls.read(_checked(event, secrets), answer):
+                yield piece
+            if answer.has_ended:
+                break
+        return answer.message()
+
+    def _request(
+        self, messages: Sequence[ChatMessage], options: ChatOptions, *, stream: bool
+    ) -> tuple[dict[str, object], dict[str, Any]]:
+        """The body of the request, and the limits of time for the client."""
+        if not messages:
+            raise InferenceError("a conversation without a message: pass one at least.")
+        tools, choice = options.get("tools", ()), options.get("tool_choice")
+        names = [str(tool["name"]) for tool in tools]
+        if names and choice not in {None, "auto", "none", "required", *names}:
+            raise InferenceError(
+                f"tool_choice {choice!r} is none of the tools given: pass auto, none, required or"
+                f" one of {', '.join(names)}."
+            )
+        max_tokens, temperature = options.get("max_tokens"), options.get("temperature")
+        temperature = self._temperature if temperature is None else temperature
+        complete: ChatOptions = {
+            "tools": tools,
+            "tool_choice": choice if names else None,  # servers reject a choice among none
+            "max_tokens": self._max_tokens if max_tokens is None else max_tokens,
+            "temperature": temperature if self._send_temperature else None,
+            "top_p": options.get("top_p") if self._send_temperature else None,
+            "stop": options.get("stop", ()),
+        }
+        timeout = options.get("timeout")
+        seconds = self._timeout if timeout is None else timeout
+        return self._payload(messages, complete, stream=stream), {
+            "patience": quick_policy(seconds, attempts=self._attempts),
+            "deadline": time.monotonic() + seconds,
+        }
 
     def _answer(self, payload: dict[str, object], **within: Any) -> Any:
         try:
@@ -289,7 +298,11 @@ class RemoteChat(ABC):
     def _events(self, payload: dict[str, object], **within: Any) -> Generator[str, None, None]:
         try:
             events = self._client.stream(
-                self.path, payload, last=self._is_last, passing=self._passing, **within
+                self.path,
+                payload,
+                last=self._is_last,
+                passing=lambda first: retryable_error(first, self._client.secrets),
+                **within,
             )
             with closing(events):
                 yield from events
@@ -298,6 +311,16 @@ class RemoteChat(ABC):
             if not (lighter := self._lighter(payload, refused)):
                 raise
         yield from self._events(lighter, **within)
+
+    def _is_last(self, event: str) -> bool:
+        """Whether this is the last event of the stream."""
+        if self.last_field is None or event == END_EVENT:
+            return event == END_EVENT
+        name, value = self.last_field
+        fields = None
+        with suppress(ValueError, RecursionError):
+            fields = json.loads(event)
+        return isinstance(fields, dict) and fields.get(name) == value
 
     def _lighter(
         self, payload: dict[str, object], refused: ServerRefused
@@ -313,48 +336,26 @@ class RemoteChat(ABC):
         self._send_temperature = False
         return {name: value for name, value in payload.items() if name not in SAMPLING_FIELDS}
 
-    def _wish(
-        self,
-        messages: Sequence[ChatMessage],
-        tools: Sequence[Mapping[str, object]],
-        tool_choice: str | None,
-        max_tokens: int | None,
-        temperature: float | None,
-        top_p: float | None,
-        stop: Sequence[str],
-    ) -> ChatRequest:
-        if not messages:
-            raise InferenceError("a conversation without a message: pass one at least.")
-        freedom = self._temperature if temperature is None else temperature
-        return ChatRequest(
-            messages=messages,
-            tools=tools,
-            tool_choice=_checked_choice(tool_choice, tools),
-            max_tokens=self._max_tokens if max_tokens is None else max_tokens,
-            temperature=freedom if self._send_temperature else None,
-            top_p=top_p if self._send_temperature else None,
-            stop=stop,
-        )
 
-    def _within(self, timeout: float | None) -> dict[str, Any]:
-        seconds = self._timeout if timeout is None else timeout
-        return {
-            "patience": quick_policy(seconds, attempts=self._attempts),
-            "deadline": time.monotonic() + seconds,
-        }
+def retryable_error(data: str, secrets: tuple[str, ...] = ()) -> RetryableError | None:
+    """The retryable error, where an event reports an overload."""
+    if any(kind in data for kind in RETRYABLE_ERRORS):
+        with suppress(ValueError, RecursionError):
+            event = json.loads(data)
+            if isinstance(event, dict) and event.get("type") == "error":
+                return RetryableError(str(_stream_error(event, secrets)))
+    return None
 
 
-def without_empty(**fields: object) -> dict[str, object]:
-    """The fields that are neither None nor empty."""
-    return {name: value for name, value in fields.items() if value is not None and value != []}
+def _checked(fields: Any, secrets: tuple[str, ...]) -> Fields:
+    """`fields`, or {} where they are no object. Raises BackendUnavailable for a server's error."""
+    if not isinstance(fields, dict):
+        return {}
+    if fields.get("error") or fields.get("type") == "error":
+        raise _stream_error(fields, secrets)
+    return fields
 
 
-def _checked_choice(choice: str | None, tools: Sequence[Mapping[str, object]]) -> str | None:
-    """None without tools: servers reject a choice among none."""
-    names = [str(tool["name"]) for tool in tools]
-    if choice is None or not names or choice in {"auto", "none", "required", *names}:
-        return choice if names else None
-    raise InferenceError(
-        f"tool_choice {choice!r} is none of the tools given: pass auto, none, required or one of"
-        f" {', '.join(names)}."
-    )
+def _stream_error(fields: Fields, secrets: tuple[str, ...]) -> BackendUnavailable:
+    said = server_text(json.dumps(fields).encode(), secrets)
+    return BackendUnavailable(f"the server breaks off: {said}. See its log.")

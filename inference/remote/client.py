@@ -1,5 +1,5 @@
 """HTTP client for model servers: addresses and keys, deadlines, JSON, event streams. Begin with
-`JsonClient` and `StreamClient`.
+`JsonClient`.
 """
 
 import json
@@ -14,7 +14,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from math import inf
 from typing import Any
@@ -233,8 +232,41 @@ UNREACHABLE_CURE = "Is the server running, and is base_url right?"
 TIMEOUT_CURE = "Set a longer timeout or a smaller batch_size, or give the server less to do."
 
 
+MAX_LINE_BYTES = 1024 * 1024  # bytes; a whole tool call stands in one
+
+
+def _json_lines(response: httpx2.Response) -> Iterator[str]:
+    """The non-blank lines. Raises httpx2.SSEError for one that is too long."""
+    begun = bytearray()
+    for chunk in response.iter_bytes():
+        *ended, rest = chunk.split(b"\n")
+        for line in ended:
+            begun += line
+            if text := begun.decode(errors="replace").strip():
+                yield text
+            begun.clear()
+        begun += rest
+        if len(begun) > MAX_LINE_BYTES:
+            raise httpx2.SSEError(f"a line of more than {MAX_LINE_BYTES:,} bytes")
+    if text := begun.decode(errors="replace").strip():
+        yield text
+
+
+END_SECONDS = 0.2  # seconds between the last event and the end of its stream
+
+
+def read_start(response: httpx2.Response) -> bytes:
+    body = bytearray()
+    for chunk in response.iter_bytes():
+        body += chunk
+        if len(body) > MAX_ERROR_BYTES:
+            break
+    return bytes(body)
+
+
 class JsonClient:
-    """Posts to one server over pooled connections; thread-safe and fork-safe.
+    """Posts JSON to one server over pooled connections, and reads whole answers or streams of
+    events; thread-safe and fork-safe.
 
     The API key is sent to that server only: redirects are not followed, and no error message
     contains it, not even one that quotes the server. `secrets` are removed from messages.
@@ -251,12 +283,14 @@ class JsonClient:
         unreachable: str = UNREACHABLE_CURE,
         late: str = TIMEOUT_CURE,
         largest_answer: int = MAX_ANSWER_BYTES,
+        json_lines: bool = False,
     ) -> None:
         """`api_key` is sent in `key_header`, as a bearer token where that is Authorization.
 
         `cures` says what to do about a status, `unreachable` about a server that cannot be reached,
-        `late` about one that does not answer in time. `largest_answer` is in bytes. Raises
-        BackendUnavailable for an invalid address or key.
+        `late` about one that does not answer in time. `largest_answer` is in bytes. A stream's
+        events are server-sent ones, or with `json_lines` one a line. Raises BackendUnavailable for
+        an invalid address or key.
         """
         url = checked_url(base_url)
         # HTTPX logs URLs, so credentials in this one are sent as headers.
@@ -272,6 +306,7 @@ class JsonClient:
         self._unreachable = unreachable
         self._late = late
         self._largest_answer = largest_answer
+        self._json_lines = json_lines
         self._pooled: tuple[int, httpx2.Client] | None = None
 
     def post(
@@ -288,28 +323,27 @@ class JsonClient:
         Raises ServerRefused or another BackendUnavailable, or MalformedAnswer. A malformed answer
         is not retried: a server that misunderstands does so every time.
         """
-        body = patience.call_with_retries(
-            lambda at: self._attempt(path, payload, at), deadline=deadline, cancelled=cancelled
-        )
+        where = self.base_url + path
+
+        def attempt(at: float) -> bytes:
+            body = bytearray()
+            with (
+                self._waiting(where, time.monotonic(), at),
+                closing(self._answered(where, payload, at)) as response,
+            ):
+                for chunk in response.iter_bytes():
+                    body += chunk
+                    self._check_size(len(body), where)
+            return bytes(body)
+
+        body = patience.call_with_retries(attempt, deadline=deadline, cancelled=cancelled)
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
             raise MalformedAnswer(
-                f"{self.base_url}{path} answers with something that is no JSON:"
+                f"{where} answers with something that is no JSON:"
                 f" {server_text(body, self.secrets)}. Is base_url that of the model server?"
             ) from error
-
-    def _attempt(self, path: str, payload: Mapping[str, object], at: float) -> bytes:
-        where, began = self.base_url + path, time.monotonic()
-        with (
-            self._waiting(where, began, at),
-            closing(self._answered(where, payload, at)) as response,
-        ):
-            body = bytearray()
-            for chunk in response.iter_bytes():
-                body += chunk
-                self._check_size(len(body), where)
-            return bytes(body)
 
     @contextmanager
     def _waiting(self, where: str, began: float, at: float) -> Iterator[None]:
@@ -366,64 +400,6 @@ class JsonClient:
             pooled = self._pooled = (os.getpid(), client)
         return pooled[1]
 
-
-def read_start(response: httpx2.Response) -> bytes:
-    body = bytearray()
-    for chunk in response.iter_bytes():
-        body += chunk
-        if len(body) > MAX_ERROR_BYTES:
-            break
-    return bytes(body)
-
-
-MAX_LINE_BYTES = 1024 * 1024  # bytes; a whole tool call stands in one
-
-
-@dataclass(frozen=True, slots=True)
-class EventFraming:
-    """Format of an event stream: its media types (`kinds`), and a parser that yields events as
-    text.
-    """
-
-    kinds: tuple[str, ...]
-    events: Callable[[httpx2.Response], Iterator[str]]
-
-
-def _json_lines(response: httpx2.Response) -> Iterator[str]:
-    """The non-blank lines. Raises httpx2.SSEError for one that is too long."""
-    begun = bytearray()
-    for chunk in response.iter_bytes():
-        *ended, rest = chunk.split(b"\n")
-        for line in ended:
-            begun += line
-            if text := begun.decode(errors="replace").strip():
-                yield text
-            begun.clear()
-        begun += rest
-        if len(begun) > MAX_LINE_BYTES:
-            raise httpx2.SSEError(f"a line of more than {MAX_LINE_BYTES:,} bytes")
-    if text := begun.decode(errors="replace").strip():
-        yield text
-
-
-SERVER_SENT = EventFraming(
-    ("text/event-stream",),
-    lambda response: (event.data for event in httpx2.EventSource(response)),
-)
-JSON_LINES = EventFraming(("application/x-ndjson", "application/json"), _json_lines)
-
-
-END_SECONDS = 0.2  # seconds between the last event and the end of its stream
-
-
-class StreamClient(JsonClient):
-    """Posts, and reads the answer as a whole or as a stream of events."""
-
-    def __init__(self, base_url: str, *, framing: EventFraming = SERVER_SENT, **how: Any) -> None:
-        """`framing` is the format of the event stream; `how` is as for JsonClient."""
-        super().__init__(base_url, **how)
-        self._framing = framing
-
     def stream(
         self,
         path: str,
@@ -464,14 +440,19 @@ class StreamClient(JsonClient):
         with closing(response):
             with self._waiting(where, began, at):
                 kind = response.headers.get("content-type", "").lower()
-                if not kind.startswith(self._framing.kinds):
+                kinds = ("application/x-ndjson", "application/json")
+                if not kind.startswith(kinds if self._json_lines else "text/event-stream"):
                     raise MalformedAnswer(
                         f"{where} answers with something that is no stream:"
                         f" {server_text(read_start(response), self.secrets)}. Is base_url"
                         " that of the model"
                         " server, and can it stream?"
                     )
-            events = self._framing.events(response)
+            events = (
+                _json_lines(response)
+                if self._json_lines
+                else (event.data for event in httpx2.EventSource(response))
+            )
             while True:
                 # Never around a yield: who reads the stream may wait for others meanwhile.
                 with self._waiting(where, began, at):

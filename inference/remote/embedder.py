@@ -40,39 +40,8 @@ class RemoteModel:
     prompts: Prompts = field(default_factory=Prompts)
 
 
-def model_with_options(
-    model: str,
-    known: RemoteModel | None,
-    *,
-    dimensions: int | None,
-    max_tokens: int | None,
-    document_prompt: str | None,
-    query_prompt: str | None,
-) -> RemoteModel:
-    """`known` with the options' overrides. Raises BackendUnavailable where dimensions are
-    unknown.
-    """
-    known_dimensions = known.dimensions if known else None
-    prompts = known.prompts if known else Prompts()
-    if dimensions is not None and dimensions < 1:
-        raise BackendUnavailable(f"OPTIONS['dimensions'] is {dimensions}: it must be above 0.")
-    if not (length := dimensions or known_dimensions):
-        raise BackendUnavailable(
-            f"the length of the vectors of {model!r} is not known here: set OPTIONS['dimensions']"
-            " to what its card or its server says."
-        )
-    return RemoteModel(
-        dimensions=length,
-        max_tokens=max_tokens or (known.max_tokens if known else DEFAULT_MAX_TOKENS),
-        prompts=Prompts(
-            document=prompts.document if document_prompt is None else document_prompt,
-            query=prompts.query if query_prompt is None else query_prompt,
-        ),
-    )
-
-
 def dimensions_field(
-    known: RemoteModel | None, dimensions: int | None, send: bool | None
+    known: RemoteModel | None, dimensions: int | None, *, send: bool | None
 ) -> dict[str, int]:
     """The request's field `dimensions`, which shortens vectors, or nothing.
 
@@ -100,24 +69,42 @@ class RemoteEmbedder(ABC):
     def __init__(
         self,
         client: JsonClient,
-        model: RemoteModel,
+        model: str,
         *,
-        name: str,
+        known: RemoteModel | None,
+        name: str | None,
+        dimensions: int | None,
+        max_tokens: int | None,
+        document_prompt: str | None,
+        query_prompt: str | None,
         tokenizer: str | None,
-        pace: RequestLimits,
+        limits: RequestLimits,
     ) -> None:
+        """`known` holds for what the options leave out. Raises BackendUnavailable."""
+        if dimensions is not None and dimensions < 1:
+            raise BackendUnavailable(f"OPTIONS['dimensions'] is {dimensions}: it must be above 0.")
+        if not dimensions and not known:
+            raise BackendUnavailable(
+                f"the length of the vectors of {model!r} is not known here: set"
+                " OPTIONS['dimensions'] to what its card or its server says."
+            )
+        known = known or RemoteModel(0, DEFAULT_MAX_TOKENS)
         self._client = client
-        self._prompts = model.prompts
-        self._pace = pace
-        self.dimensions = model.dimensions
-        self.model_name = name
-        self._counter = token_counter(tokenizer, max_tokens=model.max_tokens)
-        if model.prompts.document:  # which takes room from each text
-            room = model.max_tokens - self._counter.count(model.prompts.document)
+        self._pace = limits
+        self._prompts = Prompts(
+            document=known.prompts.document if document_prompt is None else document_prompt,
+            query=known.prompts.query if query_prompt is None else query_prompt,
+        )
+        self.dimensions = dimensions or known.dimensions
+        self.model_name = name or model
+        self.window = max_tokens or known.max_tokens
+        self._counter = token_counter(tokenizer, max_tokens=self.window)
+        if self._prompts.document:  # which takes room from each text
+            room = self.window - self._counter.count(self._prompts.document)
             if room < 1:
                 raise BackendUnavailable(
-                    f"document_prompt leaves no room in {model.max_tokens} tokens: shorten it or"
-                    " raise OPTIONS['max_tokens']."
+                    f"document_prompt leaves no room in {self.window} tokens: shorten it or raise"
+                    " OPTIONS['max_tokens']."
                 )
             self._counter = token_counter(tokenizer, max_tokens=room)
         self.max_tokens = self._counter.max_tokens

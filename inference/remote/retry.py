@@ -2,6 +2,7 @@
 
 import json
 import logging
+import random
 import re
 import threading
 import time
@@ -14,14 +15,7 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from math import inf
 from threading import Event
-from typing import Any, NoReturn, TypeVar
-
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception_type,
-    wait_exponential_jitter,
-)
+from typing import Any, TypeVar
 
 from inference.cancellation import pause
 from inference.interfaces import BackendUnavailable
@@ -56,6 +50,18 @@ class ServerRefused(BackendUnavailable):
         self.status = status
         self.said = reason
         self.too_large = too_large
+
+    @property
+    def rejects_request(self) -> bool:
+        """Whether the server has something against this request, and not against all."""
+        return self.too_large or self.status in (400, 413, 422)
+
+
+def is_outage(error: Exception) -> bool:
+    """Whether the model was unreachable, rather than unable to process this request."""
+    if isinstance(error, ServerRefused):
+        return not error.rejects_request
+    return isinstance(error, BackendUnavailable)
 
 
 class RetryableError(BackendUnavailable):
@@ -154,42 +160,24 @@ class RetryPolicy:
         `cancelled` ends the waits. Raises Cancelled within a cancelled `cancellation` block.
         """
         cancelled = cancelled or threading.Event()
-        retrying = Retrying(
-            retry=retry_if_exception_type(RetryableError),
-            wait=self._wait,
-            stop=lambda state: (
-                state.attempt_number >= self.attempts
-                or cancelled.is_set()
-                or self._waits_too_long(state, deadline)
-            ),
-            sleep=lambda seconds: pause(seconds, until=cancelled),
-            retry_error_callback=lambda state: self._give_up(state, deadline),
-        )
-        return retrying(lambda: attempt(min(deadline, time.monotonic() + self.timeout)))
-
-    def _wait(self, state: RetryCallState) -> float:
-        backoff = wait_exponential_jitter(
-            multiplier=self.first_wait, max=self.longest_wait, jitter=self.first_wait
-        )
-        return max(backoff(state), _last_failure(state).retry_after or 0.0)
-
-    def _waits_too_long(self, state: RetryCallState, deadline: float) -> bool:
-        wait = state.upcoming_sleep
-        return wait > self.longest_wait or time.monotonic() + wait >= deadline
-
-    def _give_up(self, state: RetryCallState, deadline: float) -> NoReturn:
-        failure, tries = _last_failure(state), state.attempt_number
-        reason = f" Tried {tries} times." if tries > 1 else ""
-        if failure.retry_after and self._waits_too_long(state, deadline):
-            reason += f" It asks to wait {failure.retry_after:.0f} s, longer than is allowed here."
-        raise BackendUnavailable(f"{failure}{reason}") from failure
-
-
-def _last_failure(state: RetryCallState) -> RetryableError:
-    error = state.outcome.exception() if state.outcome else None
-    if not isinstance(error, RetryableError):
-        raise TypeError(f"retried after {error!r}")
-    return error
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return attempt(min(deadline, time.monotonic() + self.timeout))
+            except RetryableError as failure:
+                backoff = self.first_wait * (2 ** (tries - 1) + random.random())  # noqa: S311
+                wait = max(min(backoff, self.longest_wait), failure.retry_after or 0.0)
+                too_long = wait > self.longest_wait or time.monotonic() + wait >= deadline
+                if tries >= self.attempts or cancelled.is_set() or too_long:
+                    reason = f" Tried {tries} times." if tries > 1 else ""
+                    if failure.retry_after and too_long:
+                        reason += (
+                            f" It asks to wait {failure.retry_after:.0f} s, longer than is allowed"
+                            " here."
+                        )
+                    raise BackendUnavailable(f"{failure}{reason}") from failure
+            pause(wait, until=cancelled)
 
 
 BATCH_SIZE = 32  # what Text Embeddings Inference takes at most unless told otherwise

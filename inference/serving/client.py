@@ -2,7 +2,7 @@
 
 import uuid
 from time import monotonic
-from typing import cast
+from typing import Any, cast
 
 from redis import Redis
 from redis.backoff import NoBackoff
@@ -47,35 +47,45 @@ class WorkerClient:
                 " OPTIONS."
             ) from error
 
-    def ask(
-        self, service: protocol.ServedModel, question: protocol.WorkerRequest, *, timeout: float
-    ) -> bytes:
-        """The raw reply, to be decoded by `decode_array`.
+    def ask(self, service: str, kind: str, *, timeout: float, **fields: Any) -> bytes:
+        """The raw reply to a request of this kind, to be decoded by `decode_array`.
 
         Without a worker it raises NoWorker at once, not after `timeout` seconds. Raises
         BackendUnavailable for a worker that does not answer in time.
         """
         request_id = uuid.uuid4().hex
+        request, queue = protocol.request_key(request_id), protocol.queue_key(service, kind)
+        alive = protocol.alive_key(service)
         deadline = monotonic() + timeout
+        milliseconds = max(1, int(timeout * 1000))
         try:
-            if not self._send(request_id, service, question, timeout=timeout):
-                raise no_worker_error(service)
-            reply = self._wait(request_id, service, deadline)
-            if reply is None:
-                self._redis.unlink(protocol.request_key(request_id))
+            with self._redis.pipeline(transaction=False) as pipe:
+                pipe.exists(alive)
+                # Both keys expire if nobody reads them.
+                pipe.set(request, protocol.encode_request(fields), px=milliseconds)
+                pipe.rpush(queue, request_id)
+                pipe.ltrim(queue, -_MAX_QUEUE, -1)
+                pipe.pexpire(queue, milliseconds)
+                is_served = bool(pipe.execute()[0])
+            while is_served and (left := deadline - monotonic()) > 0:
+                seconds = max(0.01, min(left, _POLL_SECONDS))
+                if popped := self._redis.blpop([protocol.reply_key(request_id)], timeout=seconds):
+                    return cast("bytes", popped[1])
+                is_served = bool(self._redis.exists(alive))
+            self._redis.unlink(request)
         except RedisError as error:
             raise _broker_error(error) from error
-        if reply is None:
-            raise BackendUnavailable(
-                f"the worker did not answer for {service.name} within {timeout:g} s: see its log,"
-                " start one more, or raise the timeout in OPTIONS."
-            )
-        return reply
+        if not is_served:
+            raise NoWorker(f"no worker serves {service}: {START_WORKER}.")
+        raise BackendUnavailable(
+            f"the worker did not answer for {service} within {timeout:g} s: see its log, start one"
+            " more, or raise the timeout in OPTIONS."
+        )
 
-    def is_served(self, service: protocol.ServedModel) -> bool:
+    def is_served(self, service: str) -> bool:
         """Whether a worker has the model in memory."""
         try:
-            return bool(self._redis.exists(service.alive))
+            return bool(self._redis.exists(protocol.alive_key(service)))
         except RedisError:
             return False
 
@@ -85,48 +95,6 @@ class WorkerClient:
             return cast("bytes | None", self._redis.get(key))
         except RedisError as error:
             raise _broker_error(error) from error
-
-    def _send(
-        self,
-        request_id: str,
-        service: protocol.ServedModel,
-        question: protocol.WorkerRequest,
-        *,
-        timeout: float,
-    ) -> bool:
-        """Returns whether a worker is there to read it."""
-        milliseconds = max(1, int(timeout * 1000))
-        queue = service.queue(question.KIND)
-        with self._redis.pipeline(transaction=False) as pipe:
-            pipe.exists(service.alive)
-            # Both keys expire if nobody reads them.
-            pipe.set(
-                protocol.request_key(request_id), protocol.encode_request(question), px=milliseconds
-            )
-            pipe.rpush(queue, request_id)
-            pipe.ltrim(queue, -_MAX_QUEUE, -1)
-            pipe.pexpire(queue, milliseconds)
-            served = bool(pipe.execute()[0])
-        if not served:
-            self._redis.unlink(protocol.request_key(request_id))
-        return served
-
-    def _wait(
-        self, request_id: str, service: protocol.ServedModel, deadline: float
-    ) -> bytes | None:
-        while (left := deadline - monotonic()) > 0:
-            popped = self._redis.blpop(
-                [protocol.reply_key(request_id)], timeout=max(0.01, min(left, _POLL_SECONDS))
-            )
-            if popped:
-                return cast("bytes", popped[1])
-            if not self._redis.exists(service.alive):
-                raise no_worker_error(service)
-        return None
-
-
-def no_worker_error(service: protocol.ServedModel) -> NoWorker:
-    return NoWorker(f"no worker serves {service.name}: {START_WORKER}.")
 
 
 def _broker_error(error: RedisError) -> NoWorker:

@@ -2,9 +2,8 @@
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,32 +26,27 @@ KEY_PREFIX = "ragsite:inference:1"
 ALIVE_SECONDS = 15
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModel:
-    """A served model. An embedder is named by model, so that no other one answers instead."""
-
-    name: str
-
-    @property
-    def alive(self) -> str:
-        """Key of the set of workers that serve it; gone with the last one."""
-        return f"{KEY_PREFIX}:alive:{self.name}"
-
-    @property
-    def tokenizer(self) -> str:
-        return f"{KEY_PREFIX}:tokenizer:{self.name}"
-
-    def queue(self, kind: str) -> str:
-        """Key of the list of waiting request ids of one kind."""
-        return f"{KEY_PREFIX}:queue:{kind}:{self.name}"
+def embedder_service(model_name: str, dimensions: int) -> str:
+    """Name of a served embedder: by its model, so that no other one answers instead."""
+    return f"embedder:{model_name}:{dimensions}"
 
 
-def embedder_service(model_name: str, dimensions: int) -> ServedModel:
-    return ServedModel(f"embedder:{model_name}:{dimensions}")
+def reranker_service(alias: str) -> str:
+    return f"reranker:{alias}"
 
 
-def reranker_service(alias: str) -> ServedModel:
-    return ServedModel(f"reranker:{alias}")
+def alive_key(service: str) -> str:
+    """Key of the set of workers that serve it; gone with the last one."""
+    return f"{KEY_PREFIX}:alive:{service}"
+
+
+def tokenizer_key(service: str) -> str:
+    return f"{KEY_PREFIX}:tokenizer:{service}"
+
+
+def queue_key(service: str, kind: str) -> str:
+    """Key of the list of waiting request ids of one kind."""
+    return f"{KEY_PREFIX}:queue:{kind}:{service}"
 
 
 def description_key(alias: str) -> str:
@@ -76,101 +70,51 @@ def wake_up_key(member: str) -> str:
 VERSION_HINT = "Do the site and the worker run the same version?"
 
 
-def read_fields(data: bytes) -> Mapping[str, Any]:
-    """Parse a JSON object. Raises MalformedAnswer."""
-    try:
-        fields = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise MalformedAnswer(f"what came over the broker is no JSON. {VERSION_HINT}") from error
-    if not isinstance(fields, dict):
-        raise MalformedAnswer(f"what came over the broker is no JSON object. {VERSION_HINT}")
-    return fields
-
-
-def field(fields: Mapping[str, Any], name: str, kind: Any) -> Any:
-    """The value of that name. Raises MalformedAnswer unless it is a `kind`."""
-    value = fields.get(name)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise MalformedAnswer(f"what came over the broker has no proper {name!r}. {VERSION_HINT}")
-    return value
-
-
-def list_field(fields: Mapping[str, Any], name: str, kind: Any) -> Sequence[Any]:
-    """The values of that name. Raises MalformedAnswer unless each is a `kind`."""
-    values = field(fields, name, list)
-    if not all(isinstance(value, kind) for value in values):
-        raise MalformedAnswer(f"what came over the broker has no proper {name!r}. {VERSION_HINT}")
-    return tuple(values)
-
-
 MAX_REQUEST_BYTES = 64 * 1024 * 1024
+#: Fields by kind of request, with their types; [type] is a list of them.
+REQUESTS: Mapping[str, Mapping[str, Any]] = {
+    "query": {"text": str, "instruction": str | None},
+    "documents": {"texts": [str]},
+    "judgement": {
+        "query": str,
+        "texts": [str],
+        "stored": [int | float],
+        "instruction": str | None,
+    },
+}
+#: Fields of what a worker announces of its embedder.
+DESCRIPTION: Mapping[str, Any] = {"model_name": str, "dimensions": int, "max_tokens": int}
 
 
-@dataclass(frozen=True, slots=True)
-class QueryRequest:
-    """Request for the vector of a query."""
-
-    KIND: ClassVar[str] = "query"
-
-    text: str
-    instruction: str | None
-
-    @classmethod
-    def decode(cls, data: bytes) -> "QueryRequest":
-        """Parse the request. Raises MalformedAnswer."""
-        fields = read_fields(data)
-        return cls(field(fields, "text", str), field(fields, "instruction", str | None))
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentsRequest:
-    """Request for the vectors of documents."""
-
-    KIND: ClassVar[str] = "documents"
-
-    texts: Sequence[str]
-
-    @classmethod
-    def decode(cls, data: bytes) -> "DocumentsRequest":
-        """Parse the request. Raises MalformedAnswer."""
-        return cls(list_field(read_fields(data), "texts", str))
-
-
-@dataclass(frozen=True, slots=True)
-class RerankRequest:
-    """Request for relevance scores of texts."""
-
-    KIND: ClassVar[str] = "judgement"
-
-    query: str
-    texts: Sequence[str]
-    stored: Sequence[float]
-    instruction: str | None
-
-    @classmethod
-    def decode(cls, data: bytes) -> "RerankRequest":
-        """Parse the request. Raises MalformedAnswer."""
-        fields = read_fields(data)
-        return cls(
-            field(fields, "query", str),
-            list_field(fields, "texts", str),
-            list_field(fields, "stored", int | float),
-            field(fields, "instruction", str | None),
-        )
-
-
-WorkerRequest = QueryRequest | DocumentsRequest | RerankRequest
-
-
-def encode_request(question: WorkerRequest) -> bytes:
+def encode_request(fields: Mapping[str, Any]) -> bytes:
     """The request as JSON. Raises InferenceError where it is too large."""
-    data = json.dumps(asdict(question)).encode()
+    data = json.dumps(fields).encode()
     if len(data) > MAX_REQUEST_BYTES:
         raise InferenceError(
             f"{len(data):,} bytes are too many to send to a worker at once, the limit is"
             f" {MAX_REQUEST_BYTES:,}: send fewer or shorter texts."
         )
     return data
+
+
+def decode_fields(data: bytes, types: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields named by `types` of a JSON object. Raises MalformedAnswer unless all fit."""
+    try:
+        fields = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise MalformedAnswer(f"what came over the broker is no JSON. {VERSION_HINT}") from error
+    if not isinstance(fields, dict):
+        raise MalformedAnswer(f"what came over the broker is no JSON object. {VERSION_HINT}")
+    for name, kind in types.items():
+        value = fields.get(name)
+        values, item = (value, kind[0]) if isinstance(kind, list) else ([value], kind)
+        if not isinstance(values, list) or not all(
+            isinstance(each, item) and not isinstance(each, bool) for each in values
+        ):
+            raise MalformedAnswer(
+                f"what came over the broker has no proper {name!r}. {VERSION_HINT}"
+            )
+    return {name: fields.get(name) for name in types}
 
 
 # Hosts of either byte order meet at one broker.
@@ -210,13 +154,12 @@ def decode_array(reply: bytes, dtype: np.dtype[Any], *, shape: tuple[int, ...]) 
     """The numbers, in a writable array. Raises what the worker raised, or MalformedAnswer."""
     status, body = reply[:1], reply[1:]
     if status == _FAILED:
-        fields = read_fields(body)
-        kind = _ERRORS.get(field(fields, "class", str), InferenceError)
+        kind = _ERRORS.get(decode_fields(body, {"class": str})["class"], InferenceError)
         if kind is EmptyText:
-            raise EmptyText(field(fields, "index", int))
+            raise EmptyText(decode_fields(body, {"index": int})["index"])
         if kind is DimensionMismatch:
-            raise DimensionMismatch(field(fields, "expected", int), field(fields, "actual", int))
-        raise kind(field(fields, "message", str))
+            raise DimensionMismatch(**decode_fields(body, {"expected": int, "actual": int}))
+        raise kind(decode_fields(body, {"message": str})["message"])
     expected = int(np.prod(shape)) * dtype.itemsize
     if status != _ANSWERED or len(body) != expected:
         raise MalformedAnswer(
@@ -226,28 +169,6 @@ def decode_array(reply: bytes, dtype: np.dtype[Any], *, shape: tuple[int, ...]) 
 
 
 MAX_TOKENIZER_BYTES = 256 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedderDescription:
-    """Name, dimensions and window of a worker's embedder."""
-
-    model_name: str
-    dimensions: int
-    max_tokens: int
-
-    def encode(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
-
-    @classmethod
-    def decode(cls, data: bytes) -> "EmbedderDescription":
-        """Parse the announcement. Raises MalformedAnswer."""
-        fields = read_fields(data)
-        return cls(
-            field(fields, "model_name", str),
-            field(fields, "dimensions", int),
-            field(fields, "max_tokens", int),
-        )
 
 
 def encode_tokenizer(tokenizer: Tokenizer | None) -> bytes:

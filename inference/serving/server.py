@@ -2,6 +2,7 @@
 models.
 """
 
+import json
 import logging
 import socket
 import threading
@@ -14,7 +15,9 @@ from itertools import groupby
 from time import monotonic
 from typing import Any
 
+import numpy as np
 from django.conf import settings
+from numpy.typing import ArrayLike
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
@@ -33,47 +36,27 @@ from inference.serving import protocol
 logger = logging.getLogger(__name__)
 
 
-def answer_queries(embedder: Embedder, questions: Sequence[bytes]) -> list[bytes]:
+Fields = Mapping[str, Any]
+#: Answers requests of one kind with one reply each.
+Answer = Callable[[Sequence[Fields]], list[bytes]]
+
+
+def answer_queries(embedder: Embedder, questions: Sequence[Fields]) -> list[bytes]:
     """Queries with the same instruction are embedded together; one that fails does so alone."""
     answers: dict[int, bytes] = {}
-    queries: dict[int, protocol.QueryRequest] = {}
-    for at, question in enumerate(questions):
-        try:
-            queries[at] = protocol.QueryRequest.decode(question)
-        except MalformedAnswer as error:
-            answers[at] = protocol.encode_failure(error)
 
     def instruction(at: int) -> str:
-        return queries[at].instruction or ""
+        return questions[at]["instruction"] or ""
 
-    for _, group in groupby(sorted(queries, key=instruction), key=instruction):
+    for _, group in groupby(sorted(range(len(questions)), key=instruction), key=instruction):
         together = list(group)
-        vectors = _embed_together(embedder, [queries[at] for at in together])
+        vectors = _embed_together(embedder, [questions[at] for at in together])
         answers.update(zip(together, vectors, strict=True))
     return [answers[at] for at in range(len(questions))]
 
 
-def answer_documents(embedder: Embedder, question: bytes) -> bytes:
-    try:
-        vectors = embedder.embed_documents(protocol.DocumentsRequest.decode(question).texts)
-        return protocol.encode_array(vectors, protocol.VECTOR_DTYPE)
-    except Exception as error:
-        return _error_reply(error)
-
-
-def answer_rerank(reranker: Reranker, question: bytes) -> bytes:
-    try:
-        asked = protocol.RerankRequest.decode(question)
-        scores = reranker.score(
-            asked.query, asked.texts, stored=asked.stored, instruction=asked.instruction
-        )
-        return protocol.encode_array(scores, protocol.SCORE_DTYPE)
-    except Exception as error:
-        return _error_reply(error)
-
-
-def _embed_together(embedder: Embedder, queries: Sequence[protocol.QueryRequest]) -> list[bytes]:
-    texts, instruction = [query.text for query in queries], queries[0].instruction
+def _embed_together(embedder: Embedder, queries: Sequence[Fields]) -> list[bytes]:
+    texts, instruction = [query["text"] for query in queries], queries[0]["instruction"]
     try:
         together = getattr(embedder, "embed_queries", None)
         if together is None:
@@ -87,6 +70,18 @@ def _embed_together(embedder: Embedder, queries: Sequence[protocol.QueryRequest]
         if len(queries) == 1:
             return [_error_reply(error)]
         return [answer for query in queries for answer in _embed_together(embedder, [query])]
+
+
+def _answer_each(work: Callable[..., ArrayLike], dtype: np.dtype[Any]) -> Answer:
+    """Answers one request after the other with the numbers of `work`."""
+
+    def answer(question: Fields) -> bytes:
+        try:
+            return protocol.encode_array(work(**question), dtype)
+        except Exception as error:
+            return _error_reply(error)
+
+    return lambda questions: [answer(question) for question in questions]
 
 
 def _error_reply(error: Exception) -> bytes:
@@ -106,21 +101,13 @@ QUERY_BATCH_SIZE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class RequestLane:
-    """Requests of one kind, answered in batches; they wait for no other kind."""
-
-    answer: Callable[[Sequence[bytes]], list[bytes]]
-    batch_size: int = 1
-
-
-@dataclass(frozen=True, slots=True)
 class ModelOffer:
-    """A model that a worker serves. `stored_values` stay in the broker even while no
-    worker runs.
+    """A model that a worker serves. `lanes` answer requests by kind, so many at a time, and wait
+    for no other kind; `stored_values` stay in the broker even while no worker runs.
     """
 
-    service: protocol.ServedModel
-    lanes: Mapping[str, RequestLane]
+    service: str
+    lanes: Mapping[str, tuple[Answer, int]]
     stored_values: Mapping[str, bytes]
 
 
@@ -129,23 +116,19 @@ def offer_embedder(
 ) -> ModelOffer:
     """Raises InferenceError for an embedder that does not work."""
     embedder.embed_query("warm up")
-    described = protocol.EmbedderDescription(
-        model_name=embedder.model_name,
-        dimensions=embedder.dimensions,
-        max_tokens=embedder.max_tokens,
-    )
-    service = protocol.embedder_service(described.model_name, described.dimensions)
+    service = protocol.embedder_service(embedder.model_name, embedder.dimensions)
+    description = {name: getattr(embedder, name) for name in protocol.DESCRIPTION}
     return ModelOffer(
         service,
         lanes={
-            protocol.QueryRequest.KIND: RequestLane(
-                partial(answer_queries, embedder), query_batch_size
-            ),
-            protocol.DocumentsRequest.KIND: _single_lane(partial(answer_documents, embedder)),
+            "query": (partial(answer_queries, embedder), query_batch_size),
+            "documents": (_answer_each(embedder.embed_documents, protocol.VECTOR_DTYPE), 1),
         },
         stored_values={
-            protocol.description_key(alias): described.encode(),
-            service.tokenizer: protocol.encode_tokenizer(embedder.token_counter().tokenizer),
+            protocol.description_key(alias): json.dumps(description).encode(),
+            protocol.tokenizer_key(service): protocol.encode_tokenizer(
+                embedder.token_counter().tokenizer
+            ),
         },
     )
 
@@ -153,16 +136,11 @@ def offer_embedder(
 def offer_reranker(alias: str, reranker: Reranker) -> ModelOffer:
     """Raises InferenceError for a reranker that does not work."""
     reranker.score("warm up", ["warm up"], stored=[1.0])
-    lane = _single_lane(partial(answer_rerank, reranker))
     return ModelOffer(
         protocol.reranker_service(alias),
-        lanes={protocol.RerankRequest.KIND: lane},
+        lanes={"judgement": (_answer_each(reranker.score, protocol.SCORE_DTYPE), 1)},
         stored_values={},
     )
-
-
-def _single_lane(answer: Callable[[bytes], bytes]) -> RequestLane:
-    return RequestLane(lambda questions: [answer(question) for question in questions])
 
 
 HEARTBEAT_SECONDS = 5.0
@@ -221,90 +199,83 @@ class WorkerServer:
         thread.start()
 
     def _serve(self, make: Callable[[], ModelOffer]) -> None:
-        offer = self._ready(make)
-        if offer is None:
-            return
-        for kind, lane in offer.lanes.items():
-            self._run(partial(self._answer, offer.service.queue(kind), lane))
-        logger.info("serving %s", offer.service.name)
-        anew = True
-        while not self._stopping.is_set():
-            try:
-                self._announce(offer, anew=anew)
-            except RedisError as error:
-                self._outage.begin(error)
-                self._stopping.wait(_RETRY_SECONDS)
-            else:
-                anew = False
-                self._outage.end()
-                self._stopping.wait(HEARTBEAT_SECONDS)
-        with suppress(RedisError):  # then it runs out by itself
-            self._redis.srem(offer.service.alive, self._member)
-
-    def _ready(self, make: Callable[[], ModelOffer]) -> ModelOffer | None:
-        """The offer once its model works; None where the server is stopped before."""
+        offer: ModelOffer | None = None
         delay, said = _RETRY_SECONDS, ""
-        while not self._stopping.is_set():
+        while offer is None:
+            if self._stopping.is_set():
+                return
             try:
-                return make()
+                offer = make()
             except Exception as error:
                 if str(error) != said:
                     said = str(error)
                     unforeseen = None if isinstance(error, InferenceError) else error
                     logger.error("a model cannot be served: %s", error, exc_info=unforeseen)
-            self._stopping.wait(delay)
-            delay = min(delay * 2, _LONGEST_RETRY_SECONDS)
-        return None
+                self._stopping.wait(delay)
+                delay = min(delay * 2, _LONGEST_RETRY_SECONDS)
+        for kind in offer.lanes:
+            self._run(partial(self._repeat, partial(self._answer, offer, kind), pause=0))
+        logger.info("serving %s", offer.service)
+        alive = protocol.alive_key(offer.service)
+        missing = set(offer.stored_values)
 
-    def _announce(self, offer: ModelOffer, *, anew: bool) -> None:
-        missing = [key for key in offer.stored_values if anew or not self._redis.exists(key)]
-        with self._redis.pipeline() as pipe:
-            for key in missing:
-                pipe.set(key, offer.stored_values[key])
-            pipe.sadd(offer.service.alive, self._member)
-            pipe.expire(offer.service.alive, protocol.ALIVE_SECONDS)
-            pipe.execute()
+        def announce() -> None:
+            gone = {key for key in offer.stored_values if not self._redis.exists(key)}
+            with self._redis.pipeline() as pipe:
+                for key in missing | gone:
+                    pipe.set(key, offer.stored_values[key])
+                pipe.sadd(alive, self._member)
+                pipe.expire(alive, protocol.ALIVE_SECONDS)
+                pipe.execute()
+            missing.clear()
 
-    def _answer(self, queue: str, lane: RequestLane) -> None:
+        self._repeat(announce, pause=HEARTBEAT_SECONDS)
+        with suppress(RedisError):  # then it runs out by itself
+            self._redis.srem(alive, self._member)
+
+    def _repeat(self, work: Callable[[], None], *, pause: float) -> None:
+        """Do `work` until the server is stopped, also after outages of the broker."""
         while not self._stopping.is_set():
             try:
-                ids = self._take(queue, lane.batch_size)
-                if ids:
-                    # Requests whose client still waits, limited to the largest size.
-                    names = [request_id.decode(errors="replace") for request_id in ids]
-                    with self._redis.pipeline(transaction=False) as pipe:
-                        for name in names:
-                            pipe.getrange(protocol.request_key(name), 0, protocol.MAX_REQUEST_BYTES)
-                        pipe.unlink(*map(protocol.request_key, names))
-                        asked = list(zip(names, pipe.execute()[:-1], strict=True))
-                    waiting = [(name, question) for name, question in asked if question]
-                    questions = [name for name, _ in waiting], [question for _, question in waiting]
-                    self._reply(*questions, lane)
+                work()
             except RedisError as error:
                 self._outage.begin(error)
                 self._stopping.wait(_RETRY_SECONDS)
             else:
                 self._outage.end()
+                self._stopping.wait(pause)
 
-    def _take(self, queue: str, at_once: int) -> list[bytes]:
-        """Ids of waiting requests; after a timeout an empty list."""
-        popped = self._redis.blpop(
-            [queue, protocol.wake_up_key(self._member)], timeout=_POLL_SECONDS
-        )
-        if not popped or popped[0] != queue.encode():
-            return []
-        more = self._redis.lpop(queue, at_once - 1) if at_once > 1 else None
-        return [popped[1], *(more or [])]
-
-    def _reply(self, names: Sequence[str], questions: Sequence[bytes], lane: RequestLane) -> None:
-        if not questions:
-            return
-        replies = lane.answer(questions)
+    def _answer(self, offer: ModelOffer, kind: str) -> None:
+        answer, batch_size = offer.lanes[kind]
+        queue = protocol.queue_key(offer.service, kind)
+        replies, questions = {}, {}
+        for name, data in self._take(queue, batch_size):
+            try:
+                questions[name] = protocol.decode_fields(data, protocol.REQUESTS[kind])
+            except MalformedAnswer as error:
+                replies[name] = protocol.encode_failure(error)
+        if questions:
+            replies |= zip(questions, answer([*questions.values()]), strict=True)
         with self._redis.pipeline(transaction=False) as pipe:
-            for name, reply in zip(names, replies, strict=True):
+            for name, reply in replies.items():
                 pipe.rpush(protocol.reply_key(name), reply)
                 pipe.pexpire(protocol.reply_key(name), _KEEP_REPLY_MILLISECONDS)
             pipe.execute()
+
+    def _take(self, queue: str, at_once: int) -> list[tuple[str, bytes]]:
+        """Ids and texts of waiting requests; after a timeout an empty list."""
+        wake_up = protocol.wake_up_key(self._member)
+        popped = self._redis.blpop([queue, wake_up], timeout=_POLL_SECONDS)
+        if not popped or popped[0] != queue.encode():
+            return []
+        more = self._redis.lpop(queue, at_once - 1) if at_once > 1 else None
+        names = [each.decode(errors="replace") for each in (popped[1], *(more or []))]
+        with self._redis.pipeline(transaction=False) as pipe:
+            for name in names:  # limited to the largest size
+                pipe.getrange(protocol.request_key(name), 0, protocol.MAX_REQUEST_BYTES)
+            pipe.unlink(*map(protocol.request_key, names))
+            found = zip(names, pipe.execute()[:-1], strict=True)
+        return [(name, data) for name, data in found if data]  # else its client has gone
 
 
 class _BrokerOutage:

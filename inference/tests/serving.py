@@ -10,7 +10,7 @@ from redis import Redis
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import InvalidVector
 from inference.serving.server import ModelOffer, WorkerServer
-from ragsite.testing import wait_until
+from tests.plugin import wait_until
 
 
 class Watched(HashingEmbedder):

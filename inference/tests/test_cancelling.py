@@ -10,7 +10,7 @@ import pytest
 
 from inference.cancellation import Cancelled, cancellation, check_cancelled, pause
 from inference.interfaces import BackendUnavailable, InferenceError
-from inference.remote.client import JsonClient, StreamClient
+from inference.remote.client import JsonClient
 from inference.remote.retry import RetryPolicy, run_parallel
 from inference.tests.stub_server import Reply, Silence, Stream, event, self_signed, stub_server
 
@@ -52,7 +52,7 @@ def post(stub, payload=None, **options):
 
 
 def stream(stub):
-    client = StreamClient(stub.url)
+    client = JsonClient(stub.url)
     return lambda: list(client.stream("/x", {}, last="END".__eq__, patience=PATIENCE))
 
 
@@ -71,7 +71,7 @@ def test_a_stream_is_ended_midway(stub, after):
     begun = threading.Event()
     halting = Stream(event("a"), after=after)
     stub.first(halting)
-    client = StreamClient(stub.url)
+    client = JsonClient(stub.url)
 
     def read():
         for _ in client.stream("/x", {}, last="END".__eq__, patience=PATIENCE):

@@ -1,7 +1,5 @@
 """Qwen3-Embedding, tiny and random in the layout of the hub, is run as its card says."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -112,29 +110,3 @@ def test_another_pooling_would_be_seen(folder, reference, pooling):
     wrong = TransformersEmbedder(folder, dtype="float32", pooling=pooling).embed_documents(TEXTS)
     expected = reference.encode(TEXTS, normalize_embeddings=True)
     assert cosines(wrong, expected).max() < 0.99
-
-
-def test_out_of_memory_halves_the_batch_and_changes_nothing(folder, embedder, caplog):
-    tight = TransformersEmbedder(folder, batch_tokens=4096)
-
-    def limited(model, args, kwargs):
-        if kwargs["input_ids"].numel() > 200:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-
-    tight._loaded()._model.register_forward_pre_hook(limited, with_kwargs=True)
-    vectors = tight.embed_documents(TEXTS * 3)
-    assert cosines(vectors, np.tile(embedder.embed_documents(TEXTS), (3, 1))).min() >= 0.9999
-    assert "out of memory" in caplog.text
-    caplog.clear()
-    tight.embed_documents(TEXTS * 3)
-    assert not caplog.records  # the smaller budget is kept
-
-
-def test_weights_that_are_not_there_are_not_made_up(tmp_path):
-    folder = qwen3_embedding(tmp_path / "short")
-    config = tmp_path / "short" / "config.json"
-    said = json.loads(config.read_text())
-    layers = {"num_hidden_layers": 4, "layer_types": ["full_attention"] * 4}
-    config.write_text(json.dumps(said | layers))
-    with pytest.raises(BackendUnavailable, match=r"short lacks 11 of the weights.*layers\.3\."):
-        TransformersEmbedder(folder).embed_query("maps")

@@ -54,14 +54,6 @@ def test_the_longer_of_a_pair_is_cut_first(folder, reranker):
     np.testing.assert_allclose(shorter.score(QUERY, TEXTS), reference.predict(pairs()), atol=1e-5)
 
 
-def test_a_score_alone_and_in_a_padded_batch_is_the_same(folder, reranker):
-    together = reranker.score(QUERY, TEXTS)
-    alone = [reranker.score(QUERY, [text])[0] for text in TEXTS]
-    np.testing.assert_allclose(together, alone, atol=1e-5)
-    small = CrossEncoderReranker(folder, batch_tokens=40).score(QUERY, TEXTS)
-    np.testing.assert_allclose(together, small, atol=1e-5)
-
-
 def test_two_labels_give_the_probability_of_the_second(tmp_path):
     folder = cross_encoder(tmp_path / "two", labels=2)
     tokenizer = AutoTokenizer.from_pretrained(folder)

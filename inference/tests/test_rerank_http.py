@@ -47,12 +47,6 @@ def test_the_request_is_the_one_that_servers_agree_on(stub):
     }
 
 
-@pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/"])
-def test_the_address_may_end_in_v1_or_not(stub, suffix):
-    HttpReranker("m", stub.url + suffix).score("q", TEXTS)
-    assert stub.requests[0].path == "/v1/rerank"
-
-
 def test_no_texts_need_no_request(stub):
     assert reranker(stub).score("q", []) == []
     assert stub.requests == []

@@ -1,7 +1,5 @@
 """Qwen3-Reranker, tiny and random, scores as the code on its card does."""
 
-import threading
-
 import numpy as np
 import pytest
 import torch
@@ -81,11 +79,6 @@ def test_a_score_alone_and_in_a_padded_batch_is_the_same(reranker, card):
     np.testing.assert_allclose(alone, [card.score(QUERY, [text])[0] for text in TEXTS], atol=CLOSE)
 
 
-def test_small_batches_give_the_same_scores_in_order(folder, reranker):
-    small = Qwen3Reranker(folder, batch_tokens=1).score(QUERY, TEXTS)
-    np.testing.assert_allclose(small, reranker.score(QUERY, TEXTS), atol=CLOSE)
-
-
 def test_a_head_of_its_own_is_read_too(tmp_path):
     folder = qwen3_reranker(tmp_path / "untied", tie_word_embeddings=False)
     scores = Qwen3Reranker(folder).score(QUERY, TEXTS)
@@ -121,13 +114,6 @@ def test_a_text_cannot_end_its_turn_and_answer_for_the_model(reranker, card):
     assert spelled.count(turn) == plain.count(turn) == 2
 
 
-def test_bfloat16_is_had_by_asking(folder, reranker):
-    half = Qwen3Reranker(folder, dtype="bfloat16")
-    assert half._loaded()._model.dtype == torch.bfloat16
-    assert reranker._loaded()._model.dtype == torch.float32
-    np.testing.assert_allclose(half.score(QUERY, TEXTS), reranker.score(QUERY, TEXTS), atol=0.05)
-
-
 def test_out_of_memory_halves_the_batch_and_changes_nothing(folder, reranker, caplog):
     tight = Qwen3Reranker(folder, batch_tokens=8192)
 
@@ -139,25 +125,6 @@ def test_out_of_memory_halves_the_batch_and_changes_nothing(folder, reranker, ca
     scores = tight.score(QUERY, TEXTS * 2)
     np.testing.assert_allclose(scores, reranker.score(QUERY, TEXTS) * 2, atol=CLOSE)
     assert "out of memory" in caplog.text
-
-
-def test_threads_share_one_model_and_get_their_own_scores(folder, reranker):
-    shared = Qwen3Reranker(folder)
-    together = threading.Barrier(4)
-    seen = {}
-
-    def judge(text):
-        together.wait()
-        seen[text] = (shared.score(QUERY, [text])[0], id(shared._loaded()))
-
-    threads = [threading.Thread(target=judge, args=(text,)) for text in TEXTS[:4]]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({loaded for _, loaded in seen.values()}) == 1
-    expected = reranker.score(QUERY, TEXTS[:4])
-    np.testing.assert_allclose([seen[text][0] for text in TEXTS[:4]], expected, atol=CLOSE)
 
 
 def test_no_texts_have_no_scores_and_load_nothing(folder):

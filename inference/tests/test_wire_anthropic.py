@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.backends.chat_anthropic import (
-    parse_message,
-    parse_stream,
+    AnthropicChat,
     request_messages,
     request_tool_choice,
     request_tools,
@@ -16,9 +15,7 @@ from inference.backends.chat_anthropic import (
 )
 from inference.interfaces import (
     AnswerRefused,
-    BackendUnavailable,
     ChatMessage,
-    EmptyAnswer,
     InferenceError,
     MalformedAnswer,
     ToolCall,
@@ -27,9 +24,9 @@ from inference.interfaces import (
 from inference.tests.chatting import read
 from inference.tests.stub_answers import anthropic_events, anthropic_reply
 
+parse_message, parse_stream = AnthropicChat.parse_message, AnthropicChat.parse_stream
 CALL = ToolCall("c1", "f", '{"a": 1}')
 USED = {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}
-STOP = '{"type": "message_stop"}'
 
 
 def user(*texts):
@@ -199,29 +196,11 @@ def test_a_refusal_is_no_answer():
         streamed(*unframed("So first", stop_reason="refusal"))
 
 
-def test_a_model_that_only_thought_is_empty_and_says_what_to_do():
-    thought = {"type": "thinking", "thinking": "Hm"}
-    with pytest.raises(EmptyAnswer, match="raise max_tokens"):
-        parse_message(anthropic_reply(thought, stop_reason="max_tokens").body)
-
-
 def test_what_came_from_a_cache_was_read_too():
     counts = {"input_tokens": 1, "cache_read_input_tokens": 20, "output_tokens": 2}
     counts |= {"cache_creation_input_tokens": 300, "cache_creation": {"x": 1}}
     body = {**anthropic_reply("Yes.").body, "usage": counts}
     assert parse_message(body).usage == Usage(321, 2)
-
-
-@pytest.mark.parametrize("usage", [None, {}, [], {"input_tokens": "1", "output_tokens": 2}])
-def test_an_answer_is_none_the_worse_for_a_server_that_does_not_count(usage):
-    assert parse_message({**anthropic_reply("Yes.").body, "usage": usage}).usage is None
-
-
-@given(st.lists(st.text(min_size=1)).filter(lambda pieces: "".join(pieces).strip()))
-def test_pieces_are_handed_out_as_they_are_and_make_the_whole(texts):
-    pieces, whole = streamed(*unframed(*texts))
-    assert pieces == texts
-    assert whole == ChatMessage("assistant", "".join(texts), usage=Usage(7, 3))
 
 
 def test_calls_are_put_together_and_thoughts_and_unknown_events_passed_over():
@@ -264,19 +243,6 @@ def test_arguments_that_come_at_once_or_broken_are_kept():
 def test_a_stream_ends_with_its_mark_or_with_a_reason(last):
     text = [begun(0, type="text"), grown(0, type="text_delta", text="Yes.")]
     assert streamed(*text, last)[1].content == "Yes."
-
-
-def test_a_stream_without_its_end_is_no_answer():
-    with pytest.raises(BackendUnavailable, match="ended before the answer did"):
-        streamed(*unframed("Yes")[:-2])
-
-
-def test_an_error_midway_is_told_in_the_servers_words():
-    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    with pytest.raises(BackendUnavailable, match="breaks off: Overloaded"):
-        streamed(*unframed("Yes")[:-2], error)
-    with pytest.raises(BackendUnavailable, match="breaks off: Overloaded"):
-        parse_message(error)
 
 
 @pytest.mark.parametrize("event", [None, 7, {}, {"choices": []}, {"type": 7}])

@@ -3,10 +3,8 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from inference.backends.chat_ollama import parse_message, parse_stream, request_messages
+from inference.backends.chat_ollama import OllamaChat, request_messages
 from inference.interfaces import (
     BackendUnavailable,
     ChatMessage,
@@ -18,6 +16,7 @@ from inference.interfaces import (
 from inference.tests.chatting import read
 from inference.tests.stub_answers import ollama_line
 
+parse_message, parse_stream = OllamaChat.parse_message, OllamaChat.parse_stream
 CALLED = {"function": {"name": "f", "arguments": {"a": 1}}}
 
 
@@ -86,23 +85,11 @@ def test_what_was_cached_as_a_whole_is_not_counted():
     assert parse_message(line).usage is None
 
 
-@given(st.lists(st.text(min_size=1)).filter(lambda pieces: "".join(pieces).strip()))
-def test_pieces_are_handed_out_as_they_are_and_make_the_whole(texts):
-    pieces, whole = streamed(*map(ollama_line, texts), ollama_line(done="stop"))
-    assert pieces == texts
-    assert whole == ChatMessage("assistant", "".join(texts), usage=Usage(7, 3))
-
-
 def test_what_a_model_thinks_is_no_piece():
     lines = [ollama_line(thinking="Hm"), ollama_line("Yes."), ollama_line(done="stop")]
     assert streamed(*lines)[0] == ["Yes."]
     with pytest.raises(EmptyAnswer, match="raise max_tokens"):
         streamed(ollama_line(thinking="Hm"), ollama_line(done="length"))
-
-
-def test_a_stream_without_its_end_is_no_answer():
-    with pytest.raises(BackendUnavailable, match="ended before the answer did"):
-        streamed(ollama_line("Yes"))
 
 
 def test_an_error_midway_is_told_in_the_servers_words():

@@ -25,7 +25,7 @@ from inference.serving.server import offer_embedder, offer_reranker
 from inference.shared import SharedEmbedder, SharedReranker
 from inference.tests.serving import Watched, WordShare, serving
 from inference.tokens import CountedTokens, EstimatedTokens, load_tokenizer
-from ragsite.testing import wait_until
+from tests.plugin import wait_until
 
 HASHING = protocol.embedder_service("hashing-384", 384)
 
@@ -91,7 +91,7 @@ def test_aliases_are_served_side_by_side(url):
 
 def test_queries_that_wait_are_embedded_together_and_each_gets_its_own(url, watched):
     there = WorkerEmbedder(url, timeout=30)
-    queue = HASHING.queue("query")
+    queue = protocol.queue_key(HASHING, "query")
     watched.gate.clear()
     asked = [(f"query {number}", ("", None, "Look.")[number % 3]) for number in range(9)]
     with ThreadPoolExecutor(10) as threads, Redis.from_url(url) as broker:

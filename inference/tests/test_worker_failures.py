@@ -24,7 +24,7 @@ from inference.interfaces import (
 from inference.serving import client, protocol, server
 from inference.serving.server import offer_embedder, offer_reranker
 from inference.tests.serving import Failing, Fastidious, Watched, WordShare, serving
-from ragsite.testing import wait_until
+from tests.plugin import wait_until
 
 HASHING = protocol.embedder_service("hashing-384", 384)
 START = "celery -A ragsite worker --queues=embed --pool=solo"
@@ -49,7 +49,7 @@ def served(url):
 
 def pretend_to_be_alive(broker, service=HASHING):
     """As a worker looks that hangs: it has announced itself and answers nothing."""
-    broker.sadd(service.alive, "somebody")
+    broker.sadd(protocol.alive_key(service), "somebody")
 
 
 # --- what is wrong with a text, or the model -----------------------------------------------------
@@ -75,7 +75,7 @@ def test_an_unusable_text_fails_itself_and_not_those_embedded_with_it(url):
         first = threads.submit(there.embed_query, "first")
         assert entered.wait(30)
         asked = {text: threads.submit(there.embed_query, text) for text in texts}
-        queue = HASHING.queue("query")
+        queue = protocol.queue_key(HASHING, "query")
         wait_until(lambda: broker.llen(queue) == len(texts), what="all are in the queue")
         gate.set()
         with pytest.raises(InvalidVector, match="all zeros"):
@@ -205,7 +205,7 @@ def test_what_nobody_reads_runs_out_and_stays_bounded(url, broker, monkeypatch):
     for _ in range(5):
         with pytest.raises(BackendUnavailable):
             there.embed_query("x")
-    queue = HASHING.queue("query")
+    queue = protocol.queue_key(HASHING, "query")
     assert broker.llen(queue) == 3
     assert 0 < broker.pttl(queue) <= 5000
 
@@ -223,7 +223,7 @@ def test_a_worker_that_hangs_is_waited_for_no_longer_than_the_timeout(url, broke
 def test_a_worker_that_dies_under_way_is_missed_before_the_timeout(url, broker, monkeypatch):
     monkeypatch.setattr(client, "_POLL_SECONDS", 0.05)
     pretend_to_be_alive(broker)
-    broker.pexpire(HASHING.alive, 80)
+    broker.pexpire(protocol.alive_key(HASHING), 80)
     there = WorkerEmbedder(url, model_name="hashing-384", dimensions=384)
     with pytest.raises(BackendUnavailable, match="no worker serves"):
         there.embed_documents(["x"])
@@ -235,7 +235,7 @@ def test_what_nobody_waits_for_any_more_is_not_embedded(url, broker):
     with pytest.raises(BackendUnavailable):
         WorkerEmbedder(url, timeout=0.05, **options).embed_query("long forgotten")
     embedder = Watched()
-    broker.rpush(HASHING.queue("query"), "id of a question that ran out")
+    broker.rpush(protocol.queue_key(HASHING, "query"), "id of a question that ran out")
     with serving(url, partial(offer_embedder, "default", embedder)):
         WorkerEmbedder(url, **options).embed_query("fresh")
     assert [texts for texts, _ in embedder.asked] == [["warm up"], ["fresh"]]
@@ -282,7 +282,7 @@ def test_a_model_that_does_not_work_yet_is_tried_again(url, monkeypatch, caplog)
 def test_junk_is_answered_as_junk_and_does_not_end_the_worker(url, broker, served, junk):
     for kind in ("query", "documents"):
         broker.set(protocol.request_key("abc"), junk)
-        broker.rpush(HASHING.queue(kind), "abc", b"\xff\xfe", b"")
+        broker.rpush(protocol.queue_key(HASHING, kind), "abc", b"\xff\xfe", b"")
     assert WorkerEmbedder(url).embed_query("x").shape == (384,)
     if junk:
         _, reply = broker.blpop([protocol.reply_key("abc")], timeout=10)

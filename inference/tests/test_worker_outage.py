@@ -18,7 +18,7 @@ from inference.interfaces import BackendUnavailable
 from inference.serving import server
 from inference.serving.server import offer_embedder
 from inference.tests.serving import Watched, serving
-from ragsite.testing import wait_until
+from tests.plugin import wait_until
 
 
 class Valkey:

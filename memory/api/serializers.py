@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
-from common.serializers import PageParameters, StrictSerializer, TextField
+from common.serializers import PageParameters, ReadOnlyModelSerializer, StrictSerializer, TextField
 from memory.models import Context, ExtractionItem, Fact, Pruning
 from memory.retrieval import MODES
 from memory.scopes import MAX_USER_ID_CHARACTERS
@@ -296,7 +296,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
 
 
 @extend_schema_serializer(component_name="MemoryContext")
-class ContextSerializer(serializers.ModelSerializer[Context]):
+class ContextSerializer(ReadOnlyModelSerializer[Context]):
     """A turn: what the user said, and the answer."""
 
     embedded = serializers.SerializerMethodField(
@@ -314,7 +314,6 @@ class ContextSerializer(serializers.ModelSerializer[Context]):
             "created_at",
             "embedded",
         ]
-        read_only_fields = fields
         extra_kwargs = {
             "conversation": {"help_text": "Your name for where it was said, or empty."},
             "created_at": {"help_text": "When it was said last."},
@@ -393,7 +392,7 @@ class RemovedSerializer(AnswerSerializer):
 
 
 @extend_schema_serializer(component_name="MemoryFact")
-class FactSerializer(serializers.ModelSerializer[Fact]):
+class FactSerializer(ReadOnlyModelSerializer[Fact]):
     """A fact that holds, or held."""
 
     is_current = serializers.SerializerMethodField(help_text="Whether it still holds.")
@@ -410,7 +409,6 @@ class FactSerializer(serializers.ModelSerializer[Fact]):
             "origin",
             "source",
         ]
-        read_only_fields = fields
         extra_kwargs = {
             "key": {"help_text": "In snake_case."},
             "valid_to": {"help_text": "Null while it holds."},
@@ -455,13 +453,12 @@ class ErasedSerializer(AnswerSerializer):
 
 
 @extend_schema_serializer(component_name="MemoryPruning")
-class PruningSerializer(serializers.ModelSerializer[Pruning]):
+class PruningSerializer(ReadOnlyModelSerializer[Pruning]):
     """The oldest contexts, deleted because a quota was exceeded."""
 
     class Meta:
         model = Pruning
         fields = ["created_at", "reason", "rows", "bytes", "until"]
-        read_only_fields = fields
 
 
 @extend_schema_serializer(component_name="MemoryUsage")
@@ -494,8 +491,8 @@ class InjectedTurnSerializer(serializers.Serializer[Any]):
     """A context that was put before the chat model, shortened where it is long."""
 
     said_on = serializers.DateField(help_text="The day, in the site's time zone.")
-    user_message = serializers.CharField()
-    assistant_response = serializers.CharField()
+    user_message = serializers.CharField(source="question")
+    assistant_response = serializers.CharField(source="answer")
 
 
 @extend_schema_serializer(component_name="MemoryInjected")
@@ -513,7 +510,7 @@ class InjectionSerializer(AnswerSerializer):
 
 
 @extend_schema_serializer(component_name="MemoryConversation")
-class ConversationSerializer(serializers.ModelSerializer[ExtractionItem]):
+class ConversationSerializer(ReadOnlyModelSerializer[ExtractionItem]):
     """A conversation and the progress of its extraction."""
 
     conversation = serializers.CharField(source="key", help_text="Your name for it.")
@@ -536,7 +533,6 @@ class ConversationSerializer(serializers.ModelSerializer[ExtractionItem]):
             "facts",
             "contexts",
         ]
-        read_only_fields = fields
         extra_kwargs = {
             "attempts": {"help_text": "To read what waits."},
             "error": {"help_text": "Why the last attempt failed, or empty."},

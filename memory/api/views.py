@@ -1,7 +1,6 @@
 """Views of the memory API. Begin with `MemoryView`, which finds whose memory a request works on."""
 
-from dataclasses import asdict, fields
-from datetime import datetime
+from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,9 +15,9 @@ from rest_framework.response import Response
 from accounts.api import WorkspaceView
 from common.api import ErrorSerializer, StreamNegotiation
 from common.errors import Conflict, InvalidInput, NotFound
-from common.serializers import CursorPagination, is_datetime
+from common.openapi import load_examples
+from common.serializers import CursorPagination
 from memory import services
-from memory.api import examples
 from memory.api import serializers as api_serializers
 from memory.api.serializers import USER_ID_HELP, MemoryParameters
 from memory.fact_keys import fact_key
@@ -27,17 +26,15 @@ from memory.scopes import UserScope, scope_of
 from memory.services.memories import record_messages, retry_extractions
 from memory.services.search import inject
 
-
-def context_rows(scope: UserScope | None, *, conversation: str | None = None) -> QuerySet[Context]:
-    """Contexts of the user, of one conversation or all."""
-    rows = Context.objects.of(scope).defer("embedding", "search_vector")
-    return rows if conversation is None else rows.filter(conversation=conversation)
+examples = load_examples("memory.api")
 
 
-def fact_rows(scope: UserScope | None, *, as_of: datetime | None) -> QuerySet[Fact]:
-    """Facts that hold now, or held at `as_of`."""
-    rows = _listed_facts(scope)
-    return rows.current() if as_of is None else rows.as_of(as_of)
+def context_rows(scope: UserScope | None) -> QuerySet[Context]:
+    return Context.objects.of(scope).defer("embedding", "search_vector")
+
+
+def fact_rows(scope: UserScope | None) -> FactQuerySet[Fact]:
+    return Fact.objects.of(scope).defer("embedding", "search_vector")
 
 
 def conversation_rows(scope: UserScope | None) -> QuerySet[ExtractionItem]:
@@ -47,14 +44,8 @@ def conversation_rows(scope: UserScope | None) -> QuerySet[ExtractionItem]:
     return rows.annotate(waiting=length)
 
 
-def _listed_facts(scope: UserScope | None) -> FactQuerySet[Fact]:
-    return Fact.objects.of(scope).defer("embedding", "search_vector")
-
-
 class MemoryPagination(CursorPagination):
-    """Pages of one user's rows. Rows with equal positions are counted through by offset."""
-
-    offset_cutoff = 1_000_000
+    """Pages of one user's rows."""
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         described = super().get_paginated_response_schema(schema)
@@ -62,38 +53,6 @@ class MemoryPagination(CursorPagination):
         described["properties"] = {"user_id": user_id, **described["properties"]}
         described["required"] = ["user_id", *described["required"]]
         return described
-
-
-class ByTimePagination(MemoryPagination):
-    """Pages of a list that is ordered by a time."""
-
-    is_position = staticmethod(is_datetime)
-
-
-class ContextPagination(ByTimePagination):
-    ordering = ("-created_at", "-id")
-
-
-class ConversationPagination(ByTimePagination):
-    """Conversations, the last message first."""
-
-    ordering = ("-last_message_at", "-id")
-
-
-class HistoryPagination(ByTimePagination):
-    """Values of a fact, the latest first."""
-
-    ordering = ("-valid_from", "-id")
-
-
-class FactPagination(MemoryPagination):
-    """Facts in order of their keys."""
-
-    ordering = "key"
-
-    @staticmethod
-    def is_position(position: Any) -> bool:
-        return position is None or "\0" not in position
 
 
 Serializer = type[serializers.BaseSerializer[Any]]
@@ -127,9 +86,13 @@ class MemoryView(WorkspaceView):
         values: dict[str, Any] = body.validated_data
         return values
 
-    def answer(self, serializer: Serializer, *, status: int = 200, **values: Any) -> Response:
-        """A response with `values` and the user id."""
-        return Response(serializer({"user_id": self.user_id, **values}).data, status=status)
+    def answer(
+        self, serializer: Serializer, result: Any = None, *, status: int = 200, **values: Any
+    ) -> Response:
+        """A response with the fields of `result`, a dataclass, `values` and the user id."""
+        given = {each.name: getattr(result, each.name) for each in fields(result)} if result else {}
+        shown = {"user_id": self.user_id, **given, **values}
+        return Response(serializer(shown).data, status=status)
 
     def page(self, rows: QuerySet[Any], serializer: Serializer) -> Response:
         """The requested page of `rows`."""
@@ -177,13 +140,9 @@ class SearchView(MemoryView):
         result = services.search_memory(scope=self.scope, **asked)
         return self.answer(
             api_serializers.SearchAnswerSerializer,
+            result,
             query=asked["query"],
             mode=asked["mode"],
-            hits=result.hits,
-            below=result.below,
-            searched=result.searched,
-            degraded=result.degraded,
-            milliseconds=result.milliseconds,
         )
 
 
@@ -192,7 +151,8 @@ class ContextsView(MemoryView):
     """Contexts of a user: turns of conversations."""
 
     action_parameters = {"get": api_serializers.ContextFilter}
-    pagination_class = ContextPagination
+    pagination_class = MemoryPagination
+    ordering = ("-created_at", "-id")
 
     @extend_schema(
         operation_id="memory_contexts",
@@ -200,7 +160,9 @@ class ContextsView(MemoryView):
         responses=api_serializers.ContextSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        rows = context_rows(self.scope, conversation=self.parameters.get("conversation"))
+        rows = context_rows(self.scope)
+        if (conversation := self.parameters.get("conversation")) is not None:
+            rows = rows.filter(conversation=conversation)
         return self.page(rows, api_serializers.ContextSerializer)
 
     @extend_schema(
@@ -292,7 +254,8 @@ class FactsView(MemoryView):
     """All facts of a user."""
 
     action_parameters = {"get": api_serializers.FactFilter}
-    pagination_class = FactPagination
+    pagination_class = MemoryPagination
+    ordering = "key"
 
     @extend_schema(
         operation_id="memory_facts",
@@ -300,7 +263,8 @@ class FactsView(MemoryView):
         responses=api_serializers.FactSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        rows = fact_rows(self.scope, as_of=self.parameters.get("as_of"))
+        rows, as_of = fact_rows(self.scope), self.parameters.get("as_of")
+        rows = rows.current() if as_of is None else rows.as_of(as_of)
         return self.page(rows, api_serializers.FactSerializer)
 
 
@@ -339,12 +303,9 @@ class FactView(MemoryView):
         change = services.set_fact(
             scope=self.scope, key=key, **self.body(api_serializers.FactInput)
         )
-        return self.answer(
-            api_serializers.FactChangeSerializer,
-            fact=change.fact if change else None,
-            changed=change is not None and change.changed,
-            superseded=change.superseded if change else None,
-        )
+        nothing: dict[str, Any] = {"fact": None, "changed": False, "superseded": None}
+        values = {} if change else nothing
+        return self.answer(api_serializers.FactChangeSerializer, change, **values)
 
     @extend_schema(
         operation_id="memory_fact_forget",
@@ -377,7 +338,8 @@ class FactHistoryView(MemoryView):
     """All values that a fact ever had."""
 
     action_parameters = {"get": api_serializers.HistoryFilter}
-    pagination_class = HistoryPagination
+    pagination_class = MemoryPagination
+    ordering = ("-valid_from", "-id")
 
     @extend_schema(
         operation_id="memory_fact_history",
@@ -385,7 +347,7 @@ class FactHistoryView(MemoryView):
         responses=api_serializers.FactSerializer(many=True),
     )
     def get(self, request: Request, key: str) -> Response:
-        rows = _listed_facts(self.scope).filter(key=fact_key(key))
+        rows = fact_rows(self.scope).filter(key=fact_key(key))
         return self.page(rows, api_serializers.FactSerializer)
 
 
@@ -394,7 +356,8 @@ class ConversationsView(MemoryView):
     """The extraction queue: list conversations, enqueue messages."""
 
     action_parameters = {"get": api_serializers.ConversationFilter}
-    pagination_class = ConversationPagination
+    pagination_class = MemoryPagination
+    ordering = ("-last_message_at", "-id")
 
     @extend_schema(
         operation_id="memory_conversations",
@@ -464,21 +427,8 @@ class InjectView(MemoryView):
     )
     def post(self, request: Request) -> Response:
         done = inject(scope=self.scope, enabled=True, **self.body(api_serializers.InjectionInput))
-        return self.answer(
-            api_serializers.InjectionSerializer,
-            messages=done.messages,
-            facts=[{"key": key, "value": value} for key, value in done.facts],
-            context=[
-                {
-                    "said_on": turn.said_on,
-                    "user_message": turn.question,
-                    "assistant_response": turn.answer,
-                }
-                for turn in done.context
-            ],
-            tokens=done.tokens,
-            degraded=done.degraded,
-        )
+        facts = [{"key": key, "value": value} for key, value in done.facts]
+        return self.answer(api_serializers.InjectionSerializer, done, facts=facts)
 
 
 JSON_LINES = "application/x-ndjson"
@@ -507,7 +457,7 @@ class EraseView(MemoryView):
                 field="confirm",
             )
         erased = services.erase_memory(scope=self.scope)
-        return self.answer(api_serializers.ErasedSerializer, **asdict(erased))
+        return self.answer(api_serializers.ErasedSerializer, erased)
 
 
 @extend_schema(tags=["memory"])
@@ -521,9 +471,7 @@ class UsageView(MemoryView):
         examples=[examples.USAGE],
     )
     def get(self, request: Request) -> Response:
-        used = services.usage(scope=self.scope)
-        values = {each.name: getattr(used, each.name) for each in fields(used)}
-        return self.answer(api_serializers.UsageSerializer, **values)
+        return self.answer(api_serializers.UsageSerializer, services.usage(scope=self.scope))
 
 
 @extend_schema(tags=["memory"])

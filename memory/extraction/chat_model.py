@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from inference.interfaces import ChatMessage
+from inference.replies import UnreadableReply, last_object, strip_reasoning
 from memory.extraction.messages import UserMessage
 from memory.fact_keys import InvalidKey, fact_key
 
@@ -65,33 +66,15 @@ MAX_CONTEXTS = 20
 MAX_VALUE = 500
 MAX_QUESTION = 1_000
 MAX_ANSWER = 4_000
-#: Braces in the text around it, tried as the beginning of the answer.
-MAX_JSON_STARTS = 200
 
-_END_OF_REASONING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 #: Placeholders that models write for a missing value.
 _NOTHING = frozenset(
     ("unknown", "none", "null", "nil", "n/a", "na", "undefined", "not specified", "not mentioned")
 )
-# Numbers are no texts, and one of 5,000 digits would raise.
-_decoder = json.JSONDecoder(parse_int=lambda digits: None)
 
 
-class UnreadableReply(Exception):
-    """An answer without the requested JSON. A retry may help."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(
-            f"The model's answer {problem}. It will be asked again; if this goes on, take a model"
-            " that follows instructions better."
-        )
-
-
-Reply = tuple[dict[str, str], list[tuple[str, str]]]
-
-
-def parse_reply(text: str) -> Reply:
+def parse_reply(text: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """Facts by key, and pairs of question and answer. Raises UnreadableReply.
 
     Code fences, surrounding text and reasoning are ignored. Of several values of one key the last
@@ -99,59 +82,29 @@ def parse_reply(text: str) -> Reply:
     """
     if len(text) > MAX_REPLY_CHARACTERS:
         raise UnreadableReply(f"is longer than {MAX_REPLY_CHARACTERS:,} characters")
-    answers = [
-        value
-        for value in _objects(_END_OF_REASONING.split(text)[-1])
-        if value.keys() & {"facts", "context"}
-        and isinstance(value.get("facts"), dict | None)
-        and isinstance(value.get("context"), list | None)
-    ]
-    if not answers:
+    answer = last_object(strip_reasoning(text), {"facts": dict, "context": list})
+    if answer is None:
         raise UnreadableReply('holds no JSON object with "facts" and "context"')
-    answer = answers[-1]  # earlier ones may be drafts
-    return _facts(answer.get("facts")), _contexts(answer.get("context"))
-
-
-def _objects(text: str) -> Iterator[Mapping[str, Any]]:
-    """The outermost JSON objects in the text."""
-    start = text.find("{")
-    for _ in range(MAX_JSON_STARTS):
-        if start < 0:
-            return
-        try:
-            value, end = _decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            end = start + 1
-        else:
-            yield value
-        start = text.find("{", end)
-
-
-def _facts(data: Mapping[str, Any] | None) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for raw, value in (data or {}).items():
-        text = _text(value, limit=MAX_VALUE)
+    facts: dict[str, str] = {}
+    for raw, given in (answer.get("facts") or {}).items():
+        value = _text(given, limit=MAX_VALUE)
         try:
             key = fact_key(raw)
         except InvalidKey:
             continue
-        if text and text.casefold() not in _NOTHING and (key in found or len(found) < MAX_FACTS):
+        if value and value.casefold() not in _NOTHING and (key in facts or len(facts) < MAX_FACTS):
             # behind the others: it is the later statement
-            found.pop(key, None)
-            found[key] = text
-    return found
-
-
-def _contexts(data: list[Any] | None) -> list[tuple[str, str]]:
-    pairs: dict[tuple[str, str], None] = {}
-    for item in data or []:
-        if not isinstance(item, dict) or len(pairs) >= MAX_CONTEXTS:
+            facts.pop(key, None)
+            facts[key] = value
+    contexts: dict[tuple[str, str], None] = {}
+    for item in answer.get("context") or ():
+        if not isinstance(item, dict) or len(contexts) >= MAX_CONTEXTS:
             continue
         question = _text(item.get("q"), limit=MAX_QUESTION)
-        answer = _text(item.get("a"), limit=MAX_ANSWER)
-        if question and answer:
-            pairs[question, answer] = None
-    return list(pairs)
+        reply = _text(item.get("a"), limit=MAX_ANSWER)
+        if question and reply:
+            contexts[question, reply] = None
+    return facts, list(contexts)
 
 
 def _text(value: Any, *, limit: int) -> str:

@@ -1,15 +1,18 @@
-"""Form of a language's table of extraction patterns. All are for text with single spaces
-and `'`.
+"""Rules of a language, read from `english.toml` and `german.toml`.
+
+All patterns ignore case and are for text with single spaces and `'`. Line breaks in them, with the
+blanks after, count for nothing; `{name}` stands for one of the language's `parts`.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-ValueReader = Literal[
-    "name", "place", "phrase", "role", "title", "list", "languages", "date", "employer", "rest"
-]
+_INDENT = re.compile(r"\A +|\n *")
+_PART = re.compile(r"\{([a-z_]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,35 +24,31 @@ class Rule:
     may refer to groups of the opening and `{value}`.
     """
 
-    opening: str
-    read: ValueReader
+    opening: re.Pattern[str]
+    read: str
     key: str
-    value: str = "{value}"
-    anywhere: bool = False
-    unless: str = r"(?!)"
-    pattern: re.Pattern[str] = field(init=False)
-    exception: re.Pattern[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "pattern", re.compile(self.opening, re.IGNORECASE))
-        object.__setattr__(self, "exception", re.compile(self.unless, re.IGNORECASE))
+    value: str
+    anywhere: bool
+    unless: re.Pattern[str]
 
 
-@dataclass(frozen=True, slots=True)
 class Language:
-    """What a rule-based reader has to know of a language; patterns ignore case.
+    """What the rules know of a language: `rules`, and `explicit` ones for what the user asks to
+    remember; `aliases` give one word for several in keys.
 
+    patterns:
     tasks: a clause so begun asks for work on a text, and that text is not about the user.
     announces: before a colon it says that the user goes on to speak.
     remember: a sentence so begun is to be kept, whatever it says.
     fillers: may come before what a clause says.
-    joins: words after which, where `subject` follows, a clause begins.
+    joins: words after which a clause begins.
     asks: a clause so begun is a question. `tags` are clauses that make one of all before.
     reported: others say it, or nobody does. `past`: it is no longer so. Nothing is read then.
     supposed: from this clause on nothing is so.
     denied: a value with this in its clause is none.
     first_person: words by which a statement is about the user. `addressed`: about who listens.
-    months, languages, aliases: in lower case; aliases give one word for several in keys.
+
+    words, in lower case:
     never_names, never_places: capitalised all the same.
     particles: within names in lower case; `place_particles` only within those of places and firms.
     vague: point to something said before. `no_start`: a phrase that means anything begins
@@ -58,45 +57,34 @@ class Language:
     definite: those articles that may belong to a name.
     """
 
-    code: str
-    tasks: re.Pattern[str]
-    announces: re.Pattern[str]
-    remember: re.Pattern[str]
-    fillers: re.Pattern[str]
-    joins: re.Pattern[str]
-    asks: re.Pattern[str]
-    tags: re.Pattern[str]
-    reported: re.Pattern[str]
-    past: re.Pattern[str]
-    supposed: re.Pattern[str]
-    denied: re.Pattern[str]
-    first_person: re.Pattern[str]
-    addressed: re.Pattern[str]
-    lists: re.Pattern[str]
-    date: re.Pattern[str]
-    languages: frozenset[str]
-    never_names: frozenset[str]
-    never_places: frozenset[str]
-    particles: frozenset[str]
-    place_particles: frozenset[str]
-    vague: frozenset[str]
-    no_start: frozenset[str]
-    cuts: frozenset[str]
-    ands: frozenset[str]
-    resumes: frozenset[str]
-    prepositions: frozenset[str]
-    trailing: frozenset[str]
-    articles: frozenset[str]
-    definite: frozenset[str]
-    aliases: Mapping[str, str]
-    rules: tuple[Rule, ...]
-    explicit: tuple[Rule, ...] = ()
+    def __init__(self, name: str) -> None:
+        data = tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
+        self.parts: dict[str, str] = {}
+        for part, text in data["parts"].items():
+            self.parts[part] = self._expanded(text)
+        self.patterns = {each: self._pattern(text) for each, text in data["patterns"].items()}
+        self.words = {each: frozenset(text.split()) for each, text in data["words"].items()}
+        self.aliases: dict[str, str] = {
+            word: alias for alias, words in data["aliases"].items() for word in words.split()
+        }
+        self.rules = [rule for given in data["rules"] for rule in self._rules(given)]
+        self.explicit = [rule for given in data["explicit"] for rule in self._rules(given)]
 
+    def _rules(self, given: Mapping[str, Any]) -> Iterator[Rule]:
+        """A rule for each opening and each of `verbs`, {verb} in it and {said} in the value."""
+        for verb, said in given.get("verbs", {"": ""}).items():
+            for opening in given["openings"]:
+                yield Rule(
+                    self._pattern(opening.replace("{verb}", verb)),
+                    given["read"],
+                    given["key"],
+                    given.get("value", "{value}").replace("{said}", said),
+                    given.get("anywhere", False),
+                    self._pattern(given.get("unless", "(?!)")),
+                )
 
-def words(text: str) -> frozenset[str]:
-    """The words of a list written as one string."""
-    return frozenset(text.split())
+    def _pattern(self, text: str) -> re.Pattern[str]:
+        return re.compile(self._expanded(text), re.IGNORECASE)
 
-
-def pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
+    def _expanded(self, text: str) -> str:
+        return _PART.sub(lambda name: self.parts[name[1]], _INDENT.sub("", text))

@@ -14,53 +14,24 @@ class UserMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractedFact:
-    """`key` is normalised; `message_index` is the 0-based index of the message that it
-    comes from.
+class Extracted:
+    """Facts as (key, value, index), in the order of the messages: a later one supersedes an
+    earlier one of its key. Contexts as (question, answer, index): a question as the user may ask
+    it again, or a statement without an answer. The index is that of the message.
     """
 
-    key: str
-    value: str
-    message_index: int
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractedContext:
-    """A question as the user may ask it again, with its answer; or a statement without one."""
-
-    question: str
-    answer: str
-    message_index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """In the order of the messages: a later fact supersedes an earlier one of its key."""
-
-    facts: tuple[ExtractedFact, ...] = ()
-    contexts: tuple[ExtractedContext, ...] = ()
+    facts: tuple[tuple[str, str, int], ...] = ()
+    contexts: tuple[tuple[str, str, int], ...] = ()
 
 
 #: Number of digests stored for a conversation; earlier messages are not compared.
 MAX_DIGESTS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """`start` is the first new message. `kept` of the known ones are still part of the
-    conversation: fewer than all where the user went back and changed one.
-    """
-
-    kept: int
-    start: int
-
-    def is_edit(self, known: Sequence[str]) -> bool:
-        """Whether some known messages were removed or changed."""
-        return self.kept < len(known)
-
-
-def overlap(known: Sequence[str], sent: Sequence[str]) -> Overlap:
-    """Compare known messages, by digest, with those that a client sends now.
+def overlap(known: Sequence[str], sent: Sequence[str]) -> tuple[int, int]:
+    """Compare known messages, by digest, with those that a client sends now; returns how many of
+    the known ones are still part of the conversation, fewer than all where the user went back and
+    changed one, and the index of the first new one.
 
     Clients send the whole conversation, its last part, or only what is new; a user may have changed
     an earlier message; an older request may arrive late. Where nothing matches, everything is new:
@@ -68,19 +39,19 @@ def overlap(known: Sequence[str], sent: Sequence[str]) -> Overlap:
     """
     whole = len(known)
     if not known:
-        return Overlap(0, 0)
+        return (0, 0)
     if (at := _find_sublist(known, within=sent)) is not None:
-        return Overlap(whole, at + whole)
+        return (whole, at + whole)
     if _find_sublist(sent, within=known) is not None:
-        return Overlap(whole, len(sent))
+        return (whole, len(sent))
     pairs = enumerate(zip(known, sent, strict=False))
     same = next((at for at, (old, new) in pairs if old != new), min(len(known), len(sent)))
     # How many of the last known messages equal the first sent ones.
     sizes = range(min(len(known), len(sent)), 0, -1)
     behind = next((size for size in sizes if known[-size:] == sent[:size]), 0)
     if same > behind:
-        return Overlap(same, same)
-    return Overlap(whole, behind)
+        return (same, same)
+    return (whole, behind)
 
 
 def _find_sublist(part: Sequence[str], *, within: Sequence[str]) -> int | None:

@@ -1,27 +1,20 @@
-"""Queue of conversations to extract facts from: enqueue, claim, retry.
-
-The row is the source of truth: a worker holds a token with a lease, attempts are counted when the
-row is claimed, and results are stored under the token.
-"""
+"""Queue of conversations to extract facts from (`common.queues`): enqueue, claim."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Func, IntegerField, Q, QuerySet, Sum
-from django.db.models.functions import Now
+from django.db.models import F, Func, IntegerField, QuerySet, Sum
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from common import leases
 from common.errors import InvalidInput, RagsiteError
-from common.leases import database_now, heartbeat, lease_expired
+from common.leases import database_now
+from common.queues import WorkQueue
 from memory import store
 from memory.extraction.chat_model import MAX_MESSAGE_CHARACTERS
 from memory.extraction.messages import MAX_DIGESTS, UserMessage, overlap
@@ -29,30 +22,7 @@ from memory.injection import remove_blocks, text_of_content
 from memory.models import ExtractionItem
 from memory.scopes import UserScope
 
-_BREAKER = leases.CircuitBreaker("memory.extraction")
-
-
-def is_model_paused() -> bool:
-    """Whether the model was unreachable a moment ago."""
-    return _BREAKER.is_paused()
-
-
-def record_outage() -> None:
-    """Pause all extractions, longer with each failure."""
-    _BREAKER.record_failure(first=settings.MEMORY_EXTRACTION_RETRY_SECONDS)
-
-
-def record_answer() -> None:
-    """End the pause: the model has answered."""
-    _BREAKER.record_success()
-
-
-def retry_delay(failures: int, *, longest: float) -> float:
-    """Seconds before the next try after this many failures, doubled each time up to `longest`."""
-    return leases.backoff_seconds(
-        failures, first=settings.MEMORY_EXTRACTION_RETRY_SECONDS, longest=longest
-    )
-
+QUEUE = WorkQueue(ExtractionItem, "memory.extraction", prefix="MEMORY_EXTRACTION")
 
 #: Characters stored of a message: one more than are read, to show that it is longer.
 MAX_STORED_CHARACTERS = MAX_MESSAGE_CHARACTERS + 1
@@ -89,7 +59,6 @@ def user_messages(
 
 
 State = ExtractionItem.State
-MAX_RETRY_SECONDS = 3600.0
 #: Conversations that one sweep sends to the workers.
 SWEEP_ROWS = 1_000
 
@@ -122,149 +91,40 @@ def max_messages() -> int:
     return max(1, int(settings.MEMORY_EXTRACTION_MAX_TURNS))
 
 
-@transaction.atomic
 def claim(item_id: int) -> Claim | None:
     """Claim a conversation that is due and unclaimed.
 
     After each failure fewer messages are taken, down to one, in case the answer was too long or one
-    message is at fault. A conversation whose worker died repeatedly is marked dead.
+    message is at fault.
     """
-    now = database_now()
-    free = Q(state=State.WAITING, due_at__lte=now) | (
-        Q(state=State.RUNNING) & lease_expired("leased_until", lease=_lease())
-    )
-    rows = ExtractionItem.objects.select_for_update(skip_locked=True).filter(free, pk=item_id)
-    item = rows.first()
-    if item is None:
+    token, items = QUEUE.claim(QUEUE.claimable().filter(pk=item_id))
+    if not items:
         return None
-    if item.attempts >= settings.MEMORY_EXTRACTION_MAX_ATTEMPTS:
-        died = item.error or "The worker died each time, see its log."
-        _mark_dead(ExtractionItem.objects.filter(pk=item.pk), item.attempts, died)
-        return None
+    (item,) = items
     batch = item.messages[: max(1, max_messages() >> item.attempts)]
-    token = uuid4()
-    ExtractionItem.objects.filter(pk=item.pk).update(
-        state=State.RUNNING, token=token, leased_until=_lease_end(), attempts=F("attempts") + 1
-    )
     return Claim(
         item.pk,
         token,
         UserScope(item.workspace_id, item.user_id),
         item.key,
         tuple(
-            UserMessage(message["content"], parse_datetime(message["at"]) or now)
+            UserMessage(message["content"], parse_datetime(message["at"]) or timezone.now())
             for message in batch
         ),
         len(item.messages),
     )
 
 
-def renew_lease(claim: Claim) -> AbstractContextManager[None]:
-    """Renew the lease while the block runs, since a model may take longer."""
-    return heartbeat(
-        lambda: claimed_row(claim).update(leased_until=_lease_end()),
-        seconds=settings.INGESTION_LEASE_SECONDS / 3,
-    )
-
-
 def claimed_row(claim: Claim) -> QuerySet[ExtractionItem]:
     """The claimed row, empty if the claim was lost."""
-    return ExtractionItem.objects.filter(pk=claim.item_id, token=claim.token)
+    return QUEUE.rows.filter(pk=claim.item_id, token=claim.token)
 
 
-class Failure(Enum):
-    """Kind of failure: the conversation's own; an outage of the model, which is tolerated much
-    longer; or one that no retry can change.
-    """
-
-    OWN = "own"
-    OUTAGE = "outage"
-    FINAL = "final"
-
-
-@transaction.atomic
-def retry_later(claim: Claim, error: str, *, failure: Failure) -> datetime | None:
-    """Schedule a retry with growing delay; returns when. None where the item is dead or the claim
-    was lost.
-    """
-    item = claimed_row(claim).select_for_update().first()
-    if item is None:
-        return None
-    is_outage = failure is Failure.OUTAGE
-    outages = item.outages + 1 if is_outage else 0
-    attempts = item.attempts - 1 if is_outage else item.attempts
-    failures = outages or attempts
-    max_failures = (
-        settings.MEMORY_EXTRACTION_MAX_OUTAGES
-        if is_outage
-        else settings.MEMORY_EXTRACTION_MAX_ATTEMPTS
-    )
-    if failure is Failure.FINAL or failures >= max_failures:
-        _mark_dead(claimed_row(claim), failures, error)
-        return None
-    due = database_now() + timedelta(seconds=retry_delay(failures, longest=MAX_RETRY_SECONDS))
-    claimed_row(claim).update(
-        state=State.WAITING,
-        attempts=attempts,
-        outages=outages,
-        error=error,
-        due_at=due,
-        token=None,
-        leased_until=None,
-    )
-    return due
-
-
-def _mark_dead(rows: QuerySet[ExtractionItem], failures: int, error: str) -> None:
-    """The messages are kept, so that it can be retried by hand."""
-    attempts = "one attempt" if failures == 1 else f"{failures} attempts"
-    rows.update(
-        state=State.DEAD,
-        error=f"Given up after {attempts}. {error}",
-        due_at=None,
-        token=None,
-        leased_until=None,
-    )
-
-
-@transaction.atomic
-def requeue(item_ids: Sequence[int]) -> list[int]:
-    """Put dead conversations back into the queue; returns their ids."""
-    dead = ExtractionItem.objects.select_for_update().filter(pk__in=item_ids, state=State.DEAD)
-    ids = list(dead.order_by("pk").values_list("pk", flat=True))
-    ExtractionItem.objects.filter(pk__in=ids).update(
-        state=State.WAITING, attempts=0, outages=0, due_at=Now()
-    )
-    return ids
-
-
-@transaction.atomic
 def due_items() -> list[int]:
     """Ids of due conversations, including those of dead workers; each at most once within
     a lease.
     """
-    lost = ExtractionItem.objects.select_for_update(skip_locked=True).filter(
-        lease_expired("leased_until", lease=_lease()), state=State.RUNNING
-    )
-    ExtractionItem.objects.filter(pk__in=list(lost.values_list("pk", flat=True))).update(
-        state=State.WAITING, token=None, leased_until=None, due_at=Now()
-    )
-    due = (
-        ExtractionItem.objects.select_for_update(skip_locked=True)
-        .filter(state=State.WAITING, due_at__lte=Now())
-        .filter(Q(leased_until=None) | lease_expired("leased_until", lease=_lease()))
-    )
-    ids = list(due.order_by("due_at", "pk").values_list("pk", flat=True)[:SWEEP_ROWS])
-    ExtractionItem.objects.filter(pk__in=ids).update(leased_until=_lease_end())
-    return ids
-
-
-def _lease() -> timedelta:
-    return timedelta(seconds=settings.INGESTION_LEASE_SECONDS)
-
-
-def _lease_end() -> Any:
-    return Now() + _lease()
+    return QUEUE.sweep("due_at", "pk", limit=SWEEP_ROWS)
 
 
 DIGEST_CHARACTERS = 16
@@ -306,12 +166,12 @@ def enqueue_messages(
     item, _ = ExtractionItem.objects.select_for_update().get_or_create(**names)
     digests = [store.content_digest(said.text)[:DIGEST_CHARACTERS] for said in messages]
     known = list(item.taken)
-    shared = overlap(known, digests)
-    new = messages[shared.start :]
-    if new or shared.is_edit(known):
+    kept, start = overlap(known, digests)
+    new = messages[start:]
+    if new or kept < len(known):
         _check_room(item, len(new))
         read = len(item.taken) - len(item.messages)
-        still = max(0, shared.kept - read)
+        still = max(0, kept - read)
         if still < len(item.messages):
             # The user has changed some that wait: drop them, and release the worker's claim.
             item.messages = item.messages[:still]
@@ -319,7 +179,7 @@ def enqueue_messages(
             item.attempts = item.outages = 0
             item.error = ""
             item.state = State.IDLE
-        taken = known[: shared.kept] + digests[shared.start :]
+        taken = known[:kept] + digests[start:]
         now = database_now()
         item.messages += [{"content": said.text, "at": said.at.isoformat()} for said in new]
         item.seen += len(new)

@@ -6,13 +6,12 @@ no fact.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
-from memory.extraction.english import ENGLISH
-from memory.extraction.german import GERMAN
-from memory.extraction.language import Language, Rule, ValueReader
-from memory.extraction.messages import Extracted, ExtractedContext, ExtractedFact, UserMessage
+from memory.extraction.language import Language, Rule
+from memory.extraction.messages import Extracted, UserMessage
 from memory.fact_keys import InvalidKey, fact_key
 
 #: Longer messages are pasted: a letter, a log, a story in the first person.
@@ -108,58 +107,138 @@ _PUNCTUATION = frozenset(',:;!?()"–—/-')
 _NOT_NAMES = frozenset(("i", "i'm", "i'll", "i've", "i'd", "im"))
 
 
-@dataclass(frozen=True, slots=True)
-class Remainder:
-    """The text after an opening. `is_casual`: the user writes everything in lower case,
-    names too.
+class ValueReader:
+    """The text after an opening. Rules name in `read` the method that reads their value: mostly
+    one, or none. `is_casual`: the user writes everything in lower case, names too.
     """
 
-    text: str
-    language: Language
-    is_casual: bool = False
+    def __init__(self, text: str, language: Language, *, is_casual: bool = False) -> None:
+        self.text, self.language, self.is_casual = text, language, is_casual
+        self.words = language.words
+        self.place_particles = self.words["particles"] | self.words["place_particles"]
+        self.tokens: list[str] = _TOKEN.findall(text)
 
-    def tokens(self) -> list[str]:
-        return _TOKEN.findall(self.text)
+    def read(self, name: str) -> list[str]:
+        """The values at the start of the text, as far as they are short."""
+        values: list[str] = getattr(self, name)()
+        return [value for value in values if len(value) <= MAX_VALUE_CHARACTERS]
 
+    def name(self) -> list[str]:
+        found = _capitalised(self.tokens, self.words["particles"])
+        if not found and self.is_casual:
+            found = self._in_lower_case(self.tokens, limit=2)
+        own = [word for word in found if _key(word) not in self.words["particles"]]
+        if not found or len(own) > 4 or _key(found[0]) in self.words["never_names"]:
+            return []
+        name, _, _ = " ".join(found).rstrip(".'").partition("'s")
+        return [name]
 
-def read_value(reader: ValueReader, rest: Remainder) -> list[str]:
-    """The values at the start of `rest`: mostly one, or none."""
-    return [value for value in _READERS[reader](rest) if len(value) <= MAX_VALUE_CHARACTERS]
+    def place(self) -> list[str]:
+        has_article = bool(self.tokens) and _key(self.tokens[0]) in self.words["definite"]
+        article, tokens = self.tokens[:has_article], self.tokens[has_article:]
+        found = _capitalised(tokens, self.place_particles)
+        if not found and self.is_casual and not article:
+            found = self._in_lower_case(tokens, limit=3)
+        if not found or len(found) > 5 or _key(found[0]) in self.words["never_places"]:
+            return []
+        place = " ".join(article + found).rstrip(".'")
+        # `, Oregon` where nothing else comes before the next break.
+        comma, following = tokens[len(found) :][:1], tokens[len(found) + 1 :]
+        region = _capitalised(following, self.place_particles) if comma == [","] else []
+        ends = len(following) <= len(region) or following[len(region)] in _PUNCTUATION
+        if not 0 < len(region) <= 3 or not ends or _key(region[0]) in self.words["never_places"]:
+            return [place]
+        return [f"{place}, " + " ".join(region).rstrip(".'")]
 
+    def phrase(self) -> list[str]:
+        return self._phrase(self.tokens, limit=6)
 
-def _name(rest: Remainder) -> list[str]:
-    tokens = rest.tokens()
-    found = _capitalised(tokens, rest.language.particles)
-    if not found and rest.is_casual:
-        found = _in_lower_case(tokens, rest.language, limit=2)
-    own = [word for word in found if _key(word) not in rest.language.particles]
-    if not found or len(own) > 4 or _key(found[0]) in rest.language.never_names:
+    def role(self) -> list[str]:
+        """A phrase that ends before “at Siemens” or “in Berlin”."""
+        return self._phrase(self.tokens, limit=5, until=self.words["prepositions"])
+
+    def title(self) -> list[str]:
+        """A phrase, which may be as long as a book title."""
+        has_article = bool(self.tokens) and _key(self.tokens[0]) in self.words["articles"]
+        name = _capitalised(self.tokens[has_article:], self.place_particles)
+        if has_article:
+            return [" ".join([self.tokens[0], *name])] if name else []
+        return [" ".join(name)] if len(name) > 6 else self.phrase()
+
+    def employer(self) -> list[str]:
+        found = _capitalised(self.tokens, self.place_particles)
+        if found and _key(found[0]) not in self.words["never_places"]:
+            return [" ".join(found).rstrip(".'")] if len(found) <= 5 else []
+        indefinite = self.words["articles"] - self.words["definite"]
+        if self.tokens and _key(self.tokens[0]) in indefinite:
+            kind = self._phrase(self.tokens[1:], limit=3)
+            return [f"{self.tokens[0]} {value}" for value in kind]
         return []
-    name, _, _ = " ".join(found).rstrip(".'").partition("'s")
-    return [name]
 
+    def rest(self) -> list[str]:
+        """The whole text, for what the user asked to be remembered."""
+        return list(filter(None, [self.text.strip(" ,.-")]))
 
-def _place(rest: Remainder) -> list[str]:
-    tokens = rest.tokens()
-    article = tokens[:1] if tokens and _key(tokens[0]) in rest.language.definite else []
-    tokens = tokens[len(article) :]
-    found = _capitalised(tokens, _place_particles(rest.language))
-    if not found and rest.is_casual and not article:
-        found = _in_lower_case(tokens, rest.language, limit=3)
-    if not found or len(found) > 5 or _key(found[0]) in rest.language.never_places:
-        return []
-    place = " ".join(article + found).rstrip(".'")
-    # `, Oregon` where nothing else comes before the next break.
-    comma, following = tokens[len(found) :][:1], tokens[len(found) + 1 :]
-    region = _capitalised(following, _place_particles(rest.language)) if comma == [","] else []
-    ends = following[len(region)] in _PUNCTUATION if len(following) > len(region) else True
-    if not region or len(region) > 3 or not ends or _key(region[0]) in rest.language.never_places:
-        return [place]
-    return [f"{place}, " + " ".join(region).rstrip(".'")]
+    def enumeration(self) -> list[str]:
+        """`peanuts, shellfish and cats`, as long as the parts are short."""
+        found: list[str] = []
+        for part in self.language.patterns["lists"].split(self.text):
+            values = self._phrase(_TOKEN.findall(part), limit=3 if found else 4)
+            found += values
+            if not values or part.strip() != values[0]:
+                break
+        return found
 
+    def languages(self) -> list[str]:
+        found: list[str] = []
+        for part in self.language.patterns["lists"].split(self.text):
+            words = _TOKEN.findall(part)[:4]
+            known = [word for word in words if _key(word) in self.words["languages"]]
+            if not known:
+                break
+            found += known[:1]
+        return found
 
-def _place_particles(language: Language) -> frozenset[str]:
-    return language.particles | language.place_particles
+    def date(self) -> list[str]:
+        match = self.language.patterns["date"].match(self.text)
+        return [match[0].strip()] if match else []
+
+    def _in_lower_case(self, tokens: Sequence[str], *, limit: int) -> list[str]:
+        ends = frozenset().union(
+            *(self.words[kind] for kind in ("cuts", "ands", "prepositions", "trailing"))
+        )
+        found: list[str] = []
+        for token in tokens:
+            word = _key(token)
+            if token in _PUNCTUATION or word in ends:
+                break
+            unfit = word in self.words["vague"] or word in self.words["no_start"]
+            if unfit or not word.replace("-", "").isalpha():
+                return []
+            found.append(token)
+        return found if len(found) <= limit else []
+
+    def _phrase(
+        self, tokens: Sequence[str], *, limit: int, until: frozenset[str] = frozenset()
+    ) -> list[str]:
+        words = self.words
+        found: list[str] = []
+        for token, following in zip_longest(tokens, tokens[1:], fillvalue=""):
+            word = _key(token)
+            if token in _PUNCTUATION or word in words["cuts"] or word in until:
+                break
+            if word in words["ands"] and (not following or _key(following) in words["resumes"]):
+                break
+            if word in words["vague"]:
+                return []
+            found.append(token)
+        while found and _key(found[-1]) in words["trailing"]:
+            found.pop()
+        if not found or len(found) > limit:
+            return []
+        if _key(found[0]) in words["no_start"] or _key(found[0]) in words["articles"]:
+            return []
+        return [" ".join(found).rstrip(".'")]
 
 
 def _capitalised(tokens: Sequence[str], particles: frozenset[str]) -> list[str]:
@@ -181,125 +260,11 @@ def _is_like_a_name(token: str) -> bool:
     return (is_large or "\ue000" <= first <= "\uf8ff") and token.lower() not in _NOT_NAMES
 
 
-def _in_lower_case(tokens: Sequence[str], language: Language, *, limit: int) -> list[str]:
-    ends = language.cuts | language.ands | language.prepositions | language.trailing
-    found: list[str] = []
-    for token in tokens:
-        word = _key(token)
-        if token in _PUNCTUATION or word in ends:
-            break
-        if not word.replace("-", "").isalpha() or word in language.vague | language.no_start:
-            return []
-        found.append(token)
-    return found if len(found) <= limit else []
-
-
-def _phrase(rest: Remainder) -> list[str]:
-    return _phrase_of(rest, limit=6)
-
-
-def _title(rest: Remainder) -> list[str]:
-    """A phrase, which may be as long as a book title."""
-    tokens = rest.tokens()
-    if tokens and _key(tokens[0]) in rest.language.articles:
-        article, *tokens = tokens
-        name = _capitalised(tokens, _place_particles(rest.language))
-        return [" ".join([article, *name])] if name else []
-    name = _capitalised(tokens, _place_particles(rest.language))
-    if len(name) > 6:
-        return [" ".join(name)]
-    return _phrase(rest)
-
-
-def _role(rest: Remainder) -> list[str]:
-    """A phrase that ends before “at Siemens” or “in Berlin”."""
-    return _phrase_of(rest, limit=5, until=rest.language.prepositions)
-
-
-def _phrase_of(rest: Remainder, *, limit: int, until: frozenset[str] = frozenset()) -> list[str]:
-    language = rest.language
-    found: list[str] = []
-    tokens = rest.tokens()
-    for token, following in zip(tokens, [*tokens[1:], ""], strict=True):
-        word = _key(token)
-        if token in _PUNCTUATION or word in language.cuts | until:
-            break
-        if word in language.ands and (not following or _key(following) in language.resumes):
-            break
-        if word in language.vague:
-            return []
-        found.append(token)
-    while found and _key(found[-1]) in language.trailing:
-        found.pop()
-    if not found or len(found) > limit or _key(found[0]) in language.no_start | language.articles:
-        return []
-    return [" ".join(found).rstrip(".'")]
-
-
-def _employer(rest: Remainder) -> list[str]:
-    tokens = rest.tokens()
-    found = _capitalised(tokens, _place_particles(rest.language))
-    if found and _key(found[0]) not in rest.language.never_places:
-        return [" ".join(found).rstrip(".'")] if len(found) <= 5 else []
-    if len(tokens) > 1 and _key(tokens[0]) in rest.language.articles - rest.language.definite:
-        kind = _phrase_of(Remainder(" ".join(tokens[1:]), rest.language), limit=3)
-        return [f"{tokens[0]} {value}" for value in kind]
-    return []
-
-
-def _remainder(rest: Remainder) -> list[str]:
-    """The whole text, for what the user asked to be remembered."""
-    return [rest.text.strip(" ,.-")] if rest.text.strip(" ,.-") else []
-
-
-def _list(rest: Remainder) -> list[str]:
-    """`peanuts, shellfish and cats`, as long as the parts are short."""
-    found: list[str] = []
-    for part in rest.language.lists.split(rest.text):
-        values = _phrase_of(Remainder(part, rest.language), limit=4 if not found else 3)
-        if not values:
-            break
-        found += values
-        if not part.strip().startswith(values[0]) or len(part.strip()) > len(values[0]):
-            break
-    return found
-
-
-def _languages(rest: Remainder) -> list[str]:
-    found: list[str] = []
-    for part in rest.language.lists.split(rest.text):
-        known = [word for word in _TOKEN.findall(part)[:4] if _key(word) in rest.language.languages]
-        if not known:
-            break
-        found += known[:1]
-    return found
-
-
-def _date(rest: Remainder) -> list[str]:
-    match = rest.language.date.match(rest.text)
-    return [match[0].strip()] if match else []
-
-
 def _key(token: str) -> str:
     return token.lower().strip(".'")
 
 
-_READERS: dict[str, Callable[[Remainder], list[str]]] = {
-    "name": _name,
-    "place": _place,
-    "phrase": _phrase,
-    "role": _role,
-    "title": _title,
-    "list": _list,
-    "languages": _languages,
-    "date": _date,
-    "employer": _employer,
-    "rest": _remainder,
-}
-
-
-LANGUAGES: tuple[Language, ...] = (ENGLISH, GERMAN)
-
+LANGUAGES = (Language("english"), Language("german"))
 
 #: The name that people see as the extractor.
 RULES_EXTRACTOR = "rules"
@@ -313,50 +278,50 @@ Clause = tuple[int, int]
 
 def extract_by_rules(messages: Sequence[UserMessage]) -> Extracted:
     """Facts and contexts that the user states in these messages, which are in order of time."""
-    facts: list[ExtractedFact] = []
-    contexts: list[ExtractedContext] = []
+    facts: list[tuple[str, str, int]] = []
+    contexts: list[tuple[str, str, int]] = []
     for number, said in enumerate(messages):
         spoken = split_sentences(said.text)
         is_task = any(
-            language.tasks.match(sentence.text, _clause_start(sentence.text, clause, language))
+            language.patterns["tasks"].match(text, _clause_start(text, clause, language))
             for language in LANGUAGES
-            for sentence in spoken
-            for clause in _clauses(sentence.text, language)
+            for text in (sentence.text for sentence in spoken)
+            for clause in _clauses(text, language)
         )
         if is_task:
             continue
         told = []
         for sentence in spoken:
-            known = len(contexts)
-            _read_sentence(sentence, number, facts, contexts)
-            if len(contexts) == known and _is_of_oneself(sentence):
+            wishes = []
+            for language in LANGUAGES:
+                found, wish = _read_sentence(sentence, language)
+                facts += ((key, value, number) for key, value in found)
+                wishes += [wish] if wish else []
+            contexts += ((wish, "", number) for wish in wishes)
+            if not wishes and _is_of_oneself(sentence):
                 told.append(sentence.restored(sentence.text))
         if told:
-            contexts.append(ExtractedContext(". ".join(told), "", number))
+            contexts.append((". ".join(told), "", number))
     values: dict[str, str] = {}
-    changes: list[ExtractedFact] = []
-    for fact in facts:
-        if values.get(fact.key) != fact.value:
-            values[fact.key] = fact.value
-            changes.append(fact)
+    changes = []
+    for key, value, number in facts:
+        if values.get(key) != value:
+            values[key] = value
+            changes.append((key, value, number))
     return Extracted(tuple(changes), tuple(dict.fromkeys(contexts)))
 
 
-def _read_sentence(
-    sentence: Sentence, number: int, facts: list[ExtractedFact], contexts: list[ExtractedContext]
-) -> None:
-    for language in LANGUAGES:
-        wish = language.remember.match(sentence.text)
-        if wish is None:
-            found = _facts(sentence, language, language.rules)
-        else:
-            statement = Sentence(sentence.text[wish.end() :], False, sentence.quotations)
-            found = _facts(statement, language, language.rules)
-            found = found or _facts(statement, language, language.explicit)
-            if not found and language.first_person.search(statement.text):
-                text = statement.restored(statement.text)
-                contexts.append(ExtractedContext(text, "", number))
-        facts += (ExtractedFact(key, value, number) for key, value in found)
+def _read_sentence(sentence: Sentence, language: Language) -> tuple[list[tuple[str, str]], str]:
+    """Facts of the sentence; and its text where the user asks to remember what is none."""
+    wish = language.patterns["remember"].match(sentence.text)
+    if wish is None:
+        return _facts(sentence, language, language.rules), ""
+    statement = Sentence(sentence.text[wish.end() :], False, sentence.quotations)
+    found = _facts(statement, language, language.rules)
+    found = found or _facts(statement, language, language.explicit)
+    if found or not language.patterns["first_person"].search(statement.text):
+        return found, ""
+    return [], statement.restored(statement.text)
 
 
 def _is_of_oneself(sentence: Sentence) -> bool:
@@ -364,10 +329,10 @@ def _is_of_oneself(sentence: Sentence) -> bool:
     if sentence.is_question or len(sentence.text.split()) < FEWEST_WORDS:
         return False
     return any(
-        language.first_person.search(sentence.text)
+        language.patterns["first_person"].search(sentence.text)
         and not any(
-            unfit.search(sentence.text)
-            for unfit in (language.addressed, language.reported, language.supposed)
+            language.patterns[unfit].search(sentence.text)
+            for unfit in ("addressed", "reported", "supposed")
         )
         for language in LANGUAGES
     )
@@ -376,10 +341,11 @@ def _is_of_oneself(sentence: Sentence) -> bool:
 def _facts(sentence: Sentence, language: Language, rules: Sequence[Rule]) -> list[tuple[str, str]]:
     # Text after a colon is a quotation, unless the user announces own words.
     before, colon, after = sentence.text.partition(": ")
-    text = after if colon and language.announces.fullmatch(before) else before
-    if not language.first_person.search(text):
+    patterns = language.patterns
+    text = after if colon and patterns["announces"].fullmatch(before) else before
+    if not patterns["first_person"].search(text):
         return []
-    if language.reported.search(text) or language.past.search(text):
+    if patterns["reported"].search(text) or patterns["past"].search(text):
         return []
     clauses = _stated_clauses(text, sentence.is_question, language)
     found: list[tuple[str, str]] = []
@@ -392,7 +358,7 @@ def _facts(sentence: Sentence, language: Language, rules: Sequence[Rule]) -> lis
                 for start in sorted({clause[0], _clause_start(text, clause, language)})
             ]
         elif clauses:
-            places = [match.span() for match in rule.pattern.finditer(text, 0, clauses[-1][1])]
+            places = [match.span() for match in rule.opening.finditer(text, 0, clauses[-1][1])]
         else:
             places = []
         for place in places:
@@ -401,8 +367,8 @@ def _facts(sentence: Sentence, language: Language, rules: Sequence[Rule]) -> lis
 
 
 def _clauses(text: str, language: Language) -> list[Clause]:
-    starts = [0, *(match.end() for match in language.joins.finditer(text))]
-    ends = [*(match.start() for match in language.joins.finditer(text)), len(text)]
+    starts = [0, *(match.end() for match in language.patterns["joins"].finditer(text))]
+    ends = [*(match.start() for match in language.patterns["joins"].finditer(text)), len(text)]
     return list(zip(starts, ends, strict=True))[:MAX_CLAUSES]
 
 
@@ -410,33 +376,33 @@ def _stated_clauses(text: str, is_question: bool, language: Language) -> list[Cl
     """The clauses that state something as true."""
     clauses = _clauses(text, language)
     if is_question:
-        if any(language.tags.match(text[start:end]) for start, end in clauses):
+        if any(language.patterns["tags"].match(text[start:end]) for start, end in clauses):
             return []
         clauses = clauses[:-1]
     for number, (start, end) in enumerate(clauses):
-        asks = language.asks.match(text, start) if is_question else None
-        if asks or language.supposed.search(text, start, end):
+        asks = language.patterns["asks"].match(text, start) if is_question else None
+        if asks or language.patterns["supposed"].search(text, start, end):
             return clauses[:number]
     return clauses
 
 
 def _clause_start(text: str, clause: Clause, language: Language) -> int:
     """Where the content of the clause begins."""
-    match = language.fillers.match(text, *clause)
+    match = language.patterns["fillers"].match(text, *clause)
     return match.end() if match else clause[0]
 
 
 def _apply_rule(
     sentence: Sentence, text: str, place: Clause, rule: Rule, language: Language
 ) -> Iterator[tuple[str, str]]:
-    opening = rule.pattern.match(text, place[0])
-    if opening is None or rule.exception.search(text, opening.end()):
+    opening = rule.opening.match(text, place[0])
+    if opening is None or rule.unless.search(text, opening.end()):
         return
-    if language.denied.search(text, opening.end(), place[1]):
+    if language.patterns["denied"].search(text, opening.end(), place[1]):
         return
     groups = opening.groupdict(default="")
     given = groups.pop("value", text[opening.end() :])
-    for value in read_value(rule.read, Remainder(given, language, text == text.lower())):
+    for value in ValueReader(given, language, is_casual=text == text.lower()).read(rule.read):
         names = {name: _alias(word, language) for name, word in groups.items()}
         names["value"] = value
         names["alias"] = _alias(value, language)

@@ -12,38 +12,25 @@ from django.db import transaction
 
 from common.errors import RagsiteError
 from common.leases import database_now
-from inference.interfaces import BackendUnavailable
+from common.queues import Failure
 from inference.model_registry import chats, has_chat
-from inference.remote.retry import ServerRefused
-from memory.extraction import queue as extraction_queue
+from inference.remote.retry import is_outage
 from memory.extraction import rules
 from memory.extraction.chat_model import extraction_messages, parse_reply
-from memory.extraction.messages import Extracted, ExtractedContext, ExtractedFact, UserMessage
-from memory.extraction.queue import Claim, Failure, State
+from memory.extraction.messages import Extracted, UserMessage
+from memory.extraction.queue import QUEUE, Claim, State, claim, claimed_row, next_due
 from memory.models import Context, Fact, Origin
 from memory.store import lock_facts, put_context, put_fact
-
-#: Answers of a server that has something against this conversation, and not against all.
-_REQUEST_ERRORS = frozenset((400, 413, 422))
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractionResult:
-    """The extracted items and their origin; `extractor` is a model's name or “rules”."""
-
-    found: Extracted
-    origin: Origin
-    extractor: str
 
 
 def extract_messages(
     messages: Sequence[UserMessage], *, known_keys: Sequence[str]
-) -> ExtractionResult:
-    """Extract facts and contexts from the messages. Raises InferenceError and UnreadableReply."""
+) -> tuple[Extracted, Origin, str]:
+    """Facts and contexts in the messages, their origin, and the extractor: a model's name or
+    “rules”. Raises InferenceError and UnreadableReply.
+    """
     if not has_chat():
-        return ExtractionResult(
-            rules.extract_by_rules(messages), Origin.RULES, rules.RULES_EXTRACTOR
-        )
+        return rules.extract_by_rules(messages), Origin.RULES, rules.RULES_EXTRACTOR
     model = chats["default"]
     answer = model.complete(
         extraction_messages(messages, known_keys=known_keys),
@@ -52,30 +39,18 @@ def extract_messages(
         timeout=settings.MEMORY_EXTRACTION_SECONDS,
     )
     facts, contexts = parse_reply(answer.content)
+    texts = [message.text.casefold() for message in messages]
+
+    def message_index(value: str) -> int:
+        """Index of the last message that contains the value literally, else of the last message."""
+        holding = [at for at, text in enumerate(texts) if value.casefold() in text]
+        return max(holding, default=len(texts) - 1)
+
     found = Extracted(
-        tuple(
-            ExtractedFact(key, value, _message_index(value, messages))
-            for key, value in facts.items()
-        ),
-        tuple(ExtractedContext(q, a, _message_index(a, messages)) for q, a in contexts),
+        tuple((key, value, message_index(value)) for key, value in facts.items()),
+        tuple((q, a, message_index(a)) for q, a in contexts),
     )
-    return ExtractionResult(found, Origin.MODEL, model.model_name[:200])
-
-
-def is_outage(error: Exception) -> bool:
-    """Whether the model was unreachable, rather than unable to process this conversation."""
-    if isinstance(error, ServerRefused):
-        return not (error.too_large or error.status in _REQUEST_ERRORS)
-    return isinstance(error, BackendUnavailable)
-
-
-def _message_index(value: str, messages: Sequence[UserMessage]) -> int:
-    """Index of the last message that contains the value literally, else of the last message."""
-    wanted = value.casefold()
-    for number in range(len(messages) - 1, -1, -1):
-        if wanted in messages[number].text.casefold():
-            return number
-    return len(messages) - 1
+    return found, Origin.MODEL, model.model_name[:200]
 
 
 logger = logging.getLogger(__name__)
@@ -99,87 +74,84 @@ def extract_conversation(item_id: int) -> ExtractionOutcome | None:
     None where there is nothing to do: it is not due, another worker has it, or the model is paused.
     Failures are recorded on the row; none is raised.
     """
-    if extraction_queue.is_model_paused():
+    if QUEUE.is_paused():
         return None
-    claim = extraction_queue.claim(item_id)
-    if claim is None:
+    claimed = claim(item_id)
+    if claimed is None:
         return None
     try:
-        with extraction_queue.renew_lease(claim):
-            rows = Fact.objects.of(claim.scope).current().order_by("-valid_from", "-pk")
+        with QUEUE.renew_lease(claimed_row(claimed)):
+            rows = Fact.objects.of(claimed.scope).current().order_by("-valid_from", "-pk")
             known_keys = list(rows.values_list("key", flat=True)[:KNOWN_KEYS])
-            reading = extract_messages(claim.messages, known_keys=known_keys)
-            extraction_queue.record_answer()
-            return store_extraction(claim, reading)
+            extraction = extract_messages(claimed.messages, known_keys=known_keys)
+            QUEUE.record_answer()
+            return store_extraction(claimed, *extraction)
     except Exception as error:  # whatever it is, the queue goes on
         # Record the failure without text of the conversation, since the log is kept for long.
         if is_outage(error):
             failure = Failure.OUTAGE
-            extraction_queue.record_outage()
+            QUEUE.record_outage()
         else:
             # Final is a quota that is used up, say.
             failure = Failure.FINAL if isinstance(error, RagsiteError) else Failure.OWN
-            extraction_queue.record_answer()
-        logger.warning("conversation %d could not be read: %s", claim.item_id, type(error).__name__)
-        due_at = extraction_queue.retry_later(
-            claim, str(error) or type(error).__name__, failure=failure
+            QUEUE.record_answer()
+        logger.warning("conversation %d could not be read: %s", item_id, type(error).__name__)
+        due_at = QUEUE.retry_later(
+            claimed_row(claimed), str(error) or type(error).__name__, failure=failure
         )
         return ExtractionOutcome(due_at=due_at)
 
 
 @transaction.atomic
-def store_extraction(claim: Claim, reading: ExtractionResult) -> ExtractionOutcome | None:
+def store_extraction(
+    claim: Claim, found: Extracted, origin: Origin, extractor: str
+) -> ExtractionOutcome | None:
     """Store results and progress, or nothing where another worker has claimed the conversation."""
     # The order in which a user's memory is erased, too: facts first.
     lock_facts(claim.scope)
-    item = extraction_queue.claimed_row(claim).select_for_update().first()
+    item = claimed_row(claim).select_for_update().first()
     if item is None:
         logger.info("conversation %d was taken over by another worker", claim.item_id)
         return None
     stored = [
         put_context(
             scope=claim.scope,
-            user_message=context.question,
-            assistant_response=context.answer,
+            user_message=question,
+            assistant_response=answer,
             conversation=claim.conversation,
-            at=claim.messages[context.message_index].at,
-            origin=reading.origin,
+            at=claim.messages[at].at,
+            origin=origin,
         )
-        for context in reading.found.contexts
+        for question, answer, at in found.contexts
     ]
     contexts = [archived.id for archived in stored if archived.is_new]
+    turns = Context.objects.of(claim.scope).filter(conversation=claim.conversation)
+    turns = turns.only("pk").order_by("-created_at", "-pk")
     changes = [
         put_fact(
             scope=claim.scope,
-            key=fact.key,
-            value=fact.value,
-            at=claim.messages[fact.message_index].at,
-            source=_archived_turn(claim, fact.message_index),
-            origin=reading.origin,
+            key=key,
+            value=value,
+            at=claim.messages[at].at,
+            # the archived turn that it was learnt from, if there is one
+            source=turns.filter(user_message=claim.messages[at].text).first(),
+            origin=origin,
         )
-        for fact in reading.found.facts
+        for key, value, at in found.facts
     ]
     facts = [change.fact.pk for change in changes if change.changed]
     now = database_now()
     item.messages = item.messages[len(claim.messages) :]
     # Messages that were due together are read at once; those that came meanwhile wait.
     left = claim.waiting > len(claim.messages)
-    item.due_at = now if left else extraction_queue.next_due(len(item.messages), now=now)
+    item.due_at = now if left else next_due(len(item.messages), now=now)
     item.state = State.WAITING if item.messages else State.IDLE
     item.token = item.leased_until = None
     item.attempts = item.outages = 0
     item.error = ""
     item.extracted_at = now
-    item.extractor = reading.extractor
+    item.extractor = extractor
     item.facts += len(facts)
     item.contexts += len(contexts)
     item.save()
     return ExtractionOutcome(tuple(contexts), tuple(facts), item.due_at)
-
-
-def _archived_turn(claim: Claim, message_index: int) -> Context | None:
-    """The archived context of this message, if there is one."""
-    turns = Context.objects.of(claim.scope).filter(
-        conversation=claim.conversation, user_message=claim.messages[message_index].text
-    )
-    return turns.only("pk").order_by("-created_at", "-pk").first()

@@ -1,15 +1,16 @@
 """Actions of `manage.py memory`: one user's memory, and maintenance of all memories."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, BinaryIO
+from typing import Any
 
 from django.template.defaultfilters import filesizeformat
 
-from common.console import CommandOutput, make_table, terminal_safe
+from accounts.services import get_workspace_by_slug
+from common.console import PARTIAL, CommandOutput, Options, terminal_safe
 from common.errors import InvalidInput
+from common.json_lines import write_output
 from common.text import pluralized
-from documents.management.cli import get_workspace_by_slug, write_output
 from memory import services
 from memory.embedding import embed_waiting
 from memory.fact_keys import fact_key
@@ -36,10 +37,7 @@ def format_bytes(size: int) -> str:
     return filesizeformat(size).replace("\xa0", " ")
 
 
-CommandOptions = Mapping[str, Any]
-
-
-def scope_from(options: CommandOptions) -> UserScope:
+def scope_from(options: Options) -> UserScope:
     """The scope of the named user. Raises NotFound and InvalidInput."""
     workspace = get_workspace_by_slug(options["workspace"])
     user_id = options["user"]
@@ -57,7 +55,7 @@ def scope_from(options: CommandOptions) -> UserScope:
 # --- contexts and facts --------------------------------------------------------------------------
 
 
-def search_contexts(options: CommandOptions) -> CommandOutput:
+def search_contexts(options: Options) -> CommandOutput:
     """Search a user's contexts; prints scores with each hit."""
     result = services.search_memory(
         scope=scope_from(options),
@@ -85,20 +83,19 @@ def search_contexts(options: CommandOptions) -> CommandOutput:
             "degraded": result.degraded,
             "milliseconds": result.milliseconds,
         },
-        (f"{' · '.join(told)} · {result.milliseconds:.0f} ms",),
-        make_table(("id", "score", "relevance", "said", "user", "assistant"), rows)
-        if rows
-        else None,
+        [f"{' · '.join(told)} · {result.milliseconds:.0f} ms"],
+        ("id", "score", "relevance", "said", "user", "assistant"),
+        rows,
     )
 
 
-def list_facts(options: CommandOptions) -> CommandOutput:
+def list_facts(options: Options) -> CommandOutput:
     """Facts that hold now, or held at a time."""
     rows = services.get_all_facts(scope=scope_from(options), as_of=options["as_of"])
-    return _fact_table(rows, _number_of(len(rows), "fact"))
+    return _fact_table(rows, pluralized(len(rows), "fact"))
 
 
-def set_fact(options: CommandOptions) -> CommandOutput:
+def set_fact(options: Options) -> CommandOutput:
     """Set a fact, from now or from a given time."""
     change = services.set_fact(
         scope=scope_from(options), key=options["key"], value=options["value"], at=options["at"]
@@ -112,13 +109,13 @@ def set_fact(options: CommandOptions) -> CommandOutput:
     return CommandOutput(data, (done,))
 
 
-def list_history(options: CommandOptions) -> CommandOutput:
+def list_history(options: Options) -> CommandOutput:
     """All values that a key ever had."""
     rows = services.history(scope=scope_from(options), key=options["key"])
-    return _fact_table(rows, _number_of(len(rows), "value") if rows else _not_found(options))
+    return _fact_table(rows, pluralized(len(rows), "value") if rows else _not_found(options))
 
 
-def forget_rows(options: CommandOptions) -> CommandOutput:
+def forget_rows(options: Options) -> CommandOutput:
     """Delete a fact with its history, all contexts of a question, or contexts by id."""
     scope = scope_from(options)
     if options["key"] is not None:
@@ -135,22 +132,14 @@ def forget_rows(options: CommandOptions) -> CommandOutput:
 # --- a whole memory ------------------------------------------------------------------------------
 
 
-def export_user(options: CommandOptions) -> CommandOutput:
+def export_user(options: Options) -> CommandOutput:
     """Everything as JSON Lines, to a file or standard output."""
-    scope = scope_from(options)
-
-    def write(file: BinaryIO) -> int:
-        lines = 0
-        for line in services.export_memory(scope=scope):
-            file.write(line.encode())
-            lines += 1
-        return lines - 1  # the header is no row
-
-    rows = write_output(options["output"], write)
-    return CommandOutput({"rows": rows}, (pluralized(rows, "row"),))
+    lines = services.export_memory(scope=scope_from(options))
+    written = write_output(options["output"], lambda file: sum(1 for _ in map(file.write, lines)))
+    return CommandOutput(warnings=[pluralized(written - 1, "row")])  # the header is no row
 
 
-def erase_user(options: CommandOptions) -> CommandOutput:
+def erase_user(options: Options) -> CommandOutput:
     """Erase everything with --yes; else say what would be erased."""
     scope = scope_from(options)
     if not options["yes"]:
@@ -165,7 +154,7 @@ def erase_user(options: CommandOptions) -> CommandOutput:
     return CommandOutput(asdict(erased), (f"erased: {told}",))
 
 
-def show_usage(options: CommandOptions) -> CommandOutput:
+def show_usage(options: Options) -> CommandOutput:
     """Usage of the quotas, and the latest prunings."""
     used = services.usage(scope=scope_from(options))
     prunings = [pruning_data(row) for row in used.prunings]
@@ -188,12 +177,10 @@ def show_usage(options: CommandOptions) -> CommandOutput:
 def _fact_table(rows: list[Fact], summary: str) -> CommandOutput:
     cells = [(row.key, row.value, row.valid_from, row.valid_to, row.origin) for row in rows]
     heads = ("key", "value", "from", "to", "origin")
-    return CommandOutput(
-        [fact_data(row) for row in rows], (summary,), make_table(heads, cells) if cells else None
-    )
+    return CommandOutput([fact_data(row) for row in rows], (summary,), heads, cells)
 
 
-def _not_found(options: CommandOptions) -> str:
+def _not_found(options: Options) -> str:
     return f"Fact not found: {fact_key(options['key'])}"
 
 
@@ -205,19 +192,14 @@ def _used_of(used: int, limit: int | None, format_value: Callable[[int], str]) -
     )
 
 
-def _number_of(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
 def _removed_message(number: int, what: str) -> str:
-    return f"{_number_of(number, what)} {'is' if number == 1 else 'are'} removed"
+    return f"{pluralized(number, what)} {'is' if number == 1 else 'are'} removed"
 
 
-EXIT_PARTLY = 1
 State = ExtractionItem.State
 
 
-def prune_all(options: CommandOptions) -> CommandOutput:
+def prune_all(options: Options) -> CommandOutput:
     """Prune what exceeds the quotas, of all users."""
     done = services.prune_to_quotas()
     rows = [
@@ -231,21 +213,22 @@ def prune_all(options: CommandOptions) -> CommandOutput:
             f"Removed {pluralized(sum(row.rows for row in done), 'context')}"
             f" of {pluralized(len(done), 'user')}.",
         ),
-        make_table(heads, rows) if rows else None,
+        heads,
+        rows,
     )
 
 
-def embed_all(options: CommandOptions) -> CommandOutput:
+def embed_all(options: Options) -> CommandOutput:
     """Embed rows without a vector, of all users."""
     done = embed_waiting()
     left = sum(model.objects.unembedded().count() for model in (Context, Fact))
     told = (f"{done:,} embedded", *([f"{left:,} were refused by the model"] if left else []))
     return CommandOutput(
-        {"embedded": done, "refused": left}, (", ".join(told),), code=EXIT_PARTLY if left else 0
+        {"embedded": done, "refused": left}, (", ".join(told),), code=PARTIAL if left else 0
     )
 
 
-def list_extractions(options: CommandOptions) -> CommandOutput:
+def list_extractions(options: Options) -> CommandOutput:
     """List the extraction queue, dead items first; or retry items."""
     rows = ExtractionItem.objects.select_related("workspace").defer("messages", "taken")
     if options["workspace"] is not None:
@@ -271,5 +254,6 @@ def list_extractions(options: CommandOptions) -> CommandOutput:
     return CommandOutput(
         [item_data(row) for row in shown],
         (f"{len(shown):,} of {rows.count():,}",),
-        make_table(heads, cells) if cells else None,
+        heads,
+        cells,
     )

@@ -2,7 +2,6 @@
 erasure.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +11,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
-from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
 from django.db.models import Count, QuerySet, Sum
 from django.utils import timezone
@@ -25,10 +23,10 @@ from accounts.audit import (
     delete_subject_history,
     record_change,
 )
+from common.json_lines import encode_line
 from common.rls import bypass_rls
 from memory import quotas, scopes, store
-from memory.extraction import queue
-from memory.extraction.queue import EnqueueResult, enqueue_messages, user_messages
+from memory.extraction.queue import QUEUE, EnqueueResult, enqueue_messages, user_messages
 from memory.fact_keys import fact_key
 from memory.models import Context, ExtractionItem, Fact, FactQuerySet, Origin, Pruning
 from memory.scopes import UserScope
@@ -240,7 +238,7 @@ def record_messages(
 def retry_extractions(*, item_ids: Sequence[int]) -> int:
     """Retry dead conversations with fresh attempts; returns how many."""
     with transaction.atomic():
-        ids = queue.requeue(item_ids)
+        ids = QUEUE.requeue(item_ids)
         for item_id in ids:
             transaction.on_commit(partial(enqueue_extraction, item_id))
     return len(ids)
@@ -268,7 +266,7 @@ class Usage:
 
 def usage(*, scope: UserScope | None) -> Usage:
     """This user's usage of the quota. The workspace's quota may allow less."""
-    limits = quotas.user_limits()
+    limits = quotas.Limits.of("USER")
     held = Context.objects.of(scope).aggregate(rows=Count("*"), bytes=Sum("size"))
     return Usage(
         rows=held["rows"],
@@ -296,7 +294,7 @@ class ErasureResult:
     prunings: int = 0
 
 
-def export_memory(*, scope: UserScope | None) -> Iterator[str]:
+def export_memory(*, scope: UserScope | None) -> Iterator[bytes]:
     """JSON Lines, each with its line end: a header, then facts with history, contexts, waiting
     conversations, and prunings.
 
@@ -304,9 +302,8 @@ def export_memory(*, scope: UserScope | None) -> Iterator[str]:
     """
     if scope is None:
         return
-    yield _json_line(
-        "memory", {"version": EXPORT_VERSION, "user_id": scope.user_id, "at": timezone.now()}
-    )
+    header = {"version": EXPORT_VERSION, "user_id": scope.user_id, "at": timezone.now()}
+    yield encode_line({"kind": "memory", **header})
     for row in _iterate(Fact.objects.of(scope).select_related("superseded_by")):
         following = row.superseded_by
         fact_data = {
@@ -318,7 +315,7 @@ def export_memory(*, scope: UserScope | None) -> Iterator[str]:
             "origin": row.origin,
             "source": row.source_id,
         }
-        yield _json_line("fact", fact_data)
+        yield encode_line({"kind": "fact", **fact_data})
     for row in _iterate(Context.objects.of(scope)):
         context_data = {
             "id": row.pk,
@@ -328,7 +325,7 @@ def export_memory(*, scope: UserScope | None) -> Iterator[str]:
             "created_at": row.created_at,
             "origin": row.origin,
         }
-        yield _json_line("context", context_data)
+        yield encode_line({"kind": "context", **context_data})
     for row in _iterate(ExtractionItem.objects.of(scope)):
         conversation_data = {
             "conversation": row.key,
@@ -337,7 +334,7 @@ def export_memory(*, scope: UserScope | None) -> Iterator[str]:
             "error": row.error,
             "last_message_at": row.last_message_at,
         }
-        yield _json_line("conversation", conversation_data)
+        yield encode_line({"kind": "conversation", **conversation_data})
     for row in _iterate(Pruning.objects.of(scope)):
         pruning_data = {
             "at": row.created_at,
@@ -346,7 +343,7 @@ def export_memory(*, scope: UserScope | None) -> Iterator[str]:
             "bytes": row.bytes,
             "until": row.until,
         }
-        yield _json_line("pruning", pruning_data)
+        yield encode_line({"kind": "pruning", **pruning_data})
 
 
 @transaction.atomic
@@ -385,7 +382,3 @@ def _iterate(rows: QuerySet[Any]) -> Iterator[Any]:
     fields = {field.name for field in rows.model._meta.get_fields()}
     rows = rows.defer(*(fields & {"embedding", "search_vector"}))
     return rows.order_by("pk").iterator(chunk_size=EXPORT_CHUNK_ROWS)
-
-
-def _json_line(kind: str, values: dict[str, Any]) -> str:
-    return json.dumps({"kind": kind, **values}, cls=DjangoJSONEncoder, ensure_ascii=False) + "\n"

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
 from django.conf import settings
-from django.db.models import Model
 from django.utils import timezone
 
 from common.errors import InvalidInput
@@ -44,14 +43,6 @@ class MemoryHit:
     """A relevant context with its scores."""
 
     context: Context
-    ranked: Ranked
-
-
-@dataclass(frozen=True, slots=True)
-class FactHit:
-    """A current fact with its scores."""
-
-    fact: Fact
     ranked: Ranked
 
 
@@ -98,11 +89,12 @@ def search_memory(
     if mode not in MODES:
         raise InvalidInput(f"There is no mode “{mode}”. Use {', '.join(MODES)}.", field="mode")
     now = now or timezone.now()
-    found, ranked = _rank(CONTEXTS, question, scope=scope, recency=recency, mode=mode, now=now)
+    found = find(CONTEXTS, question, scope=scope, now=now, mode=mode)
+    ranked = _rank(question, found, recency=recency, mode=mode, now=now)
     best = ranked.best(max_results, least=least)
-    contexts = _load_rows(Context, CONTEXTS, best, scope=scope, now=now)
+    hits = _load_rows(Context, CONTEXTS, best, scope=scope, now=now)
     return MemoryResult(
-        hits=tuple(MemoryHit(contexts[each.id], each) for each in best if each.id in contexts),
+        hits=tuple(MemoryHit(context, scores) for context, scores in hits),
         below=int((ranked.relevance < least).sum()),
         searched=found.rows,
         degraded=found.degraded,
@@ -113,18 +105,17 @@ def search_memory(
 @reads_from_replica
 def rank_facts(
     *, scope: UserScope | None, query: str, limit: int, now: datetime | None = None
-) -> list[FactHit]:
-    """This user's current facts, those most relevant to `query` first.
+) -> list[tuple[Fact, Ranked]]:
+    """This user's current facts with their scores, those most relevant to `query` first.
 
     Irrelevant ones are included: the caller has room for `limit` of them.
     """
     if scope is None:
         return []
     question, now = checked_query(query), now or timezone.now()
-    _, ranked = _rank(FACTS, question, scope=scope, recency=0.0, mode="hybrid", now=now)
-    best = ranked.best(limit)
-    facts = _load_rows(Fact, FACTS, best, scope=scope, now=now)
-    return [FactHit(facts[each.id], each) for each in best if each.id in facts]
+    found = find(FACTS, question, scope=scope, now=now)
+    ranked = _rank(question, found, recency=0.0, mode="hybrid", now=now)
+    return _load_rows(Fact, FACTS, ranked.best(limit), scope=scope, now=now)
 
 
 def checked_query(query: str) -> str:
@@ -150,16 +141,9 @@ def checked_fraction(value: float | None, default: float, *, field: str) -> floa
 
 
 def _rank(
-    table: SearchedTable,
-    question: str,
-    *,
-    scope: UserScope,
-    recency: float | None,
-    mode: Mode,
-    now: datetime,
-) -> tuple[Retrieved, Ranking]:
-    found = find(table, question, scope=scope, now=now, mode=mode)
-    ranked = rank(
+    question: str, found: Retrieved, *, recency: float | None, mode: Mode, now: datetime
+) -> Ranking:
+    return rank(
         question,
         found.candidates,
         baseline_similarity=found.background,
@@ -168,32 +152,28 @@ def _rank(
         half_life_days=settings.MEMORY_HALF_LIFE_DAYS,
         evidence=mode == "hybrid",
     )
-    return found, ranked
 
 
 def _load_rows(
     model: type[M], table: SearchedTable, best: Sequence[Ranked], *, scope: UserScope, now: datetime
-) -> dict[int, M]:
-    """Rows by id; hand-written, because compiling the queryset takes longer than running it. Rows
-    deleted meanwhile are missing.
+) -> list[tuple[M, Ranked]]:
+    """The rows with their scores; hand-written, because compiling the queryset takes longer than
+    running it. Rows deleted meanwhile are missing.
     """
     if not best:
-        return {}
+        return []
     parameters = {
         "ids": [each.id for each in best],
         "workspace": scope.workspace_id,
         "user": scope.user_id,
         "now": now,
     }
-    rows = model._default_manager.raw(read_sql(table, _columns(model)), parameters)
-    return {row.pk: row for row in rows}
-
-
-@cache
-def _columns(model: type[Model]) -> tuple[str, ...]:
-    """All columns but those that only searches need."""
-    columns = (field.attname for field in model._meta.concrete_fields)
-    return tuple(column for column in columns if column not in {"embedding", "search_vector"})
+    columns = [field.attname for field in model._meta.concrete_fields]
+    # All but those that only searches need.
+    columns = [column for column in columns if column not in {"embedding", "search_vector"}]
+    rows = model._default_manager.raw(read_sql(table, columns), parameters)
+    found = {row.pk: row for row in rows}
+    return [(found[each.id], each) for each in best if each.id in found]
 
 
 MAX_FACTS = 20
@@ -238,7 +218,14 @@ def inject(
 
     Raises InvalidInput. If the embedder fails, only words are searched.
     """
-    _check_limits(max_context, max_facts, max_tokens)
+    for field, value, most in (
+        ("max_context", max_context, MAX_CONTEXT),
+        ("max_facts", max_facts, MAX_FACTS),
+    ):
+        if not 0 <= value <= most:
+            raise InvalidInput(f"{field} is from 0 to {most}.", field=field)
+    if max_tokens is not None and max_tokens < 0:
+        raise InvalidInput("max_tokens is at least 0; 0 puts nothing there.", field="max_tokens")
     least = checked_fraction(threshold, settings.MEMORY_THRESHOLD, field="threshold")
     wanted = settings.MEMORY_INJECTION if enabled is None else enabled
     own = strip_injected(messages=messages)
@@ -316,19 +303,10 @@ def _relevant_facts(question: str, scope: UserScope, limit: int, now: datetime) 
     """Current facts: relevant ones first, then the newest, since a name matters to any answer."""
     if not limit:
         return []
-    ranked = [hit.fact for hit in rank_facts(scope=scope, query=question, limit=limit, now=now)]
+    ranked = [fact for fact, _ in rank_facts(scope=scope, query=question, limit=limit, now=now)]
     others = Fact.objects.of(scope).current().exclude(pk__in=[fact.pk for fact in ranked])
     newest = others.order_by("-valid_from", "-id")[: limit - len(ranked)]
     return [
         *((fact.key, fact.value) for fact in ranked),
         *newest.values_list("key", "value"),
     ]
-
-
-def _check_limits(max_context: int, max_facts: int, max_tokens: int | None) -> None:
-    limits = (("max_context", max_context, MAX_CONTEXT), ("max_facts", max_facts, MAX_FACTS))
-    for field, value, most in limits:
-        if not 0 <= value <= most:
-            raise InvalidInput(f"{field} is from 0 to {most}.", field=field)
-    if max_tokens is not None and max_tokens < 0:
-        raise InvalidInput("max_tokens is at least 0; 0 puts nothing there.", field="max_tokens")

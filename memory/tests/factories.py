@@ -1,13 +1,15 @@
 """Scopes and rows for the tests of memory."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from accounts.models import Workspace
 from documents.tests.factories import WorkspaceFactory
-from memory.injection import Injected, find_block
+from memory.models import Context, Fact
 from memory.scopes import UserScope, user_scope
 from memory.services import archive_turn
+from memory.store import content_digest
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -27,7 +29,23 @@ def remember(scope: UserScope, said: str, answer: str = "", **given: Any) -> int
     return archived.id
 
 
-def parse_block(block: str) -> Injected | None:
-    """What a rendered block holds; None if `block` is not exactly one block."""
-    found = find_block(block)
-    return found.injected if found and not found.before else None
+def remember_many(scope: UserScope, turns: Mapping[str, datetime]) -> None:
+    """Archive what was said then, without an answer, at once."""
+    Context.objects.bulk_create(
+        Context(
+            workspace_id=scope.workspace_id,
+            user_id=scope.user_id,
+            user_message=said,
+            created_at=at,
+            content_sha256=content_digest(said, ""),
+        )
+        for said, at in turns.items()
+    )
+
+
+def know_many(scope: UserScope, values: Mapping[str, str], **given: Any) -> None:
+    """Facts by key, at once."""
+    Fact.objects.bulk_create(
+        Fact(workspace_id=scope.workspace_id, user_id=scope.user_id, key=key, value=value, **given)
+        for key, value in values.items()
+    )

@@ -7,23 +7,12 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.models import Membership
-from documents.tests.factories import MembershipFactory
 from memory.embedding import embed_waiting
 from memory.models import Context
-from memory.tests.clients import CONTEXTS, SEARCH, archive, client_of, said
-from memory.tests.factories import NOW, make_scope, remember
+from memory.tests.clients import CONTEXTS, SEARCH, archive, said
+from memory.tests.factories import NOW, make_scope, remember, remember_many
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    return client_of(alice)
 
 
 def test_a_turn_is_kept_under_the_account_that_brings_it(
@@ -106,18 +95,14 @@ def test_the_threshold_leaves_out_and_says_how_many(client: APIClient) -> None:
     assert none["hits"] == []
 
 
-def test_what_has_been_embedded_says_so(client: APIClient, alice: Membership) -> None:
-    archive(client, "I like tea.")
-    embed_waiting()
-    assert client.get(CONTEXTS).json()["results"][0]["embedded"] is True
-
-
 def test_contexts_are_listed_newest_first_and_by_conversation(client: APIClient) -> None:
     archive(client, "second", at="2026-01-02T00:00:00Z", conversation="a")
     archive(client, "first", at="2026-01-01T00:00:00Z", conversation="b")
     archive(client, "third", at="2026-01-03T00:00:00Z", conversation="a")
 
     assert said(client.get(CONTEXTS)) == ["third", "second", "first"]
+    assert embed_waiting() == 3
+    assert client.get(CONTEXTS).json()["results"][0]["embedded"] is True
     assert said(client.get(CONTEXTS, {"conversation": "a"})) == ["third", "second"]
     assert said(client.get(CONTEXTS, {"conversation": "c"})) == []
 
@@ -137,8 +122,7 @@ def test_pages_have_no_gap_and_no_repetition_even_where_moments_are_equal(
 ) -> None:
     scope = make_scope(f"user:{alice.user.pk}", workspace=alice.workspace)
     moments = [NOW] * 7 + [NOW - timedelta(days=1)] * 2 + [NOW - timedelta(days=2)] * 4
-    for number, at in enumerate(moments):
-        remember(scope, f"{number}", at=at)
+    remember_many(scope, {f"{number}": at for number, at in enumerate(moments)})
     whole = said(client.get(CONTEXTS))
 
     for size in (1, 2, 3, 5):

@@ -7,22 +7,11 @@ from django.test import override_settings
 from rest_framework.test import APIClient
 
 from accounts.models import Membership, Role
-from documents.tests.factories import MembershipFactory
 from memory.models import ExtractionItem
 from memory.tests.clients import MEMORY, client_of, colleague
 
 pytestmark = pytest.mark.django_db
 CONVERSATIONS = f"{MEMORY}conversations/"
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    return client_of(alice)
 
 
 def send(client: APIClient, *said: str, conversation: str = "monday", **given: Any) -> Any:
@@ -56,13 +45,6 @@ def test_what_the_user_said_waits_to_be_read(client: APIClient, alice: Membershi
         "I moved to Berlin.",
         "Call me Ada.",
     ]
-
-
-def test_what_was_sent_before_is_not_taken_again(client: APIClient) -> None:
-    send(client, "I moved to Berlin.")
-    assert send(client, "I moved to Berlin.").json()["new"] == 0
-    longer = send(client, "I moved to Berlin.", "Call me Ada.").json()
-    assert (longer["new"], longer["conversation"]["seen"]) == (1, 2)
 
 
 def test_a_message_may_say_when_it_was_said(client: APIClient) -> None:

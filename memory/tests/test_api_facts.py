@@ -7,21 +7,10 @@ from django.test import override_settings
 from rest_framework.test import APIClient
 
 from accounts.models import Membership
-from documents.tests.factories import MembershipFactory
 from memory.models import Fact
-from memory.tests.clients import FACTS, client_of, put_fact
+from memory.tests.clients import FACTS, put_fact
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    return client_of(alice)
 
 
 def test_a_fact_is_set_and_read(client: APIClient, alice: Membership) -> None:

@@ -56,24 +56,3 @@ def test_whatever_else_a_message_holds_comes_back_as_it_was(client: APIClient) -
         {"role": "", "content": "  \n"},
     ]
     assert inject(client, *strange, QUESTION)["messages"][:-1] == strange
-
-
-def test_parts_get_a_part_of_their_own(client: APIClient) -> None:
-    parts = [{"type": "text", "text": QUESTION["content"]}]
-    content = inject(client, {"role": "user", "content": parts})["messages"][0]["content"]
-    assert content[:1] == parts
-    assert "cello" in content[1]["text"]
-
-
-@pytest.mark.parametrize(
-    "limits", [{"max_tokens": 0}, {"max_facts": 0, "max_context": 0}], ids=["tokens", "rows"]
-)
-def test_without_room_nothing_changes(client: APIClient, limits: dict[str, int]) -> None:
-    shown = inject(client, SYSTEM, QUESTION, **limits)
-    assert shown["messages"] == [SYSTEM, QUESTION]
-    assert (shown["facts"], shown["context"], shown["tokens"]) == ([], [], 0)
-
-
-def test_another_user_gets_nothing_of_it() -> None:
-    other = client_of(MembershipFactory())
-    assert inject(other, QUESTION)["messages"] == [QUESTION]

@@ -11,13 +11,13 @@ from rest_framework.test import APIClient
 
 from accounts.models import Membership, Workspace
 from common.errors import InvalidInput
-from documents.tests.factories import MembershipFactory, WorkspaceFactory
+from documents.tests.factories import WorkspaceFactory
 from memory.fact_keys import fact_key
 from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope, user_scope
 from memory.services import archive_turn, set_fact
 from memory.services.memories import record_messages
-from memory.tests.clients import CONTEXTS, FACTS, MEMORY, SEARCH, client_of
+from memory.tests.clients import CONTEXTS, FACTS, MEMORY, SEARCH
 
 pytestmark = pytest.mark.django_db
 SECRET = "zanzibar"
@@ -42,18 +42,7 @@ IDS = st.sampled_from(
             "👩‍🔬",
             "\u202eada",
         ),
-        *(
-            "ada\u200b",
-            "ada\ufeff",
-            "\u202eada",
-            "\u00a0",
-            "0",
-            "-1",
-            "1e9",
-            "true",
-            "[]",
-            "x" * 255,
-        ),
+        *("ada\u200b", "ada\ufeff", "\u00a0", "0", "-1", "1e9", "true", "[]", "x" * 255),
     ]
 ) | st.text(max_size=20)
 KEYS = st.sampled_from(
@@ -61,16 +50,6 @@ KEYS = st.sampled_from(
 ) | st.text(min_size=1, max_size=20)
 HOSTILE_TEXTS = ["tea", "[facts: city=x]", "' OR 1=1 --", "%", "\\", "{}", "a & b | !c:*", "\u202e"]
 TEXTS = st.sampled_from(HOSTILE_TEXTS) | st.text(min_size=1, max_size=30)
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    return client_of(alice)
 
 
 @pytest.fixture
@@ -146,7 +125,7 @@ def text_of(answer: Any) -> str:
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(victim=IDS, attacker=IDS, key=KEYS, text=TEXTS)
 def test_no_address_tells_or_takes_what_is_anothers(

@@ -7,24 +7,13 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.models import Membership
-from documents.tests.factories import MembershipFactory
 from memory.models import Context, Fact
-from memory.tests.clients import CONTEXTS, FACTS, MEMORY, archive, client_of, put_fact
+from memory.tests.clients import CONTEXTS, FACTS, MEMORY, archive, put_fact
 from memory.tests.factories import make_scope, remember
 
 pytestmark = pytest.mark.django_db
 USAGE = f"{MEMORY}usage/"
 EXPORT = f"{MEMORY}export/"
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    return client_of(alice)
 
 
 def exported(answer: Any) -> list[dict[str, Any]]:

@@ -19,7 +19,6 @@ from inference.tests.stub_server import (
     stub_server,
 )
 from memory import tasks
-from memory.extraction import queue, worker
 from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
 from memory.services import get_all_facts, set_fact
@@ -243,11 +242,3 @@ def test_a_fact_is_as_old_as_the_message_that_holds_it(stub: StubServer) -> None
     tasks.extract(ExtractionItem.objects.get().pk)
     ages = {fact.key: fact.valid_from - said for fact in get_all_facts(scope=scope)}
     assert ages == {"home": timedelta(0), "mood": timedelta(days=1)}
-
-
-def test_a_second_worker_finds_nothing_to_do_while_the_first_waits(stub: StubServer) -> None:
-    item = record(make_scope(), "My name is Sam")
-    claim = queue.claim(item.pk)
-    assert claim is not None
-    assert worker.extract_conversation(item.pk) is None
-    assert stub.requests == []

@@ -9,11 +9,11 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from common.errors import InvalidInput
-from documents.tests.factories import WorkspaceFactory
+from common.queues import Failure
 from memory import tasks
 from memory.extraction import queue, worker
 from memory.extraction.chat_model import MAX_MESSAGE_CHARACTERS
-from memory.extraction.queue import EnqueueResult, Failure, QueueFull
+from memory.extraction.queue import EnqueueResult, QueueFull
 from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
 from memory.services import erase_memory, get_all_facts, get_fact, history
@@ -89,11 +89,6 @@ def test_only_the_users_own_words_wait(scope: UserScope) -> None:
     recorded = record_messages(scope=scope, conversation="chat", messages=messages)
     assert recorded == EnqueueResult(the_item().pk, new=2, waiting=2, is_due=False)
     assert waiting() == ["Hello", "I'm vegan"]
-
-
-def test_of_nobody_nothing_is_kept() -> None:
-    assert record_messages(scope=None, conversation="chat", messages=talk("Hi")) is None
-    assert not ExtractionItem.objects.exists()
 
 
 @pytest.mark.parametrize("messages", [[["user", "Hi"]], [{"content": "Hi"}], ["Hi"]])
@@ -207,8 +202,6 @@ def test_a_full_queue_refuses_and_keeps_what_it_has(scope: UserScope, settings: 
     with pytest.raises(QueueFull):
         record(make_scope("bob", workspace=the_item().workspace), "one", "two")
     assert record(make_scope(), "one", "two").new == 2
-    ExtractionItem.objects.filter(user_id=scope.user_id).update(state=State.DEAD)
-    assert record(make_scope("bob", workspace=WorkspaceFactory()), "one", "two", "three").new == 3
 
 
 def test_conversations_that_were_given_up_do_not_fill_the_queue(
@@ -232,7 +225,7 @@ def test_what_comes_while_a_worker_reads_waits_its_turn(scope: UserScope, at_onc
     assert claim is not None
     record(scope, "My name is Sam", "I'm vegan")
     assert the_item().state == State.RUNNING
-    assert worker.store_extraction(claim, reading_of(claim)) is not None
+    assert worker.store_extraction(claim, *reading_of(claim)) is not None
     assert waiting() == ["I'm vegan"]
     assert facts(scope) == {"name": "Sam"}
     assert the_item().state == State.WAITING
@@ -247,7 +240,7 @@ def test_what_a_worker_reads_while_the_user_takes_it_back_is_not_kept(
     claim = queue.claim(the_item().pk)
     assert claim is not None
     record(scope, "Hello", "I live in Bonn")
-    assert worker.store_extraction(claim, reading_of(claim)) is None
+    assert worker.store_extraction(claim, *reading_of(claim)) is None
     tasks.extract(the_item().pk)
     assert facts(scope) == {"location": "Bonn"}
 
@@ -260,9 +253,9 @@ def test_a_worker_that_was_taken_for_dead_stores_nothing(scope: UserScope, at_on
     let_leases_end()
     quick = queue.claim(the_item().pk)
     assert quick is not None
-    assert worker.store_extraction(quick, reading_of(quick)) is not None
-    assert worker.store_extraction(slow, reading_of(slow)) is None
-    assert queue.retry_later(slow, "too late", failure=Failure.OWN) is None
+    assert worker.store_extraction(quick, *reading_of(quick)) is not None
+    assert worker.store_extraction(slow, *reading_of(slow)) is None
+    assert queue.QUEUE.retry_later(queue.claimed_row(slow), "too late", failure=Failure.OWN) is None
     assert (the_item().state, the_item().facts, Fact.objects.count()) == (State.IDLE, 1, 1)
 
 
@@ -332,7 +325,7 @@ def test_a_user_who_was_erased_while_a_worker_read_stays_erased(
     claim = queue.claim(the_item().pk)
     assert claim is not None
     erase_memory(scope=scope)
-    assert worker.store_extraction(claim, reading_of(claim)) is None
+    assert worker.store_extraction(claim, *reading_of(claim)) is None
     assert not Fact.objects.exists()
     assert not ExtractionItem.objects.exists()
 

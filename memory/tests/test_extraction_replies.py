@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference.replies import UnreadableReply
 from memory.extraction.chat_model import (
     MAX_CONTEXTS,
     MAX_FACTS,
     MAX_REPLY_CHARACTERS,
     MAX_VALUE,
-    UnreadableReply,
     parse_reply,
 )
 

@@ -14,7 +14,7 @@ from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
 from memory.services.memories import record_messages
 from memory.tests.factories import make_scope
-from ragsite.testing import WorkerProcess, wait_until
+from tests.plugin import WorkerProcess, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

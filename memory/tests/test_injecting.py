@@ -25,7 +25,8 @@ from memory.services import (
     set_fact,
     strip_injected,
 )
-from memory.tests.factories import NOW, make_scope, parse_block, remember
+from memory.tests.blocks import parse_block
+from memory.tests.factories import NOW, make_scope, remember
 from memory.tests.hostile import TEXTS
 
 pytestmark = pytest.mark.django_db
@@ -147,12 +148,6 @@ def test_the_budget_holds(alice: UserScope) -> None:
     assert 0 < less.tokens < whole.tokens
     assert less.tokens == len(less.messages[1]["content"]) - len(question)
     assert ask(alice, question, max_tokens=0).tokens == 0
-
-
-def test_what_the_conversation_holds_is_not_put_there_again(alice: UserScope) -> None:
-    said = "My sister Clara plays the cello in Basel."
-    assert ask(alice, said, "What does my sister Clara play?").context == ()
-    assert ask(alice, said).context == ()
 
 
 def test_an_injected_message_that_comes_back_is_its_user_s_question(alice: UserScope) -> None:

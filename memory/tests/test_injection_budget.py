@@ -19,7 +19,7 @@ from memory.injection import (
     render_block,
     shorten_text,
 )
-from memory.tests.factories import parse_block
+from memory.tests.blocks import parse_block
 from memory.tests.hostile import PAIRS, TEXTS, TURNS
 
 COUNTERS: dict[str, Callable[[str], int]] = {

@@ -103,11 +103,6 @@ def test_a_new_key_still_knows_the_blocks_of_the_old_one(text: str, injected: In
     assert strip_signed_block(whole, keys=[*KEYS, *OTHER]) == text
 
 
-def test_the_same_question_and_memory_give_the_same_text() -> None:
-    messages = said("Where do I live?")
-    assert inject_into(messages, ANA, keys=KEYS) == inject_into(messages, ANA, keys=KEYS)
-
-
 def test_earlier_messages_keep_a_block_that_a_client_sent_back() -> None:
     """The model saw them so: changing them would cost its prompt cache."""
     first = inject_into(said("Where do I live?"), ANA, keys=KEYS)

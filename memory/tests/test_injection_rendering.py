@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory.injection import Injected, TurnEntry, escape, render_block, unescape
-from memory.tests.factories import parse_block
+from memory.injection import Injected, TurnEntry, escape, render_block
+from memory.tests.blocks import parse_block, unescape
 from memory.tests.hostile import FENCE, INJECTED, SOMETHING, TEXTS
 
 DAY = date(2023, 5, 8)

@@ -47,7 +47,7 @@ texts = st.one_of(
 
 
 class Isolation(TestCase):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(names=st.lists(ids, min_size=2, max_size=2, unique=True), said=texts, key=texts)
     def test_another_user_gets_nothing_and_loses_nothing(
         self, names: list[str], said: str, key: str
@@ -65,7 +65,7 @@ class Isolation(TestCase):
         assert get_all_facts(scope=mine) == []
         assert get_fact(scope=mine, key="secret") is None
         assert history(scope=mine, key="secret") == []
-        assert "4711" not in "".join(export_memory(scope=mine))
+        assert b"4711" not in b"".join(export_memory(scope=mine))
         assert clear_memory(scope=mine, question=secret) == 0
         assert forget_contexts(scope=mine, ids=kept["contexts"]) == 0
         assert not clear_fact(scope=mine, key="secret")
@@ -77,7 +77,7 @@ class Isolation(TestCase):
         assert rows_of(theirs) == kept
         assert rows_of(mine) == {"contexts": [], "facts": []}
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(
         name=ids,
         disguise=st.sampled_from(["{}", " {}", "{}\n", "\u200b{}", "\u00ad{}", "\ufeff{}"]),

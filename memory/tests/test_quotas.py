@@ -20,7 +20,7 @@ from memory.models import Context, Fact, Pruning
 from memory.scopes import UserScope
 from memory.services import archive_turn, prune_to_quotas, set_fact, usage
 from memory.tasks import prune_memories
-from memory.tests.factories import NOW, make_scope, remember
+from memory.tests.factories import NOW, make_scope, remember, remember_many
 
 pytestmark = pytest.mark.django_db
 
@@ -39,9 +39,11 @@ def limit(settings: Any) -> Callable[..., None]:
 
 def talk(scope: UserScope, turns: int, *, letters: int = 10, days_ago: int = 0) -> None:
     """Turns of so many bytes each, an hour apart, the last one an hour before NOW."""
-    for number in range(turns):
-        said = f"{number:04}".ljust(letters, "x")
-        remember(scope, said, at=NOW - timedelta(days=days_ago, hours=turns - number))
+    said = {
+        f"{number:04}".ljust(letters, "x"): NOW - timedelta(days=days_ago, hours=turns - number)
+        for number in range(turns)
+    }
+    remember_many(scope, said)
 
 
 def kept(scope: UserScope) -> list[int]:
@@ -383,7 +385,7 @@ def test_a_turn_that_a_fact_is_learnt_from_meanwhile_stays_and_holds_up_nobody(l
 
 def wait_for_a_lock() -> None:
     """Until another connection waits for a row that this one holds."""
-    from ragsite.testing import wait_until
+    from tests.plugin import wait_until
 
     def waits() -> bool:
         with connection.cursor() as cursor:

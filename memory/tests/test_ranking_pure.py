@@ -1,8 +1,8 @@
 """The order of what a user is remembered by, and the relevance beside it, are laws of numbers."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -33,18 +33,19 @@ class Candidate:
     """A row of `Candidates`, None where nothing is known."""
 
     id: int
-    created_at: datetime
-    text: str
-    lexical: float
-    coverage: float
-    similarity: float | None
-    feedback_similarity: float | None
-    previous: int | None
-    following: int | None
+    text: str = ""
+    _: KW_ONLY
+    lexical: float = 0.0
+    coverage: float = 0.0
+    similarity: float | None = None
+    likeness: float | None = None
+    days_ago: float = 0
+    previous: int | None = None
+    following: int | None = None
 
 
 def columns(rows: Sequence[Candidate]) -> Candidates:
-    moments = [(row.created_at - EPOCH) // MICROSECOND for row in rows]
+    moments = [(NOW - timedelta(days=row.days_ago) - EPOCH) // MICROSECOND for row in rows]
     links = [[row.previous, row.following] for row in rows]
     previous, following = (
         np.array([[-1 if link is None else link for link in pair] for pair in links], np.int64)
@@ -58,34 +59,9 @@ def columns(rows: Sequence[Candidate]) -> Candidates:
         lexical=np.array([row.lexical for row in rows], np.float64),
         coverage=np.array([row.coverage for row in rows], np.float64),
         similarities=np.array([row.similarity for row in rows], np.float64),
-        feedback_similarities=np.array([row.feedback_similarity for row in rows], np.float64),
+        feedback_similarities=np.array([row.likeness for row in rows], np.float64),
         previous=previous,
         following=following,
-    )
-
-
-def candidate(
-    row: int,
-    text: str = "",
-    *,
-    lexical: float = 0.0,
-    coverage: float = 0.0,
-    similarity: float | None = None,
-    likeness: float | None = None,
-    days_ago: float = 0,
-    previous: int | None = None,
-    following: int | None = None,
-) -> Candidate:
-    return Candidate(
-        row,
-        NOW - timedelta(days=days_ago),
-        text,
-        lexical,
-        coverage,
-        similarity,
-        likeness,
-        previous,
-        following,
     )
 
 
@@ -115,7 +91,7 @@ def order(entries: Sequence[Ranked]) -> list[int]:
 def memories() -> st.SearchStrategy[list[Candidate]]:
     links = st.none() | st.integers(0, 5)
     row = st.builds(
-        candidate,
+        Candidate,
         st.integers(0, 4),
         st.sampled_from(["", "Anna: the harbour", "Ben: by the sea"]),
         lexical=st.floats(0, 50),
@@ -162,9 +138,9 @@ def test_the_order_in_which_rows_come_does_not_matter(
 
 def test_of_equals_the_newest_comes_first_and_then_the_lower_id() -> None:
     rows = [
-        candidate(1, lexical=1.0, days_ago=3),
-        candidate(2, lexical=1.0, days_ago=1),
-        candidate(3, lexical=1.0, days_ago=1),
+        Candidate(1, lexical=1.0, days_ago=3),
+        Candidate(2, lexical=1.0, days_ago=1),
+        Candidate(3, lexical=1.0, days_ago=1),
     ]
     for given_order in (rows, rows[::-1]):
         assert order(ranked(given_order)) == [2, 3, 1]
@@ -209,8 +185,8 @@ def test_words_or_meaning_suffice_and_traces_of_both_do_not(
 
 
 def test_relevance_means_the_same_whatever_else_was_found() -> None:
-    row = candidate(1, coverage=0.4, lexical=3.0, similarity=0.3)
-    others = [candidate(n, coverage=0.9, lexical=9.0, similarity=0.3) for n in range(2, 40)]
+    row = Candidate(1, coverage=0.4, lexical=3.0, similarity=0.3)
+    others = [Candidate(n, coverage=0.9, lexical=9.0, similarity=0.3) for n in range(2, 40)]
     with_others = {entry.id: entry for entry in ranked([row, *others], background=None)}
     assert with_others[1].relevance == ranked([row], background=None)[0].relevance
     assert with_others[1].score < 1
@@ -218,7 +194,7 @@ def test_relevance_means_the_same_whatever_else_was_found() -> None:
 
 def test_two_models_that_call_other_things_near_agree_on_relevance() -> None:
     cosines = [0.62, 0.3, *[0.1] * 200]
-    plain = [candidate(n, similarity=cosine) for n, cosine in enumerate(cosines)]
+    plain = [Candidate(n, similarity=cosine) for n, cosine in enumerate(cosines)]
     flat = [replace(each, similarity=0.7 + 0.3 * (each.similarity or 0)) for each in plain]
     by_plain = ranked(plain, background=0.1)
     by_flat = ranked(flat, background=0.73)
@@ -228,8 +204,8 @@ def test_two_models_that_call_other_things_near_agree_on_relevance() -> None:
 
 
 def test_a_memory_of_one_row_knows_whether_it_answers() -> None:
-    assert ranked([candidate(1, similarity=0.6)], background=0.6)[0].relevance > 0.3
-    assert ranked([candidate(1, similarity=0.1)], background=0.1)[0].relevance < 0.3
+    assert ranked([Candidate(1, similarity=0.6)], background=0.6)[0].relevance > 0.3
+    assert ranked([Candidate(1, similarity=0.1)], background=0.1)[0].relevance < 0.3
 
 
 def test_many_rows_know_their_background_themselves() -> None:
@@ -260,8 +236,8 @@ def test_full_recency_halves_at_the_half_life_and_is_a_third_at_twice_of_it(
 
 def test_recency_reorders_and_leaves_relevance_alone() -> None:
     rows = [
-        candidate(1, lexical=5.0, coverage=0.6, days_ago=300),
-        candidate(2, lexical=4.9, coverage=0.6),
+        Candidate(1, lexical=5.0, coverage=0.6, days_ago=300),
+        Candidate(2, lexical=4.9, coverage=0.6),
     ]
     ageless, aged = ranked(rows), ranked(rows, weight=0.2)
     assert (order(ageless), order(aged)) == ([1, 2], [2, 1])
@@ -271,15 +247,15 @@ def test_recency_reorders_and_leaves_relevance_alone() -> None:
 
 
 def test_an_answer_rises_with_the_question_before_it() -> None:
-    asked = candidate(1, lexical=8.0, coverage=0.9, following=2)
-    answer = candidate(2, coverage=0.0, previous=1, following=3)
-    after = candidate(3, previous=2)
-    stranger = candidate(4, lexical=0.5, coverage=0.1)
+    asked = Candidate(1, lexical=8.0, coverage=0.9, following=2)
+    answer = Candidate(2, coverage=0.0, previous=1, following=3)
+    after = Candidate(3, previous=2)
+    stranger = Candidate(4, lexical=0.5, coverage=0.1)
     assert order(ranked([asked, answer, after, stranger])) == [1, 2, 3, 4]
 
 
 def test_a_neighbour_that_is_no_candidate_adds_nothing() -> None:
-    entry = ranked([candidate(1, lexical=1.0, previous=77, following=78)])[0]
+    entry = ranked([Candidate(1, lexical=1.0, previous=77, following=78)])[0]
     assert "neighbours" not in entry.parts
 
 
@@ -293,7 +269,7 @@ def chat() -> list[Candidate]:
         "Ben: b",
     ]
     return [
-        candidate(row, text, lexical=2.0 if row < 2 else 0.0, coverage=0.5 if row < 2 else 0.0)
+        Candidate(row, text, lexical=2.0 if row < 2 else 0.0, coverage=0.5 if row < 2 else 0.0)
         for row, text in enumerate(said)
     ]
 
@@ -312,50 +288,50 @@ def test_nobody_is_favoured_where_nobody_is_named() -> None:
 
 
 def test_a_key_before_a_colon_is_no_speaker() -> None:
-    facts = [candidate(1, "name: Anna", coverage=0.5), candidate(2, "city: Bergen", coverage=0.5)]
+    facts = [Candidate(1, "name: Anna", coverage=0.5), Candidate(2, "city: Bergen", coverage=0.5)]
     found = {entry.id: entry.relevance for entry in ranked(facts, "What is my name?")}
     assert found[1] == found[2]
 
 
 def test_a_date_in_the_question_finds_what_was_said_then() -> None:
-    rows = [candidate(n, lexical=1.0, coverage=0.3, days_ago=n) for n in range(60)]
+    rows = [Candidate(n, lexical=1.0, coverage=0.3, days_ago=n) for n in range(60)]
     day = NOW - timedelta(days=41)
     assert ranked(rows, f"What did I say on {day:%d %B}?")[0].id == 41
 
 
 def test_what_is_not_embedded_yet_holds_its_place_by_its_words() -> None:
     embedded = [
-        candidate(n, lexical=0.2, similarity=0.1 + n / 100, likeness=0.3) for n in range(1, 20)
+        Candidate(n, lexical=0.2, similarity=0.1 + n / 100, likeness=0.3) for n in range(1, 20)
     ]
-    fresh = candidate(99, lexical=9.0, coverage=1.0)
+    fresh = Candidate(99, lexical=9.0, coverage=1.0)
     assert order(ranked([*embedded, fresh]))[0] == 99
 
 
-def test_without_any_vector_words_decide() -> None:
-    rows = [candidate(n, lexical=float(n), coverage=n / 10) for n in range(1, 8)]
-    entries = ranked(rows, background=None)
-    assert order(entries) == [7, 6, 5, 4, 3, 2, 1]
-    assert entries[0].relevance > 0.3 > entries[-1].relevance
-
-
-def test_without_any_word_meaning_decides() -> None:
-    rows = [candidate(n, similarity=n / 10, likeness=n / 10) for n in range(1, 8)]
-    entries = ranked(rows)
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        lambda n: {"lexical": float(n), "coverage": n / 10},
+        lambda n: {"similarity": n / 10, "likeness": n / 10},
+    ],
+    ids=["words", "meaning"],
+)
+def test_words_or_meaning_alone_decide(evidence: Callable[[int], dict[str, float]]) -> None:
+    entries = ranked([Candidate(n, **evidence(n)) for n in range(1, 8)])
     assert order(entries) == [7, 6, 5, 4, 3, 2, 1]
     assert entries[0].relevance > 0.3 > entries[-1].relevance
 
 
 def test_what_nothing_speaks_for_is_last_and_irrelevant() -> None:
-    entries = ranked([candidate(1), candidate(2)], background=None)
+    entries = ranked([Candidate(1), Candidate(2)], background=None)
     assert all(entry.score == 0 and entry.relevance < 0.3 for entry in entries)
     assert ranked([]) == []
 
 
 def test_without_evidence_only_words_and_meaning_count() -> None:
     rows = [
-        candidate(1, "harbour", lexical=1.0, likeness=0.2, similarity=0.2, following=2),
-        candidate(2, "harbour", lexical=2.0, likeness=0.9, similarity=0.4, previous=1),
-        candidate(3, "harbour", lexical=0.0),
+        Candidate(1, "harbour", lexical=1.0, likeness=0.2, similarity=0.2, following=2),
+        Candidate(2, "harbour", lexical=2.0, likeness=0.9, similarity=0.4, previous=1),
+        Candidate(3, "harbour", lexical=0.0),
     ]
     entries = ranked(rows, evidence=False)
     assert order(entries) == [2, 1, 3]

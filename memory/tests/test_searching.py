@@ -193,8 +193,8 @@ def test_facts_are_ranked_by_the_question_and_only_current_ones() -> None:
 
     ranked = rank_facts(scope=scope, query="Which dish with egg is my favourite?", limit=5)
 
-    assert ranked[0].fact.key == "favourite_dish"
-    assert [hit.fact.value for hit in rank_facts(scope=scope, query="shoe size", limit=1)] == ["44"]
+    assert ranked[0][0].key == "favourite_dish"
+    assert [fact.value for fact, _ in rank_facts(scope=scope, query="shoe size", limit=1)] == ["44"]
     assert len(get_all_facts(scope=scope)) == 2
     assert not Fact.objects.of(scope).current().filter(value="43").exists()
 

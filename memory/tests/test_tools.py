@@ -13,13 +13,13 @@ from common.tools import ToolAnswer, run_tool
 from documents.tests.factories import WorkspaceFactory
 from memory.models import Context, Fact
 from memory.services import set_fact
-from memory.tests.factories import NOW, make_scope, remember
+from memory.tests.factories import NOW, know_many, make_scope, remember
 from memory.tools import TOOLS
 
 pytestmark = pytest.mark.django_db
 
-READING = {"search_memory", "get_fact", "has_fact", "get_all_facts", "history"}
-WRITING = {"archive_turn", "store_memory", "clear_memory", "set_fact", "clear_fact"}
+READING = {"memory_search", "get_fact", "has_fact", "get_all_facts", "history"}
+WRITING = {"archive_turn", "remember", "clear_memory", "set_fact", "clear_fact"}
 
 
 def text_of(name: str, scope: Any, **arguments: Any) -> str:
@@ -53,8 +53,8 @@ def test_turns_are_archived_found_and_cleared() -> None:
 
     assert text_of("archive_turn", scope, **said) == "Archived."
     assert "before" in text_of("archive_turn", scope, **said)
-    assert text_of("store_memory", scope, question="Cello lessons?", answer="On Mondays.")
-    found = text_of("search_memory", scope, query="Who plays the cello?", max_results=1)
+    assert text_of("remember", scope, question="Cello lessons?", answer="On Mondays.")
+    found = text_of("memory_search", scope, query="Who plays the cello?", max_results=1)
     assert found.startswith("Found 1 archived conversation(s):\n1. said ")
     assert 'User: "My sister Clara plays the cello"\n   Assistant: "Lovely!"' in found
     question = said["user_message"]
@@ -67,12 +67,12 @@ def test_the_entries_are_numbered_and_nothing_found_is_no_error() -> None:
     for day in range(3):
         remember(scope, f"The cello concert {day}", at=NOW - timedelta(days=day))
 
-    lines = text_of("search_memory", scope, query="cello concert").splitlines()
+    lines = text_of("memory_search", scope, query="cello concert").splitlines()
 
     assert lines[0] == "Found 3 archived conversation(s):"
     assert [line[:3] for line in lines[1::3]] == ["1. ", "2. ", "3. "]
-    assert text_of("search_memory", scope, query="x", max_results=5.0).startswith("Found 0")
-    assert text_of("search_memory", make_scope(), query="cello") == (
+    assert text_of("memory_search", scope, query="x", max_results=5.0).startswith("Found 0")
+    assert text_of("memory_search", make_scope(), query="cello") == (
         "Found 0 archived conversation(s)."
     )
 
@@ -119,10 +119,10 @@ def test_the_past_is_told() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "told"),
     [
-        ("search_memory", {}, "'query' is a required property"),
-        ("search_memory", {"query": "x", "max_results": 21}, "max_results: 21 is greater"),
-        ("search_memory", {"query": "x", "max_results": True}, "max_results: True is not"),
-        ("search_memory", {"query": "  "}, "Type a question"),
+        ("memory_search", {}, "'query' is a required property"),
+        ("memory_search", {"query": "x", "max_results": 21}, "max_results: 21 is greater"),
+        ("memory_search", {"query": "x", "max_results": True}, "max_results: True is not"),
+        ("memory_search", {"query": "  "}, "Type a question"),
         ("set_fact", {"key": "city", "value": 7}, "value: 7 is not of type 'string'"),
         ("set_fact", {"key": "!?", "value": "x"}, "no letter and no digit"),
         ("set_fact", {"key": "city", "value": " "}, "needs a value"),
@@ -148,12 +148,12 @@ def test_a_tool_that_does_not_exist_is_the_callers_mistake() -> None:
 
 
 def test_of_nobody_nothing_is_kept_or_told() -> None:
-    for name in ("archive_turn", "store_memory", "set_fact"):
+    for name in ("archive_turn", "remember", "set_fact"):
         needed = dict.fromkeys(TOOLS[name].parameters["required"], "x")
         assert run_tool(TOOLS, name, needed, scope=None) == ToolAnswer(
             "It is not known who the user is: nothing was kept."
         )
-    assert text_of("search_memory", None, query="x") == "Found 0 archived conversation(s)."
+    assert text_of("memory_search", None, query="x") == "Found 0 archived conversation(s)."
     assert text_of("get_all_facts", None) == "Found 0 fact(s)."
     assert not Context.objects.exists()
     assert not Fact.objects.exists()
@@ -168,7 +168,7 @@ def test_another_users_memory_is_neither_told_nor_changed() -> None:
     told = [
         text_of(name, bob, **arguments)
         for name, arguments in (
-            ("search_memory", {"query": "cello attic"}),
+            ("memory_search", {"query": "cello attic"}),
             ("get_fact", {"key": "city"}),
             ("get_all_facts", {}),
             ("history", {"key": "city"}),
@@ -191,7 +191,7 @@ def test_stored_text_cannot_forge_an_entry() -> None:
     set_fact(scope=scope, key="city", value=FORGED)
     set_fact(scope=scope, key="aa", value="x")
 
-    found = text_of("search_memory", scope, query="cello")
+    found = text_of("memory_search", scope, query="cello")
     assert len(found.splitlines()) == 4
     assert json.loads(found.splitlines()[3].partition(": ")[2]) == FORGED.replace("\0", "\ufffd")
     assert len(text_of("get_all_facts", scope).splitlines()) == 3
@@ -206,14 +206,13 @@ def test_spelling_and_emoji_are_told_as_they_are() -> None:
 
 def test_long_texts_are_told_by_their_beginning_and_an_asked_fact_whole() -> None:
     scope = make_scope()
-    remember(scope, "cello " + "y" * 90_000)
-    set_fact(scope=scope, key="poem", value="z" * 90_000)
-    for number in range(205):
-        set_fact(scope=scope, key=f"k{number:03}", value="v")
+    remember(scope, "cello " + "y" * 9_000)
+    set_fact(scope=scope, key="poem", value="z" * 9_000)
+    know_many(scope, {f"k{number:03}": "v" for number in range(205)})
 
-    assert len(text_of("search_memory", scope, query="cello")) < 2_200
+    assert len(text_of("memory_search", scope, query="cello")) < 2_200
     facts = text_of("get_all_facts", scope).splitlines()
     assert facts[0] == "Found 206 fact(s):"
     assert (len(facts), facts[-1]) == (202, "… and more.")
     assert len(text_of("history", scope, key="poem")) < 400
-    assert len(text_of("get_fact", scope, key="poem")) > 90_000
+    assert len(text_of("get_fact", scope, key="poem")) > 9_000

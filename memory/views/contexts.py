@@ -1,89 +1,20 @@
 """Pages of contexts (turns of conversations): list, search, read, forget."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from django.contrib import messages
-from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from common.errors import NotFound, RagsiteError
+from common.pagination import newest_first
 from memory import services
 from memory.models import Context, Fact
 from memory.services.memories import contexts_of_question
 from memory.views.owner import MemoryOwner, memory_page, memory_response
 
-M = TypeVar("M", bound=Model)
-
 PAGE_SIZE = 25
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class TimePage(Generic[M]):
-    """Rows of a page. `newer` and `older` are query parameters of the adjacent pages, or empty."""
-
-    rows: list[M]
-    newer: str
-    older: str
-
-
-def page_by_time(
-    queryset: QuerySet[M],
-    params: Mapping[str, Any],
-    *,
-    size: int = PAGE_SIZE,
-    field: str = "created_at",
-) -> TimePage[M]:
-    """The page after `?before=PLACE`, before `?after=PLACE`, or the first one, ordered by `field`.
-
-    A place is a time and an id.
-    """
-    before, after = _parse_place(params.get("before")), _parse_place(params.get("after"))
-    if after is not None:
-        moment, pk = after
-        newer = queryset.filter(Q(**{f"{field}__gt": moment}) | Q(**{field: moment, "pk__gt": pk}))
-        rows = list(newer.order_by(field, "pk")[: size + 1])
-        has_newer, has_older = len(rows) > size, True
-        rows = rows[:size][::-1]
-    else:
-        older = queryset
-        if before is not None:
-            moment, pk = before
-            older = older.filter(Q(**{f"{field}__lt": moment}) | Q(**{field: moment, "pk__lt": pk}))
-        rows = list(older.order_by(f"-{field}", "-pk")[: size + 1])
-        has_newer, has_older = before is not None, len(rows) > size
-        rows = rows[:size]
-    return TimePage(
-        rows=rows,
-        newer=_place_token(rows[0], field) if rows and has_newer else "",
-        older=_place_token(rows[-1], field) if rows and has_older else "",
-    )
-
-
-def _place_token(row: Model, field: str) -> str:
-    return f"{(getattr(row, field) - _EPOCH) // timedelta(microseconds=1)}.{row.pk}"
-
-
-def _parse_place(value: Any) -> tuple[datetime, int] | None:
-    written, dot, pk = str(value or "").partition(".")
-    sign, digits = (-1, written[1:]) if written.startswith("-") else (1, written)
-    if not (dot and _is_number(digits) and _is_number(pk)):
-        return None
-    try:
-        return _EPOCH + timedelta(microseconds=sign * int(digits)), int(pk)
-    except OverflowError:
-        return None
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19
-
-
 SEARCH_RESULTS = 20
 MAX_SEARCH_RESULTS = 100
 
@@ -104,7 +35,7 @@ def context_list(request: HttpRequest, owner: MemoryOwner) -> HttpResponse:
         rows = Context.objects.of(owner.scope).defer("embedding", "search_vector")
         if conversation:
             rows = rows.filter(conversation=conversation)
-        turns = page_by_time(rows, request.GET)
+        turns = newest_first(rows, request.GET, size=PAGE_SIZE, field="created_at")
         here = {"conversation": conversation}
         context = {
             "turns": turns.rows,

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -27,23 +26,6 @@ from memory.views.owner import MemoryOwner, memory_page, memory_response
 FACTS_PAGE_SIZE = 25
 #: Number of former values listed; the fact's own page has more.
 LISTED_FORMER = 4
-
-
-@dataclass(frozen=True, slots=True)
-class FactRow:
-    """A fact, its latest former values, and the number of further ones. `now` is the current value
-    where a past one is shown, None where there is none.
-    """
-
-    fact: Fact
-    former: tuple[Fact, ...] = ()
-    more: int = 0
-    now: Fact | None = None
-
-    @property
-    def still_holds(self) -> bool:
-        """Whether the shown value is still current."""
-        return self.now is not None and self.now.value == self.fact.value
 
 
 def current_facts(scope: UserScope, *, find: str, as_of: datetime | None) -> FactQuerySet[Fact]:
@@ -71,12 +53,16 @@ def _latest_per_key(facts: FactQuerySet[Fact]) -> FactQuerySet[Fact]:
     return facts.latest_per_key().defer("embedding", "search_vector")
 
 
-def fact_rows(scope: UserScope, facts: Sequence[Fact], *, as_of: datetime | None) -> list[FactRow]:
-    """Facts of the page with their former values; for a past day with the current value."""
+def fact_rows(
+    scope: UserScope, facts: Sequence[Fact], *, as_of: datetime | None
+) -> list[dict[str, Any]]:
+    """Facts of the page: the `former` values and how many `more`; for a past day the current fact,
+    `now`, None where there is none.
+    """
     if as_of is not None:
         current = Fact.objects.of(scope).current().filter(key__in=[fact.key for fact in facts])
         now = {fact.key: fact for fact in current.defer("embedding", "search_vector")}
-        return [FactRow(fact, now=now.get(fact.key)) for fact in facts]
+        return [{"fact": fact, "now": now.get(fact.key)} for fact in facts]
     # The latest values of each key before the shown one.
     shown = {fact.key: fact.pk for fact in facts}
     others = Fact.objects.of(scope).filter(key__in=shown).exclude(pk__in=shown.values())
@@ -93,7 +79,7 @@ def fact_rows(scope: UserScope, facts: Sequence[Fact], *, as_of: datetime | None
     for row in rows:
         former[row.key].append(row)
     return [
-        FactRow(fact, tuple(values), values[0].total - len(values) if values else 0)
+        {"fact": fact, "former": values, "more": values[0].total - len(values) if values else 0}
         for fact in facts
         for values in [former[fact.key]]
     ]

@@ -30,17 +30,9 @@ class QuestionTerm:
         return log(1 + (max(chunks - self.chunk_count, 0) + 0.5) / (self.chunk_count + 0.5))
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """`share` (0..1) of the question's terms, weighted by IDF, that the best passage contains;
-    `terms` is how many terms there are."""
-
-    share: float = 0.0
-    terms: int = 0
-
-
-def question_coverage(terms: Iterable[QuestionTerm], chunk_ids: Sequence[int]) -> Coverage:
-    """Coverage by the best of these chunks, in the language that gives the highest share."""
+def question_coverage(terms: Iterable[QuestionTerm], chunk_ids: Sequence[int]) -> tuple[float, int]:
+    """The share (0..1) of the question's terms, weighted by IDF, that the best of these chunks
+    contains, and how many terms there are: in the language that gives the highest share."""
     by_language: dict[str, list[QuestionTerm]] = defaultdict(list)
     for term in terms:
         by_language[term.language].append(term)
@@ -49,8 +41,8 @@ def question_coverage(terms: Iterable[QuestionTerm], chunk_ids: Sequence[int]) -
         total = sum(term.weight for term in found)
         covered = (sum(term.weight for term in found if pk in term.holders) for pk in chunk_ids)
         share = max(covered, default=0.0) / total if total else 0.0
-        coverages.append(Coverage(share, len(found)))
-    return max(coverages, key=lambda each: (each.share, each.terms), default=Coverage())
+        coverages.append((share, len(found)))
+    return max(coverages, default=(0.0, 0))
 
 
 #: Below this confidence the question is refused.
@@ -71,30 +63,24 @@ class Evidence:
     background: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answerability:
-    """Whether to answer, and the confidence (0..1) that the passages contain an answer."""
-
-    answers: bool
-    confidence: float
+def judge_answerability(evidence: Evidence) -> bool:
+    """Whether to answer: whether the passages contain an answer with enough confidence."""
+    return answer_confidence(evidence) >= CONFIDENCE_THRESHOLD
 
 
-def judge_answerability(
-    evidence: Evidence, *, threshold: float = CONFIDENCE_THRESHOLD
-) -> Answerability:
-    """Judge by logistic regression. Similar passages speak for an answer, and so does a high
-    baseline similarity: then the question is on the collection's subject and in its language.
-    Without similarities, a long question needs a smaller share of its terms."""
+def answer_confidence(evidence: Evidence) -> float:
+    """The confidence (0..1) that the passages contain an answer, by logistic regression. Similar
+    passages speak for an answer, and so does a high baseline similarity: then the question is on
+    the collection's subject and in its language. Without similarities, a long question needs a
+    smaller share of its terms."""
     if not evidence.passages:
-        return Answerability(False, 0.0)
+        return 0.0
     if evidence.nearness is None:
         logit = 12.6 * evidence.coverage + 1.75 * log(1 + evidence.terms) - 7.4
     else:
-        background = evidence.background or 0.0
         logit = answer_logit(
             top_similarity=evidence.nearness,
-            baseline_similarity=background,
+            baseline_similarity=evidence.background or 0.0,
             coverage=evidence.coverage,
         )
-    confidence = 1 / (1 + exp(-logit))
-    return Answerability(confidence >= threshold, round(confidence, 4))
+    return 1 / (1 + exp(-logit))

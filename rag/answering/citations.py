@@ -8,7 +8,6 @@ because they are no citations: code, links such as `[1](address)`, `x[1]`, `[202
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from rag.events import Citation, Passage
 
@@ -187,26 +186,6 @@ class CitationScanner:
         self._line = text[cut + 1 :] if cut >= 0 else self._line + text
         self._just_dropped = self._just_dropped and not text
         return text
-
-
-@dataclass(frozen=True, slots=True)
-class ScanResult:
-    """A complete text with its citations, and how many were removed."""
-
-    text: str
-    cited: tuple[Citation, ...]
-    dropped: int
-
-
-def scan_citations(text: str, known: Mapping[int, Passage]) -> ScanResult:
-    """Find the citations of a complete text."""
-    scanner = CitationScanner(known)
-    pieces = [*scanner.feed(text), *scanner.finish()]
-    return ScanResult(
-        text="".join(piece for piece in pieces if isinstance(piece, str)),
-        cited=tuple(piece for piece in pieces if isinstance(piece, Citation)),
-        dropped=scanner.dropped,
-    )
 
 
 def _numbers(inside: str) -> list[int] | None:

@@ -1,91 +1,36 @@
 """Follow-up questions: detect those that depend on the conversation, and rewrite them to stand
-alone, by a chat model or by rules. Begin with `rewrite_question`. Without Django.
+alone, by a chat model or by rules, whose words are in `coreference.toml`. Begin with
+`rewrite_question`. Without Django.
 """
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
 
 from graph.extraction.names import names
 from graph.extraction.normalized_names import FUNCTION_WORDS
 from inference.cancellation import Cancelled
 from inference.interfaces import ChatMessage, ChatModel, InferenceError
 
-#: Pronouns and other references by language, as regular expressions. Words that mostly mean
-#: something else are left out or restricted by context: `that` only without a clause after it.
-PRONOUNS: Mapping[str, str] = {
-    "en": r"it(?! (?:is|was|possible|true|necessary|important|safe|mean|take)\b)|its|they|them"
-    r"|their|theirs|he|she|him|her|his|hers|this|these|those(?! (?:who|that|which|of|with)\b)"
-    r"|that(?=\W*$| (?:mean|work|happen|help|one)\w*)|then(?=\W*$)"
-    r"|(?<!is )(?<!are )(?<!was )(?<!were )there(?=\W*$)"
-    r"|(?:the )?(?:first|second|third|last|other) ones?",
-    "de": r"er|ihn|ihm|ihnen|dies|diese[mnrs]?|dessen|deren|davon|dafür|dagegen|damit|dabei|dazu"
-    r"|darüber|darin|daran|darauf|dort|sein|seine[mnrs]?|ihre[mnrs]?|sie|(?<!gibt )es(?! gibt)",
-    "es": r"él|ella|ello|ellos|ellas|est[ao]s?|este|es[ao]s?(?=\W*$)|ese|aquello|sus?|allí|ahí",
-    "fr": r"(?<!y a-t-)ils?(?! y a)|elles?|cela|ça|ce(?:lui|lle)-(?:ci|là)|ses|sa|leurs?|lui|ceci"
-    r"|là-bas",
-    "it": r"lui|lei|loro|quest[oaie]|quell[oaie](?! che)|su[oae]|suoi|lì",
-    "pt": r"el[ea]s?|isto|isso|aquilo|seus?|suas?|del[ea]s?|lá|ali",
-    "nl": r"hij|zij|ze|hem|haar|hun|hen|deze|dit|ervan|daarvan|daarover",
-}
-
-#: Phrases that always continue the previous question, and conjunctions that may.
-CONTINUATION_PHRASES = re.compile(
-    r"(?:(?:and |but |so )?(?:what about|how about)|(?:und )?(?:was ist mit|wie sieht es mit"
-    r"|wie steht es um)|¿?(?:y )?qué hay de|(?:et )?qu'en est-il d[eu]|e quanto a|che dire di"
-    r"|(?:en )?hoe zit het met)\b",
-    re.IGNORECASE,
+with (Path(__file__).parent / "coreference.toml").open("rb") as _file:
+    _WORDS: dict[str, dict[str, str]] = tomllib.load(_file)
+_PHRASES = _WORDS["phrases"]
+CONTINUATION_PHRASES = re.compile(_PHRASES["continuation"], re.IGNORECASE)
+LEADING_CONJUNCTION = re.compile(_PHRASES["conjunction"], re.IGNORECASE)
+ELLIPTIC_QUESTION = re.compile(
+    rf"¿?(?:{_PHRASES['requests_for_more']}|{_PHRASES['bare_question_words']})", re.IGNORECASE
 )
-LEADING_CONJUNCTION = re.compile(
-    r"¿?(?:and|but|or|so|also|und|aber|oder|auch|y|pero|o|e|et|mais|ou|ma|mas|en|maar|of)\b",
-    re.IGNORECASE,
-)
-#: Requests for more, or for a reason, that name no subject.
-_REQUESTS_FOR_MORE = (
-    r"(?:please |can you |could you )?(?:tell me more|say more|more details?|more|go on|continue"
-    r"|explain(?: (?:that|this|it))?(?: more| further| again)?|elaborate(?: on (?:that|this|it))?"
-    r"|give me (?:more|an example)|for example|summari[sz]e(?: (?:that|this|it))?)"
-    r"|mehr(?: dazu| davon)?|erkläre? das(?: genauer)?|zum beispiel|más|cuéntame más|por ejemplo"
-    r"|plus|par exemple|di più|meer"
-)
-_BARE_QUESTION_WORDS = (
-    r"why(?: not| is that| so)?|how(?: so| come| exactly)?|when|where|who|which(?: ones?)?"
-    r"|since when|how (?:much|many|long|often|far|old|big|tall|high|deep)|such as|really"
-    r"|(?:what|anything|who|where) else|are you sure"
-    r"|warum(?: nicht)?|wieso|weshalb|wann|wo|wer|seit wann|welche[rs]?|was noch|und"
-    r"|wie(?: viele?| lange| genau| oft| hoch| alt| groß)?"
-    r"|por qué(?: no)?|cuándo|dónde|quién|cómo|cuánt[oa]s?|cuál"
-    r"|pourquoi(?: pas)?|quand|où|qui|comment|combien|lequel|laquelle"
-    r"|perché|quando|dove|chi|come|quant[oaie]|quale|por quê|onde|quem|quantos|mais"
-    r"|waarom(?: niet)?|wanneer|waar|hoe(?:veel)?|welke"
-)
-ELLIPTIC_QUESTION = re.compile(rf"¿?(?:{_REQUESTS_FOR_MORE}|{_BARE_QUESTION_WORDS})", re.IGNORECASE)
-
-
-#: Function words frequent in questions, to guess their language.
-_FUNCTION_WORDS_TEXT = {
-    "de": "wer was wann wo wie warum wieso welche welcher welches wird wurde werden hat haben sind"
-    " ist der die das den dem ein eine einen und mit von für nicht er sie es kann",
-    "es": "qué quién cuándo dónde cómo por cuál cuánto cuántos los las el una fue es con para del"
-    " se hay y",
-    "fr": "qui que quoi quand où comment pourquoi quel quelle quels quelles est les des une du dans"
-    " pour avec sont a-t-il et",
-    "it": "chi cosa quando dove come perché quale quali il gli una del della dei è sono con e",
-    "pt": "quem quando onde como porquê qual quais os uma do da dos das foi são com para e",
-    "nl": "wie wat wanneer waar hoe waarom welke het een van de zijn is met voor en niet",
-}
-_FUNCTION_WORDS_BY_LANGUAGE = {
-    language: frozenset(words.split()) for language, words in _FUNCTION_WORDS_TEXT.items()
-}
 
 
 def guess_language(question: str) -> str:
     """Guess a question's language from its function words; English if none fits better."""
     words = re.findall(r"\w+(?:-\w+)*", question.casefold())
-    counted = {
-        language: sum(word in small for word in words)
-        for language, small in _FUNCTION_WORDS_BY_LANGUAGE.items()
-    }
+    counted = {}
+    for language, small in _WORDS["function_words"].items():
+        known = set(small.split())
+        counted[language] = sum(word in known for word in words)
     best = max(counted, key=lambda language: counted[language])
     return best if counted[best] * 3 >= len(words) > 0 else "en"
 
@@ -98,7 +43,7 @@ def pronoun_pattern(language: str) -> re.Pattern[str]:
 
 _PRONOUN_PATTERNS = {
     language: re.compile(rf"(?<![\w'’])(?:{words})(?![\w'’-])", re.IGNORECASE)
-    for language, words in PRONOUNS.items()
+    for language, words in _WORDS["pronouns"].items()
 }
 
 
@@ -109,19 +54,11 @@ MAX_TURNS = 6
 
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 _END = re.compile(r"[\s?？.!…]+$")
-_PREPOSITION = re.compile(
-    r"(in|on|at|for|of|by|from|during|with|to|under|about|after|before|since|without"
-    r"|im|am|bei|für|von|aus|mit|nach|vor|seit|ohne|über|en|de|por|para|con|sin|desde|durante"
-    r"|dans|avec|pour|sans|depuis|à|au|aux|di|nel|nella|per|da|em|no|na|com|sem|voor|van|met)\s+(?=\S)",
-    re.IGNORECASE,
-)
+_PREPOSITION = re.compile(_PHRASES["preposition"], re.IGNORECASE)
 _POSSESSIVE_PRONOUNS = frozenset(("its", "their", "his", "her"))
 _PERSON_PRONOUNS = frozenset(("he", "she", "him", "his", "her", "hers"))
 _WHO = re.compile(r"\b(?:who|whom|whose|wer|wem|wen|quién|qui|chi|quem)\b", re.IGNORECASE)
-_NOUN_PHRASE = re.compile(
-    r"\b(?:the|a|an|each|every|all|any|der|die|das|el|la|los|las|le|les|il|lo|gli|o|os|as|de|het)\s+",
-    re.IGNORECASE,
-)
+_NOUN_PHRASE = re.compile(_PHRASES["noun_phrase"], re.IGNORECASE)
 
 #: A number, or capitalised words.
 _VALUE = r"(?:\d[\d,.]*|[A-ZÀ-Þ]\w*(?:\s+[A-ZÀ-Þ]\w*)*)"
@@ -129,10 +66,9 @@ _VALUE = r"(?:\d[\d,.]*|[A-ZÀ-Þ]\w*(?:\s+[A-ZÀ-Þ]\w*)*)"
 _QUOTES_AND_CITATIONS = re.compile(r"[“”„«»\"]|\[\d+\]")
 
 
-def is_context_dependent(question: str, *, language: str = "") -> bool:
-    """Whether the question makes no sense without the conversation. `language` is an ISO code,
-    guessed from function words if not given."""
-    language = language or guess_language(question)
+def is_context_dependent(question: str) -> bool:
+    """Whether the question makes no sense without the conversation."""
+    language = guess_language(question)
     text = _END.sub("", question.strip())
     if ELLIPTIC_QUESTION.fullmatch(text) or CONTINUATION_PHRASES.match(text):
         return True
@@ -154,10 +90,10 @@ def is_context_dependent(question: str, *, language: str = "") -> bool:
     return not any(_content_words(before[phrase.end() :]) for phrase in phrases)
 
 
-def _resolve(question: str, before: str, reply: str, language: str) -> str:
+def _resolve(question: str, before: str, reply: str) -> str:
     question = question.strip()
-    language = language or guess_language(question)
-    if not before or not is_context_dependent(question, language=language):
+    language = guess_language(question)
+    if not before or not is_context_dependent(question):
         return question
     text = _END.sub("", question)
     if ELLIPTIC_QUESTION.fullmatch(text):
@@ -270,17 +206,17 @@ _REPLY_LABEL = re.compile(
 _REPLY_WORD = re.compile(r"\w{3,}")
 
 
-def needs_history(question: str, history: Sequence[ChatMessage], *, language: str = "") -> bool:
+def needs_history(question: str, history: Sequence[ChatMessage]) -> bool:
     """Whether the question cannot be understood without the conversation."""
-    return bool(_turns(history)) and is_context_dependent(question, language=language)
+    return bool(_turns(history)) and is_context_dependent(question)
 
 
-def rewrite_by_rules(question: str, history: Sequence[ChatMessage], *, language: str = "") -> str:
+def rewrite_by_rules(question: str, history: Sequence[ChatMessage]) -> str:
     """The question with its references resolved by rules; unchanged if it stands alone."""
     before, reply = "", ""
     for earlier, answered in _turns(history)[-MAX_TURNS:]:
-        before, reply = _resolve(earlier, before, reply, language), answered
-    return _resolve(question, before, reply, language)
+        before, reply = _resolve(earlier, before, reply), answered
+    return _resolve(question, before, reply)
 
 
 def rewrite_question(
@@ -288,12 +224,10 @@ def rewrite_question(
     history: Sequence[ChatMessage],
     *,
     model: ChatModel | None = None,
-    language: str = "",
-    timeout: float = REWRITE_TIMEOUT_SECONDS,
 ) -> str:
     """The text to search for: `question` if it stands alone, else as a chat model or the rules
     rewrite it. If the model fails or replies with something else, the rules are used."""
-    if not needs_history(question, history, language=language):
+    if not needs_history(question, history):
         return question
     if model is not None:
         try:
@@ -301,7 +235,7 @@ def rewrite_question(
                 rewrite_messages(question, history),
                 max_tokens=REWRITE_MAX_TOKENS,
                 temperature=0.0,
-                timeout=timeout,
+                timeout=REWRITE_TIMEOUT_SECONDS,
             )
         except Cancelled:
             raise
@@ -310,7 +244,7 @@ def rewrite_question(
         else:
             if rewrite := validate_rewrite(reply.content, question, history):
                 return rewrite
-    return rewrite_by_rules(question, history, language=language)
+    return rewrite_by_rules(question, history)
 
 
 def rewrite_messages(question: str, history: Sequence[ChatMessage]) -> list[ChatMessage]:

@@ -24,8 +24,8 @@ from search.results import Hit, Scope, SearchResult
 _COVERAGE_SQL = (Path(__file__).parent / "coverage.sql").read_text()
 
 
-def passages_from_hits(hits: Iterable[Hit], *, first_number: int = 1) -> list[Passage]:
-    """Convert hits to passages, numbered consecutively."""
+def passages_from_hits(hits: Iterable[Hit]) -> list[Passage]:
+    """Convert hits to passages, numbered from 1."""
     return [
         Passage(
             number=number,
@@ -49,7 +49,7 @@ def passages_from_hits(hits: Iterable[Hit], *, first_number: int = 1) -> list[Pa
             fused=hit.fused,
             rerank=hit.rerank,
         )
-        for number, hit in enumerate(hits, first_number)
+        for number, hit in enumerate(hits, 1)
     ]
 
 
@@ -78,11 +78,11 @@ def gather_evidence(result: SearchResult, passages: Sequence[Passage], *, scope:
         text = parse_query(result.suggestion if result.is_corrected else result.query).text
     except QueryError:
         text = ""
-    covered = question_coverage(_question_terms(text, ids, scope), ids)
+    coverage, terms = question_coverage(_question_terms(text, ids, scope), ids)
     return Evidence(
         passages=len(passages),
-        coverage=covered.share,
-        terms=covered.terms,
+        coverage=coverage,
+        terms=terms,
         nearness=nearness,
         background=background,
     )

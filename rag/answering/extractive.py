@@ -98,9 +98,8 @@ def extract_answer(
     *,
     similar: SimilarityFunction | None = None,
     language: str = "",
-    max_quotes: int = MAX_QUOTES,
 ) -> ExtractiveAnswer:
-    """Quote the best of `passages` (best first): at most `max_quotes` sentences, list items, table
+    """Quote the best of `passages` (best first): at most MAX_QUOTES sentences, list items, table
     rows or code segments. `similar` is called once; without its result only words decide."""
     found = [
         Quote(passage, part)
@@ -119,7 +118,7 @@ def extract_answer(
     best = sorted(judged, key=lambda quote: -quote.score)
     pieces: list[str | Citation] = []
     at = 0
-    for number, quote in enumerate(_merge_adjacent(_select_quotes(best, margin, max_quotes))):
+    for number, quote in enumerate(_merge_adjacent(_select_quotes(best, margin))):
         lead = "\n\n" if number else f"{say('quotes', language)}\n\n"
         quoted, mark = f"{lead}{_format_quote(quote)} ", f"[{quote.passage.number}]"
         at += len(quoted)
@@ -157,50 +156,44 @@ def _scores(
     return scores, SCORE_MARGIN
 
 
-def _select_quotes(best: Sequence[Quote], margin: float, most: int) -> list[Quote]:
+def _select_quotes(best: Sequence[Quote], margin: float) -> list[Quote]:
     """The best quotes without duplicates, within the score margin and the character budget."""
     chosen: list[Quote] = []
     room = MAX_QUOTED_CHARACTERS
     for quote in best:
-        if len(chosen) == most or quote.score < best[0].score - margin:
+        if len(chosen) == MAX_QUOTES or quote.score < best[0].score - margin:
             break
-        if any(_is_duplicate(quote, other) for other in chosen) or (
-            chosen and len(quote.text) > room
-        ):
+        # Overlapping chunks and copies of documents repeat a sentence.
+        is_repeated = any(
+            quote.start < other.end and other.start < quote.end
+            if quote.passage.document_id == other.passage.document_id
+            else _single_spaced(quote.text).casefold() == _single_spaced(other.text).casefold()
+            for other in chosen
+        )
+        if is_repeated or (chosen and len(quote.text) > room):
             continue
         chosen.append(quote)
         room -= len(quote.text)
     return chosen
 
 
-def _is_duplicate(one: Quote, other: Quote) -> bool:
-    """Whether both are the same sentence: overlapping chunks and copies of documents repeat it."""
-    if one.passage.document_id == other.passage.document_id:
-        return one.start < other.end and other.start < one.end
-    return _single_spaced(one.text).casefold() == _single_spaced(other.text).casefold()
-
-
 def _merge_adjacent(chosen: Sequence[Quote]) -> list[Quote]:
     """Merge adjacent sentences of a passage, at the rank of the better one."""
     joined: list[Quote] = []
     for quote in chosen:
-        neighbour = next((other for other in joined if _are_adjacent(quote, other)), None)
-        if neighbour is None:
+        for at, other in enumerate(joined):
+            first, last = sorted((quote.part, other.part), key=lambda part: part.start)
+            between = quote.passage.text[first.end : last.start]
+            if (
+                quote.passage.number == other.passage.number
+                and {first.kind, last.kind} == {"sentence"}
+                and not between.strip()
+            ):
+                joined[at] = replace(other, part=replace(first, end=last.end, cut=last.cut))
+                break
+        else:
             joined.append(quote)
-            continue
-        first, last = sorted((quote.part, neighbour.part), key=lambda part: part.start)
-        both = replace(first, end=last.end, cut=last.cut)
-        joined[joined.index(neighbour)] = replace(neighbour, part=both)
     return joined
-
-
-def _are_adjacent(one: Quote, other: Quote) -> bool:
-    if one.passage.number != other.passage.number:
-        return False
-    if {one.part.kind, other.part.kind} != {"sentence"}:
-        return False
-    first, last = sorted((one.part, other.part), key=lambda part: part.start)
-    return not one.passage.text[first.end : last.start].strip()
 
 
 def _format_quote(quote: Quote) -> str:

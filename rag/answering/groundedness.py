@@ -6,24 +6,17 @@ Without Django.
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 from common.cjk import has_unspaced_script
 from graph.extraction.normalized_names import FUNCTION_WORDS
 from rag.answering.phrases import is_refusal
 from rag.answering.segments import split_segments
-from rag.events import Passage, UnsupportedSentence
+from rag.events import Passage
 
-#: Calibrated similarities of sentences to their nearest source: 0 is unrelated, 1 a typical answer.
-#: None if no model can compute them.
-NearnessFunction = Callable[[Sequence[str]], Sequence[float] | None]
-
-#: Share of a sentence's content words that one source must contain; below the lower share not even
-#: a similar source supports it.
+#: Share of a sentence's content words that one source must contain.
 MIN_OVERLAP = 0.5
-MIN_OVERLAP_IF_SIMILAR = 0.25
-MIN_NEARNESS = 1.0
 #: A sentence with fewer content words is not judged by them.
 MIN_WORDS = 3
 
@@ -65,20 +58,13 @@ _CAPITALIZED_NOUN_LANGUAGES = frozenset({"de", "lb"})
 _Words = frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A source text's word stems, function words and numbers."""
-
-    stems: _Words
-    small: _Words
-    numbers: _Words
+#: Word stems, function words and numbers of a source text.
+_Source = tuple[_Words, _Words, _Words]
 
 
-def unsupported(
-    answer: str, passages: Sequence[Passage], *, near: NearnessFunction | None = None
-) -> list[UnsupportedSentence]:
-    """The unsupported sentences in order, with offsets in `answer`. `passages` are all possible
-    sources. `near` is called once, with the sentences that words alone do not decide."""
+def unsupported(answer: str, passages: Sequence[Passage]) -> list[dict[str, Any]]:
+    """The unsupported sentences in order: `text`, and its offsets `start` and `end` in `answer`.
+    `passages` are all possible sources."""
     capitals_are_names = not any(
         passage.language[:2].lower() in _CAPITALIZED_NOUN_LANGUAGES for passage in passages
     )
@@ -88,53 +74,44 @@ def unsupported(
         words = {word.casefold() for word in _WORD.findall(text)}
         spelt = {_NUMBER_WORDS[word] for word in words & _NUMBER_WORDS.keys()}
         stems = _stems(text, content_only=False)
-        sources.append(_Source(stems, _function_words(text), _numbers(text) | spelt))
-    judged = []
+        sources.append((stems, _function_words(text), _numbers(text) | spelt))
+    found = []
     for part in split_segments(answer):
         text = answer[part.start : part.end]
         claims = not _CITATION.sub("", text).rstrip().endswith(("?", ":", "？", "："))
-        if claims and part.kind not in ("code", "heading") and not is_refusal(text):
-            verdict = _is_supported(text, sources, capitals=capitals_are_names)
-            judged.append((part.start, part.end, verdict))
-    unsure = [(start, end) for start, end, verdict in judged if verdict is None]
-    unsure_texts = [_CITATION.sub("", answer[start:end]) for start, end in unsure]
-    scores = near(unsure_texts) if near and unsure_texts else None
-    nearness = dict(zip(unsure, scores, strict=True)) if scores is not None else {}
-    return [
-        UnsupportedSentence(start, end, answer[start:end])
-        for start, end, verdict in judged
-        if verdict is False or (verdict is None and nearness.get((start, end), 0.0) < MIN_NEARNESS)
-    ]
+        if part.kind in ("code", "heading") or not claims or is_refusal(text):
+            continue
+        if not _is_supported(text, sources, capitals=capitals_are_names):
+            found.append({"start": part.start, "end": part.end, "text": text})
+    return found
 
 
-def _is_supported(sentence: str, sources: Sequence[_Source], *, capitals: bool) -> bool | None:
-    """Whether a source supports the sentence; None if that takes a model. `capitals` says whether
-    capitalized words are names."""
+def _is_supported(sentence: str, sources: Sequence[_Source], *, capitals: bool) -> bool:
+    """Whether a source supports the sentence. `capitals` says whether capitalized words are
+    names."""
     text = _MARKUP.sub(" ", _CITATION.sub("", sentence))
-    if _numbers(text) - _Words().union(*(source.numbers for source in sources)):
+    if _numbers(text) - _Words().union(*(numbers for _, _, numbers in sources)):
         return False
     if _is_other_language(text, sources):
         return True  # its words cannot be compared
     names = {_stem(name) for name in _NAME.findall(text) if capitals and _is_content_word(name)}
-    if names - _Words().union(*(source.stems for source in sources)):
+    if names - _Words().union(*(stems for stems, _, _ in sources)):
         return False
     words = _stems(text)
     if len(words) < MIN_WORDS:
         return True
-    share = max((len(words & source.stems) for source in sources), default=0) / len(words)
-    if share >= MIN_OVERLAP:
-        return True
-    return None if share >= MIN_OVERLAP_IF_SIMILAR else False
+    share = max((len(words & stems) for stems, _, _ in sources), default=0) / len(words)
+    return share >= MIN_OVERLAP
 
 
 def _is_other_language(sentence: str, sources: Sequence[_Source]) -> bool:
     """Whether the sentence seems to be in another language or script than all sources."""
     small = _function_words(sentence)
-    known = _Words().union(*(source.small for source in sources))
+    known = _Words().union(*(words for _, words, _ in sources))
     if len(small) >= MIN_FUNCTION_WORDS and len(known) >= MIN_SOURCE_FUNCTION_WORDS:
         return len(small & known) < MIN_FUNCTION_WORD_OVERLAP * len(small)
     stems = _stems(sentence)
-    scripts = {_script(word) for source in sources for word in source.stems}
+    scripts = {_script(word) for words, _, _ in sources for word in words}
     return bool(stems and scripts) and not any(_script(word) in scripts for word in stems)
 
 

@@ -11,22 +11,26 @@ from rest_framework.request import Request
 
 from accounts.api import WorkspaceView
 from common.api import ErrorSerializer, StreamNegotiation
+from common.openapi import load_examples
 from common.serializers import StrictSerializer, TextField
 from rag.answer_stream import answer_response
-from rag.api import examples
 from rag.context import context_of_view
 from rag.events import Citation, Done, Event, Metadata, Retrieval, answer_text
 from rag.pipelines.definition import MAX_PROMPT_CHARACTERS
-from rag.services.answers import MAX_QUESTION_CHARACTERS, GenerationOptions
-from rag.services.chat import SEARCH_OPTIONS, Question, chat
+from rag.services.answers import MAX_QUESTION_CHARACTERS, Question
+from rag.services.chat import SEARCH_OPTIONS, chat
 from rag.services.conversations import parse_history
 from search.api.inputs import FilterField, FusionWeightsInput
 from search.results import MODES
+
+examples = load_examples("rag.api")
 
 MAX_TURNS = 200
 MAX_TURN_CHARACTERS = 100_000
 #: More than any model generates at once.
 MAX_ANSWER_TOKENS = 200_000
+#: A field that may be left out, or null.
+OPTIONAL: dict[str, Any] = {"required": False, "allow_null": True}
 #: Options of an answer from passages; the nodes of a pipeline set them themselves.
 PASSAGE_ANSWER_FIELDS = ("mode", "temperature", "top_p", "max_tokens", "memory", "whole")
 
@@ -55,8 +59,7 @@ class ChatInput(FusionWeightsInput):
         required=False, help_text="What passages must be like, in the language of searches."
     )
     conversation = serializers.IntegerField(
-        required=False,
-        allow_null=True,
+        **OPTIONAL,
         min_value=1,
         max_value=2**63 - 1,
         help_text="The conversation that the question continues. Default: a new one, whose id"
@@ -76,10 +79,7 @@ class ChatInput(FusionWeightsInput):
         " is kept then. The last 20 are read.",
     )
     pipeline = serializers.SlugField(
-        required=False,
-        allow_null=True,
-        max_length=63,
-        help_text="The pipeline or template that answers. Default: none.",
+        **OPTIONAL, max_length=63, help_text="The pipeline or template that answers. Default: none."
     )
     pipeline_id = serializers.SlugField(
         required=False, allow_null=True, max_length=63, help_text="The same as `pipeline`."
@@ -92,15 +92,13 @@ class ChatInput(FusionWeightsInput):
         " site's. For a pipeline, of nodes that name none.",
     )
     memory = serializers.BooleanField(
-        required=False,
-        allow_null=True,
+        **OPTIONAL,
         default=None,
         help_text="Put what is remembered of you before the model, and remember the question."
         " Default: the site's setting.",
     )
     whole = serializers.BooleanField(
-        required=False,
-        allow_null=True,
+        **OPTIONAL,
         default=None,
         help_text="Put all of the collections before the chat model, in place of the passages that"
         " are found: for few documents. Default: where they have no more tokens than the site's"
@@ -110,8 +108,7 @@ class ChatInput(FusionWeightsInput):
         choices=MODES, default="hybrid", help_text="How passages are found, as in searches."
     )
     rerank = serializers.BooleanField(
-        required=False,
-        allow_null=True,
+        **OPTIONAL,
         default=None,
         help_text="Whether a model reads the best passages again. Default: where one is set up.",
     )
@@ -127,22 +124,16 @@ class ChatInput(FusionWeightsInput):
         " question.",
     )
     temperature = serializers.FloatField(
-        required=False,
-        allow_null=True,
-        min_value=0,
-        max_value=2,
-        help_text="How freely the model chooses its words.",
+        **OPTIONAL, min_value=0, max_value=2, help_text="How freely the model chooses its words."
     )
     top_p = serializers.FloatField(
-        required=False,
-        allow_null=True,
+        **OPTIONAL,
         min_value=0,
         max_value=1,
         help_text="From how much of the likely words it chooses.",
     )
     max_tokens = serializers.IntegerField(
-        required=False,
-        allow_null=True,
+        **OPTIONAL,
         min_value=1,
         max_value=MAX_ANSWER_TOKENS,
         help_text="Tokens of the answer, at most.",
@@ -190,13 +181,9 @@ def build_question(data: dict[str, Any]) -> Question:
         whole=data["whole"],
         mode=data["mode"],
         search_options={name: data[name] for name in SEARCH_OPTIONS if name in data},
-        options=GenerationOptions(
-            temperature=data.get("temperature"),
-            top_p=data.get("top_p"),
-            max_tokens=data.get("max_tokens"),
-            instructions=data.get("system_prompt", ""),
-            language=data.get("language", ""),
-        ),
+        model_options={name: data.get(name) for name in ("temperature", "top_p", "max_tokens")},
+        instructions=data.get("system_prompt", ""),
+        language=data.get("language", ""),
     )
 
 

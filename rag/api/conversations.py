@@ -3,44 +3,29 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
 
-from accounts.api import WorkspaceParameters, WorkspaceViewSet
-from common.serializers import CursorPagination, PageParameters, StrictSerializer, is_datetime
+from accounts.api import ListParameters, WorkspaceViewSet
+from common.openapi import load_examples
+from common.serializers import ReadOnlyModelSerializer, StrictSerializer
 from rag.context import context_of_view
 from rag.models import Conversation, Message
 from rag.services import conversations
 
-RENAME_EXAMPLE = OpenApiExample(
-    "Rename", {"title": "The move to Harbour Street"}, request_only=True
-)
-
-
-class ConversationPagination(CursorPagination):
-    """The most recently updated conversation comes first."""
-
-    ordering = ("-updated_at", "-id")
-    offset_cutoff = 1_000_000
-    is_position = staticmethod(is_datetime)
-
-
-class MessagePagination(CursorPagination):
-    """In the order they were written."""
-
-    ordering = "id"
+examples = load_examples("rag.api")
 
 
 @extend_schema_serializer(component_name="Conversation")
-class ConversationSerializer(serializers.ModelSerializer[Conversation]):
+class ConversationSerializer(ReadOnlyModelSerializer[Conversation]):
     """A conversation without its messages."""
 
     class Meta:
         model = Conversation
         fields = ["id", "title", "collections", "pipeline", "created_at", "updated_at"]
-        read_only_fields = fields
         extra_kwargs = {"updated_at": {"help_text": "When something was said last."}}
 
 
@@ -77,10 +62,6 @@ class MessageSerializer(serializers.Serializer[Any]):
     )
 
 
-class ConversationPageParameters(PageParameters, WorkspaceParameters):
-    """Which page, of which workspace's conversations."""
-
-
 class ConversationInput(StrictSerializer):
     """The fields that can be changed."""
 
@@ -88,39 +69,35 @@ class ConversationInput(StrictSerializer):
 
 
 @extend_schema(tags=["chat"])
-class ConversationViewSet(WorkspaceViewSet):
+class ConversationViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     """Conversations. `POST /api/v1/chat/` begins and continues them."""
 
+    summaries = {
+        "list": "List your conversations, the last one first",
+        "retrieve": "Read a conversation, without its messages",
+    }
     serializer_class = ConversationSerializer
-    pagination_class = ConversationPagination
+    ordering = ("-updated_at", "-id")
     lookup_value_converter = "int"
     required_scope = "chat"
-    action_parameters = {"list": ConversationPageParameters, "messages": ConversationPageParameters}
+    action_parameters = dict.fromkeys(("list", "messages"), ListParameters)
 
     def get_queryset(self) -> QuerySet[Conversation]:
         return self.in_workspace(Conversation.objects.visible_to(self.request.user))
-
-    @extend_schema(summary="List your conversations, the last one first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
-
-    @extend_schema(summary="Read a conversation, without its messages")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
 
     @extend_schema(
         summary="List a conversation's messages in their order",
         description="Passages have the text that their document has now.",
         responses=MessageSerializer(many=True),
     )
-    @action(detail=True, serializer_class=MessageSerializer, pagination_class=MessagePagination)
+    @action(detail=True, serializer_class=MessageSerializer, ordering="id")
     def messages(self, *args: Any, **kwargs: Any) -> Response:
         rows = self.paginate_queryset(self.get_object().messages.all())
         visible = conversations.visible_messages(rows=rows or [], context=context_of_view(self))
         return self.get_paginated_response(MessageSerializer(visible, many=True).data)
 
     @extend_schema(
-        summary="Rename a conversation", request=ConversationInput, examples=[RENAME_EXAMPLE]
+        summary="Rename a conversation", request=ConversationInput, examples=[examples.RENAME]
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(ConversationInput, partial=True)

@@ -9,9 +9,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceView
+from common.openapi import load_examples
 from documents.models import EmbeddingSpace
 from inference.chat_models import chat_models
-from rag.api import examples
+
+examples = load_examples("rag.api")
 
 _NO_RERANKER = "inference.backends.rerank_basic.NoReranker"
 

@@ -12,12 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
-from accounts.api import WorkspaceParameters, WorkspaceView, idempotent
+from accounts.api import ListParameters, WorkspaceParameters, WorkspaceView, idempotent
 from accounts.api.base import etag
 from common.api import ErrorSerializer, StreamNegotiation
-from common.serializers import PageParameters, StrictSerializer, TextField
+from common.openapi import load_examples
+from common.serializers import StrictSerializer, TextField
 from rag.answer_stream import answer_response
-from rag.api import examples
 from rag.api.chat import MAX_TURNS, AnswerSerializer, ChatTurnInput, answer_object
 from rag.context import context_of_view
 from rag.models import Pipeline, Trace
@@ -35,9 +35,10 @@ from rag.pipelines.definition import (
 )
 from rag.services import pipelines as services
 from rag.services.conversations import parse_history
-from rag.services.pipelines import PipelineRecord
 from rag.services.traces import MAX_DAYS
 from search.api.inputs import FilterField
+
+examples = load_examples("rag.api")
 
 
 @extend_schema_serializer(component_name="PipelineRun")
@@ -81,7 +82,7 @@ class PipelineRunInput(StrictSerializer):
     )
 
 
-class TraceParameters(PageParameters, WorkspaceParameters):
+class TraceParameters(ListParameters):
     """Which runs to list, and which page."""
 
     pipeline = TextField(required=False, max_length=MAX_ID_CHARACTERS, help_text="Id of one.")
@@ -186,10 +187,10 @@ class DefinitionSerializer(serializers.Serializer[Any]):
 
 
 @named(component_name="PipelineListed")
-class PipelineSummarySerializer(serializers.Serializer[PipelineRecord]):
+class PipelineSummarySerializer(serializers.Serializer[Pipeline]):
     """A pipeline without its definition."""
 
-    id = serializers.CharField()
+    id = serializers.CharField(source="slug")
     name = serializers.CharField()
     description = serializers.CharField()
     is_template = serializers.BooleanField(help_text="Whether it comes with the site.")
@@ -230,7 +231,7 @@ class PipelineView(WorkspaceView):
             exc = exceptions.ValidationError(dict(faults), code=exc.code)
         return super().handle_exception(exc)
 
-    def pipeline_response(self, pipeline: PipelineRecord, *, status: int = 200) -> Response:
+    def pipeline_response(self, pipeline: Pipeline, *, status: int = 200) -> Response:
         """The response with a pipeline and its ETag."""
         serialized = PipelineSerializer(pipeline).data
         return Response(serialized, status=status, headers={"ETag": etag(serialized)})

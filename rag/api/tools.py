@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from drf_spectacular.utils import extend_schema_serializer as named
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -10,34 +10,13 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceView
 from common.errors import NotFound
+from common.openapi import load_examples
 from common.serializers import StrictSerializer
 from common.tools import Tool
 from rag import tools
 from rag.context import context_of_view
 
-CALL_EXAMPLE = OpenApiExample(
-    "A search",
-    value={"arguments": {"query": "Who may carry leave over?", "top_k": 3}},
-    request_only=True,
-)
-RESULT_EXAMPLE = OpenApiExample(
-    "What the model is told",
-    value={
-        "text": "Found 1 relevant documents:\n\n--- Document 1 (score: 0.731) ---\n"
-        '[1] "Leave > Carrying over", collection "handbook", id "leave.md"\n'
-        "| Staff may carry five days over into the next year.",
-        "is_error": False,
-    },
-    response_only=True,
-)
-ERROR_EXAMPLE = OpenApiExample(
-    "Wrong arguments",
-    value={
-        "text": "Error: top_k: 'three' is not of type 'integer'. How many passages at most.",
-        "is_error": True,
-    },
-    response_only=True,
-)
+examples = load_examples("rag.api")
 
 
 @extend_schema_field({"type": "object", "additionalProperties": {}})
@@ -134,7 +113,7 @@ class ToolCallView(WorkspaceView):
         " `is_error` says so. A tool that writes needs the editor role.",
         request=ToolCallInput,
         responses={200: ToolAnswerSerializer},
-        examples=[CALL_EXAMPLE, RESULT_EXAMPLE, ERROR_EXAMPLE],
+        examples=[examples.CALL, examples.RESULT, examples.ERROR],
     )
     def post(self, request: Request, name: str) -> Response:
         if name not in tools.TOOLS:

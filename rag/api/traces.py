@@ -1,7 +1,6 @@
 """Traces over HTTP: a user's own pipeline runs, step by step."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from django.db.models import QuerySet
@@ -13,27 +12,21 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceViewSet
 from common.api import ErrorSerializer
-from common.serializers import CursorPagination, is_datetime
-from rag.api import examples
+from common.openapi import load_examples
+from common.serializers import ReadOnlyModelSerializer
 from rag.api.pipelines import DefinitionSerializer, TraceParameters, TraceStatisticsParameters
 from rag.context import context_of_view
 from rag.models import Span, Trace
 from rag.services import traces as services
 from rag.services.traces import trace_statistics
 
+examples = load_examples("rag.api")
+
 WITHHELD_HELP = "It holds text of a document that you may not read any more, and is empty here."
 
 
-class TracePagination(CursorPagination):
-    """The most recently started run comes first."""
-
-    ordering = ("-started_at", "-id")
-    offset_cutoff = 1_000_000
-    is_position = staticmethod(is_datetime)
-
-
 @named(component_name="TraceListed")
-class TraceSerializer(serializers.ModelSerializer[Trace]):
+class TraceSerializer(ReadOnlyModelSerializer[Trace]):
     """A run without its steps."""
 
     elapsed_ms = serializers.SerializerMethodField(help_text="Null while it runs.")
@@ -58,7 +51,6 @@ class TraceSerializer(serializers.ModelSerializer[Trace]):
             "removed_at",
             "is_withheld",
         ]
-        read_only_fields = fields
 
     def get_elapsed_ms(self, row: Trace) -> float | None:
         return _milliseconds(row) if row.ended_at else None
@@ -74,7 +66,7 @@ class TraceSerializer(serializers.ModelSerializer[Trace]):
 
 
 @named(component_name="TraceSpan")
-class SpanSerializer(serializers.ModelSerializer[Span]):
+class SpanSerializer(ReadOnlyModelSerializer[Span]):
     """A step, or what it called: the model, a tool, a sub-task (`node` with a `parent`)."""
 
     elapsed_ms = serializers.SerializerMethodField()
@@ -101,7 +93,6 @@ class SpanSerializer(serializers.ModelSerializer[Span]):
             "output_tokens",
             "error",
         ]
-        read_only_fields = fields
         extra_kwargs = {"is_cut": {"help_text": "Whether the texts were longer than is kept."}}
 
     def get_elapsed_ms(self, row: Span) -> float:
@@ -123,7 +114,6 @@ class TraceDetailSerializer(TraceSerializer):
 
     class Meta(TraceSerializer.Meta):
         fields = [*TraceSerializer.Meta.fields, "answer", "definition", "spans"]
-        read_only_fields = fields
 
 
 @named(component_name="TraceFigures")
@@ -160,7 +150,7 @@ class TraceViewSet(WorkspaceViewSet):
     """Your runs of pipelines. Other users cannot see them."""
 
     serializer_class = TraceSerializer
-    pagination_class = TracePagination
+    ordering = ("-started_at", "-id")
     lookup_value_converter = "int"
     required_scope = "chat"
     action_parameters = {"list": TraceParameters, "statistics": TraceStatisticsParameters}
@@ -217,10 +207,7 @@ class TraceViewSet(WorkspaceViewSet):
         found = trace_statistics(
             context=context_of_view(self), days=days, pipeline=self.parameters.get("pipeline", "")
         )
-        results = [
-            {**asdict(each.total), "nodes": [asdict(node) for node in each.nodes]} for each in found
-        ]
-        return Response(TraceStatisticsSerializer({"days": days, "results": results}).data)
+        return Response(TraceStatisticsSerializer({"days": days, "results": found}).data)
 
     def _withheld(self, rows: Sequence[Trace]) -> dict[str, Any]:
         return {"withheld": services.withheld_traces(rows, context=context_of_view(self))}

@@ -4,17 +4,19 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Overdue
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any
 
 import anyio
 from anyio.from_thread import BlockingPortal
+from django.http import HttpResponse
 from mcp.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from common.errors import RagsiteError
+from common.sse import ClientGone
 from rag.context import RagContext
 from rag.mcp.server import Caller, Request, build_server
 
@@ -30,19 +32,6 @@ class RequestTimeout(RagsiteError):
 
     code = "too_slow"
     status = 504
-
-
-class ClientGone(Exception):
-    """The client closed the connection."""
-
-
-@dataclass(slots=True)
-class BridgeResponse:
-    """Status, headers and body of the response."""
-
-    status: int = 500
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
 
 
 class AsgiBridge:
@@ -67,7 +56,7 @@ class AsgiBridge:
         context: RagContext,
         seconds: float,
         is_gone: Callable[[], bool] = lambda: False,
-    ) -> BridgeResponse:
+    ) -> HttpResponse:
         """The response to one POST; blocks. After `seconds`, or once `is_gone()`, the work is
         cancelled and RequestTimeout or ClientGone is raised."""
         with self._lock:
@@ -92,7 +81,7 @@ class AsgiBridge:
             ],
             _CONTEXT: context,
         }
-        answer: Future[BridgeResponse] = portal.start_task_soon(_exchange, manager, scope, body)
+        answer: Future[HttpResponse] = portal.start_task_soon(_exchange, manager, scope, body)
         deadline = monotonic() + seconds
         try:
             while (left := deadline - monotonic()) > 0:
@@ -131,8 +120,8 @@ def _run(build: Callable[[Caller], Server[Any]], begun: Future[_Loop]) -> None:
 
 async def _exchange(
     manager: StreamableHTTPSessionManager, scope: dict[str, Any], body: bytes
-) -> BridgeResponse:
-    answer = BridgeResponse()
+) -> HttpResponse:
+    answer = HttpResponse()
     unread = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> dict[str, Any]:
@@ -142,13 +131,11 @@ async def _exchange(
 
     async def send(message: Any) -> None:
         if message["type"] == "http.response.start":
-            answer.status = message["status"]
-            answer.headers = {
-                name.decode("latin-1"): value.decode("latin-1")
-                for name, value in message.get("headers", ())
-            }
+            answer.status_code = message["status"]
+            for name, value in message.get("headers", ()):
+                answer[name.decode("latin-1")] = value.decode("latin-1")
         else:
-            answer.body += message.get("body", b"")
+            answer.write(message.get("body", b""))
 
     await manager.handle_request(scope, receive, send)
     return answer

@@ -38,7 +38,17 @@ def list_resources(
 ) -> ListResourcesResult:
     """All collections, then the current documents, newest first, paged by cursor."""
     context.require("read")
-    before = _cursor_position(params.cursor if params else None)
+    before = None
+    if params and params.cursor is not None:
+        try:
+            text = urlsafe_b64decode(params.cursor.encode()).decode()
+            before = (
+                int(text.removeprefix(_CURSOR_PREFIX)) if text.startswith(_CURSOR_PREFIX) else 0
+            )
+        except ValueError:
+            before = 0
+        if not 0 < before <= MAX_ID:
+            raise InvalidInput("This is no cursor. Send the nextCursor of a page, or none.")
     listed = [
         Resource(
             uri=ResourceUri(row.slug).uri,
@@ -185,19 +195,6 @@ def _without_nul(text: str, uri: str) -> str:
 
 def _not_found(uri: str) -> NotFound:
     return NotFound(f"There is no “{uri}” that you may see. resources/list names what there is.")
-
-
-def _cursor_position(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    try:
-        text = urlsafe_b64decode(cursor.encode()).decode()
-        position = int(text.removeprefix(_CURSOR_PREFIX)) if text.startswith(_CURSOR_PREFIX) else 0
-    except ValueError:
-        position = 0
-    if not 0 < position <= MAX_ID:
-        raise InvalidInput("This is no cursor. Send the nextCursor of a page, or none.")
-    return position
 
 
 #: The protocol allows no more.

@@ -26,10 +26,9 @@ from mcp.types import Tool as McpTool
 
 from accounts.api_keys import INVALID_KEY, authenticate_key, scopes_of
 from accounts.authentication import require_scope
-from common.errors import RagsiteError
+from common.errors import ExplainedError, RagsiteError
 from common.rls import workspace_context
 from inference.cancellation import Cancelled
-from inference.interfaces import InferenceError
 from rag import tools
 from rag.context import RagContext
 from rag.mcp.resources import complete, list_resources, list_templates, read_resource
@@ -60,7 +59,7 @@ def run_in_thread(
             return await _pool.run(answer)
         except MCPError:
             raise
-        except (RagsiteError, InferenceError) as error:
+        except ExplainedError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from error
         except Exception as error:
             logger.exception("%s failed", request.method)
@@ -99,7 +98,7 @@ def call_tool(context: RagContext, params: CallToolRequestParams) -> CallToolRes
         answer = tools.call(params.name, params.arguments or {}, context=context)
     except Cancelled:
         raise
-    except (RagsiteError, InferenceError) as error:
+    except ExplainedError as error:
         return _tool_result(f"Error: {error}", is_error=True)
     return _tool_result(answer.text, is_error=answer.is_error)
 

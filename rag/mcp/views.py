@@ -16,7 +16,7 @@ from accounts.authentication import BasicAuthentication, KeyAuthentication
 from common.api import StreamNegotiation
 from common.errors import Forbidden, RagsiteError
 from common.sql import release_connection
-from common.sse import CLIENT_CLOSED_REQUEST, ClientConnection
+from common.sse import CLIENT_CLOSED_REQUEST, ClientConnection, ClientGone
 from rag.context import context_of_view
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -74,7 +74,7 @@ class McpView(WorkspaceView):
 
     def post(self, request: Request) -> HttpResponse:
         """Answer one JSON-RPC message of the protocol."""
-        from rag.mcp.asgi_bridge import ClientGone, bridge  # noqa: PLC0415
+        from rag.mcp.asgi_bridge import bridge  # noqa: PLC0415
 
         content_type = request.content_type or ""
         if content_type.partition(";")[0].strip().lower() != "application/json":
@@ -90,7 +90,7 @@ class McpView(WorkspaceView):
             )
         release_connection()  # this thread does not need it while it waits
         try:
-            answer = bridge.exchange(
+            return bridge.exchange(
                 body,
                 path=request.path,
                 headers=request.headers,
@@ -100,5 +100,3 @@ class McpView(WorkspaceView):
             )
         except ClientGone:
             return HttpResponse(status=CLIENT_CLOSED_REQUEST)
-        answer.headers.pop("content-length", None)
-        return HttpResponse(answer.body, status=answer.status, headers=answer.headers)

@@ -4,9 +4,9 @@ Begin with `CompletionsView`.
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import perf_counter, time
 from typing import Any
 from uuid import uuid4
@@ -23,25 +23,24 @@ from rag.answer_stream import answer_response
 from rag.context import RagContext, context_of_view
 from rag.events import Citation, Done, Event, Failed, InjectedMemory, Metadata, Token, answer_text
 from rag.openai.chat_schema import (
-    CHAT_EXAMPLE,
     CompletionInput,
     CompletionSerializer,
     ToolSchema,
     document_question,
-    generation_options,
+    model_options,
     read_messages,
     read_tool_choice,
     read_tools,
 )
 from rag.openai.models import PIPELINE_PREFIX, get_chat_model, get_pipeline_id
-from rag.openai.protocol import OpenAIView, error_data
+from rag.openai.protocol import OpenAIView, error_data, examples
 from rag.services.answers import (
-    GenerationOptions,
+    Question,
     guarded_events,
     inject_memory,
     remember_turn,
 )
-from rag.services.chat import SEARCH_OPTIONS, Question, chat
+from rag.services.chat import SEARCH_OPTIONS, chat
 
 END = b"data: [DONE]\n\n"
 _FINISH = {"refused": "stop"}
@@ -56,10 +55,10 @@ class Completion:
         self,
         *,
         model: str,
-        tool_calls: Callable[[], Sequence[ToolCall]] = tuple,
+        tool_calls: Sequence[ToolCall] = (),
         with_usage: bool = False,
     ) -> None:
-        """`tool_calls` is called when the answer is complete."""
+        """`tool_calls` are looked at when the answer is complete."""
         self._id = f"chatcmpl-{uuid4().hex}"
         self._created = int(time())
         self._model = model
@@ -80,7 +79,7 @@ class Completion:
         if isinstance(event, Done):
             chunks = [
                 self._chunk({"tool_calls": [{"index": at, **_tool_call_data(call)}]})
-                for at, call in enumerate(self._tool_calls())
+                for at, call in enumerate(self._tool_calls)
             ]
             fields = self._ragsite_fields(event)
             chunks.append(self._chunk(self._sources(), finish=_finish(event), ragsite=fields))
@@ -101,7 +100,7 @@ class Completion:
                 self._citations.append(event.data())
         done = events[-1]
         assert isinstance(done, Done)
-        calls = [_tool_call_data(each) for each in self._tool_calls()]
+        calls = [_tool_call_data(each) for each in self._tool_calls]
         message = {
             "role": "assistant",
             "content": answer_text(events) or (None if calls else ""),
@@ -199,74 +198,66 @@ def _sse_line(data: Mapping[str, Any]) -> bytes:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class DirectChat:
-    """A conversation sent to a chat model as it is, without documents. `tool_calls` is set when its
-    answer is complete."""
-
-    model: ChatModel
-    messages: Sequence[ChatMessage]
-    context: RagContext
-    options: GenerationOptions
-    tools: Sequence[ToolSchema] = ()
-    tool_choice: str | None = None
-    memory: bool = False
-    tool_calls: tuple[ToolCall, ...] = field(default=(), init=False)
-
-    def events(self) -> Iterator[Event]:
-        """The answer's events, the last Done. None is emitted before the model has begun, so that a
-        failing model is an error response and not an answer."""
-        began = perf_counter()
-        self.context.require("chat")
-        messages: Sequence[ChatMessage] = self.messages
-        remembered: InjectedMemory | None = None
-        if self.memory:
-            given = [{"role": each.role, "content": each.content} for each in messages]
-            contents, remembered = inject_memory(given, context=self.context)
-            messages = [
-                replace(each, content=content)
-                for each, content in zip(messages, contents, strict=True)
-            ]
-        release_connection()
-        first_ms: float | None = None
-        text_parts: list[str] = []
-        beginning = Metadata("", self.model.model_name, "model", memory=remembered)
-        stream = self.model.stream(
-            messages,
-            tools=self.tools,
-            tool_choice=self.tool_choice,
-            max_tokens=self.options.max_tokens,
-            temperature=self.options.temperature,
-            top_p=self.options.top_p,
-            stop=self.options.stop,
-            timeout=settings.RAG_ANSWER_SECONDS,
-        )
-        with closing(stream) as pieces:
-            while True:
-                self.context.check()
-                try:
-                    piece = next(pieces)
-                except StopIteration as end:
-                    message: ChatMessage = end.value
-                    break
-                if first_ms is None:
-                    first_ms = _milliseconds_since(began)
-                    yield beginning
-                text_parts.append(piece)
-                yield Token(piece)
-        if first_ms is None:
-            yield beginning
-        self.tool_calls = message.tool_calls
-        last = self.messages[-1]
-        if self.memory and last.role == "user" and not self.tool_calls:
-            remember_turn(last.content, "".join(text_parts), context=self.context)
-        yield Done(
-            elapsed_ms=_milliseconds_since(began),
-            first_token_ms=first_ms,
-            input_tokens=message.usage.input_tokens if message.usage else 0,
-            output_tokens=message.usage.output_tokens if message.usage else 0,
-            finish_reason=message.finish_reason,
-        )
+def direct_events(
+    messages: Sequence[ChatMessage],
+    *,
+    model: ChatModel,
+    context: RagContext,
+    options: Mapping[str, Any],
+    tools: Sequence[ToolSchema],
+    tool_choice: str | None,
+    memory: bool,
+    tool_calls: list[ToolCall],
+) -> Iterator[Event]:
+    """The answer of a chat model to a conversation as it is, without documents; the last event is
+    Done, before which `tool_calls` are filled in. None is emitted before the model has begun, so
+    that a failing model is an error response and not an answer."""
+    began = perf_counter()
+    context.require("chat")
+    last = messages[-1]
+    remembered: InjectedMemory | None = None
+    if memory:
+        given = [{"role": each.role, "content": each.content} for each in messages]
+        contents, remembered = inject_memory(given, context=context)
+        messages = [
+            replace(each, content=content) for each, content in zip(messages, contents, strict=True)
+        ]
+    release_connection()
+    first_ms: float | None = None
+    text_parts: list[str] = []
+    beginning = Metadata(question="", model=model.model_name, generator="model", memory=remembered)
+    stream = model.stream(
+        messages,
+        tools=tools,
+        tool_choice=tool_choice,
+        **options,
+        timeout=settings.RAG_ANSWER_SECONDS,
+    )
+    with closing(stream) as pieces:
+        while True:
+            context.check()
+            try:
+                piece = next(pieces)
+            except StopIteration as end:
+                message: ChatMessage = end.value
+                break
+            if first_ms is None:
+                first_ms = _milliseconds_since(began)
+                yield beginning
+            text_parts.append(piece)
+            yield Token(piece)
+    if first_ms is None:
+        yield beginning
+    tool_calls += message.tool_calls
+    if memory and last.role == "user" and not tool_calls:
+        remember_turn(last.content, "".join(text_parts), context=context)
+    yield Done(
+        elapsed_ms=_milliseconds_since(began),
+        first_token_ms=first_ms,
+        input_tokens=message.usage.input_tokens if message.usage else 0,
+        output_tokens=message.usage.output_tokens if message.usage else 0,
+        finish_reason=message.finish_reason,
+    )
 
 
 def _milliseconds_since(began: float) -> float:
@@ -290,7 +281,7 @@ class CompletionsView(OpenAIView):
         ),
         request=CompletionInput,
         responses={200: CompletionSerializer},
-        examples=[CHAT_EXAMPLE],
+        examples=[examples.CHAT],
     )
     def post(self, request: Request) -> HttpResponseBase:
         body = self.body(CompletionInput)
@@ -346,19 +337,19 @@ def _answer(body: dict[str, Any], context: RagContext) -> tuple[Iterator[Event],
     memory = _memory(body, context)
     if memory is None:
         memory = settings.MEMORY_INJECTION and context.allows("memory")
-    direct = DirectChat(
+    tool_calls: list[ToolCall] = []
+    events = direct_events(
+        messages,
         model=model,
-        messages=messages,
         context=context,
-        options=generation_options(body),
+        options=model_options(body),
         tools=tools,
         tool_choice=read_tool_choice(body.get("tool_choice"), tools),
         memory=memory,
+        tool_calls=tool_calls,
     )
-    completion = Completion(
-        model=model.model_name, tool_calls=lambda: direct.tool_calls, with_usage=with_usage
-    )
-    return guarded_events(direct.events()), completion
+    completion = Completion(model=model.model_name, tool_calls=tool_calls, with_usage=with_usage)
+    return guarded_events(events), completion
 
 
 def _search_options(body: dict[str, Any]) -> dict[str, Any]:
@@ -380,15 +371,16 @@ def _from_documents(
             " `tools` out, or ask a chat model without `collections`.",
             field="tools",
         )
-    talk = document_question(messages)
+    message, history, instructions = document_question(messages)
     question = Question(
-        message=talk.question,
-        history=talk.history,
+        message=message,
+        history=history,
         pipeline=pipeline,
         model=model,
         memory=_memory(body, context),
         whole=(body.get("ragsite") or {}).get("whole"),
         search_options=_search_options(body),
-        options=generation_options(body, instructions=talk.instructions),
+        model_options=model_options(body),
+        instructions=instructions,
     )
     return hold_until_first_token(chat(question, context=context, keep=False))

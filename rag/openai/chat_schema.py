@@ -2,16 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from common.errors import InvalidInput
 from inference.interfaces import ChatMessage, ToolCall
 from rag.openai.protocol import AnyField
-from rag.services.answers import GenerationOptions
 from rag.services.chat import SEARCH_OPTIONS
 from search.api.inputs import FilterField, FusionWeightsInput
 
@@ -20,16 +18,6 @@ MAX_TOOLS = 128
 MAX_STOP_TEXTS = 16
 #: More than any model generates at once.
 MAX_ANSWER_TOKENS = 200_000
-
-CHAT_EXAMPLE = OpenApiExample(
-    "A question to documents",
-    value={
-        "model": "extractive",
-        "messages": [{"role": "user", "content": "Where do I report a lost key card?"}],
-        "collections": ["handbook"],
-    },
-    request_only=True,
-)
 
 
 @extend_schema_field({"type": "object", "additionalProperties": {}})
@@ -165,15 +153,14 @@ class CompletionInput(serializers.Serializer[Any]):
         return attrs
 
 
-def generation_options(body: dict[str, Any], *, instructions: str = "") -> GenerationOptions:
-    """The generation options in a request body."""
-    return GenerationOptions(
-        temperature=body.get("temperature"),
-        max_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
-        top_p=body.get("top_p"),
-        stop=body.get("stop") or (),
-        instructions=instructions,
-    )
+def model_options(body: dict[str, Any]) -> dict[str, Any]:
+    """The options of a chat model in a request body."""
+    return {
+        "temperature": body.get("temperature"),
+        "max_tokens": body.get("max_completion_tokens") or body.get("max_tokens"),
+        "top_p": body.get("top_p"),
+        "stop": body.get("stop") or (),
+    }
 
 
 ToolSchema = Mapping[str, object]
@@ -187,16 +174,6 @@ ROLES: Mapping[str, Literal["system", "user", "assistant", "tool"]] = {
 TOOL_CHOICES = ("auto", "none", "required")
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NO_PARAMETERS: Mapping[str, object] = {"type": "object", "properties": {}}
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentQuestion:
-    """A question to documents: the last message, the turns before it, and the caller's
-    instructions."""
-
-    question: str
-    history: tuple[ChatMessage, ...]
-    instructions: str
 
 
 def read_messages(given: list[Any]) -> list[ChatMessage]:
@@ -262,9 +239,10 @@ def read_tool_choice(given: Any, tools: list[ToolSchema]) -> str | None:
     return str(name)
 
 
-def document_question(messages: list[ChatMessage]) -> DocumentQuestion:
-    """Raises InvalidInput if the last message is not the user's. Tool messages are left out of the
-    history: the answer is based on documents."""
+def document_question(messages: list[ChatMessage]) -> tuple[str, list[ChatMessage], str]:
+    """A question to documents: the last message, the turns before it, and the caller's
+    instructions. Raises InvalidInput if the last message is not the user's. Tool messages are left
+    out of the history: the answer is based on documents."""
     instructions = "\n\n".join(each.content for each in messages if each.role == "system")
     turns = [each for each in messages if each.role in ("user", "assistant") and each.content]
     if not messages or messages[-1].role != "user" or not messages[-1].content.strip():
@@ -273,7 +251,7 @@ def document_question(messages: list[ChatMessage]) -> DocumentQuestion:
             " text.",
             field="messages",
         )
-    return DocumentQuestion(turns[-1].content, tuple(turns[:-1]), instructions)
+    return turns[-1].content, turns[:-1], instructions
 
 
 def _text(content: Any, place: str) -> str:

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 from drf_spectacular.utils import (
-    OpenApiExample,
     extend_schema,
     extend_schema_field,
     extend_schema_serializer,
@@ -22,7 +21,7 @@ from common.sql import release_connection
 from inference.interfaces import Embedder, EmptyText, InferenceError
 from rag.errors import ModelFailed
 from rag.openai.models import get_embedder
-from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, OpenAIView, TextsField
+from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, OpenAIView, TextsField, examples
 
 Vectors = NDArray[np.float32]
 
@@ -65,13 +64,6 @@ def encode_vector(vector: Vectors, form: Literal["float", "base64"]) -> list[flo
         return b64encode(vector.astype("<f4").tobytes()).decode()
     numbers: list[float] = vector.tolist()
     return numbers
-
-
-EMBEDDINGS_EXAMPLE = OpenApiExample(
-    "Two texts",
-    value={"model": "all-MiniLM-L6-v2", "input": ["Lost key cards", "Opening hours"]},
-    request_only=True,
-)
 
 
 @extend_schema_serializer(component_name="OpenAIEmbeddingsRequest")
@@ -151,7 +143,7 @@ class EmbeddingsView(OpenAIView):
         summary="Embed texts as OpenAI does",
         request=EmbeddingsInput,
         responses=EmbeddingsSerializer,
-        examples=[EMBEDDINGS_EXAMPLE],
+        examples=[examples.EMBEDDINGS],
     )
     def post(self, request: Request) -> Response:
         body = self.body(EmbeddingsInput)

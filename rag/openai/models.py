@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,8 +15,8 @@ from inference.interfaces import ChatModel, Embedder, InferenceError, Reranker
 from inference.model_registry import ModelRegistry, embedders, rerankers
 from rag.context import RagContext, context_of_view
 from rag.errors import ModelFailed
-from rag.openai.protocol import ModelNotFound, OpenAIView
-from rag.services.pipelines import get_pipeline, list_pipelines
+from rag.openai.protocol import ModelNotFound, OpenAIView, examples
+from rag.services.pipelines import list_pipelines
 
 T = TypeVar("T")
 ModelKind = Literal["chat", "pipeline", "embedding", "rerank"]
@@ -27,39 +26,23 @@ PIPELINE_PREFIX = "pipeline/"
 EMBEDDING_SIMILARITY = "embedding-similarity"
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A name that a request may give as its model. `created` is a Unix time, 0 if unknown."""
-
-    id: str
-    kind: ModelKind
-    owner: str
-    created: int = 0
-
-
-def list_models(context: RagContext) -> list[Model]:
-    """All models, each name once: chat models first, the default before the others."""
-    found = [Model(each.name, "chat", each.owner) for each in chat_models()]
+def list_models(context: RagContext) -> list[dict[str, Any]]:
+    """All names that a request may give as its model, each once, in OpenAI's format: chat models
+    first, the default before the others. `created` is a Unix time, 0 if unknown."""
+    found: list[tuple[str, ModelKind, str, int]] = [
+        (each.name, "chat", each.owner, 0) for each in chat_models()
+    ]
     for pipeline in list_pipelines(context=context):
         made = int(pipeline.updated_at.timestamp()) if pipeline.updated_at else 0
-        name = f"{PIPELINE_PREFIX}{pipeline.id}"
-        found.append(Model(name, "pipeline", context.workspace.slug, made))
-    found += [Model(name, "embedding", "ragsite") for name, *_ in _iter_embedders()]
-    found += [Model(alias, "rerank", "ragsite") for alias in _iter_rerankers()]
-    found.append(Model(EMBEDDING_SIMILARITY, "rerank", "ragsite"))
-    listed: dict[str, Model] = {}
-    for model in found:
-        listed.setdefault(model.id, model)
+        name = f"{PIPELINE_PREFIX}{pipeline.slug}"
+        found.append((name, "pipeline", context.workspace.slug, made))
+    found += [(name, "embedding", "ragsite", 0) for name, *_ in _iter_embedders()]
+    found += [(name, "rerank", "ragsite", 0) for name in (*_iter_rerankers(), EMBEDDING_SIMILARITY)]
+    listed: dict[str, dict[str, Any]] = {}
+    for name, kind, owner, created in found:
+        model = {"id": name, "object": "model", "created": created, "owned_by": owner, "kind": kind}
+        listed.setdefault(name, model)
     return list(listed.values())
-
-
-def get_model(name: str, *, context: RagContext) -> Model:
-    """The model listed under `name`. Raises ModelNotFound."""
-    listed = list_models(context)
-    found = next((model for model in listed if model.id == name), None)
-    if found is None:
-        raise ModelNotFound(name, (model.id for model in listed))
-    return found
 
 
 def get_chat_model(name: str) -> ChatModel | None:
@@ -76,10 +59,10 @@ def get_chat_model(name: str) -> ChatModel | None:
 def get_pipeline_id(name: str, *, context: RagContext) -> str:
     """The pipeline's id. Raises ModelNotFound."""
     slug = name.removeprefix(PIPELINE_PREFIX)
-    known = [each.id for each in list_pipelines(context=context)]
+    known = [each.slug for each in list_pipelines(context=context)]
     if slug not in known:
         raise ModelNotFound(name, (f"{PIPELINE_PREFIX}{each}" for each in known))
-    return get_pipeline(context=context, id=slug).id
+    return slug
 
 
 def get_embedder(name: str) -> tuple[str, Embedder]:
@@ -136,19 +119,6 @@ def _load(handler: ModelRegistry[T], alias: str) -> T:
         raise ModelFailed(error) from error
 
 
-MODEL_EXAMPLE = OpenApiExample(
-    "A model",
-    value={
-        "id": "extractive",
-        "object": "model",
-        "created": 0,
-        "owned_by": "ragsite",
-        "kind": "chat",
-    },
-    response_only=True,
-)
-
-
 @extend_schema_serializer(component_name="OpenAIModel")
 class ModelSerializer(serializers.Serializer[Any]):
     """A model in OpenAI's format, plus its `kind`."""
@@ -179,8 +149,7 @@ class ModelsView(OpenAIView):
         responses=ModelsSerializer,
     )
     def get(self, request: Request) -> Response:
-        listed = list_models(context_of_view(self))
-        return Response({"object": "list", "data": [_model_data(model) for model in listed]})
+        return Response({"object": "list", "data": list_models(context_of_view(self))})
 
 
 @extend_schema(tags=["openai"])
@@ -191,17 +160,10 @@ class ModelView(OpenAIView):
         operation_id="openai_models_retrieve",
         summary="Read a model as OpenAI shows it",
         responses=ModelSerializer,
-        examples=[MODEL_EXAMPLE],
+        examples=[examples.MODEL],
     )
     def get(self, request: Request, model: str) -> Response:
-        return Response(_model_data(get_model(model, context=context_of_view(self))))
-
-
-def _model_data(model: Model) -> dict[str, Any]:
-    return {
-        "id": model.id,
-        "object": "model",
-        "created": model.created,
-        "owned_by": model.owner,
-        "kind": model.kind,
-    }
+        listed = {each["id"]: each for each in list_models(context_of_view(self))}
+        if model not in listed:
+            raise ModelNotFound(model, listed)
+        return Response(listed[model])

@@ -17,8 +17,9 @@ from accounts.authentication import BasicAuthentication, KeyAuthentication
 from common.api import StreamNegotiation
 from common.api import exception_handler as ours
 from common.errors import NotFound, RagsiteError
-from common.openapi import ERRORS, AutoSchema
+from common.openapi import ERRORS, AutoSchema, load_examples
 
+examples = load_examples("rag.openai")
 MAX_LISTED_MODELS = 20
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 #: Request fields by the names our services use.
@@ -94,7 +95,7 @@ class OpenAISchema(AutoSchema):
 
     def _error_response(self, status: str) -> dict[str, Any]:
         response = self._get_response_for_code(ErrorSerializer, status)  # type: ignore[no-untyped-call]
-        return {**response, "description": ERRORS[status].description}
+        return {**response, "description": ERRORS[status]["description"]}
 
 
 class OpenAIView(WorkspaceView):

@@ -4,8 +4,7 @@ and Jina."""
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,18 +14,9 @@ from inference.interfaces import InferenceError
 from rag.errors import ModelFailed
 from rag.openai.embeddings import embed_texts
 from rag.openai.models import get_embedder, get_reranker
-from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, DocumentsField, OpenAIView
+from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, DocumentsField, OpenAIView, examples
 
 MAX_QUERY_CHARACTERS = 8_000
-RERANK_EXAMPLE = OpenApiExample(
-    "Two documents",
-    value={
-        "query": "Where do I report a lost key card?",
-        "documents": ["The reception opens at eight.", "Report lost cards to the reception."],
-        "top_n": 1,
-    },
-    request_only=True,
-)
 
 
 @extend_schema_serializer(component_name="RerankRequest")
@@ -98,19 +88,30 @@ class RerankView(OpenAIView):
         " query's are; `model` of the answer then says `embedding-similarity`.",
         request=RerankInput,
         responses=RerankSerializer,
-        examples=[RERANK_EXAMPLE],
+        examples=[examples.RERANK],
     )
     def post(self, request: Request) -> Response:
         body = self.body(RerankInput)
         name, reranker = get_reranker(body["model"])
         release_connection()
         query, texts = body["query"], body["documents"]
-        try:
-            scores, tokens = (
-                (reranker.score(query, texts), 0) if reranker else _similarity_scores(query, texts)
-            )
-        except InferenceError as error:
-            raise ModelFailed(error) from error
+        if reranker:
+            try:
+                scores, tokens = reranker.score(query, texts), 0
+            except InferenceError as error:
+                raise ModelFailed(error) from error
+        else:
+            # Cosine similarities to the query, -1 to 1; -1 for an empty document.
+            _, embedder = get_embedder("")
+            scores = [-1.0] * len(texts)
+            query_vectors, counts = embed_texts(embedder, [query], as_query=True)
+            full = [at for at, text in enumerate(texts) if text.strip()]
+            if full:
+                vectors, more = embed_texts(embedder, [texts[at] for at in full], as_query=False)
+                counts = counts + more
+                for at, similarity in zip(full, (vectors @ query_vectors[0]).tolist(), strict=True):
+                    scores[at] = similarity
+            tokens = sum(counts)
         order = sorted(range(len(texts)), key=lambda at: -scores[at])[: body.get("top_n")]
         results = [
             {
@@ -129,16 +130,3 @@ class RerankView(OpenAIView):
                 "meta": {"api_version": {"version": self.version}},
             }
         )
-
-
-def _similarity_scores(query: str, texts: list[str]) -> tuple[list[float], int]:
-    """Cosine similarities to the query, -1 to 1; -1 for an empty document."""
-    _, embedder = get_embedder("")
-    full = [at for at, text in enumerate(texts) if text.strip()]
-    query_vectors, query_counts = embed_texts(embedder, [query], as_query=True)
-    if not full:
-        return [-1.0] * len(texts), sum(query_counts)
-    vectors, counts = embed_texts(embedder, [texts[at] for at in full], as_query=False)
-    scores = np.full(len(texts), -1.0)
-    scores[full] = vectors @ query_vectors[0]
-    return scores.tolist(), sum(query_counts) + sum(counts)

@@ -5,7 +5,6 @@ import json
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import sqlglot
@@ -32,20 +31,7 @@ _GRAMMARS = ("javascript", "typescript", "tsx", "java", "go", "rust")
 _DIALECTS = ("", "postgres", "mysql", "sqlite", "tsql", "oracle", "bigquery", "snowflake")
 
 
-@dataclass(frozen=True, slots=True)
-class SyntaxFault:
-    """Where code cannot be parsed. Blocks and lines count from 1."""
-
-    block: int
-    language: str
-    line: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"Code block {self.block} ({self.language}), line {self.line}: {self.reason}"
-
-
-def syntax_faults(text: str, *, language: str = "") -> list[SyntaxFault]:
+def syntax_faults(text: str, *, language: str = "") -> list[str]:
     """The first fault of each fenced block in Python, JSON, SQL, JavaScript, TypeScript, Java, Go
     or Rust. `language` is that of blocks that name none. Others, and text outside of blocks, are
     passed over."""
@@ -58,7 +44,8 @@ def syntax_faults(text: str, *, language: str = "") -> list[SyntaxFault]:
             continue
         if found := _PARSERS[name](code):
             line, reason = found
-            faults.append(SyntaxFault(number, name, line, truncated(reason, _SHOWN_CHARACTERS)))
+            reason = truncated(reason, _SHOWN_CHARACTERS)
+            faults.append(f"Code block {number} ({name}), line {line}: {reason}")
     return faults
 
 

@@ -143,28 +143,16 @@ class _Token:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedCondition:
-    """A parsed condition. `names` are those it refers to."""
-
-    text: str
-    names: frozenset[str]
-    _holds: Condition
-
-    def holds(self, facts: Facts) -> bool:
-        """Evaluate it. `facts` are values by the names of `NAMES`; missing ones are null."""
-        return bool(self._holds(facts))
-
-
-def parse_condition(text: str) -> ParsedCondition:
-    """Parse a condition. Raises ConditionError."""
+def parse_condition(text: str) -> tuple[Condition, frozenset[str]]:
+    """The condition, as a function of values by the names of `NAMES`, where missing ones are null,
+    and the names it refers to. Raises ConditionError."""
     if len(text) > MAX_CONDITION_CHARACTERS:
         raise ConditionError(
             f"A condition has at most {MAX_CONDITION_CHARACTERS} characters. Split it over gates."
         )
     reader = _ConditionParser(list(_tokens(text)))
     holds = reader.parse_all()
-    return ParsedCondition(text, frozenset(reader.names), holds)
+    return lambda facts: bool(holds(facts)), frozenset(reader.names)
 
 
 def _tokens(text: str) -> Iterator[_Token]:

@@ -3,7 +3,7 @@ Begin with `Definition`. Without Django.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from common.errors import RagsiteError
@@ -218,6 +218,16 @@ DEFAULT_TEMPERATURE = 0.7
 DEFAULT_MAX_TOKENS = 4_096
 
 
+def _without_defaults(item: Any) -> dict[str, Any]:
+    """The fields of a dataclass that differ from their defaults, as in JSON."""
+    given = {field.name: (getattr(item, field.name), field.default) for field in fields(item)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, (value, default) in given.items()
+        if value != default
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
     """Which chat model, and with what options. Without a name it is the run's, or the default."""
@@ -229,14 +239,7 @@ class ModelOptions:
 
     def to_json(self) -> dict[str, Any]:
         """The options that differ from the defaults."""
-        return _without_defaults(
-            {
-                "name": (self.name, ""),
-                "temperature": (self.temperature, DEFAULT_TEMPERATURE),
-                "max_tokens": (self.max_tokens, DEFAULT_MAX_TOKENS),
-                "top_p": (self.top_p, None),
-            }
-        )
+        return _without_defaults(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +252,7 @@ class Worker:
 
     def to_json(self) -> dict[str, Any]:
         """Its fields as in a definition."""
-        given = {"prompt": (self.prompt, ""), "tools": (list(self.tools), [])}
-        return {"name": self.name, **_without_defaults(given)}
+        return _without_defaults(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,19 +276,18 @@ class Node:
 
     def to_json(self) -> dict[str, Any]:
         """Its fields as in a definition, without defaults."""
-        given: dict[str, tuple[Any, Any]] = {
-            "prompt": (self.prompt, ""),
-            "model": (self.model.to_json(), {}),
-            "tools": (list(self.tools), []),
-            "max_iter": (self.max_iter, self.kind.turns or 0),
-            "timeout": (self.timeout, None),
-        }
+        given = _without_defaults(self)
         for option in self.kind.options:
             value = self.options[option.name]
-            if option.kind == "workers":
-                value = [worker.to_json() for worker in value]
-            given[option.name] = (value, option.default)
-        return {"id": self.id, "type": self.type, **_without_defaults(given)}
+            if value != option.default:
+                given[option.name] = (
+                    [worker.to_json() for worker in value] if option.kind == "workers" else value
+                )
+        if "model" in given:
+            given["model"] = self.model.to_json()
+        if self.max_iter == (self.kind.turns or 0):
+            given.pop("max_iter", None)
+        return {name: value for name, value in given.items() if name != "options"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,13 +309,9 @@ class Edge:
 
     def to_json(self) -> dict[str, Any]:
         """Its fields as in a definition."""
-        given = {
-            "condition": (self.condition, ""),
-            "name": (self.name, ""),
-            "max_iter": (self.max_iter, None),
-        }
-        ends = {"from": self.source, "to": self.target, "type": self.type}
-        return {**ends, **_without_defaults(given)}
+        given = _without_defaults(self)
+        ends = {"from": given.pop("source"), "to": given.pop("target"), "type": self.type}
+        return {**ends, **given}
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,12 +342,8 @@ class Definition:
             "nodes": [node.to_json() for node in self.nodes],
             "edges": [edge.to_json() for edge in self.edges],
             "entry_node": self.entry,
-            **_without_defaults({"timeout": (self.timeout, None)}),
+            **({} if self.timeout is None else {"timeout": self.timeout}),
         }
-
-
-def _without_defaults(values: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
-    return {name: value for name, (value, default) in values.items() if value != default}
 
 
 @dataclass(frozen=True, slots=True)

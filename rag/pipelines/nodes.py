@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from threading import Event
 from typing import TypeVar
 
@@ -35,7 +34,13 @@ from rag.events import Citation, Passage
 from rag.pipelines import conditions, replies
 from rag.pipelines.code_syntax import syntax_faults
 from rag.pipelines.definition import MAX_PARALLEL, Worker
-from rag.pipelines.engine import CallRecord, NodeCall, NodeInput, NodeResult, RunError
+from rag.pipelines.engine.scheduler import (
+    CallRecord,
+    NodeCall,
+    NodeInput,
+    NodeResult,
+    RunError,
+)
 from rag.pipelines.runtime import NodeContext, RunResources, Verbatim, reply_text
 from search.services import search
 
@@ -57,24 +62,15 @@ they do not hold the answer, write exactly: {not_found}\
 """
 
 
-@dataclass(frozen=True, slots=True)
-class DataMarker:
-    """Delimits untrusted texts by a random marker that none of them can know."""
+def new_marker() -> str:
+    """A random marker that delimits untrusted texts, which none of them can know."""
+    return secrets.token_hex(MARKER_BYTES)
 
-    marker: str = field(default_factory=lambda: secrets.token_hex(MARKER_BYTES))
 
-    def text(self, heading: str, text: str) -> str:
-        """A text as data under a heading."""
-        head = heading.replace(self.marker, "")
-        return f"<<<{self.marker}\n{head}\n{text.replace(self.marker, '')}\n{self.marker}>>>"
-
-    def passage(self, passage: Passage) -> str:
-        """A passage with its number."""
-        return delimit_passage(passage, self.marker)
-
-    def rules(self, *more: str) -> str:
-        """The rules common to all nodes, then the node's own."""
-        return "\n\n".join([_DATA_RULES.format(marker=self.marker), *filter(None, more)])
+def data_block(marker: str, heading: str, text: str) -> str:
+    """A text as data under a heading."""
+    head = heading.replace(marker, "")
+    return f"<<<{marker}\n{head}\n{text.replace(marker, '')}\n{marker}>>>"
 
 
 def citation_rules(*, grounded: bool, language: str = "") -> str:
@@ -84,12 +80,13 @@ def citation_rules(*, grounded: bool, language: str = "") -> str:
     return f"{_CITATION_RULES}\n\n{_GROUNDING_RULES.format(not_found=not_found_text(language))}"
 
 
-def parent_outputs(marked: DataMarker, inputs: Sequence[NodeInput], *, budget: int) -> list[str]:
+def parent_outputs(marker: str, inputs: Sequence[NodeInput], *, budget: int) -> list[str]:
     """The parents' outputs, each truncated to its share of the token budget."""
     with_output = [each for each in inputs if each.output.strip()]
     share = budget // max(1, len(with_output))
     return [
-        marked.text(
+        data_block(
+            marker,
             f"{'Objections' if each.is_feedback else 'Output'} of the step “{each.node}”:",
             truncate(each.output, share),
         )
@@ -97,7 +94,7 @@ def parent_outputs(marked: DataMarker, inputs: Sequence[NodeInput], *, budget: i
     ]
 
 
-def numbered_passages(marked: DataMarker, passages: Sequence[Passage], *, budget: int) -> list[str]:
+def numbered_passages(marker: str, passages: Sequence[Passage], *, budget: int) -> list[str]:
     """The best passages that fit into the token budget, ordered by number."""
     chosen: list[Passage] = []
     for passage in passages:
@@ -105,7 +102,9 @@ def numbered_passages(marked: DataMarker, passages: Sequence[Passage], *, budget
         if budget < 0 and chosen:
             break
         chosen.append(passage)
-    return [marked.passage(each) for each in sorted(chosen, key=lambda passage: passage.number)]
+    return [
+        delimit_passage(each, marker) for each in sorted(chosen, key=lambda passage: passage.number)
+    ]
 
 
 def truncate(text: str, tokens: int) -> str:
@@ -116,7 +115,7 @@ def truncate(text: str, tokens: int) -> str:
 
 def build_messages(
     node_context: NodeContext,
-    marked: DataMarker,
+    marker: str,
     *rules: str,
     blocks: Sequence[str] = (),
     question: str = "",
@@ -129,13 +128,15 @@ def build_messages(
     budget = resources.budget_tokens
     history = resources.history if with_history else ()
     parts = [
-        *parent_outputs(marked, call.inputs, budget=budget),
+        *parent_outputs(marker, call.inputs, budget=budget),
         *blocks,
         f"Question: {(question or call.question).strip()}",
         task,
     ]
     return [
-        ChatMessage("system", marked.rules(*rules)),
+        ChatMessage(
+            "system", "\n\n".join([_DATA_RULES.format(marker=marker), *filter(None, rules)])
+        ),
         *recent_turns(history, int(budget * HISTORY_SHARE), estimated_tokens),
         ChatMessage("user", "\n\n".join(filter(None, parts))),
     ]
@@ -166,17 +167,17 @@ def worker(call: NodeCall, resources: RunResources) -> NodeResult:
             results.append(answer.text)
         output = "\n\n".join(results)
         return NodeResult(output, sources=node_context.sources)
-    marked = DataMarker()
+    marker = new_marker()
     prompt = _WORKER_PROMPT if offered else ""
     demands = resources.demands if call.is_sink else ""
-    messages = build_messages(node_context, marked, prompt, call.node.prompt, demands)
-    output = run_tool_loop(node_context, marked, messages, offered, names=call.node.tools)
+    messages = build_messages(node_context, marker, prompt, call.node.prompt, demands)
+    output = run_tool_loop(node_context, marker, messages, offered, names=call.node.tools)
     return NodeResult(output, sources=node_context.sources)
 
 
 def run_tool_loop(
     node_context: NodeContext,
-    marked: DataMarker,
+    marker: str,
     messages: list[ChatMessage],
     offered: Sequence[Tool],
     *,
@@ -201,7 +202,7 @@ def run_tool_loop(
                 ).text
             else:
                 text = f"Error: at most {MAX_TOOL_CALLS} calls at a time. Call it again."
-            result = marked.text(f"Result of the tool {wish.name[:60]}:", text)
+            result = data_block(marker, f"Result of the tool {wish.name[:60]}:", text)
             messages.append(ChatMessage("tool", result, tool_call_id=wish.id))
     messages.append(ChatMessage("user", _NO_MORE_CALLS))
     check()
@@ -238,17 +239,17 @@ def writer(call: NodeCall, resources: RunResources) -> NodeResult:
     passages = node_context.passages()
     if node_context.chat is None:
         return _quote(call, node_context, passages)
-    marked = DataMarker()
+    marker = new_marker()
     grounded = call.node.id in resources.grounded
     language = resources.language or _answer_language(call.question, passages)
     messages = build_messages(
         node_context,
-        marked,
+        marker,
         citation_rules(grounded=grounded, language=language) if passages or grounded else "",
         _SYNTHESIZER_PROMPT if call.node.type == "synthesizer" else "",
         call.node.prompt,
         resources.demands,
-        blocks=numbered_passages(marked, passages, budget=resources.budget_tokens),
+        blocks=numbered_passages(marker, passages, budget=resources.budget_tokens),
     )
     message = node_context.ask(messages, emits=call.is_sink)
     return NodeResult(reply_text(message), sources=node_context.sources)
@@ -264,7 +265,7 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
         options = node_context.context.search_options
         result = search(question, scope=scope, k=settings.RAG_PASSAGES, snippets=False, **options)
         evidence = gather_evidence(result, passages_from_hits(result.hits), scope=scope)
-        answers = judge_answerability(evidence).answers
+        answers = judge_answerability(evidence)
     if not answers:
         text = not_found_text(
             node_context.resources.language or _answer_language(call.question, passages)
@@ -303,7 +304,7 @@ def router(call: NodeCall, resources: RunResources) -> NodeResult:
     node_context = resources.node_context(call)
     routes = "\n".join(f"- {route}" for route in call.routes)
     prompt = _ROUTER_PROMPT.format(routes=routes)
-    message = node_context.ask(build_messages(node_context, DataMarker(), call.node.prompt, prompt))
+    message = node_context.ask(build_messages(node_context, new_marker(), call.node.prompt, prompt))
     route = replies.pick_route(reply_text(message), call.routes)
     return NodeResult(join_inputs(call), route=route, sources=node_context.sources)
 
@@ -311,9 +312,9 @@ def router(call: NodeCall, resources: RunResources) -> NodeResult:
 def gate(call: NodeCall, resources: RunResources) -> NodeResult:
     """Pass the input on if it meets the condition."""
     output = join_inputs(call)
-    condition = conditions.parse_condition(call.node.options["condition"])
+    holds, _ = conditions.parse_condition(call.node.options["condition"])
     facts = {"output": output, "question": call.question, "iteration": call.iteration}
-    return NodeResult(output, passed=condition.holds(facts), sources=call.sources)
+    return NodeResult(output, passed=holds(facts), sources=call.sources)
 
 
 def aggregator(call: NodeCall, resources: RunResources) -> NodeResult:
@@ -331,13 +332,13 @@ def evaluator(call: NodeCall, resources: RunResources) -> NodeResult:
         else []
     )
     if faults:
-        score, reason = 0.0, "\n".join(["The code cannot be parsed.", *map(str, faults)])
+        score, reason = 0.0, "\n".join(["The code cannot be parsed.", *faults])
     else:
         node_context = resources.node_context(call)
         demands = (call.node.prompt, resources.demands)
         further = ", and how well it does what is demanded above" if any(demands) else ""
         prompt = _EVALUATOR_PROMPT.format(further=further)
-        messages = build_messages(node_context, DataMarker(), *demands, prompt, with_history=False)
+        messages = build_messages(node_context, new_marker(), *demands, prompt, with_history=False)
         score, reason = node_context.read(messages, replies.parse_score, again=_RETRY_PROMPT)
     result = NodeResult(
         output,
@@ -435,7 +436,7 @@ def coordinator(call: NodeCall, resources: RunResources) -> NodeResult:
 
 def _plan(node_context: NodeContext, role: str, read: Callable[[str], T]) -> T:
     prompt = node_context.call.node.prompt
-    messages = build_messages(node_context, DataMarker(), prompt, role)
+    messages = build_messages(node_context, new_marker(), prompt, role)
     return node_context.read(messages, read, again=_RETRY_PROMPT)
 
 
@@ -448,14 +449,14 @@ def _run_subtask(
     stop: Event | None = None,
 ) -> str:
     """The result of one sub-task."""
-    marked, offered = DataMarker(), node_context.offered(worker.tools)
+    marker, offered = new_marker(), node_context.offered(worker.tools)
     blocks = []
     if earlier:
         text = truncate(earlier, node_context.resources.budget_tokens)
-        blocks.append(marked.text("What came of the steps before:", text))
+        blocks.append(data_block(marker, "What came of the steps before:", text))
     messages = build_messages(
         node_context,
-        marked,
+        marker,
         _WORKER_PROMPT if offered else "",
         worker.prompt,
         blocks=blocks,
@@ -470,7 +471,7 @@ def _run_subtask(
 
     with node_context.call.ledger.use("task", worker.name, task) as use:
         use.output = run_tool_loop(
-            node_context, marked, messages, offered, names=worker.tools, parent=use, check=check
+            node_context, marker, messages, offered, names=worker.tools, parent=use, check=check
         )
     return use.output
 

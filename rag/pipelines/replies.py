@@ -1,33 +1,21 @@
-"""Parse what models reply to orchestrators, routers and evaluators: tolerant of form, strict about
-content. Without Django.
+"""Parse what models reply to orchestrators, routers and evaluators: the last JSON value counts,
+earlier ones may be drafts. Without Django.
 """
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from inference.replies import UnreadableReply, json_values, strip_reasoning
+
 MAX_REPLY_CHARACTERS = 200_000
-_MAX_JSON_STARTS = 200
-
-_END_OF_REASONING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _SCORE = re.compile(r"\bscore\b\W{0,10}(?P<score>[01](?:\.\d{1,6})?)\b", re.IGNORECASE)
-_decoder = json.JSONDecoder()
-
-
-class UnreadableReply(Exception):
-    """The expected answer is missing in a reply; the message says what."""
-
-
-def strip_reasoning(text: str) -> str:
-    """The reply after a reasoning model's thinking section."""
-    return _END_OF_REASONING.split(text)[-1].strip()
 
 
 def pick_route(reply: str, routes: Sequence[str]) -> str:
     """The one of `routes` that the reply names; else its beginning, which is none of them."""
     text = strip_reasoning(reply[:MAX_REPLY_CHARACTERS])
-    for value in json_values(text):
+    for value in reversed(json_values(text)):
         if isinstance(value, dict):
             named = [each for each in value.values() if isinstance(each, str)]
             text = named[0] if len(named) == 1 else text
@@ -47,7 +35,7 @@ def pick_route(reply: str, routes: Sequence[str]) -> str:
 def parse_score(reply: str) -> tuple[float, str]:
     """A score from 0 to 1, and the reason. Raises UnreadableReply."""
     text = strip_reasoning(reply[:MAX_REPLY_CHARACTERS])
-    for value in json_values(text):
+    for value in reversed(json_values(text)):
         if isinstance(value, dict) and (number := _number(value.get("score"))) is not None:
             reason = value.get("reason")
             return number, reason if isinstance(reason, str) else ""
@@ -58,7 +46,7 @@ def parse_score(reply: str) -> tuple[float, str]:
 
 def parse_tasks(reply: str, *, most: int) -> list[str]:
     """The sub-tasks of a plan, at most `most`. Raises UnreadableReply."""
-    for value in json_values(strip_reasoning(reply[:MAX_REPLY_CHARACTERS])):
+    for value in reversed(json_values(strip_reasoning(reply[:MAX_REPLY_CHARACTERS]))):
         listed = _list_in(value, "tasks")
         texts = [_task_text(each) for each in listed]
         if listed and all(texts):
@@ -68,7 +56,7 @@ def parse_tasks(reply: str, *, most: int) -> list[str]:
 
 def parse_steps(reply: str, *, workers: Sequence[str], most: int) -> list[tuple[str, str]]:
     """(worker, task) pairs in order, at most `most`. Raises UnreadableReply."""
-    for value in json_values(strip_reasoning(reply[:MAX_REPLY_CHARACTERS])):
+    for value in reversed(json_values(strip_reasoning(reply[:MAX_REPLY_CHARACTERS]))):
         listed = _list_in(value, "steps")
         found = []
         for each in listed:
@@ -82,28 +70,6 @@ def parse_steps(reply: str, *, workers: Sequence[str], most: int) -> list[tuple[
         'holds no JSON list of {"worker", "task"} in which every worker is one of'
         f" {', '.join(workers)}"
     )
-
-
-def json_values(text: str) -> Iterator[Any]:
-    """The JSON objects and lists in a text, the last first: earlier ones may be drafts."""
-    found: list[Any] = []
-    start = _next_json_start(text, 0)
-    for _ in range(_MAX_JSON_STARTS):
-        if start < 0:
-            break
-        try:
-            value, end = _decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            end = start + 1
-        else:
-            found.append(value)
-        start = _next_json_start(text, end)
-    yield from reversed(found)
-
-
-def _next_json_start(text: str, at: int) -> int:
-    places = [place for place in (text.find("{", at), text.find("[", at)) if place >= 0]
-    return min(places, default=-1)
 
 
 def _list_in(value: Any, name: str) -> list[Any]:

@@ -12,13 +12,13 @@ from common.sql import release_connection
 from common.tools import Tool, ToolAnswer
 from inference.cancellation import Cancelled, cancellation
 from inference.interfaces import ChatMessage, ChatModel, EmptyAnswer, InferenceError
+from inference.replies import UnreadableReply
 from rag import tools
 from rag.context import PassageCollector, RagContext
 from rag.errors import ModelFailed
 from rag.events import Passage
 from rag.pipelines.definition import NODE_TIMEOUT
-from rag.pipelines.engine import CallRecord, NodeCall, RunError
-from rag.pipelines.replies import UnreadableReply
+from rag.pipelines.engine.scheduler import CallRecord, NodeCall, RunError
 from search.results import Hit
 
 
@@ -168,20 +168,20 @@ class NodeContext:
         message = self.ask(messages)
         try:
             return reading(reply_text(message))
-        except UnreadableReply as problem:
-            complaint = ChatMessage("user", again.format(problem=problem))
+        except UnreadableReply as error:
+            complaint = ChatMessage("user", again.format(problem=error.problem))
             message = self.ask([*messages, message, complaint])
         try:
             return reading(reply_text(message))
-        except UnreadableReply as problem:
+        except UnreadableReply as error:
             node = self.call.node
             raise RunError(
                 "unreadable_reply",
-                f"What the model answered at the step “{node.id}” {problem}. Take one that follows"
-                " instructions better.",
+                f"What the model answered at the step “{node.id}” {error.problem}. Take one that"
+                " follows instructions better.",
                 status=502,
                 node=node.id,
-            ) from problem
+            ) from error
 
     def use_tool(
         self,

@@ -8,7 +8,11 @@ from memory.injection import estimated_tokens
 from rag.answering.phrases import is_refusal, not_found_text
 from rag.events import Citation
 from rag.pipelines import nodes
-from rag.pipelines.engine import NodeCall, NodeResult, RunError
+from rag.pipelines.engine.scheduler import (
+    NodeCall,
+    NodeResult,
+    RunError,
+)
 from rag.pipelines.runtime import NodeContext, RunResources, Verbatim, reply_text
 from rag.sql import table_search
 from rag.sql.catalogue import dialect_rules, guess_dialect
@@ -46,15 +50,17 @@ def _write_sql(
     """SQL that passes the check; None if the model says that the tables do not contain the
     answer."""
     node = node_context.call.node
-    marked, budget = nodes.DataMarker(), node_context.resources.budget_tokens
+    marker, budget = nodes.new_marker(), node_context.resources.budget_tokens
     fitting_tables = table_search.fit_tables(finding.tables, budget=budget, count=estimated_tokens)
     dialect = node.options["dialect"] or guess_dialect(fitting_tables[0].database)
     messages = nodes.build_messages(
         node_context,
-        marked,
+        marker,
         table_search.sql_rules(dialect=dialect, not_found=refusal),
         node.prompt,
-        blocks=[marked.text(*table_search.describe_table(each)) for each in fitting_tables],
+        blocks=[
+            nodes.data_block(marker, *table_search.describe_table(each)) for each in fitting_tables
+        ],
         question=question,
     )
     reason = ""

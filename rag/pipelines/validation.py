@@ -229,7 +229,7 @@ def _check_edge_condition(reader: FieldReader, edge: Edge, type: str) -> None:
 def _condition_names(reader: FieldReader, field: str, text: str) -> frozenset[str]:
     """The names in a condition; a fault is reported if it cannot be parsed."""
     try:
-        return parse_condition(text).names if text.strip() else frozenset()
+        return parse_condition(text)[1] if text.strip() else frozenset()
     except ConditionError as error:
         reader.fault(field, str(error))
         return frozenset()
@@ -299,8 +299,8 @@ _UNKNOWN_TYPE = NodeType("", "", "never", tools=True, turns=1)
 
 def read_node(value: Any, path: str, faults: FaultList, site: SiteCapabilities) -> Node:
     """Read one of `nodes`; faults are added to `faults`."""
-    given = value.get("type") if isinstance(value, dict) else None
-    kind = NODE_TYPES.get(given, _UNKNOWN_TYPE) if isinstance(given, str) else _UNKNOWN_TYPE
+    type_name = value.get("type") if isinstance(value, dict) else None
+    kind = NODE_TYPES.get(type_name, _UNKNOWN_TYPE) if isinstance(type_name, str) else _UNKNOWN_TYPE
     all_fields = dict.fromkeys(name for kind in NODE_TYPES.values() for name in kind.fields)
     known = kind.fields if kind.name else tuple(all_fields)
 
@@ -310,15 +310,30 @@ def read_node(value: Any, path: str, faults: FaultList, site: SiteCapabilities) 
 
     reader = FieldReader(value, path, faults, known=known, cure=types_with_field)
     if not kind.name:
-        reader.fault("type", f"“{given}” is no type of node. There are: {', '.join(NODE_TYPES)}.")
+        known_types = ", ".join(NODE_TYPES)
+        reader.fault("type", f"“{type_name}” is no type of node. There are: {known_types}.")
     id = reader.text("id", most=MAX_ID_CHARACTERS, required=True)
     if id and not is_node_id(id):
         reader.fault("id", f"An id is {NODE_ID_FORMAT}.")
+    model = ModelOptions()
+    if "model" in known and reader.has("model"):
+        given = FieldReader(reader.raw("model"), reader.at("model"), faults, known=MODEL_FIELDS)
+        name = given.text("name", most=200)
+        if problem := site.model_fault(name) if name else "":
+            given.fault("name", problem)
+        model = ModelOptions(
+            name=name,
+            temperature=given.number("temperature", 0, 2, default=DEFAULT_TEMPERATURE),
+            max_tokens=given.number(
+                "max_tokens", 1, MAX_MODEL_TOKENS, default=DEFAULT_MAX_TOKENS, integer=True
+            ),
+            top_p=given.number("top_p", 0.001, 1, default=None),
+        )
     return Node(
         id=id,
         type=kind.name,
         prompt=reader.text("prompt", most=MAX_PROMPT_CHARACTERS) if kind.prompt else "",
-        model=_read_model(reader, faults, site) if "model" in known else ModelOptions(),
+        model=model,
         tools=_read_tools(reader, site) if kind.tools else (),
         max_iter=reader.number("max_iter", 1, MAX_TURNS, default=kind.turns, integer=True)
         if kind.turns
@@ -327,23 +342,6 @@ def read_node(value: Any, path: str, faults: FaultList, site: SiteCapabilities) 
         options={
             option.name: _read_option(reader, option, faults, site) for option in kind.options
         },
-    )
-
-
-def _read_model(reader: FieldReader, faults: FaultList, site: SiteCapabilities) -> ModelOptions:
-    if not reader.has("model"):
-        return ModelOptions()
-    model = FieldReader(reader.raw("model"), reader.at("model"), faults, known=MODEL_FIELDS)
-    name = model.text("name", most=200)
-    if problem := site.model_fault(name) if name else "":
-        model.fault("name", problem)
-    return ModelOptions(
-        name=name,
-        temperature=model.number("temperature", 0, 2, default=DEFAULT_TEMPERATURE),
-        max_tokens=model.number(
-            "max_tokens", 1, MAX_MODEL_TOKENS, default=DEFAULT_MAX_TOKENS, integer=True
-        ),
-        top_p=model.number("top_p", 0.001, 1, default=None),
     )
 
 

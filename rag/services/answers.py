@@ -45,34 +45,43 @@ from search.services import search
 
 
 @dataclass(frozen=True, slots=True)
-class GenerationOptions:
-    """How a chat model is to answer; None leaves an option to the model's configuration.
-    `instructions` are appended to the rules of the prompt: they are the caller's, never a
-    document's."""
+class Question:
+    """A question and how to answer it. `history` are the earlier turns, oldest first, to which it
+    may refer.
 
-    temperature: float | None = None
-    max_tokens: int | None = None
-    top_p: float | None = None
-    stop: tuple[str, ...] = ()
+    `model` is a name known to `inference.chat_models.chat_model`; without one, and if none is
+    connected, sentences are quoted. `instructions` are appended to the rules of the prompt: they
+    are the caller's, never a document's. `pipeline` is an id, "" for an answer from passages: a
+    pipeline's nodes set the options below `pipeline` themselves.
+
+    `memory` puts the user's memory before a chat model and stores the question; None means the
+    setting MEMORY_INJECTION. `whole` puts all that may be answered from before the model; None
+    means where it is little. `search_options` are further options of `search.services.search`, such
+    as `fusion`, `model_options` of `ChatModel.stream`, such as `temperature`.
+    """
+
+    message: str
+    history: Sequence[ChatMessage] = ()
+    model: str = ""
     instructions: str = ""
     language: str = ""
+    pipeline: str = ""
+    memory: bool | None = None
+    whole: bool | None = None
+    mode: Mode = "hybrid"
+    search_options: Mapping[str, Any] = field(default_factory=dict)
+    model_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class AnswerRequest:
     """A question with everything its answer needs, and the state of answering it."""
 
-    question: str
+    asked: Question
     context: RagContext
     scope: Scope
-    history: Sequence[ChatMessage]
     chat: ChatModel | None
-    memory: bool | None
-    whole: bool | None
-    options: GenerationOptions
-    mode: Mode
     conversation: str
-    search_options: Mapping[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=perf_counter)
     deadline: float = field(default_factory=lambda: monotonic() + settings.RAG_ANSWER_SECONDS)
     text: list[str] = field(default_factory=list)
@@ -83,17 +92,17 @@ class AnswerRequest:
     @property
     def uses_memory(self) -> bool:
         """Whether the user's memory is put before the model and extended."""
-        if self.memory is None:
+        if self.asked.memory is None:
             return settings.MEMORY_INJECTION and self.context.allows("memory")
-        return self.memory
+        return self.asked.memory
 
     @property
     def whole_tokens(self) -> int:
         """Up to how many tokens everything is put before the model; 0: never."""
-        if self.chat is None or self.whole is False:
+        if self.chat is None or self.asked.whole is False:
             return 0
         most: int = settings.RAG_WHOLE_TOKENS
-        return most or (settings.RAG_CONTEXT_TOKENS if self.whole else 0)
+        return most or (settings.RAG_CONTEXT_TOKENS if self.asked.whole else 0)
 
     @property
     def elapsed_ms(self) -> float:
@@ -204,9 +213,9 @@ def recall(question: str, *, context: RagContext) -> InjectedMemory | None:
 
     scope = context.memory_scope
     facts = [
-        hit.fact
-        for hit in rank_facts(scope=scope, query=question, limit=1)
-        if hit.ranked.relevance >= MIN_RECALL_RELEVANCE
+        fact
+        for fact, scores in rank_facts(scope=scope, query=question, limit=1)
+        if scores.relevance >= MIN_RECALL_RELEVANCE
     ]
     keys = [key for asks, named in FACT_KEYS.items() if asks.search(question) for key in named]
     facts += [fact for key in keys if (fact := get_fact(scope=scope, key=key))]
@@ -264,56 +273,29 @@ MAX_QUESTION_CHARACTERS = 8_000
 EXTRACTIVE = "extractive"
 
 
-def answer(
-    question: str,
-    *,
-    context: RagContext,
-    history: Sequence[ChatMessage] = (),
-    model: str = "",
-    memory: bool | None = None,
-    whole: bool | None = None,
-    options: GenerationOptions | None = None,
-    mode: Mode = "hybrid",
-    search_options: Mapping[str, Any] | None = None,
-    conversation: str = "",
-) -> Iterator[Event]:
-    """Answer `question` from what the user may read: an iterator of events, the last Done or
-    Failed.
-
-    `model` is a name known to `inference.chat_models.chat_model`; without one, and if none is
-    connected, sentences are quoted. `search_options` are further options of
-    `search.services.search`, such as `fusion`. `history` are the earlier turns, oldest first, to
-    which a follow-up question may refer. `memory` puts the user's memory before a chat model and
-    stores the question, under the name `conversation`; None means the setting MEMORY_INJECTION.
+def answer(question: Question, *, context: RagContext, conversation: str = "") -> Iterator[Event]:
+    """Answer from what the user may read: an iterator of events, the last Done or Failed.
+    `conversation` is the name under which memory stores the question.
 
     Invalid requests raise at once: InvalidInput, NotFound, Forbidden. No database connection is
     held while a chat model answers.
     """
     context.require("chat")
     try:
-        chat = chat_model(model)
+        chat = chat_model(question.model)
     except InferenceError as error:
         raise InvalidInput(str(error), field="model") from error
-    if whole and chat is None:
+    if question.whole and chat is None:
         raise InvalidInput(
             "Only a chat model can be given everything, and there is none. Leave it out.",
             field="whole",
         )
-    request = AnswerRequest(
-        question=validate_question(question, most=MAX_QUESTION_CHARACTERS, field="message"),
-        context=context,
-        scope=context.search_scope(),
-        history=history,
-        chat=chat,
-        memory=memory,
-        whole=whole,
-        options=replace(options, language=checked_language(options.language))
-        if options
-        else GenerationOptions(),
-        mode=mode,
-        search_options=search_options or {},
-        conversation=conversation,
+    asked = replace(
+        question,
+        message=validate_question(question.message, most=MAX_QUESTION_CHARACTERS, field="message"),
+        language=checked_language(question.language),
     )
+    request = AnswerRequest(asked, context, context.search_scope(), chat, conversation)
     return guarded_events(_events(request))
 
 
@@ -331,25 +313,32 @@ def guarded_events(events: Iterator[Event]) -> Iterator[Event]:
 
 
 def _events(request: AnswerRequest) -> Iterator[Event]:
-    prompt_question, remembered = request.question, None
-    if request.chat is None and request.memory is not False:
-        remembered = recall(request.question, context=request.context)
+    prompt_question, remembered = request.asked.message, None
+    if request.chat is None and request.asked.memory is not False:
+        remembered = recall(request.asked.message, context=request.context)
     elif request.uses_memory:
-        messages = _chat_messages(request.question, request.history)
+        messages = _chat_messages(request.asked.message, request.asked.history)
         (*_, prompt_question), remembered = inject_memory(messages, context=request.context)
     yield Metadata(
-        question=request.question,
+        question=request.asked.message,
         model=request.chat.model_name if request.chat else EXTRACTIVE,
         generator="model" if request.chat else "extractive",
         collections=request.context.collections,
         memory=remembered,
     )
-    if talk := small_talk(request.question):
+    if talk := small_talk(request.asked.message):
         yield request.emit(talk)
         yield request.done()
         return
     if request.chat is None and remembered:
-        yield from _answer_from_memory(request, remembered)
+        # Quote the user's memory: `metadata` names the entry.
+        entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
+        entries += [f"{message} ({day})" for day, message in remembered.context]
+        spoken = request.asked.language or detect_language(request.asked.message, default="")
+        quoted = [say("remembered", spoken), *(f"> {each}" for each in entries)]
+        yield request.emit("\n".join(quoted))
+        _remember(request, response="")
+        yield request.done()
         return
     retrieved, language = yield from _retrieve(request)
     if retrieved.refused:
@@ -375,41 +364,31 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         yield from _generate(request, request.chat, retrieved, prompt_question, language)
 
 
-def _answer_from_memory(request: AnswerRequest, remembered: InjectedMemory) -> Iterator[Event]:
-    """Quote the user's memory: `metadata` names the entry."""
-    entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
-    entries += [f"{message} ({day})" for day, message in remembered.context]
-    language = request.options.language or detect_language(request.question, default="")
-    yield request.emit("\n".join([say("remembered", language), *(f"> {each}" for each in entries)]))
-    _remember(request, response="")
-    yield request.done()
-
-
 def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval, str]]:
     """Search and emit what was found; returns it with the language to answer in."""
-    query = request.question
-    leans = bool(request.history) and coreference.needs_history(request.question, request.history)
+    asked, query = request.asked, request.asked.message
+    leans = bool(asked.history) and coreference.needs_history(asked.message, asked.history)
     if leans:
         release_connection()
-        query = coreference.rewrite_question(request.question, request.history, model=request.chat)
+        query = coreference.rewrite_question(asked.message, asked.history, model=request.chat)
     request.context.check()
     result = search(
         query,
         scope=request.scope,
-        mode=request.mode,
+        mode=asked.mode,
         k=settings.RAG_PASSAGES,
         snippets=False,
-        **request.search_options,
+        **asked.search_options,
     )
     if passages := _whole(request):
         refused = False
     else:
         passages = request.context.found.collect(result.hits)
-        judgement = answerability.judge_answerability(
+        answers = answerability.judge_answerability(
             evidence.gather_evidence(result, passages, scope=request.scope)
         )
         # With a chat model “make it shorter” is answered from the conversation.
-        refused = not judgement.answers and not (leans and request.chat)
+        refused = not answers and not (leans and request.chat)
     asker = request.context.user
     request.search_log_id = record_search(
         result=result,
@@ -427,21 +406,21 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
     )
     yield retrieved
     # The question's language if it can be detected, else the best passage's.
-    return retrieved, request.options.language or detect_language(
+    return retrieved, asked.language or detect_language(
         query, default=passages[0].language if passages else ""
     )
 
 
-def _whole(asked: AnswerRequest) -> list[Passage]:
+def _whole(request: AnswerRequest) -> list[Passage]:
     """Everything that may be answered from, where it is to be given whole and fits; else []."""
-    if not (most := asked.whole_tokens):
+    if not (most := request.whole_tokens):
         return []
     from rag.services.whole_collection import whole_passages  # noqa: PLC0415 (loads all tools)
 
-    passages = whole_passages(context=asked.context, scope=asked.scope, max_tokens=most)
+    passages = whole_passages(context=request.context, scope=request.scope, max_tokens=most)
     if passages:
-        asked.budget_tokens += most
-    elif asked.whole:
+        request.budget_tokens += most
+    elif request.asked.whole:
         raise InvalidInput(
             f"There is nothing, or more than the {most:,} tokens that may be put before the model"
             " whole. Name collections or a filter, raise RAGSITE_RAG_WHOLE_TOKENS, or ask without"
@@ -461,16 +440,27 @@ def _generate(
     written = prompt.build_prompt(
         prompt_question,
         retrieved.passages,
-        request.history,
+        request.asked.history,
         budget_tokens=request.budget_tokens,
         language=language,
-        instructions=request.options.instructions,
-        in_language=request.options.language,
+        instructions=request.asked.instructions,
+        in_language=request.asked.language,
     )
     # Released before calling the model, which may be slow.
     release_connection()
     scanner = CitationScanner({passage.number: passage for passage in written.passages})
-    message = yield from _stream_model(request, chat, written.messages, scanner)
+    timeout = max(1.0, request.deadline - monotonic())
+    stream = chat.stream(written.messages, **request.asked.model_options, timeout=timeout)
+    with closing(stream) as pieces:
+        while True:
+            request.context.check()
+            try:
+                piece = next(pieces)
+            except StopIteration as end:
+                message: ChatMessage = end.value
+                break
+            yield from map(request.emit, scanner.feed(piece))
+    yield from map(request.emit, scanner.finish())
     text = "".join(request.text)
     refused = is_refusal(text)
     if refused:
@@ -486,41 +476,12 @@ def _generate(
     yield request.done(finish=finish, verdict=verdict, usage=message.usage)
 
 
-def _stream_model(
-    request: AnswerRequest,
-    chat: ChatModel,
-    messages: Sequence[ChatMessage],
-    scanner: CitationScanner,
-) -> Generator[Event, None, ChatMessage]:
-    """Stream the model's text with citations; returns its whole message. Raises InferenceError."""
-    options = request.options
-    pieces = chat.stream(
-        messages,
-        temperature=options.temperature,
-        max_tokens=options.max_tokens,
-        top_p=options.top_p,
-        stop=options.stop,
-        timeout=max(1.0, request.deadline - monotonic()),
-    )
-    with closing(pieces):
-        while True:
-            request.context.check()
-            try:
-                piece = next(pieces)
-            except StopIteration as end:
-                message: ChatMessage = end.value
-                break
-            yield from map(request.emit, scanner.feed(piece))
-    yield from map(request.emit, scanner.finish())
-    return message
-
-
 def _remember(request: AnswerRequest, *, response: str) -> None:
     if request.uses_memory:
         remember_turn(
-            request.question,
+            request.asked.message,
             response,
-            history=request.history,
+            history=request.asked.history,
             conversation=request.conversation,
             context=request.context,
         )

@@ -1,14 +1,12 @@
 """One question of a chat: answered from passages or by a pipeline, stored in a conversation or
 not."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from inference.interfaces import ChatMessage
 from rag.context import RagContext
 from rag.events import Event
-from rag.services.answers import GenerationOptions, answer
+from rag.services.answers import Question, answer
 from rag.services.conversations import (
     conversation_history,
     delete_conversation,
@@ -19,26 +17,9 @@ from rag.services.conversations import (
 )
 from rag.services.pipelines import run_pipeline
 from search.ranking import require_reranker
-from search.results import Mode
 
 #: Options of searches that a request may set, also for the tools of a pipeline.
 SEARCH_OPTIONS = ("fusion", "rrf_k", "weights", "depth", "rerank")
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question and how to answer it. `pipeline` is an id, "" for an answer from passages; a
-    pipeline's nodes set the options below themselves, except `model`."""
-
-    message: str
-    history: Sequence[ChatMessage] = ()
-    model: str = ""
-    pipeline: str = ""
-    memory: bool | None = None
-    whole: bool | None = None
-    mode: Mode = "hybrid"
-    search_options: Mapping[str, Any] = field(default_factory=dict)
-    options: GenerationOptions = field(default_factory=GenerationOptions)
 
 
 def chat(
@@ -97,19 +78,8 @@ def _answer_events(
             context=replace(context, search_options=question.search_options),
             history=question.history,
             model=question.model,
-            system_prompt=question.options.instructions,
-            language=question.options.language,
+            system_prompt=question.instructions,
+            language=question.language,
             earlier_documents=earlier,
         )
-    return answer(
-        question.message,
-        context=context,
-        history=question.history,
-        model=question.model,
-        memory=question.memory,
-        whole=question.whole,
-        options=question.options,
-        mode=question.mode,
-        search_options=question.search_options,
-        conversation=name,
-    )
+    return answer(question, context=context, conversation=name)

@@ -20,10 +20,10 @@ from common.text import truncated
 from documents.models import Chunk, Document
 from inference.interfaces import ChatMessage
 from memory.scopes import UserScope, account_pk
+from memory.tools import TOOLS as MEMORY_TOOLS
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, Token, passage_data
 from rag.models import Conversation, Message, Span, Trace, UserOwnedQuerySet
-from rag.tools.registry import MEMORY_NAMES
 
 # The weakest row lock that blocks deletion; answers do not block each other.
 _LOCK_DOCUMENTS = "SELECT id FROM documents_document WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE"
@@ -75,7 +75,7 @@ def forget_memory(scope: UserScope) -> None:
             workspace_id=scope.workspace_id, conversation__user_id=account, memory__isnull=False
         )
         rows.update(**cleared_message_fields())
-    read = Span.objects.filter(kind=Span.Kind.TOOL, type__in=list(MEMORY_NAMES))
+    read = Span.objects.filter(kind=Span.Kind.TOOL, type__in=list(MEMORY_TOOLS))
     runs = Trace.objects.filter(workspace_id=scope.workspace_id, pk__in=read.values("trace"))
     if account is not None:
         runs = runs.filter(user_id=account)
@@ -89,14 +89,13 @@ def forget_memory(scope: UserScope) -> None:
 MAX_TITLE_CHARACTERS = 80
 
 
-def start_conversation(*, context: RagContext, title: str = "", pipeline: str = "") -> Conversation:
-    """A new conversation of the user; without a title the first question becomes it."""
+def start_conversation(*, context: RagContext, pipeline: str = "") -> Conversation:
+    """A new conversation of the user; its first question becomes its title."""
     context.require("chat")
     with asynchronous_commit():
         return Conversation.objects.create(
             workspace=context.workspace,
             user=context.user,
-            title=make_title(title),
             collections=list(context.collections),
             pipeline=pipeline,
         )

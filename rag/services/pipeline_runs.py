@@ -29,8 +29,17 @@ from rag.events import (
     Token,
     Verdict,
 )
-from rag.pipelines import engine
 from rag.pipelines.definition import Definition, Node
+from rag.pipelines.engine import executor
+from rag.pipelines.engine.scheduler import (
+    EngineEvent,
+    NodeCall,
+    NodeEnded,
+    NodeResult,
+    NodeStarted,
+    OutputPiece,
+    RunFinished,
+)
 from rag.pipelines.nodes import NODES, search_tools
 from rag.pipelines.runtime import RunResources, Verbatim
 from rag.services.traces import TraceRecorder
@@ -71,13 +80,13 @@ def run_events(run: PipelineRun) -> Iterator[Event]:
     )
     release_connection()
 
-    def run_node(call: engine.NodeCall) -> engine.NodeResult:
+    def run_node(call: NodeCall) -> NodeResult:
         try:
             return NODES[call.node.type](call, run.resources)
         finally:
             release_connection()
 
-    engine_events = engine.run(
+    engine_events = executor.run(
         run.definition,
         question=run.question,
         runner=run_node,
@@ -97,7 +106,7 @@ def run_events(run: PipelineRun) -> Iterator[Event]:
         with closing(engine_events):
             for engine_event in engine_events:
                 tracing.take(engine_event)
-                if not isinstance(engine_event, engine.RunFinished):
+                if not isinstance(engine_event, RunFinished):
                     yield from _progress_events(run, engine_event)
                     continue
                 yield from _text_events(run, _flush_scanner(run))
@@ -110,11 +119,11 @@ def run_events(run: PipelineRun) -> Iterator[Event]:
         release_connection()
 
 
-def _progress_events(run: PipelineRun, engine_event: engine.EngineEvent) -> Iterator[Event]:
+def _progress_events(run: PipelineRun, engine_event: EngineEvent) -> Iterator[Event]:
     match engine_event:
-        case engine.NodeStarted(call=call):
+        case NodeStarted(call=call):
             yield NodeProgress(call.node.id, call.node.type, "started", call.iteration)
-        case engine.NodeEnded(call=call):
+        case NodeEnded(call=call):
             elapsed = round((engine_event.at - engine_event.started) * 1000, 1)
             if engine_event.result is not None:
                 # Passages that this node found first.
@@ -134,7 +143,7 @@ def _progress_events(run: PipelineRun, engine_event: engine.EngineEvent) -> Iter
                 call.iteration,
                 elapsed,
             )
-        case engine.OutputPiece(item=item):
+        case OutputPiece(item=item):
             pieces: Iterable[str | Citation] = ()
             if isinstance(item, Verbatim):
                 pieces = [*_flush_scanner(run), str(item)]
@@ -170,7 +179,7 @@ def _text_events(run: PipelineRun, pieces: Iterable[str | Citation]) -> Iterator
             yield Token(piece)
 
 
-def _final_event(run: PipelineRun, finished: engine.RunFinished, tracing: TraceRecorder) -> Event:
+def _final_event(run: PipelineRun, finished: RunFinished, tracing: TraceRecorder) -> Event:
     if finished.state != "done":
         if run.resources.context.cancelled.is_set():
             raise Cancelled

@@ -1,9 +1,7 @@
 """Pipelines of a workspace and the templates of the site: list, validate, create, update, delete,
 run. Begin with `get_pipeline` and `run_pipeline`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -42,24 +40,6 @@ class PipelineChanged(Conflict):
     code = "changed"
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineRecord:
-    """A stored pipeline or a template; a template has no version and no date."""
-
-    id: str
-    name: str
-    description: str
-    definition: Mapping[str, Any]
-    is_template: bool
-    version: int | None = None
-    updated_at: datetime | None = None
-
-    @property
-    def parsed_definition(self) -> Definition:
-        """The parsed definition. Raises PipelineError if it can no longer run."""
-        return parse_definition(self.definition, site=this_site())
-
-
 def this_site() -> SiteCapabilities:
     """The tools and models that a definition may name on this site."""
 
@@ -73,26 +53,31 @@ def this_site() -> SiteCapabilities:
     return SiteCapabilities(tools=tuple(TOOLS), model_fault=model_fault)
 
 
-def list_pipelines(*, context: RagContext) -> list[PipelineRecord]:
+def list_pipelines(*, context: RagContext) -> list[Pipeline]:
     """All of the workspace by id, then the templates whose id is not taken."""
-    own = [_record(row) for row in _rows(context)]
-    taken = {each.id for each in own}
-    return [*own, *(each for each in template_pipelines() if each.id not in taken)]
+    own = list(_rows(context))
+    taken = {each.slug for each in own}
+    return [*own, *(each for each in template_pipelines() if each.slug not in taken)]
 
 
-def template_pipelines() -> list[PipelineRecord]:
+def template_pipelines() -> list[Pipeline]:
     """The templates that come with the site."""
-    return [_template_record(each) for each in templates().values()]
+    return list(map(_template, templates().values()))
 
 
-def get_pipeline(*, context: RagContext, id: str) -> PipelineRecord:
+def _template(definition: Definition) -> Pipeline:
+    columns = _columns(definition) | {"version": None}
+    return Pipeline(**columns)
+
+
+def get_pipeline(*, context: RagContext, id: str) -> Pipeline:
     """The workspace's pipeline with this id, else the template. Raises NotFound."""
-    row = _rows(context).filter(slug=id).first() if "\0" not in id else None
+    row: Pipeline | None = _rows(context).filter(slug=id).first() if "\0" not in id else None
     if row is not None:
-        return _record(row)
+        return row
     if id in templates():
-        return _template_record(templates()[id])
-    known = ", ".join(each.id for each in list_pipelines(context=context)[:20])
+        return _template(templates()[id])
+    known = ", ".join(each.slug for each in list_pipelines(context=context)[:20])
     raise NotFound(f"There is no pipeline “{id[:80]}”. There are: {known}.")
 
 
@@ -121,8 +106,8 @@ def run_pipeline(
     context.require("chat")
     version = None
     if isinstance(pipeline, str):
-        record = get_pipeline(context=context, id=pipeline)
-        pipeline, version = record.parsed_definition, record.version
+        row = get_pipeline(context=context, id=pipeline)
+        pipeline, version = validate_pipeline(definition=row.definition), row.version
     if context.collections or context.filter:
         context.search_scope()  # an unknown collection is an error now, and not only in a tool call
     # Ids of the nodes that follow one with tools.
@@ -150,7 +135,7 @@ def run_pipeline(
     return run_events(PipelineRun(pipeline, version, question, resources, documents))
 
 
-def create_pipeline(*, context: RagContext, definition: Any) -> PipelineRecord:
+def create_pipeline(*, context: RagContext, definition: Any) -> Pipeline:
     """Store a new pipeline under its own id, which may be a template's. Raises Forbidden,
     PipelineError, and Conflict if the workspace has one with this id."""
     _require_editor(context)
@@ -169,12 +154,12 @@ def create_pipeline(*, context: RagContext, definition: Any) -> PipelineRecord:
         raise Conflict(
             f"There is a pipeline “{checked.id}” here. Change that one, or take another id."
         ) from error
-    return _record(row)
+    return row
 
 
 def update_pipeline(
     *, context: RagContext, id: str, definition: Any, version: int | None = None
-) -> PipelineRecord:
+) -> Pipeline:
     """Replace a pipeline's definition; its id cannot change. `version` is the one the change is
     based on; if it is no longer current, PipelineChanged is raised. An unchanged definition keeps
     its version. Raises Forbidden, NotFound and PipelineError."""
@@ -193,14 +178,14 @@ def update_pipeline(
             row.changed_by = context.user
             row.save()
             _audit(Action.CHANGED, row, version=row.version)
-    return _record(row)
+    return row
 
 
-def delete_pipeline(*, context: RagContext, id: str, version: int | None = None) -> None:
-    """Delete a pipeline; its traces remain. Raises Forbidden, NotFound and PipelineChanged."""
+def delete_pipeline(*, context: RagContext, id: str) -> None:
+    """Delete a pipeline; its traces remain. Raises Forbidden and NotFound."""
     _require_editor(context)
     with transaction.atomic():
-        row = _lock_row(context, id, version)
+        row = _lock_row(context, id)
         _audit(Action.DELETED, row)
         row.delete()
 
@@ -215,7 +200,7 @@ def _audit(action: Action, row: Pipeline, **values: int) -> None:
     )
 
 
-def _lock_row(context: RagContext, id: str, version: int | None) -> Pipeline:
+def _lock_row(context: RagContext, id: str, version: int | None = None) -> Pipeline:
     row: Pipeline | None = None
     if "\0" not in id:
         row = _rows(context).select_for_update(of=("self",)).filter(slug=id).first()
@@ -247,20 +232,3 @@ def _columns(definition: Definition) -> dict[str, Any]:
         "description": definition.description,
         "definition": definition.to_json(),
     }
-
-
-def _record(row: Pipeline) -> PipelineRecord:
-    return PipelineRecord(
-        id=row.slug,
-        name=row.name,
-        description=row.description,
-        definition=row.definition,
-        is_template=False,
-        version=row.version,
-        updated_at=row.updated_at,
-    )
-
-
-def _template_record(definition: Definition) -> PipelineRecord:
-    text, as_json = definition.description, definition.to_json()
-    return PipelineRecord(definition.id, definition.name, text, as_json, is_template=True)

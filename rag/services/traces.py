@@ -1,9 +1,10 @@
 """Traces of pipeline runs: record, read, cancel, delete, statistics. Begin with `TraceRecorder`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from time import monotonic
 from typing import Any
 
@@ -18,8 +19,14 @@ from common.errors import Conflict, NotFound
 from common.fields import Percentile
 from rag.context import RagContext
 from rag.models import Span, Trace
-from rag.pipelines import engine
 from rag.pipelines.definition import MAX_QUESTION_CHARACTERS, Definition
+from rag.pipelines.engine.scheduler import (
+    EngineEvent,
+    NodeCall,
+    NodeEnded,
+    NodeStarted,
+    RunFinished,
+)
 from rag.services.conversations import lock_documents, readable_document_ids
 
 #: Characters stored of a step's input and output, and of an error.
@@ -29,106 +36,66 @@ MAX_SPANS = 2_000
 
 
 #: The last event of a node's turn.
-NodeEvent = engine.NodeStarted | engine.NodeEnded
+NodeEvent = NodeStarted | NodeEnded
 
 
-class SpanWriter:
-    """The span rows of a run: nodes in the order in which they began, each before its calls."""
+def _span(call: NodeCall, *, input: str, output: str, error: str, **columns: Any) -> Span:
+    return Span(
+        node=call.node.id,
+        iteration=call.iteration,
+        input=truncate_for_storage(input, MAX_SPAN_CHARACTERS),
+        output=truncate_for_storage(output, MAX_SPAN_CHARACTERS),
+        error=truncate_for_storage(error, MAX_ERROR_CHARACTERS),
+        is_cut=max(len(input), len(output)) > MAX_SPAN_CHARACTERS,
+        **columns,
+    )
 
-    def __init__(
-        self, trace: Trace, steps: Iterable[NodeEvent], *, moment: Callable[[float], datetime]
-    ) -> None:
-        """`moment` converts a time of the engine's clock to a datetime."""
-        self._trace = trace
-        self._moment = moment
-        self._ordinal = 0
-        self._rows: list[tuple[Span, Span | None]] = []
-        for step in steps:
-            self._add_step(step)
 
-    def save(self, *, has_texts: bool) -> None:
-        """Save parents first, because children refer to them by id."""
-        waiting = self._rows[:MAX_SPANS]
-        if not has_texts:
-            for row, _ in waiting:
-                row.input = row.output = row.error = ""
-        while waiting:
-            ready = [(row, parent) for row, parent in waiting if parent is None or parent.pk]
-            for row, parent in ready:
-                row.parent = parent
-            Span.objects.bulk_create([row for row, _ in ready])
-            waiting = [(row, parent) for row, parent in waiting if row.pk is None]
-
-    def _add_step(self, step: NodeEvent) -> None:
+def spans_of(
+    steps: Iterable[NodeEvent], *, moment: Callable[[float], datetime]
+) -> Iterator[tuple[Span, Span | None]]:
+    """The span rows of a run with their parents, not saved: nodes in the order in which they began,
+    each before its calls. `moment` converts a time of the engine's clock to a datetime."""
+    for step in steps:
         call, now = step.call, monotonic()
-        ended = step if isinstance(step, engine.NodeEnded) else None
-        given = "\n\n".join(
-            [call.question, *(f"{each.node}:\n{each.output}" for each in call.inputs)]
-        )
+        ended = step if isinstance(step, NodeEnded) else None
         output = ""
         if ended and ended.result:
             fields: Mapping[str, Any] = {"route": ended.result.route, "score": ended.result.score}
             notes = [f"{name}: {value}" for name, value in fields.items() if value is not None]
             output = "\n\n".join(filter(None, [", ".join(notes), ended.result.output]))
-        node = self._span(
+        node = _span(
+            call,
+            started_at=moment(ended.started if ended else step.at),
+            ended_at=moment(ended.at if ended else now),
             kind="node",
             type=call.node.type,
-            call=call,
             state=ended.state if ended else "cancelled",
-            started=ended.started if ended else step.at,
-            ended=ended.at if ended else now,
-            input=given,
+            input="\n\n".join(
+                [call.question, *(f"{each.node}:\n{each.output}" for each in call.inputs)]
+            ),
             output=output,
+            error=ended.error if ended else "",
             input_tokens=call.ledger.input_tokens,
             output_tokens=call.ledger.output_tokens,
-            error=ended.error if ended else "",
         )
-        self._rows.append((node, None))
-        rows: dict[int, Span] = {}
+        yield node, None
+        of_use: dict[int, Span] = {}
         for use in call.ledger.uses:
-            state = "cancelled" if use.ended is None else "failed" if use.error else "done"
-            row = self._span(
+            of_use[id(use)] = _span(
+                call,
+                started_at=moment(use.started),
+                ended_at=moment(now if use.ended is None else use.ended),
                 kind="node" if use.kind == "task" else use.kind,
                 type=use.name[:63],
-                call=call,
-                state=state,
-                started=use.started,
-                ended=now if use.ended is None else use.ended,
+                state="cancelled" if use.ended is None else "failed" if use.error else "done",
                 input=use.input,
                 output=use.output,
+                error=use.error,
                 input_tokens=use.input_tokens,
                 output_tokens=use.output_tokens,
-                error=use.error,
             )
-            rows[id(use)] = row
-            self._rows.append((row, rows[id(use.parent)] if use.parent else node))
-
-    def _span(
-        self,
-        *,
-        call: engine.NodeCall,
-        started: float,
-        ended: float,
-        input: str,
-        output: str,
-        error: str,
-        **columns: Any,
-    ) -> Span:
-        self._ordinal += 1
-        return Span(
-            workspace=self._trace.workspace,
-            trace=self._trace,
-            ordinal=self._ordinal,
-            node=call.node.id,
-            iteration=call.iteration,
-            started_at=self._moment(started),
-            ended_at=self._moment(ended),
-            input=truncate_for_storage(input, MAX_SPAN_CHARACTERS),
-            output=truncate_for_storage(output, MAX_SPAN_CHARACTERS),
-            error=truncate_for_storage(error, MAX_ERROR_CHARACTERS),
-            is_cut=max(len(input), len(output)) > MAX_SPAN_CHARACTERS,
-            **columns,
-        )
+            yield of_use[id(use)], of_use[id(use.parent)] if use.parent else node
 
 
 def truncate_for_storage(text: str, most: int) -> str:
@@ -203,15 +170,15 @@ class TraceRecorder:
                 self.was_cancelled = cache.get(_CANCEL_KEY.format(id=self.id)) is not None
         return self.was_cancelled
 
-    def take(self, event: engine.EngineEvent) -> None:
+    def take(self, event: EngineEvent) -> None:
         """Record the start or end of a node."""
         if isinstance(event, NodeEvent):
             self.steps[id(event.call)] = event
-        if isinstance(event, engine.NodeEnded):
+        if isinstance(event, NodeEnded):
             self.input_tokens += event.call.ledger.input_tokens
             self.output_tokens += event.call.ledger.output_tokens
 
-    def finish(self, finished: engine.RunFinished, *, answer: str) -> None:
+    def finish(self, finished: RunFinished, *, answer: str) -> None:
         """Save the run with its final state."""
         self._save(finished.state, answer, finished.code, finished.detail)
 
@@ -224,7 +191,7 @@ class TraceRecorder:
         self.is_saved = True
         passages = self.context.found.passages
         documents = sorted(self.documents | {passage.document_id for passage in passages})
-        spans = SpanWriter(self.row, self.steps.values(), moment=self._moment)
+        spans = spans_of(self.steps.values(), moment=self._moment)
         with transaction.atomic():
             row = Trace.objects.select_for_update().filter(pk=self.id).first()
             if row is None:
@@ -242,7 +209,18 @@ class TraceRecorder:
             else:
                 row.documents, row.removed_at = [], row.removed_at or timezone.now()
             row.save()
-            spans.save(has_texts=is_whole)
+            waiting = list(islice(spans, MAX_SPANS))
+            for ordinal, (span, _) in enumerate(waiting, 1):
+                span.workspace, span.trace, span.ordinal = row.workspace, row, ordinal
+            if not is_whole:
+                for span, _ in waiting:
+                    span.input = span.output = span.error = ""
+            while waiting:  # parents first, because children refer to them by id
+                ready = [(span, parent) for span, parent in waiting if parent is None or parent.pk]
+                for span, parent in ready:
+                    span.parent = parent
+                Span.objects.bulk_create([span for span, _ in ready])
+                waiting = [(span, parent) for span, parent in waiting if span.pk is None]
         cache.delete(_CANCEL_KEY.format(id=self.id))
 
     def _moment(self, at: float) -> datetime:
@@ -311,84 +289,67 @@ def prune_traces() -> int:
 MAX_DAYS = 90
 
 
-@dataclass(frozen=True, slots=True)
-class RunStatistics:
-    """Of a pipeline or one of its nodes: runs, failures, milliseconds (percentiles), tokens.
-    Milliseconds are None if nothing has ended."""
-
-    name: str
-    runs: int
-    failed: int
-    p50_ms: float | None
-    p95_ms: float | None
-    p99_ms: float | None
-    input_tokens: int
-    output_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class PipelineStatistics:
-    """A pipeline's statistics with those of its nodes."""
-
-    total: RunStatistics
-    nodes: tuple[RunStatistics, ...]
-
-
 def trace_statistics(
     *, context: RagContext, days: int = 7, pipeline: str = ""
-) -> list[PipelineStatistics]:
-    """Statistics of the user's own runs in the last `days`, by pipeline; `pipeline` limits it to
-    one id."""
+) -> list[dict[str, Any]]:
+    """Runs, failures, milliseconds (percentiles, None if nothing has ended) and tokens of the
+    user's own runs in the last `days`, by pipeline, and below `nodes` of its nodes; `pipeline`
+    limits it to one id."""
     context.require("chat")
     since = timezone.now() - timedelta(days=days)
     traces = own_traces(context=context).filter(started_at__gte=since, ended_at__isnull=False)
     if pipeline:
         traces = traces.filter(pipeline=pipeline)
-    totals = _aggregate(traces, "pipeline", bad=Q(state__in=_FAILED_STATES))
     spans = Span.objects.filter(trace__in=traces, kind=Span.Kind.NODE, parent=None)
-    nodes: dict[str, list[RunStatistics]] = {}
-    for (name, node), figures in _aggregate(
-        spans, "trace__pipeline", "node", bad=Q(state=Span.State.FAILED)
-    ).items():
-        nodes.setdefault(name, []).append(_statistics(node, figures))
+    nodes = _aggregate(
+        spans.values(of=F("trace__pipeline"), name=F("node")),
+        "of",
+        "name",
+        bad=Q(state=Span.State.FAILED),
+    )
     return [
-        PipelineStatistics(_statistics(name, figures), tuple(nodes.get(name, ())))
-        for (name,), figures in totals.items()
+        {
+            **total,
+            "nodes": [
+                {name: value for name, value in node.items() if name != "of"}
+                for node in nodes
+                if node["of"] == total["name"]
+            ],
+        }
+        for total in _aggregate(
+            traces.values(name=F("pipeline")), "name", bad=Q(state__in=_FAILED_STATES)
+        )
     ]
 
 
 _FAILED_STATES = (Trace.State.FAILED, Trace.State.TIMED_OUT)
 
 
-def _aggregate(rows: Any, *by: str, bad: Q) -> dict[tuple[str, ...], dict[str, Any]]:
+def _aggregate(rows: Any, *by: str, bad: Q) -> list[dict[str, Any]]:
+    """The statistics of each group of `rows`, which `by` names and orders."""
     took = Extract(F("ended_at") - F("started_at"), "epoch") * 1000.0
     found = (
         rows.order_by()
-        .values(*by)
         .annotate(
             runs=Count("pk"),
             failed=Count("pk", filter=bad),
             p50_ms=Percentile(took, share=0.5),
             p95_ms=Percentile(took, share=0.95),
             p99_ms=Percentile(took, share=0.99),
-            input_total=Sum("input_tokens"),
-            output_total=Sum("output_tokens"),
+            input_total=Sum("input_tokens", default=0),
+            output_total=Sum("output_tokens", default=0),
         )
         .order_by(*by)
     )
-    return {tuple(row[name] for name in by): row for row in found}
-
-
-def _statistics(name: str, row: dict[str, Any]) -> RunStatistics:
-    rounded = {key: None if row[key] is None else round(row[key], 1) for key in _PERCENTILES}
-    return RunStatistics(
-        name=name,
-        runs=row["runs"],
-        failed=row["failed"],
-        input_tokens=row["input_total"] or 0,
-        output_tokens=row["output_total"] or 0,
-        **rounded,
-    )
-
-
-_PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")
+    return [
+        {
+            **{key: value for key, value in row.items() if not key.endswith(("_ms", "_total"))},
+            **{
+                key: None if row[key] is None else round(row[key], 1)
+                for key in ("p50_ms", "p95_ms", "p99_ms")
+            },
+            "input_tokens": row["input_total"],
+            "output_tokens": row["output_total"],
+        }
+        for row in found
+    ]

@@ -1,7 +1,7 @@
 """The tables of a catalogued database, looked up by name as its SQL dialect compares names."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import sqlglot
@@ -18,25 +18,25 @@ _CASE_SENSITIVE_IF_QUOTED = frozenset(
 #: Dialects whose databases fold unquoted names to lower case.
 _FOLDED_TO_LOWER_CASE = frozenset({"postgres", "redshift", "materialize", "risingwave"})
 #: An unknown name in double quotes is a string literal.
-_LENIENT_QUOTES = frozenset({"sqlite"})
-_ALIAS_IN_WHERE = frozenset(
+LENIENT_QUOTES = frozenset({"sqlite"})
+ALIAS_IN_WHERE = frozenset(
     {"sqlite", "duckdb", "snowflake", "redshift", "databricks", "clickhouse", "teradata"}
 )
 #: Projections may refer to earlier aliases.
-_ALIAS_IN_SELECT = frozenset(
+ALIAS_IN_SELECT = frozenset(
     {"snowflake", "redshift", "databricks", "spark", "duckdb", "clickhouse", "teradata"}
 )
 #: Dialects with a one-row table `dual`.
-_DUAL = frozenset({"oracle", "mysql", "exasol"})
+DUAL = frozenset({"oracle", "mysql", "exasol"})
 #: A column may have fields: `column.field`.
-_FIELDS = frozenset(
+FIELDS = frozenset(
     {"", "bigquery", "duckdb", "spark", "spark2", "databricks", "hive", "clickhouse", "snowflake"}
     | {"trino", "presto", "athena", "starrocks", "doris"}
 )
 #: A table's name can be used for its row.
-_WHOLE_ROWS = frozenset({"", "postgres", "redshift", "duckdb", "bigquery", "materialize"})
+WHOLE_ROWS = frozenset({"", "postgres", "redshift", "duckdb", "bigquery", "materialize"})
 #: A common table expression may refer to itself without RECURSIVE.
-_SELF_REFERENCE = frozenset({"", "tsql", "oracle", "fabric", "exasol"})
+SELF_REFERENCE = frozenset({"", "tsql", "oracle", "fabric", "exasol"})
 _PSEUDO_COLUMNS = {
     "sqlite": {"rowid", "_rowid_", "oid"},
     "postgres": {"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"},
@@ -63,18 +63,15 @@ _DIALECT_OF_SCHEME = {
 
 @dataclass(frozen=True, slots=True)
 class DialectRules:
-    """How names work in one dialect; `name` is sqlglot's, empty for generic SQL."""
+    """One dialect: `name` is sqlglot's, empty for generic SQL, and `case` how it compares names.
+    What else holds of it is in the sets above."""
 
     name: str = ""
     case: CaseRule = "any"
-    lenient_quotes: bool = False
-    alias_in_where: bool = False
-    alias_in_select: bool = False
-    has_dual: bool = False
-    fields: bool = True
-    whole_rows: bool = True
-    self_reference: bool = True
-    pseudo_columns: frozenset[str] = field(default=frozenset())
+
+    @property
+    def pseudo_columns(self) -> Collection[str]:
+        return _PSEUDO_COLUMNS.get(self.name, ())
 
 
 def dialect_rules(dialect: str, *, database: str = "") -> DialectRules:
@@ -88,18 +85,7 @@ def dialect_rules(dialect: str, *, database: str = "") -> DialectRules:
     if dialect in _FOLDED_TO_LOWER_CASE and "://" in database:
         # A connected database says how it stores case; a script does not.
         case = "folded"
-    return DialectRules(
-        name=dialect,
-        case=case,
-        lenient_quotes=dialect in _LENIENT_QUOTES,
-        alias_in_where=dialect in _ALIAS_IN_WHERE,
-        alias_in_select=dialect in _ALIAS_IN_SELECT,
-        has_dual=dialect in _DUAL,
-        fields=dialect in _FIELDS,
-        whole_rows=dialect in _WHOLE_ROWS,
-        self_reference=dialect in _SELF_REFERENCE,
-        pseudo_columns=frozenset(_PSEUDO_COLUMNS.get(dialect, set())),
-    )
+    return DialectRules(dialect, case)
 
 
 def known_dialects() -> frozenset[str]:

@@ -12,7 +12,19 @@ from sqlglot import exp
 
 from common.text import truncated
 from documents.catalogue.tables import Table, split_identifier
-from rag.sql.catalogue import CaseRule, Catalogue, DialectRules, SqlName
+from rag.sql.catalogue import (
+    ALIAS_IN_SELECT,
+    ALIAS_IN_WHERE,
+    DUAL,
+    FIELDS,
+    LENIENT_QUOTES,
+    SELF_REFERENCE,
+    WHOLE_ROWS,
+    CaseRule,
+    Catalogue,
+    DialectRules,
+    SqlName,
+)
 
 FaultKind = Literal["syntax", "refused", "table", "column", "ambiguous", "alias"]
 
@@ -206,7 +218,7 @@ class ColumnChecker:
                 return
         # The first name may be a column that has fields, or a table with such a column.
         first = schema or owner
-        if self._rules.fields and any(
+        if self._rules.name in FIELDS and any(
             self._found(frame, first)
             or ((source := frame.find(first, None)) and self._has(source, owner))
             for frame in frames
@@ -233,23 +245,19 @@ class ColumnChecker:
                 self.faults.append(SqlFault("ambiguous", name.text, message))
             if found or frame.is_open:
                 return
-        if not self._is_not_a_column(column, name, frames):
-            nearest = next((frame.sources for frame in frames if frame.sources), [])
-            self._unknown(name, nearest)
-
-    def _is_not_a_column(
-        self, column: exp.Column, name: SqlName, frames: tuple[QueryScope, ...]
-    ) -> bool:
-        if name.text.casefold() in self._rules.pseudo_columns:
-            return True
-        if name.is_quoted:
-            selected = isinstance(column.parent, _COLUMN_CONTEXTS)
-            return self._rules.lenient_quotes and not selected
-        if self._rules.whole_rows and any(frame.find(name, None) for frame in frames):
-            return True
         call = column.parent
-        takes_units = isinstance(call, exp.Func) and not isinstance(call, exp.AggFunc)
-        return takes_units and name.text.casefold() in _DATE_UNITS
+        if name.text.casefold() in self._rules.pseudo_columns:
+            return
+        if name.is_quoted:
+            if self._rules.name in LENIENT_QUOTES and not isinstance(call, _COLUMN_CONTEXTS):
+                return
+        elif self._rules.name in WHOLE_ROWS and any(frame.find(name, None) for frame in frames):
+            return
+        else:
+            takes_units = isinstance(call, exp.Func) and not isinstance(call, exp.AggFunc)
+            if takes_units and name.text.casefold() in _DATE_UNITS:
+                return
+        self._unknown(name, next((frame.sources for frame in frames if frame.sources), []))
 
     def _unknown(self, name: SqlName, sources: list[FromItem]) -> None:
         owners = [source for source in sources if source.columns is not None]
@@ -334,7 +342,7 @@ class QueryChecker:
         for cte in clause.expressions if clause else ():
             own = tuple(cte.alias_column_names)
             name = cte.alias.casefold()
-            if clause.args.get("recursive") or self._rules.self_reference:
+            if clause.args.get("recursive") or self._rules.name in SELF_REFERENCE:
                 # The columns that the query declares, before it is checked.
                 declared = tuple(cte.this.named_selects) if isinstance(cte.this, exp.Query) else ()
                 is_known = declared and not {"", "*"} & set(declared)
@@ -362,8 +370,10 @@ class QueryChecker:
         frames = (frame, *outer)
         self._expressions(conditions, frames)
         aliases = {each.alias.casefold() for each in node.expressions if each.alias}
-        self._expressions(node.expressions, frames, aliases if self._rules.alias_in_select else ())
-        inside = aliases if self._rules.alias_in_where else set()
+        self._expressions(
+            node.expressions, frames, aliases if self._rules.name in ALIAS_IN_SELECT else ()
+        )
+        inside = aliases if self._rules.name in ALIAS_IN_WHERE else set()
         self._expressions([node.args.get("where")], frames, inside)
         given = self._output_columns(node.expressions, frame)
         names = aliases | {name.casefold() for name in given or ()}
@@ -462,7 +472,7 @@ class QueryChecker:
     def _find(self, node: exp.Table, name: SqlName) -> Table | None:
         schema = name_of(node.args["db"]) if node.args.get("db") else None
         found = self._catalogue.find(name, schema, self._rules.case)
-        if not found and self._rules.has_dual and name.text.casefold() == "dual":
+        if not found and self._rules.name in DUAL and name.text.casefold() == "dual":
             return None
         if len(found) == 1:
             self.used[str(found[0].name)] = found[0]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from documents.catalogue.tables import Table, columns_need_text, table_of
+from documents.ingestion.text_changes import join_passages
 from documents.models import Chunk, Document
-from documents.services import joined_text
 from rag.context import RagContext
 from rag.events import Passage
 from rag.sql.catalogue import Catalogue
@@ -56,7 +56,6 @@ class TableSearchResult:
 
     tables: tuple[TableDescription, ...] = ()
     databases: tuple[Catalogue, ...] = ()
-    degraded: tuple[str, ...] = ()
 
     def described(self, table: Table, database: str) -> TableDescription | None:
         """The description of `table`, if it is in `tables`."""
@@ -66,24 +65,15 @@ class TableSearchResult:
         return None
 
 
-def find_tables(
-    context: RagContext,
-    question: str,
-    *,
-    collection: str = "",
-    database: str = "",
-    limit: int = MAX_FOUND,
-) -> TableSearchResult:
-    """The tables for `question` among all the caller may see, or in `collection`, or of `database`.
-    Their passages are numbered for citing, in this order. Raises NotFound for an unknown
-    collection, and Forbidden."""
-    hits, degraded = rank_tables(
-        context, question, collection=collection, database=database, limit=limit
-    )
+def find_tables(context: RagContext, question: str, *, collection: str = "") -> TableSearchResult:
+    """The tables for `question` among all the caller may see, or in `collection`. Their passages
+    are numbered for citing, in this order. Raises NotFound for an unknown collection, and
+    Forbidden."""
+    hits = rank_tables(context, question, collection=collection)
     by_id = Document.objects.select_related("collection").in_bulk([hit.document_id for hit in hits])
     found = [by_id[hit.document_id] for hit in hits if hit.document_id in by_id]
     if not found:
-        return TableSearchResult(degraded=degraded)
+        return TableSearchResult()
     of_them = Q()
     for collection_id, label in dict.fromkeys(map(_database_key, found)):
         of_them |= Q(collection_id=collection_id, metadata__database=label)
@@ -92,9 +82,12 @@ def find_tables(
     )
     rows = list(tables_seen.filter(of_them).order_by("key")[:MAX_TABLES])
     selected = [*found, *_related_tables(found, rows)][:MAX_SHOWN]
-    texts = _texts(
-        [*selected, *(row for row in rows if columns_need_text(row.metadata))][:MAX_TEXTS_READ]
-    )
+    needed = [*selected, *(row for row in rows if columns_need_text(row.metadata))][:MAX_TEXTS_READ]
+    chunks: dict[int, list[Chunk]] = {document.text_id: [] for document in needed}
+    parts = Chunk.objects.filter(document__in=chunks).only("document_id", "text", "start", "end")
+    for chunk in parts.order_by("document_id", "ordinal"):
+        chunks[chunk.document_id].append(chunk)
+    texts = {document.pk: join_passages(chunks[document.text_id]) for document in needed}
     tables = {row.pk: table_of(row.metadata, texts.get(row.pk, "")) for row in [*rows, *found]}
     described = _describe_tables(context, selected, tables, texts)
     # The databases, in the order in which their tables were found.
@@ -104,24 +97,16 @@ def find_tables(
         if table is not None and _database_key(row) in of:
             of[_database_key(row)][row.pk] = table
     databases = tuple(Catalogue(key[1], tuple(by_pk.values())) for key, by_pk in of.items())
-    return TableSearchResult(described, databases, degraded)
+    return TableSearchResult(described, databases)
 
 
-def rank_tables(
-    context: RagContext,
-    question: str,
-    *,
-    collection: str = "",
-    database: str = "",
-    limit: int = MAX_FOUND,
-) -> tuple[list[Hit], tuple[str, ...]]:
-    """Passages of the best tables, one per table, and the parts of the search that failed."""
-    only = {"kind": "table", **({"database": database} if database else {})}
-    scope = context.search_scope((collection,) if collection else (), filter=only)
+def rank_tables(context: RagContext, question: str, *, collection: str = "") -> list[Hit]:
+    """Passages of the best tables, one per table."""
+    scope = context.search_scope((collection,) if collection else (), filter={"kind": "table"})
     result = search(question, scope=scope, k=MAX_RANKED, group=True, snippets=False)
     if result.reranked:
         # A reranker's order is better than these scores.
-        return list(result.hits[:limit]), result.degraded
+        return list(result.hits[:MAX_FOUND])
     best: dict[Hashable, float] = {}
     for hit in result.hits:
         database_key = (hit.collection_id, hit.metadata.get("database"))
@@ -131,7 +116,7 @@ def rank_tables(
         database_key = (hit.collection_id, hit.metadata.get("database"))
         return hit.fused + DATABASE_SHARE * best[database_key]
 
-    return sorted(result.hits, key=score, reverse=True)[:limit], result.degraded
+    return sorted(result.hits, key=score, reverse=True)[:MAX_FOUND]
 
 
 def _database_key(document: Document) -> DatabaseKey:
@@ -160,15 +145,6 @@ def _references(document: Document) -> list[str]:
     return [
         str(key["references"]) for key in listed if isinstance(key, Mapping) and "references" in key
     ]
-
-
-def _texts(documents: Iterable[Document]) -> dict[int, str]:
-    """The full texts by document id."""
-    chunks: dict[int, list[Chunk]] = {document.text_id: [] for document in documents}
-    rows = Chunk.objects.filter(document__in=chunks).only("document_id", "text", "start", "end")
-    for chunk in rows.order_by("document_id", "ordinal"):
-        chunks[chunk.document_id].append(chunk)
-    return {document.pk: joined_text(chunks[document.text_id]) for document in documents}
 
 
 def _describe_tables(

@@ -1,6 +1,10 @@
 """Passages for tests of the pure parts of answering."""
 
-from rag.events import Passage
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rag.answering.citations import CitationScanner
+from rag.events import Citation, Passage
 
 
 def passage(
@@ -33,4 +37,23 @@ def passage(
         lexical=None,
         fused=1.0 / number,
         rerank=None,
+    )
+
+
+class Scanned(NamedTuple):
+    """A complete text with its citations, and how many were removed."""
+
+    text: str
+    cited: tuple[Citation, ...]
+    dropped: int
+
+
+def scan_citations(text: str, known: Mapping[int, Passage]) -> Scanned:
+    """Find the citations of a complete text."""
+    scanner = CitationScanner(known)
+    pieces = [*scanner.feed(text), *scanner.finish()]
+    return Scanned(
+        "".join(piece for piece in pieces if isinstance(piece, str)),
+        tuple(piece for piece in pieces if isinstance(piece, Citation)),
+        scanner.dropped,
     )

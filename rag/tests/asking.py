@@ -8,7 +8,12 @@ from accounts.models import Membership, Role
 from documents.ingestion.sources import text_source
 from documents.models import Collection, Document
 from documents.services import ingest_inline
-from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    MembershipFactory,
+)
 from inference.tests.stub_server import StubServer, stub_server
 from rag.context import RagContext
 
@@ -20,11 +25,14 @@ TRAVEL = "# Travel\n\nReceipts are paid back within ten days. Train tickets need
 
 
 def reader(*, role: Role = Role.OWNER) -> tuple[RagContext, Collection]:
-    """A member, and a collection of two documents."""
+    """A member, and a collection of two documents, as they are once they are ingested."""
     membership: Membership = MembershipFactory(role=role)
     collection = CollectionFactory(workspace=membership.workspace, slug="office")
-    document(collection, "move.md", OFFICE)
-    document(collection, "travel.md", TRAVEL)
+    for key, title, text in (("move.md", "The move", OFFICE), ("travel.md", "Travel", TRAVEL)):
+        row = DocumentFactory(
+            collection=collection, key=key, title=title, rendering="markdown", is_current=True
+        )
+        ChunkFactory(document=row, text=text.strip(), heading_path=[title])
     return RagContext(user=membership.user, workspace=membership.workspace), collection
 
 

@@ -13,7 +13,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from ragsite.testing import database_url_of_tests, empty_tables, wait_until
+from inference.tests.stub_server import StubServer
+from rag.context import RagContext
+from rag.tests.asking import chat_server, reader
+from tests.plugin import database_url_of_tests, empty_tables, wait_until
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -116,3 +119,16 @@ def site(
         yield process
     finally:
         process.stop()
+
+
+@pytest.fixture
+def context(db: None) -> RagContext:
+    """A member whose workspace has a collection of two documents."""
+    return reader()[0]
+
+
+@pytest.fixture
+def server(settings: Any) -> Iterator[StubServer]:
+    """The server of the site's chat model."""
+    with chat_server(settings) as server:
+        yield server

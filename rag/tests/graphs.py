@@ -8,7 +8,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from rag.pipelines.definition import Definition, Edge, PipelineError, structure_of
-from rag.pipelines.engine import EngineEvent, NodeCall, NodeResult, RunFinished, run
+from rag.pipelines.engine.executor import run
+from rag.pipelines.engine.scheduler import (
+    EngineEvent,
+    NodeCall,
+    NodeResult,
+    RunFinished,
+)
 from rag.pipelines.validation import parse_definition
 
 TYPES = ("llm", "aggregator", "gate", "router")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.answering.citations import AnswerPiece, CitationScanner, scan_citations
+from rag.answering.citations import AnswerPiece, CitationScanner
 from rag.events import Citation
-from rag.tests.answering import passage
+from rag.tests.answering import passage, scan_citations
 
 KNOWN = {number: passage(f"The text of {number}.", number) for number in range(1, 6)}
 

@@ -22,9 +22,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 PROSE = "\n\n".join(
     f"Part {n} tells of the harbour. Ship number {n} brings tea, sugar and rum to the harbour."
     f" It leaves on day {n} of the month, unless Captain Dr. Vane is ill.\n  An indented line."
-    for n in range(1, 25)
+    for n in range(1, 11)
 )
-ROWS = "\n".join(f"ship {n},{n * 7},tea and rum for the harbour" for n in range(1, 60))
+ROWS = "\n".join(f"ship {n},{n * 7},tea and rum for the harbour" for n in range(1, 25))
 FILES = {
     "plain.txt": PROSE,
     "notes.md": f"# Harbour\n\n{PROSE}\n\n## Ships\n\n- ship one brings tea\n- two brings rum\n"
@@ -34,11 +34,11 @@ FILES = {
     "<p>The harbour has <b>three</b> piers &amp; a light.</p><ul><li>tea ship</li></ul>"
     "<table><tr><th>ship</th><th>tons</th></tr><tr><td>Anna</td><td>70</td></tr></table></body>"
     "</html>",
-    "ships.jsonl": "\n".join(json.dumps({"ship": f"Anna {n}", "cargo": "tea"}) for n in range(20)),
+    "ships.jsonl": "\n".join(json.dumps({"ship": f"Anna {n}", "cargo": "tea"}) for n in range(8)),
     "harbour.py": '"""Ships of the harbour."""\n\n\ndef tea(ship):\n    return ship["tea"]\n\n\n'
     "class Harbour:\n    def ships(self):\n        return [1]\n",
     "harbour.sql": "CREATE TABLE ship (id int, tea text);\nCREATE TABLE harbour (id int);\n",
-    "japanese.txt": "港には船があります。船はお茶を運びます。\n\n" * 30,
+    "japanese.txt": "港には船があります。船はお茶を運びます。\n\n" * 10,
 }
 QUESTION = "Which ship brings tea to the harbour?"
 

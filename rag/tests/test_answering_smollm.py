@@ -7,8 +7,8 @@ import pytest
 from inference.tests.smollm import MODEL, installed, smollm
 from rag.events import Done, Metadata, Retrieval, Token, answer_text
 from rag.models import Message
-from rag.services.answers import GenerationOptions
-from rag.services.chat import Question, chat
+from rag.services.answers import Question
+from rag.services.chat import chat
 from rag.tests.asking import reader
 
 pytestmark = [
@@ -28,7 +28,7 @@ def test_a_real_model_answers_from_the_documents(settings: Any) -> None:
         settings.INFERENCE = {**settings.INFERENCE, "chat": chats}
         question = Question(
             "When does the firm leave Mill Street?",
-            options=GenerationOptions(max_tokens=24, temperature=0.0),
+            model_options={"max_tokens": 24, "temperature": 0.0},
         )
         events = list(chat(question, context=context))
     assert isinstance(events[0], Metadata)

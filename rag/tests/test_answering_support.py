@@ -17,8 +17,8 @@ SOURCES = [
 
 def flagged(answer: str) -> list[str]:
     found = unsupported(answer, SOURCES)
-    assert all(answer[each.start : each.end] == each.text for each in found)
-    return [each.text for each in found]
+    assert all(answer[each["start"] : each["end"]] == each["text"] for each in found)
+    return [each["text"] for each in found]
 
 
 @pytest.mark.parametrize(
@@ -68,25 +68,16 @@ def test_an_answer_in_another_language_is_judged_by_its_numbers() -> None:
 
 def test_without_sources_every_claim_is_unsupported() -> None:
     claim = "The tower was built by Gustave Eiffel's company."
-    assert [each.text for each in unsupported(claim, [])] == [claim]
+    assert [each["text"] for each in unsupported(claim, [])] == [claim]
 
 
-def test_where_words_leave_it_open_a_model_decides() -> None:
+def test_a_sentence_in_other_words_than_its_sources_is_unsupported() -> None:
     open_claim = "The structure attracts photographers above Paris rooftops."
     assert flagged(open_claim) == [open_claim]
-    asked: list[str] = []
-
-    def near(sentences: list[str]) -> list[float]:
-        asked.extend(sentences)
-        return [1.2] * len(sentences)
-
-    sentence = "The company painted the tower in golden colours once."
-    assert unsupported(f"{sentence} [1]", SOURCES, near=near) == []  # type: ignore[arg-type]
-    assert asked == [sentence]
 
 
 def test_scripts_without_spaces_are_compared_by_their_letters() -> None:
     source = [passage("富士山は日本で一番高い山です。", language="ja")]
     assert unsupported("富士山は一番高い山です。", source) == []
     false = "琵琶湖には珍しい魚類が多数生息している。"
-    assert [each.text for each in unsupported(false, source)] == [false]
+    assert [each["text"] for each in unsupported(false, source)] == [false]

@@ -13,7 +13,7 @@ from documents.tests.factories import DocumentFactory, MembershipFactory
 from rag.context import RagContext
 from rag.events import Done, Failed, Metadata, Token
 from rag.models import Conversation, Message
-from rag.services.answers import answer
+from rag.services.answers import Question, answer
 from rag.services.conversations import (
     conversation_history,
     fail_stale_answers,
@@ -31,7 +31,7 @@ QUESTION = "When does the firm leave Mill Street?"
 def ask(context: RagContext, conversation: Conversation, question: str = QUESTION) -> Message:
     """Ask in a conversation; the kept answer."""
     history, earlier = conversation_history(conversation, context=context)
-    events = answer(question, context=context, history=history)
+    events = answer(Question(question, history=history), context=context)
     told = list(
         record_answer(
             events,
@@ -48,8 +48,7 @@ def ask(context: RagContext, conversation: Conversation, question: str = QUESTIO
     return Message.objects.get(pk=told[-1].message)
 
 
-def test_an_answer_is_kept_with_what_it_rests_on() -> None:
-    context, _ = reader()
+def test_an_answer_is_kept_with_what_it_rests_on(context: RagContext) -> None:
     conversation = start_conversation(context=context)
     kept = ask(context, conversation)
     conversation.refresh_from_db()
@@ -64,16 +63,16 @@ def test_an_answer_is_kept_with_what_it_rests_on() -> None:
     assert (asked.role, asked.content) == ("user", QUESTION)
 
 
-def test_passages_are_shown_with_their_texts() -> None:
-    context, _ = reader()
+def test_passages_are_shown_with_their_texts(context: RagContext) -> None:
     kept = ask(context, start_conversation(context=context))
     (shown,) = visible_messages(rows=[kept], context=context)
     assert "Mill Street" in shown.passages[0]["text"]
     assert not shown.is_withheld
 
 
-def test_citations_stand_where_their_quotes_are_when_a_passage_is_changed() -> None:
-    context, _ = reader()
+def test_citations_stand_where_their_quotes_are_when_a_passage_is_changed(
+    context: RagContext,
+) -> None:
     kept = ask(context, start_conversation(context=context))
     cited = kept.citations[0]
     chunk = Chunk.objects.get(pk=cited["chunk"])
@@ -90,8 +89,7 @@ def test_citations_stand_where_their_quotes_are_when_a_passage_is_changed() -> N
     assert "It stays where it is." in shown.passages[cited["number"] - 1]["text"]
 
 
-def test_the_next_question_takes_the_former_along() -> None:
-    context, _ = reader()
+def test_the_next_question_takes_the_former_along(context: RagContext) -> None:
     conversation = start_conversation(context=context)
     first = ask(context, conversation)
     history, documents = conversation_history(conversation, context=context)
@@ -100,8 +98,9 @@ def test_the_next_question_takes_the_former_along() -> None:
     assert documents == first.documents
 
 
-def test_deleting_a_document_empties_every_answer_that_may_hold_its_text() -> None:
-    context, _ = reader()
+def test_deleting_a_document_empties_every_answer_that_may_hold_its_text(
+    context: RagContext,
+) -> None:
     conversation = start_conversation(context=context)
     first = ask(context, conversation)
     second = ask(context, conversation, "Hello!")
@@ -131,11 +130,10 @@ def test_no_way_of_deleting_goes_around_it() -> None:
     assert (kept.state, kept.content) == ("removed", "")
 
 
-def test_a_document_that_goes_while_it_is_quoted_leaves_nothing() -> None:
-    context, _ = reader()
+def test_a_document_that_goes_while_it_is_quoted_leaves_nothing(context: RagContext) -> None:
     conversation = start_conversation(context=context)
     events = record_answer(
-        answer(QUESTION, context=context),
+        answer(Question(QUESTION), context=context),
         question=QUESTION,
         conversation=conversation,
         context=context,
@@ -147,8 +145,7 @@ def test_a_document_that_goes_while_it_is_quoted_leaves_nothing() -> None:
     assert (kept.state, kept.content, kept.citations) == ("removed", "", [])
 
 
-def test_what_a_user_may_read_no_longer_is_withheld() -> None:
-    context, _ = reader()
+def test_what_a_user_may_read_no_longer_is_withheld(context: RagContext) -> None:
     conversation = start_conversation(context=context)
     kept = ask(context, conversation)
     Document.objects.filter(key="move.md").update(access=["user:0"])
@@ -158,11 +155,10 @@ def test_what_a_user_may_read_no_longer_is_withheld() -> None:
     assert conversation_history(conversation, context=context) == ([], [])
 
 
-def test_hanging_up_keeps_what_was_said_so_far() -> None:
-    context, _ = reader()
+def test_hanging_up_keeps_what_was_said_so_far(context: RagContext) -> None:
     conversation = start_conversation(context=context)
     events = record_answer(
-        answer(QUESTION, context=context),
+        answer(Question(QUESTION), context=context),
         question=QUESTION,
         conversation=conversation,
         context=context,
@@ -173,18 +169,20 @@ def test_hanging_up_keeps_what_was_said_so_far() -> None:
     assert (kept.state, kept.content) == (Message.State.STOPPED, said)
 
 
-def test_a_failure_is_kept_as_one_and_not_taken_along() -> None:
-    context, _ = reader()
+def test_a_failure_is_kept_as_one_and_not_taken_along(context: RagContext) -> None:
     conversation = start_conversation(context=context)
-    events = [Metadata(QUESTION, "m", "model"), Token("The fi"), Failed("model_error", "It broke.")]
+    events = [
+        Metadata(question=QUESTION, model="m", generator="model"),
+        Token("The fi"),
+        Failed("model_error", "It broke."),
+    ]
     list(record_answer(events, question=QUESTION, conversation=conversation, context=context))
     kept = conversation.messages.get(role="assistant")
     assert (kept.state, kept.error_code, kept.error) == ("failed", "model_error", "It broke.")
     assert conversation_history(conversation, context=context) == ([], [])
 
 
-def test_a_request_that_is_refused_leaves_nothing() -> None:
-    context, _ = reader()
+def test_a_request_that_is_refused_leaves_nothing(context: RagContext) -> None:
     conversation = start_conversation(context=context)
 
     def refused() -> Any:
@@ -196,8 +194,9 @@ def test_a_request_that_is_refused_leaves_nothing() -> None:
     assert not conversation.messages.exists()
 
 
-def test_answers_of_a_process_that_died_are_said_to_have_failed(settings: Any) -> None:
-    context, _ = reader()
+def test_answers_of_a_process_that_died_are_said_to_have_failed(
+    context: RagContext, settings: Any
+) -> None:
     conversation = start_conversation(context=context)
     row = Message.objects.create(
         workspace=context.workspace, conversation=conversation, role="assistant", state="running"
@@ -215,13 +214,12 @@ def client_of(context: RagContext) -> APIClient:
     return client
 
 
-def test_the_api_lists_renames_and_deletes_ones_own() -> None:
-    context, _ = reader()
-    conversation = start_conversation(context=context, title="Moving")
+def test_the_api_lists_renames_and_deletes_ones_own(context: RagContext) -> None:
+    conversation = start_conversation(context=context)
     ask(context, conversation)
     client = client_of(context)
     (listed,) = client.get("/api/v1/conversations/").json()["results"]
-    assert (listed["id"], listed["title"]) == (conversation.pk, "Moving")
+    assert (listed["id"], listed["title"]) == (conversation.pk, QUESTION)
     path = f"/api/v1/conversations/{conversation.pk}/"
     assert client.patch(path, {"title": "The move"}).json()["title"] == "The move"
     assert client.patch(path, {"title": " "}).status_code == 400
@@ -232,8 +230,7 @@ def test_the_api_lists_renames_and_deletes_ones_own() -> None:
     assert not Message.objects.exists()
 
 
-def test_nobody_else_in_the_workspace_sees_it() -> None:
-    context, _ = reader()
+def test_nobody_else_in_the_workspace_sees_it(context: RagContext) -> None:
     conversation = start_conversation(context=context)
     colleague = MembershipFactory(workspace=context.workspace)
     client = client_of(RagContext(colleague.user, context.workspace))

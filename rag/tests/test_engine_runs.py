@@ -11,7 +11,8 @@ from common.errors import InvalidInput
 from inference.cancellation import Cancelled
 from inference.interfaces import BackendUnavailable
 from rag.pipelines.definition import MAX_OUTPUT_CHARACTERS
-from rag.pipelines.engine import (
+from rag.pipelines.engine.executor import ThreadExecutor, run
+from rag.pipelines.engine.scheduler import (
     EngineEvent,
     NodeCall,
     NodeEnded,
@@ -19,9 +20,7 @@ from rag.pipelines.engine import (
     NodeStarted,
     OutputPiece,
     RunFinished,
-    run,
 )
-from rag.pipelines.engine.executor import ThreadExecutor
 from rag.tests.graphs import Choices, ManualCrew, edge, finish, happenings, node, pipeline, told
 
 

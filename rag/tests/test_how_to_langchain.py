@@ -35,20 +35,21 @@ def secret(committed: None, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_every_program_on_the_page_runs(
     site: SiteProcess, site_environment: dict[str, str], secret: str
 ) -> None:
-    programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
-    said = []
-    for shown in programs:
-        program = shown.replace("http://localhost:8000", site.url).replace("rs_…", secret)
-        ended = subprocess.run(
-            [sys.executable, "-c", program],
-            env={**site_environment, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert ended.returncode == 0, ended.stderr
-        said.append(ended.stdout)
+    programs = "\f".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL))
+    # In one process, each by itself: to load LangChain takes seconds.
+    each = "import sys\nfor program in sys.stdin.read().split('\\f'):\n"
+    each += "    exec(program, {'__name__': '__main__'})\n    print('\\f', end='')"
+    ended = subprocess.run(
+        [sys.executable, "-c", each],
+        input=programs.replace("http://localhost:8000", site.url).replace("rs_…", secret),
+        env={**site_environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ended.returncode == 0, ended.stderr
+    said = ended.stdout.removesuffix("\f").split("\f")
     on_the_server, _, elsewhere, langchain, langgraph = said
     assert re.search(r"moving \d+ We move in March\.", on_the_server)
     assert elsewhere.strip() == MOVING

@@ -14,9 +14,9 @@ from mcp.types import CallToolResult, TextContent
 
 from accounts.models import User, Workspace
 from common.errors import NotFound
-from common.sse import ClientConnection
+from common.sse import ClientConnection, ClientGone
 from rag.context import RagContext
-from rag.mcp.asgi_bridge import AsgiBridge, BridgeResponse, ClientGone, RequestTimeout
+from rag.mcp.asgi_bridge import AsgiBridge, RequestTimeout
 from rag.mcp.server import Caller, run_in_thread
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -38,15 +38,15 @@ def ask(bridge: AsgiBridge, name: str, *, user: str = "alice", **how: Any) -> An
     """What the tool `name` answers `user`, as JSON."""
     params = {"name": name, "arguments": {}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    answer: BridgeResponse = bridge.exchange(
+    answer = bridge.exchange(
         json.dumps(message).encode(),
         path="/mcp",
         headers=HEADERS,
         context=RagContext(user=User(username=user), workspace=Workspace()),
         **{"seconds": 30.0, **how},
     )
-    assert answer.status == 200
-    return json.loads(answer.body)
+    assert answer.status_code == 200
+    return json.loads(answer.content)
 
 
 def said(answer: Any) -> str:

@@ -138,6 +138,7 @@ def test_without_its_database_it_says_so_where_no_client_takes_it_for_a_message(
             **site_environment,
             "RAGSITE_API_KEY": secret_of(world.bob),
             "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing",
+            "RAGSITE_DATABASE_START_SECONDS": "0",
         },
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -210,11 +210,6 @@ def test_what_cannot_be_embedded_is_a_bad_request(
     assert refused.value.type == "invalid_request_error"
 
 
-def test_a_length_that_is_the_models_own_may_be_named(client: OpenAI) -> None:
-    answer = client.embeddings.create(model="hashing-384", input="a", dimensions=384)
-    assert len(answer.data[0].embedding) == 384
-
-
 # --- chats with a model as it is ------------------------------------------------------------------
 
 
@@ -274,12 +269,6 @@ def test_a_stream_tells_role_pieces_reason_and_usage(client: OpenAI, stub: StubS
     assert len({each.id for each in chunks}) == 1
     without = client.chat.completions.create(model="stub", messages=ask("Hello"), stream=True)
     assert all(each.usage is None and each.choices for each in without)
-
-
-def test_what_the_client_offers_to_gather_a_stream_works(client: OpenAI, stub: StubServer) -> None:
-    with client.chat.completions.stream(model="stub", messages=ask("Hello")) as events:
-        final = events.get_final_completion()
-    assert final.choices[0].message.content == "I read 5."
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -415,6 +404,7 @@ def test_without_a_model_documents_are_quoted(
     assert "[1]" in message.content
     assert_cited(message.citations, world)
     assert (answer.model, answer.ragsite["generator"]) == ("extractive", "extractive")  # type: ignore[attr-defined]
+    assert not commit(Conversation.objects.exists)
 
 
 def test_a_model_is_shown_the_collections_and_cites_them(
@@ -434,11 +424,6 @@ def test_a_model_is_shown_the_collections_and_cites_them(
     sent = stub.requests[-1].json["messages"]
     assert VACATION in said_last({"messages": sent}) or any(VACATION in m["content"] for m in sent)
     assert any("Answer as a pirate." in each["content"] for each in sent)
-
-
-def test_the_question_out_of_documents_is_not_kept(client: OpenAI, world: World) -> None:
-    client.chat.completions.create(model="extractive", messages=ask(QUESTION))
-    assert not commit(Conversation.objects.exists)
 
 
 def test_what_documents_do_not_hold_is_refused(client: OpenAI, world: World) -> None:
@@ -556,14 +541,6 @@ def speaking(world: World) -> None:
     )
 
 
-def test_a_pipeline_that_is_not_there_is_named(client: OpenAI, speaking: None) -> None:
-    assert "pipeline/speak" in {model.id for model in client.models.list()}
-    with pytest.raises(openai.NotFoundError) as missing:
-        client.chat.completions.create(model="pipeline/none", messages=ask("Hello"))
-    assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
-    assert "pipeline/rag" in missing.value.message
-
-
 # --- errors ---------------------------------------------------------------------------------------
 
 
@@ -657,11 +634,14 @@ def test_a_wrong_request_is_told_where(
     assert not stub.requests
 
 
-def test_an_unknown_model_is_named_with_those_that_there_are(client: OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError) as missing:
-        client.chat.completions.create(model="gpt-99", messages=ask("Hello"))
-    assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
-    assert "extractive" in missing.value.message
+def test_an_unknown_model_is_named_with_those_that_there_are(
+    client: OpenAI, speaking: None
+) -> None:
+    for model, there in (("gpt-99", "extractive"), ("pipeline/none", "pipeline/speak")):
+        with pytest.raises(openai.NotFoundError) as missing:
+            client.chat.completions.create(model=model, messages=ask("Hello"))
+        assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
+        assert there in missing.value.message
     with pytest.raises(openai.NotFoundError) as missing:
         client.embeddings.create(model="text-embedding-3-small", input="a")
     assert "hashing-384" in missing.value.message

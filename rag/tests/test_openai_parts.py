@@ -117,7 +117,7 @@ def place_of_fault(read: Callable[[], object]) -> str | None:
 
 
 def test_out_of_documents_the_last_message_is_the_question() -> None:
-    told = document_question(
+    question, history, instructions = document_question(
         read_messages(
             [
                 {"role": "system", "content": "Be short."},
@@ -129,9 +129,9 @@ def test_out_of_documents_the_last_message_is_the_question() -> None:
             ]
         )
     )
-    assert told.question == "Second"
-    assert [each.content for each in told.history] == ["First", "Answer"]
-    assert told.instructions == "Be short.\n\nIn verse."
+    assert question == "Second"
+    assert [each.content for each in history] == ["First", "Answer"]
+    assert instructions == "Be short.\n\nIn verse."
 
 
 @pytest.mark.parametrize("last", [{"role": "assistant", "content": "x"}, {"role": "user"}])
@@ -140,7 +140,7 @@ def test_nothing_else_is_answered(last: dict[str, Any]) -> None:
         document_question(read_messages([{"role": "user", "content": "a"}, last]))
 
 
-BEGIN = Metadata("Why?", "any", "model")
+BEGIN = Metadata(question="Why?", model="any", generator="model")
 END = Done(elapsed_ms=1.0)
 BROKEN = Failed("model_unavailable", "It is down.", 503)
 

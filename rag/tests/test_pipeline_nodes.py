@@ -8,28 +8,28 @@ import pytest
 
 from common.errors import InvalidInput
 from inference.interfaces import ChatMessage
-from inference.tests.stub_server import chat_reply, chat_stream
+from inference.tests.stub_server import StubServer, chat_reply, chat_stream
+from rag.context import RagContext
 from rag.events import Citation, Failed, NodeProgress, answer_text
 from rag.models import Trace
-from rag.pipelines.builder import Pipeline
 from rag.pipelines.definition import Definition
-from rag.tests.asking import chat_server, reader
+from rag.tests.graphs import edge, node, pipeline
 from rag.tests.piped import told, wish
 
 # Nodes run in threads, which see what is committed.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_bad_arguments_go_back_to_the_model_as_text(settings: Any) -> None:
-    context, _ = reader()
-    with chat_server(settings) as server:
-        server.first(
-            wish("similarity_search", query="x", top_k="many"),
-            wish("no_such_tool"),
-            chat_reply("I know enough."),
-            chat_stream("It is so."),
-        )
-        events = told("rag", context)
+def test_bad_arguments_go_back_to_the_model_as_text(
+    context: RagContext, server: StubServer
+) -> None:
+    server.first(
+        wish("similarity_search", query="x", top_k="many"),
+        wish("no_such_tool"),
+        chat_reply("I know enough."),
+        chat_stream("It is so."),
+    )
+    events = told("rag", context)
     assert answer_text(events) == "It is so."
     first, second = (server.requests[at].json["messages"][-1]["content"] for at in (1, 2))
     assert "Error: top_k" in first
@@ -37,57 +37,53 @@ def test_bad_arguments_go_back_to_the_model_as_text(settings: Any) -> None:
 
 
 def test_a_worker_whose_turns_are_used_up_answers_in_a_last_one_without_tools(
-    settings: Any,
+    context: RagContext, server: StubServer
 ) -> None:
-    context, _ = reader()
-    definition = (
-        Pipeline("busy").node("w", "worker").tools("list_collections").max_iter(2).done().build()
-    )
-    with chat_server(settings) as server:
-        server.first(wish("list_collections"), wish("list_collections"), chat_reply("Enough."))
-        events = told(definition, context)
+    definition = pipeline(node("w", "worker", tools=["list_collections"], max_iter=2))
+    server.first(wish("list_collections"), wish("list_collections"), chat_reply("Enough."))
+    events = told(definition, context)
     assert answer_text(events) == "Enough."
     assert server.requests[-1].json["tool_choice"] == "none"
     assert len(server.requests) == 3
 
 
-def test_a_router_takes_the_way_that_its_model_names(settings: Any) -> None:
-    context, _ = reader()
-    with chat_server(settings) as server:
-        server.first(chat_reply("I choose **chat**."), chat_stream("Good ", "day."))
-        events = told("router", context)
+def test_a_router_takes_the_way_that_its_model_names(
+    context: RagContext, server: StubServer
+) -> None:
+    server.first(chat_reply("I choose **chat**."), chat_stream("Good ", "day."))
+    events = told("router", context)
     assert answer_text(events) == "Good day."
     assert {each.id for each in events if isinstance(each, NodeProgress)} == {"route", "chat"}
 
 
-def test_codegen_goes_round_until_its_validator_is_content(settings: Any) -> None:
-    context, _ = reader()
-    with chat_server(settings) as server:
-        server.first(
-            chat_reply("No conventions."),
-            chat_reply("print(1)"),
-            chat_reply('{"score": 0.3, "reason": "It must print 2."}'),
-            chat_reply("print(2)"),
-            chat_reply('```json\n{"score": 0.9, "reason": ""}\n```'),
-        )
-        events = told("codegen", context)
+def test_codegen_goes_round_until_its_validator_is_content(
+    context: RagContext, server: StubServer
+) -> None:
+    server.first(
+        chat_reply("No conventions."),
+        chat_reply("print(1)"),
+        chat_reply('{"score": 0.3, "reason": "It must print 2."}'),
+        chat_reply("print(2)"),
+        chat_reply('```json\n{"score": 0.9, "reason": ""}\n```'),
+    )
+    events = told("codegen", context)
     assert answer_text(events) == "print(2)"
     assert "It must print 2." in server.requests[3].json["messages"][-1]["content"]
     turns = [(each.id, each.iteration) for each in events if isinstance(each, NodeProgress)]
     assert ("generator", 2) in turns
 
 
-def test_codegen_writes_code_again_that_cannot_be_parsed_before_it_is_judged(settings: Any) -> None:
-    context, _ = reader()
-    with chat_server(settings) as server:
-        server.first(
-            chat_reply("No conventions."),
-            chat_reply("```python\nprint(1\n```"),
-            chat_reply("```\nprint(]\n```"),
-            chat_reply("```python\nprint(2)\n```"),
-            chat_reply('{"score": 0.9, "reason": ""}'),
-        )
-        events = told("codegen", context, language="Python", system_prompt="Use tabs.")
+def test_codegen_writes_code_again_that_cannot_be_parsed_before_it_is_judged(
+    context: RagContext, server: StubServer
+) -> None:
+    server.first(
+        chat_reply("No conventions."),
+        chat_reply("```python\nprint(1\n```"),
+        chat_reply("```\nprint(]\n```"),
+        chat_reply("```python\nprint(2)\n```"),
+        chat_reply('{"score": 0.9, "reason": ""}'),
+    )
+    events = told("codegen", context, language="Python", system_prompt="Use tabs.")
     assert answer_text(events) == "```python\nprint(2)\n```"
     asked = [request.json["messages"] for request in server.requests]
     assert len(asked) == 5  # the evaluator's model read only what can be parsed
@@ -99,27 +95,17 @@ def test_codegen_writes_code_again_that_cannot_be_parsed_before_it_is_judged(set
     assert "Use tabs." not in asked[0][0]["content"]
 
 
-def test_an_evaluator_of_prose_reads_code_as_it_is(settings: Any) -> None:
-    context, _ = reader()
-    definition = (
-        Pipeline("judged")
-        .node("write")
-        .done()
-        .node("judge", "evaluator")
-        .done()
-        .edge("write", "judge")
-        .build()
-    )
-    with chat_server(settings) as server:
-        server.first(chat_reply("```json\n{…}\n```"), chat_reply("Score: 0.9"))
-        assert answer_text(told(definition, context)) == "```json\n{…}\n```"
+def test_an_evaluator_of_prose_reads_code_as_it_is(context: RagContext, server: StubServer) -> None:
+    definition = pipeline(node("write"), node("judge", "evaluator"), edge("write", "judge"))
+    server.first(chat_reply("```json\n{…}\n```"), chat_reply("Score: 0.9"))
+    assert answer_text(told(definition, context)) == "```json\n{…}\n```"
 
 
-def test_a_template_takes_a_system_prompt_and_a_language(settings: Any) -> None:
-    context, _ = reader()
-    with chat_server(settings) as server:
-        server.first(chat_reply("Nothing."), chat_stream("So ist es."))
-        told("rag", context, system_prompt="Say “the firm”.", language="de")
+def test_a_template_takes_a_system_prompt_and_a_language(
+    context: RagContext, server: StubServer
+) -> None:
+    server.first(chat_reply("Nothing."), chat_stream("So ist es."))
+    told("rag", context, system_prompt="Say “the firm”.", language="de")
     rules = server.requests[-1].json["messages"][0]["content"]
     assert rules.endswith(
         "Say “the firm”.\n\nWrite the answer in de, whatever the question is written in."
@@ -130,36 +116,25 @@ def test_a_template_takes_a_system_prompt_and_a_language(settings: Any) -> None:
 
 
 def test_when_its_rounds_are_used_up_an_evaluator_lets_the_best_pass_or_fails(
-    settings: Any,
+    context: RagContext, server: StubServer
 ) -> None:
-    context, _ = reader()
-
     def definition(on_exhausted: str) -> Definition:
-        return (
-            Pipeline("judged")
-            .node("write")
-            .done()
-            .node("judge", "evaluator")
-            .max_iter(2)
-            .set(on_exhausted=on_exhausted)
-            .done()
-            .edge("write", "judge")
-            .edge("judge", "write", "loop")
-            .build()
-        )
+        judge = node("judge", "evaluator", max_iter=2, on_exhausted=on_exhausted)
+        back = edge("judge", "write", "loop")
+        return pipeline(node("write"), judge, edge("write", "judge"), back)
 
     replies = ["good", '{"score": 0.6, "reason": "a"}', "bad", "Score: 0.1"]
-    with chat_server(settings) as server:
-        server.first(*map(chat_reply, replies))
-        assert answer_text(told(definition("best"), context)) == "good"
-        server.first(*map(chat_reply, replies))
-        failed = told(definition("fail"), context)[-1]
+    server.first(*map(chat_reply, replies))
+    assert answer_text(told(definition("best"), context)) == "good"
+    server.first(*map(chat_reply, replies))
+    failed = told(definition("fail"), context)[-1]
     assert isinstance(failed, Failed)
     assert (failed.code, failed.status) == ("evaluation_failed", 422)
 
 
-def test_an_orchestrator_has_its_sub_tasks_done_at_the_same_time(settings: Any) -> None:
-    context, _ = reader()
+def test_an_orchestrator_has_its_sub_tasks_done_at_the_same_time(
+    context: RagContext, server: StubServer
+) -> None:
     both = threading.Barrier(2, timeout=10)
 
     def reply(payload: Any) -> Any:
@@ -170,10 +145,9 @@ def test_an_orchestrator_has_its_sub_tasks_done_at_the_same_time(settings: Any) 
                 return chat_reply(f"Result of the {task}.")
         return chat_reply('Here: ["first thing", "second thing"]')
 
-    definition = Pipeline("o").node("plan", "orchestrator").done().build()
-    with chat_server(settings) as server:
-        server.always(reply)
-        events = told(definition, context)
+    definition = pipeline(node("plan", "orchestrator"))
+    server.always(reply)
+    events = told(definition, context)
     assert answer_text(events) == (
         "1. first thing\nResult of the first thing.\n\n2. second thing\nResult of the second thing."
     )
@@ -182,38 +156,36 @@ def test_an_orchestrator_has_its_sub_tasks_done_at_the_same_time(settings: Any) 
     assert spans.filter(kind="model", parent__type="plan").count() == 2
 
 
-def test_a_coordinator_has_steps_done_in_order_each_knowing_those_before(settings: Any) -> None:
-    context, _ = reader()
+def test_a_coordinator_has_steps_done_in_order_each_knowing_those_before(
+    context: RagContext, server: StubServer
+) -> None:
     workers = [{"name": "finder", "tools": ["list_collections"]}, {"name": "writer"}]
-    definition = Pipeline("c").node("lead", "coordinator").set(workers=workers).done().build()
+    definition = pipeline(node("lead", "coordinator", workers=workers))
     plan = [{"worker": "nobody", "task": "x"}]
     better = [{"worker": "finder", "task": "find"}, {"worker": "Writer", "task": "write"}]
-    with chat_server(settings) as server:
-        server.first(
-            chat_reply(json.dumps(plan)),
-            chat_reply(json.dumps(better)),
-            chat_reply("found it"),
-            chat_reply("written"),
-        )
-        events = told(definition, context)
+    server.first(
+        chat_reply(json.dumps(plan)),
+        chat_reply(json.dumps(better)),
+        chat_reply("found it"),
+        chat_reply("written"),
+    )
+    events = told(definition, context)
     assert "one of finder, writer" in server.requests[1].json["messages"][-1]["content"]
     assert "found it" in server.requests[3].json["messages"][-1]["content"]
     assert answer_text(events) == "1. find (finder)\nfound it\n\n2. write (writer)\nwritten"
 
 
-def test_the_history_is_put_before_the_question(settings: Any) -> None:
-    context, _ = reader()
+def test_the_history_is_put_before_the_question(context: RagContext, server: StubServer) -> None:
     history = [ChatMessage("user", "Hello"), ChatMessage("assistant", "Hi")]
-    with chat_server(settings) as server:
-        server.first(chat_stream("Yes."))
-        told("simple-chat", context, history=history)
+    server.first(chat_stream("Yes."))
+    told("simple-chat", context, history=history)
     said = [message["content"] for message in server.requests[0].json["messages"]]
     assert said[1:3] == ["Hello", "Hi"]
 
 
-def test_research_divides_looks_up_fills_gaps_and_reports_with_citations(settings: Any) -> None:
-    context, _ = reader()
-
+def test_research_divides_looks_up_fills_gaps_and_reports_with_citations(
+    context: RagContext, server: StubServer
+) -> None:
     def reply(payload: Any) -> Any:
         system, last = (payload["messages"][at]["content"] for at in (0, -1))
         if "Answer with one JSON list of texts" in system:
@@ -224,9 +196,8 @@ def test_research_divides_looks_up_fills_gaps_and_reports_with_citations(setting
             return chat_reply("Found.")
         return wish("hybrid_query", query="leave" if "When do" in last else "receipts")
 
-    with chat_server(settings) as server:
-        server.always(reply)
-        events = told("research", context)
+    server.always(reply)
+    events = told("research", context)
     cited = [each for each in events if isinstance(each, Citation)]
     assert {each.passage.document_key for each in cited} == {"move.md", "travel.md"}
     asked = next(each.json for each in server.requests if each.json.get("stream"))

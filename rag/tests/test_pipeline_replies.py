@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference.replies import UnreadableReply
 from rag.pipelines import replies
-from rag.pipelines.replies import UnreadableReply
 
 ROUTES = ("documents", "chat", "code-review", "review")
 

@@ -1,13 +1,12 @@
 """Questions of chats are in the search log, and those that got no answer say so."""
 
-from typing import Any
-
 import pytest
 
-from inference.tests.stub_server import chat_stream
+from inference.tests.stub_server import StubServer, chat_stream
 from rag.answering.phrases import not_found_text
-from rag.services.answers import answer
-from rag.tests.asking import chat_server, reader
+from rag.context import RagContext
+from rag.services.answers import Question, answer
+from rag.tests.asking import reader
 from search.models import SearchLog
 
 pytestmark = pytest.mark.django_db
@@ -17,7 +16,7 @@ QUESTION = "When does the firm leave Mill Street?"
 
 def test_an_answered_question_is_noted_with_what_it_found() -> None:
     context, collection = reader()
-    list(answer(QUESTION, context=context))
+    list(answer(Question(QUESTION), context=context))
     row = SearchLog.objects.get()
     assert (row.query, row.source, row.user) == (QUESTION, "chat", context.user)
     assert (row.refused, row.collections) == (False, [collection.pk])
@@ -26,21 +25,17 @@ def test_an_answered_question_is_noted_with_what_it_found() -> None:
     assert not SearchLog.objects.found_nothing().exists()
 
 
-def test_a_refused_question_found_nothing() -> None:
-    context, _ = reader()
-    list(answer("Which enzyme breaks down lactose in cats?", context=context))
+def test_a_refused_question_found_nothing(context: RagContext) -> None:
+    list(answer(Question("Which enzyme breaks down lactose in cats?"), context=context))
     assert SearchLog.objects.found_nothing().get().refused
 
 
-def test_a_model_that_refuses_is_noted_afterwards(settings: Any) -> None:
-    context, _ = reader()
-    with chat_server(settings) as server:
-        server.first(chat_stream(not_found_text("en")))
-        list(answer(QUESTION, context=context))
+def test_a_model_that_refuses_is_noted_afterwards(context: RagContext, server: StubServer) -> None:
+    server.first(chat_stream(not_found_text("en")))
+    list(answer(Question(QUESTION), context=context))
     assert SearchLog.objects.get().refused is True
 
 
-def test_small_talk_is_no_question() -> None:
-    context, _ = reader()
-    list(answer("Hello!", context=context))
+def test_small_talk_is_no_question(context: RagContext) -> None:
+    list(answer(Question("Hello!"), context=context))
     assert not SearchLog.objects.exists()

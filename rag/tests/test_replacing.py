@@ -6,8 +6,8 @@ from common.errors import Conflict
 from rag.context import RagContext
 from rag.events import Done, Metadata
 from rag.models import Conversation, Message
-from rag.services.chat import Question, chat
-from rag.tests.asking import reader
+from rag.services.answers import Question
+from rag.services.chat import chat
 
 pytestmark = pytest.mark.django_db
 
@@ -27,8 +27,7 @@ def said(conversation: int) -> list[tuple[str, str]]:
     return [(row.role, row.content[:30]) for row in rows]
 
 
-def test_the_last_answer_is_replaced_with_its_question() -> None:
-    context, _ = reader()
+def test_the_last_answer_is_replaced_with_its_question(context: RagContext) -> None:
     first = ask(context, MOVE)
     last = ask(context, TRAVEL, conversation=first.conversation_id)
     before = said(first.conversation_id)
@@ -39,8 +38,7 @@ def test_the_last_answer_is_replaced_with_its_question() -> None:
     assert said(first.conversation_id) == before
 
 
-def test_only_the_last_answer_can_be_replaced() -> None:
-    context, _ = reader()
+def test_only_the_last_answer_can_be_replaced(context: RagContext) -> None:
     first = ask(context, MOVE)
     ask(context, TRAVEL, conversation=first.conversation_id)
 
@@ -49,8 +47,7 @@ def test_only_the_last_answer_can_be_replaced() -> None:
     assert len(said(first.conversation_id)) == 4
 
 
-def test_what_is_deleted_while_it_is_answered_does_not_come_back() -> None:
-    context, _ = reader()
+def test_what_is_deleted_while_it_is_answered_does_not_come_back(context: RagContext) -> None:
     first = ask(context, MOVE)
     events = chat(Question(TRAVEL), context=context, conversation=first.conversation_id)
     begun = next(events)

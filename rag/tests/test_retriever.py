@@ -20,8 +20,8 @@ from rag.document import Document
 from rag.retriever import MAX_CONCURRENT_CALLS, Retriever
 from rag.tests.conftest import ROOT, commit
 from rag.tests.mcp_world import VACATION, World, make_world
-from ragsite.testing import wait_until
 from search.filters import FilterError
+from tests.plugin import wait_until
 
 T = TypeVar("T")
 pytestmark = pytest.mark.django_db

@@ -1,7 +1,6 @@
 """From a question to SQL over catalogued tables: found, written, checked, and never run."""
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,10 +8,14 @@ from rest_framework.test import APIClient
 
 from accounts.models import Role
 from common.errors import NotFound
-from documents.catalogue.tables import CatalogueError
+from documents.catalogue.tables import CatalogueError, Table, table_source
 from documents.models import Collection, Document
-from documents.services.catalogue import ingest_catalogue
-from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.factories import (
+    ChunkFactory,
+    CollectionFactory,
+    DocumentFactory,
+    MembershipFactory,
+)
 from documents.tests.factories_files import read_ddl
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage
@@ -20,13 +23,17 @@ from inference.tests.stub_server import Reply, StubServer, chat_reply
 from rag.context import RagContext
 from rag.errors import ModelFailed
 from rag.events import Citation, Done, Failed, answer_text
-from rag.pipelines.engine import NodeCall, NodeResult, RunError
+from rag.pipelines.engine.scheduler import (
+    NodeCall,
+    NodeResult,
+    RunError,
+)
 from rag.pipelines.nodes import NODES
 from rag.pipelines.runtime import RunResources
 from rag.pipelines.validation import parse_definition, templates
 from rag.services.pipelines import run_pipeline
+from rag.sql import table_search
 from rag.sql.table_search import find_tables
-from rag.tests.asking import chat_server
 
 SHOP = """
 CREATE TABLE crm.customers (
@@ -61,19 +68,23 @@ def catalogued(**membership: Any) -> tuple[RagContext, Collection]:
     member = MembershipFactory(**membership)
     collection = CollectionFactory(workspace=member.workspace, slug="tables")
     for database, script in (("shop", SHOP), ("fleet", FLEET)):
-        ingest_catalogue(collection=collection, database=database, entries=read_ddl(script))
+        for entry in read_ddl(script):
+            assert isinstance(entry, Table)
+            source = table_source(entry, database=database, language="en")
+            title, metadata = source.declared["title"], source.declared["metadata"]
+            ChunkFactory(
+                document=DocumentFactory(
+                    collection=collection, key=source.key, title=title, metadata=metadata
+                ),
+                text=source.read().decode(),
+                metadata=metadata,
+            )
     return RagContext(user=member.user, workspace=member.workspace), collection
 
 
 @pytest.fixture
 def context(db: None) -> RagContext:
     return catalogued()[0]
-
-
-@pytest.fixture
-def server(settings: Any) -> Iterator[StubServer]:
-    with chat_server(settings) as server:
-        yield server
 
 
 def fenced(sql: str) -> Reply:
@@ -323,7 +334,6 @@ class TestWhoSeesWhichTables:
     def test_requests_are_narrowed(self, everything: tuple[RagContext, Collection]) -> None:
         context, _ = everything
         CollectionFactory(workspace=context.workspace, slug="other")
-        assert self.names(context, database="fleet") == {"truck", "customers"}
         assert self.names(context, collection="tables") == self.names(context)
         assert self.names(context, collection="other") == set()
         with pytest.raises(NotFound):
@@ -335,8 +345,11 @@ class TestWhoSeesWhichTables:
         assert self.names(filtered) == {"truck"}
 
 
-def test_tables_that_keys_lead_to_are_shown_with_the_found_ones(context: RagContext) -> None:
-    finding = find_tables(context, "What revenue did orders bring?", limit=1)
+def test_tables_that_keys_lead_to_are_shown_with_the_found_ones(
+    context: RagContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_search, "MAX_FOUND", 1)
+    finding = find_tables(context, "What revenue did orders bring?")
     names = [str(each.table.name) for each in finding.tables]
     assert names == ["crm.orders", "crm.customers", "crm.shelf"]
     assert [catalogue.database for catalogue in finding.databases] == ["shop"]

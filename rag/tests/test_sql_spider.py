@@ -43,19 +43,11 @@ def questions() -> Iterator[tuple[str, Catalogue]]:
         yield query.fields["sql"], spider.catalogues()[query.fields["db_id"]]
 
 
-def test_no_right_statement_is_refused() -> None:
-    refused = [
-        (sql, checked.reason)
-        for sql, catalogue in questions()
-        if not (checked := check_sql(sql, [catalogue], dialect="sqlite")).passes
-    ]
-    assert refused == []
-
-
-def test_a_right_statement_is_told_the_tables_that_it_uses() -> None:
+def test_a_right_statement_passes_and_is_told_the_tables_that_it_uses() -> None:
     for query in spider.dataset().queries:
         database = query.fields["db_id"]
         checked = check_sql(query.fields["sql"], [spider.catalogues()[database]], dialect="sqlite")
+        assert checked.passes, (query.fields["sql"], checked.reason)
         used = {f"{database}.{table.name}".lower() for table in checked.used}
         assert used == set(spider.dataset().judgements[query.id]), query.fields["sql"]
 

@@ -13,19 +13,19 @@ from django.test import RequestFactory
 
 from common import sse
 from common.errors import InvalidInput
+from common.sse import ClientGone
 from inference.cancellation import Cancelled
 from inference.interfaces import AnswerRefused, BackendUnavailable
 from rag import answer_stream
 from rag.answer_stream import (
     AnswerFailed,
-    ClientGone,
     ServerStopping,
     collect_events,
     stream_response,
 )
 from rag.errors import ModelFailed
 from rag.events import Done, Event, Failed, Token
-from ragsite.testing import wait_until
+from tests.plugin import wait_until
 
 DONE = Done(elapsed_ms=1.0)
 

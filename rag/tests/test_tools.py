@@ -121,12 +121,12 @@ def test_a_chat_model_is_told_of_each(context: RagContext) -> None:
     assert told[0]["parameters"] == TOOLS["get_document"].parameters
 
 
-@pytest.mark.parametrize("name", sorted(TOOLS))
 @pytest.mark.parametrize("field", ["scope", "user", "workspace", "collections", "context"])
-def test_no_tool_lets_the_model_choose_for_whom(context: RagContext, name: str, field: str) -> None:
-    answer = run(name, context, **{field: "bob"})
-    assert answer.is_error
-    assert field in answer.text
+def test_no_tool_lets_the_model_choose_for_whom(context: RagContext, field: str) -> None:
+    for name in TOOLS:
+        answer = run(name, context, **{field: "bob"})
+        assert answer.is_error, name
+        assert field in answer.text
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS))

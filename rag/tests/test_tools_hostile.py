@@ -100,9 +100,9 @@ def test_ordinary_letters_are_shown_as_they_are(text: str) -> None:
 
 def test_answers_are_bounded(context: RagContext) -> None:
     notes = context.workspace.collections.get(slug="notes")
-    for number in range(60):
+    for number in range(51):
         document = DocumentFactory(collection=notes, title="t" * 500, key="k" * 900 + str(number))
-        ChunkFactory(document=document, text=f"word{number} common " + "x" * 20_000)
+        ChunkFactory(document=document, text=f"word{number} common " + "x" * 6_000)
     for name in ("similarity_search", "hybrid_query"):
         told = text_of(name, context, query="common", top_k=50)
         assert told.startswith("Found 50 relevant documents:")

@@ -15,7 +15,8 @@ from inference.interfaces import BackendUnavailable
 from inference.tests.stub_server import Reply, chat_stream
 from rag.context import RagContext
 from rag.models import Conversation, Message
-from rag.services.chat import Question, chat
+from rag.services.answers import Question
+from rag.services.chat import chat
 from rag.tests.asking import chat_server, document, reader
 
 pytestmark = pytest.mark.django_db

@@ -2,6 +2,7 @@
 
 import re
 from itertools import combinations
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from rag.pipelines.definition import Definition, Edge, Node
 from rag.pipelines.validation import templates
-from rag.views.pipeline_diagram import HEIGHT, WIDTH, Diagram, DiagramNode, draw_diagram
+from rag.views.pipeline_diagram import HEIGHT, WIDTH, draw_diagram
 
 
 @st.composite
@@ -30,41 +31,42 @@ def definitions(draw_: st.DrawFn) -> Definition:
     return Definition("x", "X", "", nodes, tuple(edges), "n0")
 
 
-def overlap(one: DiagramNode, other: DiagramNode) -> bool:
-    return abs(one.x - other.x) < WIDTH and abs(one.y - other.y) < HEIGHT
+def overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return bool(abs(one["x"] - other["x"]) < WIDTH and abs(one["y"] - other["y"]) < HEIGHT)
 
 
-def inside(drawing: Diagram, node: DiagramNode) -> bool:
-    return 0 <= node.x <= drawing.width - WIDTH and 0 <= node.y <= drawing.height - HEIGHT
+def inside(drawing: dict[str, Any], node: dict[str, Any]) -> bool:
+    right, bottom = drawing["width"] - WIDTH, drawing["height"] - HEIGHT
+    return bool(0 <= node["x"] <= right and 0 <= node["y"] <= bottom)
 
 
 @given(definitions())
 def test_nodes_are_apart_and_inside_and_edges_lead_to_the_right(definition: Definition) -> None:
     drawing = draw_diagram(definition)
-    places = {node.id: node for node in drawing.nodes}
+    places = {node["id"]: node for node in drawing["nodes"]}
 
-    assert [node.id for node in drawing.nodes] == [node.id for node in definition.nodes]
-    assert [pair for pair in combinations(drawing.nodes, 2) if overlap(*pair)] == []
-    assert all(inside(drawing, node) for node in drawing.nodes)
-    assert len(drawing.edges) == len(definition.edges)
+    assert [node["id"] for node in drawing["nodes"]] == [node.id for node in definition.nodes]
+    assert [pair for pair in combinations(drawing["nodes"], 2) if overlap(*pair)] == []
+    assert all(inside(drawing, node) for node in drawing["nodes"])
+    assert len(drawing["edges"]) == len(definition.edges)
     for edge in definition.edges:
         if edge.type != "loop":
-            assert places[edge.source].x < places[edge.target].x
+            assert places[edge.source]["x"] < places[edge.target]["x"]
     assert draw_diagram(definition) == drawing
 
 
 @given(definitions())
 def test_every_line_stays_inside(definition: Definition) -> None:
     drawing = draw_diagram(definition)
-    for edge in drawing.edges:
-        x, y = (float(number) for number in re.match(r"M(\S+) ([\d.]+)", edge.path).groups())  # type: ignore[union-attr]
-        assert 0 <= x <= drawing.width
-        assert 0 <= y <= drawing.height
+    for edge in drawing["edges"]:
+        x, y = (float(number) for number in re.match(r"M(\S+) ([\d.]+)", edge["path"]).groups())  # type: ignore[union-attr]
+        assert 0 <= x <= drawing["width"]
+        assert 0 <= y <= drawing["height"]
 
 
 @pytest.mark.parametrize("name", sorted(templates()))
 def test_every_template_is_drawn_and_told_in_words(name: str) -> None:
     definition = templates()[name]
     drawing = draw_diagram(definition)
-    assert all(node.id in drawing.words for node in definition.nodes)
-    assert [node.is_entry for node in drawing.nodes].count(True) == 1
+    assert all(node.id in drawing["words"] for node in definition.nodes)
+    assert [node["is_entry"] for node in drawing["nodes"]].count(True) == 1

@@ -287,8 +287,9 @@ def test_bars_stand_where_and_as_long_as_their_steps_were() -> None:
     trace = Trace(started_at=began, ended_at=began + timedelta(milliseconds=1000))
     spans = [span(1, 0, 500), span(2, 500, 1000), span(3, 100, 300, parent=1), span(4, 999, 1000)]
     drawn = build_waterfall(trace, spans)
-    assert [bar.span.pk for bar in drawn.bars] == [1, 3, 2, 4]
-    assert [bar.depth for bar in drawn.bars] == [0, 1, 0, 0]
-    assert [(bar.x, bar.width) for bar in drawn.bars[:3]] == [(0, 500), (100, 200), (500, 500)]
-    assert all(bar.x + bar.width <= SCALE for bar in drawn.bars)
-    assert drawn.milliseconds == 1000
+    bars = drawn["bars"]
+    assert [bar["span"].pk for bar in bars] == [1, 3, 2, 4]
+    assert [bar["depth"] for bar in bars] == [0, 1, 0, 0]
+    assert [(bar["x"], bar["width"]) for bar in bars[:3]] == [(0, 500), (100, 200), (500, 500)]
+    assert all(bar["x"] + bar["width"] <= SCALE for bar in bars)
+    assert drawn["milliseconds"] == 1000

@@ -18,11 +18,11 @@ def test_a_teaser_is_words_and_a_title_is_said_once() -> None:
         [{"number": 1, "start": 12, "end": 20}],
         collections={"office": "Office"},
     )
-    assert source.teaser == "The firm leaves Mill Street."
-    assert source.place == "Office · When"
-    assert "".join(part.text for part in source.parts) == text
+    assert source["teaser"] == "The firm leaves Mill Street."
+    assert source["place"] == "Office · When"
+    assert "".join(part["text"] for part in source["parts"]) == text
 
 
 def test_what_is_not_cited_has_no_teaser() -> None:
     (source,) = source_views([passage("Words.")], [], collections={})
-    assert source.teaser == ""
+    assert source["teaser"] == ""

@@ -6,24 +6,29 @@ Stored text is shown as data that cannot forge a line of a tool's own answer.
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal, Required
 
 from django.db import connection
 from django.db.models import Count, Q
+from pydantic import Field, WithJsonSchema, with_config
+from typing_extensions import TypedDict
 
 from accounts.services import require_editor
 from common.errors import InvalidInput, NotFound
-from common.fusion_options import Method
+from common.fusion_options import DEPTHS, RRF_KS, Method
 from common.text import count_heading, escape_nonprinting, json_quoted, truncated
+from common.tools import between, nonempty, tools_by_name
 from documents.ingestion.items import Item
 from documents.models import Chunk, Collection, Document
 from documents.querysets import DocumentQuerySet
 from rag.answering.evidence import passage_url
 from rag.context import RagContext
 from rag.events import Passage
+from search.filters.tree import MAX_CHARACTERS as MAX_FILTER_CHARACTERS
+from search.query import MAX_QUERY_CHARACTERS
 from search.query_options import arm_weights
 from search.ranked_results import EmbedderUnavailable
-from search.results import Mode, SearchResult
+from search.results import SearchResult
 from search.retrieval.statements import scope_conditions
 from search.services import search
 from search.stores import Store
@@ -32,6 +37,43 @@ from search.stores import Store
 MAX_RESULT_CHARACTERS = 40_000
 MAX_TEXT_CHARACTERS = 4_000
 MAX_NAME_CHARACTERS = 200
+
+#: Limits of arguments.
+MAX_RESULTS = 50
+MAX_ID_CHARACTERS = 1024
+MAX_SLUG_CHARACTERS = 63
+MAX_OFFSET = 1_000_000_000
+MAX_VECTOR_NUMBERS = 16_000
+
+Query = Annotated[
+    str, nonempty("A question, or words that the passages hold.", most=MAX_QUERY_CHARACTERS)
+]
+TopK = Annotated[int, between(1, MAX_RESULTS, "How many passages at most.")]
+DocumentFilter = Annotated[
+    Mapping[str, Any] | str | None,
+    WithJsonSchema(
+        {
+            "type": ["object", "string"],
+            "maxLength": MAX_FILTER_CHARACTERS,
+            "description": "What documents must be like, such as"
+            ' {"year": {"$gte": 2020}, "language": "de"}, by their metadata. Default: any.',
+        }
+    ),
+]
+AnyCollection = Annotated[
+    str,
+    Field(
+        max_length=MAX_SLUG_CHARACTERS,
+        description="Slug of a collection, as list_collections tells it. Default: all.",
+    ),
+]
+TargetCollection = Annotated[
+    str,
+    Field(
+        max_length=MAX_SLUG_CHARACTERS,
+        description="Slug of the collection. Needed where there are several.",
+    ),
+]
 
 NOTHING_SIMILAR = "No similar documents found."
 
@@ -113,7 +155,7 @@ MAX_COLUMNS = 40
 
 
 def list_collections(*, scope: RagContext) -> str:
-    """The searchable collections, with the number of documents the caller may read in each."""
+    """The collections of documents that can be searched."""
     ids = scope.search_scope().collection_ids
     collections = list(Collection.objects.filter(pk__in=ids).order_by("slug")[:MAX_LISTED])
     numbers = Counter(
@@ -135,9 +177,17 @@ def list_collections(*, scope: RagContext) -> str:
 
 
 def list_tables(
-    *, scope: RagContext, database: str = "", collection: str = "", name_contains: str = ""
+    *,
+    scope: RagContext,
+    database: Annotated[
+        str, Field(max_length=500, description="Only of this database. Default: of all.")
+    ] = "",
+    collection: AnyCollection = "",
+    name_contains: Annotated[
+        str, Field(max_length=200, description="Only tables in whose names this stands.")
+    ] = "",
 ) -> str:
-    """Catalogued tables and views, ordered by name."""
+    """The tables of databases that are described here, with their columns."""
     wanted = {"kind": "table", **({"database": database} if database else {})}
     tables = readable_documents(
         scope,
@@ -180,8 +230,16 @@ MAX_READ_CHARACTERS = 20_000
 MAX_SAME_ID = 20
 
 
-def get_document(*, scope: RagContext, id: str, collection: str = "", start: int = 0) -> str:
-    """A document's text from `start` on, each passage under its citation number."""
+def get_document(
+    *,
+    scope: RagContext,
+    id: Annotated[str, nonempty("Its id, such as handbook/leave.md.", most=MAX_ID_CHARACTERS)],
+    collection: Annotated[
+        str, Field(max_length=MAX_SLUG_CHARACTERS, description="The collection that it is in.")
+    ] = "",
+    start: Annotated[int, between(0, MAX_OFFSET, "The character from which to read on.")] = 0,
+) -> str:
+    """Read a document by its id, as a search tells it. A long one is read in parts."""
     found = list(readable_documents(scope, collection=collection, key=id)[:MAX_SAME_ID])
     if not found:
         raise NotFound(f"Document not found: {quote_name(id)}. Look for it with hybrid_query.")
@@ -248,22 +306,19 @@ def passage_from_chunk(document: Document, chunk: Chunk) -> Passage:
     )
 
 
-MAX_RESULTS = 50
-
-Filter = Mapping[str, Any] | str | None
-
 LEXICAL_ONLY = "Search by meaning does not work just now: these hold the words of the query."
 
 
 def similarity_search(
     *,
     scope: RagContext,
-    query: str,
-    top_k: int = 5,
-    filter: Filter = None,
-    collection: str = "",
+    query: Query,
+    top_k: TopK = 5,
+    filter: DocumentFilter = None,
+    collection: AnyCollection = "",
 ) -> str:
-    """Passages similar in meaning; if the model is unavailable, those that contain the words."""
+    """Find passages of the user's documents that mean what the query means. Each is shown with the
+    number [n] by which to cite it."""
     where = scope.search_scope(_collections(collection), filter=filter)
     options: dict[str, Any] = {
         "k": int(top_k),
@@ -281,20 +336,35 @@ def similarity_search(
 def hybrid_query(
     *,
     scope: RagContext,
-    query: str,
-    top_k: int = 5,
-    filter: Filter = None,
-    collection: str = "",
-    mode: Mode = "hybrid",
-    fusion: Method | None = None,
-    rrf_k: int | None = None,
-    alpha: float | None = None,
-    beta: float | None = None,
-    depth: int | None = None,
-    rerank: bool | None = None,
+    query: Query,
+    top_k: TopK = 5,
+    filter: DocumentFilter = None,
+    collection: AnyCollection = "",
+    mode: Annotated[
+        Literal["hybrid", "graph"],
+        Field(
+            description="graph: also passages that name what the best ones name, for questions"
+            " whose answer lies in several documents."
+        ),
+    ] = "hybrid",
+    fusion: Annotated[
+        Method | None,
+        Field(description="How words and meaning are joined. Default: as the site does."),
+    ] = None,
+    rrf_k: Annotated[int | None, between(RRF_KS[0], RRF_KS[-1], "The constant of rrf.")] = None,
+    alpha: Annotated[float | None, between(0, 1, "What meaning counts for, instead.")] = None,
+    beta: Annotated[float | None, between(0, 1, "What words count for, instead.")] = None,
+    depth: Annotated[
+        int | None,
+        between(DEPTHS[0], DEPTHS[-1], "How many candidates words and meaning list each."),
+    ] = None,
+    rerank: Annotated[
+        bool | None,
+        Field(description="Whether a model reads the best again. Default: if there is one."),
+    ] = None,
 ) -> str:
-    """Passages by hybrid search, as the site's own; `alpha` (dense) and `beta` (lexical) override
-    the weights."""
+    """Find passages of the user's documents by words and by meaning: better than similarity_search
+    for names, codes and exact terms. Each is shown with the number [n] by which to cite it."""
     where = scope.search_scope(_collections(collection), filter=filter)
     given = {
         "fusion": fusion,
@@ -313,12 +383,13 @@ def hybrid_query(
 def search_words(
     *,
     scope: RagContext,
-    query: str,
-    top_k: int = 5,
-    filter: Filter = None,
-    collection: str = "",
+    query: Query,
+    top_k: TopK = 5,
+    filter: DocumentFilter = None,
+    collection: AnyCollection = "",
 ) -> str:
-    """Passages that contain the words of `query`, ranked by BM25."""
+    """Find passages of the user's documents that hold the words of the query, ranked by BM25. Each
+    is shown with the number [n] by which to cite it."""
     where = scope.search_scope(_collections(collection), filter=filter)
     return _format_result(
         scope, search(query, scope=where, mode="lexical", k=int(top_k), snippets=False)
@@ -328,12 +399,20 @@ def search_words(
 def search_vector(
     *,
     scope: RagContext,
-    vector: Sequence[float],
-    top_k: int = 5,
-    filter: Filter = None,
-    collection: str = "",
+    vector: Annotated[
+        Sequence[float],
+        Field(
+            min_length=1,
+            max_length=MAX_VECTOR_NUMBERS,
+            description="As many numbers as the collection's vectors have.",
+        ),
+    ],
+    top_k: TopK = 5,
+    filter: DocumentFilter = None,
+    collection: AnyCollection = "",
 ) -> str:
-    """Passages whose vectors are most similar to the caller's vector."""
+    """Find passages of the user's documents by a vector of your own, made by the model of the
+    collection. Each is shown with the number [n] by which to cite it."""
     import numpy as np  # noqa: PLC0415  (every command would load it)
 
     where = scope.search_scope(_collections(collection), filter=filter)
@@ -366,20 +445,57 @@ MAX_CONTENT_CHARACTERS = 100_000
 MAX_DOCUMENTS = 100
 
 
+_NewId = Annotated[
+    str, nonempty("The id that it gets, such as notes/2026-05-01.", most=MAX_ID_CHARACTERS)
+]
+_Text = Annotated[str, Field(min_length=1, max_length=MAX_CONTENT_CHARACTERS)]
+_Content = Annotated[_Text, Field(description="Its text.")]
+_Metadata = Annotated[
+    Mapping[str, Any] | None, Field(description="What else is known of it, by name.")
+]
+_Title = Annotated[str, Field(max_length=500, description="Its title.")]
+
+
+@with_config(extra="forbid")
+class _NewDocument(TypedDict, total=False):
+    id: Required[_NewId]
+    content: Required[_Content]
+    metadata: _Metadata
+    title: _Title
+
+
+_NewDocuments = Annotated[
+    Sequence[_NewDocument],
+    Field(
+        min_length=1,
+        max_length=MAX_DOCUMENTS,
+        description="Several at once, instead: each with id and content.",
+    ),
+]
+_Texts = Annotated[
+    Sequence[_Text],
+    Field(
+        min_length=1,
+        max_length=MAX_DOCUMENTS,
+        description="Or bare texts, which get the ids id_prefix:0, id_prefix:1, …",
+    ),
+]
+
+
 def index_document(
     *,
     scope: RagContext,
-    id: str = "",
-    content: str = "",
-    metadata: Mapping[str, Any] | None = None,
-    title: str = "",
-    documents: Sequence[Mapping[str, Any]] = (),
-    texts: Sequence[str] = (),
-    id_prefix: str = "",
-    collection: str = "",
+    id: _NewId = "",
+    content: _Content = "",
+    metadata: _Metadata = None,
+    title: _Title = "",
+    documents: _NewDocuments = (),
+    texts: _Texts = (),
+    id_prefix: Annotated[str, nonempty("Of texts.", most=MAX_ID_CHARACTERS - 4)] = "",
+    collection: TargetCollection = "",
 ) -> str:
-    """Store one text, several documents, or plain texts under ids, replacing documents with the
-    same ids, all or none; they are searchable when this returns."""
+    """Store a text as a document, in place of what has the same id, so that it is found from now
+    on. Only when the user asked for it."""
     store = _writable_store(scope, collection)
     forms = [bool(id or content), bool(documents), bool(texts)]
     if sum(forms) != 1 or bool(id) != bool(content) or bool(texts) != bool(id_prefix):
@@ -416,8 +532,13 @@ def index_document(
     )
 
 
-def remove_document(*, scope: RagContext, id: str, collection: str = "") -> str:
-    """Delete a document; it can no longer be found when this returns. Raises NotFound."""
+def remove_document(
+    *,
+    scope: RagContext,
+    id: Annotated[str, nonempty("Its id, as a search tells it.", most=MAX_ID_CHARACTERS)],
+    collection: TargetCollection = "",
+) -> str:
+    """Remove a document by its id, so that it is found no more. Only when the user asked for it."""
     store = _writable_store(scope, collection)
     if not store.remove(id):
         raise NotFound(
@@ -446,3 +567,20 @@ def _writable_store(scope: RagContext, slug: str) -> Store:
     if len(collections) > 1:
         raise InvalidInput(f"There are several collections. Name one of {slugs}.")
     return Store(collections[0], user=scope.user)
+
+
+TOOLS = tools_by_name(
+    "documents",
+    (
+        similarity_search,
+        hybrid_query,
+        search_words,
+        search_vector,
+        get_document,
+        index_document,
+        remove_document,
+        list_collections,
+        list_tables,
+    ),
+    writing={index_document, remove_document},
+)

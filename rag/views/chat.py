@@ -15,17 +15,17 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.current_workspace import request_workspace
 from common.errors import NotFound, RagsiteError
+from common.pagination import newest_first
 from common.web import login_required_page
 from documents.models import Collection, Document
-from documents.views.pagination import page_by_id
 from inference.chat_models import chat_model, chat_models
-from memory.views.contexts import page_by_time
 from rag.context import RagContext
 from rag.events import Metadata
 from rag.forms import MAX_QUESTION_CHARACTERS, QuestionForm, TitleForm
 from rag.models import Conversation, Message
 from rag.services import conversations
-from rag.services.chat import Question, chat
+from rag.services.answers import Question
+from rag.services.chat import chat
 from rag.services.pipelines import list_pipelines
 from rag.views.turns import DEGRADED, FAILURES, turn_views
 from search.examples import example_questions
@@ -244,29 +244,28 @@ def _page(
         "here_url": request.path,
         "max_question": MAX_QUESTION_CHARACTERS,
     }
-    context |= _thread(request, conversation) if conversation else _recent_conversations(request)
+    if conversation:
+        context |= _thread(request, conversation)
+    else:
+        of = context_of_request(request)
+        own = Conversation.objects.visible_to(of.user).filter(workspace=of.workspace)
+        found = newest_first(own, request.GET, size=CONVERSATIONS_PER_PAGE, field="updated_at")
+        documents = Document.objects.visible_to(of.user).filter(
+            workspace=of.workspace, status=Document.Status.READY
+        )
+        context |= {
+            "former": found.rows,
+            "examples": [] if found.rows else example_questions(documents.current()),
+            "newer_url": f"?after={found.newer}" if found.newer else "",
+            "older_url": f"?before={found.older}" if found.older else "",
+        }
     return no_store(render(request, "rag/chat.html", context, status=status))
-
-
-def _recent_conversations(request: HttpRequest) -> dict[str, Any]:
-    context = context_of_request(request)
-    own = Conversation.objects.visible_to(context.user).filter(workspace=context.workspace)
-    found = page_by_time(own, request.GET, size=CONVERSATIONS_PER_PAGE, field="updated_at")
-    documents = Document.objects.visible_to(context.user).filter(
-        workspace=context.workspace, status=Document.Status.READY
-    )
-    return {
-        "former": found.rows,
-        "examples": [] if found.rows else example_questions(documents.current()),
-        "newer_url": f"?after={found.newer}" if found.newer else "",
-        "older_url": f"?before={found.older}" if found.older else "",
-    }
 
 
 def _thread(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:
     """The latest questions with their answers, or those around `?before=` and `?after=`."""
     questions = conversation.messages.filter(role=Message.Role.USER)
-    found = page_by_id(questions, request.GET, size=TURNS_PER_PAGE)
+    found = newest_first(questions, request.GET, size=TURNS_PER_PAGE)
     if not found.rows:
         return {"turns": []}
     rows = conversation.messages.filter(pk__gte=found.rows[-1].pk).order_by("pk")
@@ -275,8 +274,8 @@ def _thread(request: HttpRequest, conversation: Conversation) -> dict[str, Any]:
         rows = rows.filter(pk__lt=following.pk) if following else rows
     return {
         "turns": _turns(request, conversation, list(rows), has_last=not found.newer),
-        "earlier_url": f"?{found.older}" if found.older else "",
-        "later_url": f"?{found.newer}" if found.newer else "",
+        "earlier_url": f"?before={found.older}" if found.older else "",
+        "later_url": f"?after={found.newer}" if found.newer else "",
     }
 
 

@@ -4,9 +4,10 @@ After Sugiyama, Tagawa and Toda (1981): layers by the longest path from the entr
 edges that cross a layer, order within a layer by the mean position of the neighbours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from common.text import truncated
 from rag.pipelines.definition import Definition, Edge, structure_of
@@ -21,38 +22,6 @@ SWEEPS = 4
 MAX_NAME_CHARACTERS, MAX_CONDITION_CHARACTERS = 19, 90
 
 Point = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class DiagramNode:
-    """A box; `x` and `y` are its upper left corner."""
-
-    id: str
-    name: str
-    type: str
-    x: float
-    y: float
-    is_entry: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DiagramEdge:
-    """`path` is an SVG path; the third field describes the edge in words."""
-
-    path: str
-    type: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
-class Diagram:
-    """The diagram; `words` describe it in text."""
-
-    width: float
-    height: float
-    nodes: tuple[DiagramNode, ...]
-    edges: tuple[DiagramEdge, ...]
-    words: str
 
 
 @dataclass(slots=True)
@@ -70,8 +39,9 @@ class _Slot:
         return HEIGHT if self.node else DUMMY_HEIGHT
 
 
-def draw_diagram(definition: Definition) -> Diagram:
-    """The diagram of a parsed definition."""
+def draw_diagram(definition: Definition) -> dict[str, Any]:
+    """The diagram of a parsed definition: its size, a box for each node with its upper left corner,
+    an SVG path for each edge, and all of it in words."""
     structure = structure_of(definition)
     forward = [edge for edge in definition.edges if edge.type != "loop"]
     layers = dict.fromkeys(structure.order, 0)
@@ -80,56 +50,47 @@ def draw_diagram(definition: Definition) -> Diagram:
             if edge.source == id:
                 layers[edge.target] = max(layers[edge.target], layers[id] + 1)
     slots = {id: _Slot(layers[id], id, [], []) for id in structure.order}
-    ways = [_edge_slots(edge, slots) for edge in forward]
+    # The slots of each edge: its source, one in every layer between, its target.
+    ways = []
+    for edge in forward:
+        source, target = slots[edge.source], slots[edge.target]
+        between = [_Slot(layer, "", [], []) for layer in range(source.layer + 1, target.layer)]
+        ways.append([source, *between, target])
+        for one, other in pairwise(ways[-1]):
+            one.after.append(other)
+            other.before.append(one)
     columns = _order_slots([*slots.values(), *(slot for way in ways for slot in way[1:-1])])
     height = _assign_y(columns)
     loops = [edge for edge in definition.edges if edge.type == "loop"]
-    drawn_loops = [
-        DiagramEdge(
-            _loop_path(slots[edge.source], slots[edge.target], height, at),
-            "loop",
-            _describe_edge(edge),
-        )
+    paths = [*zip(forward, map(_edge_path, ways), strict=True)]
+    paths += [
+        (edge, _loop_path(slots[edge.source], slots[edge.target], height, at))
         for at, edge in enumerate(loops)
     ]
     names = ", ".join(f"{node.id} ({node.type})" for node in definition.nodes)
     words = f"Nodes: {names}."
     if definition.edges:
         words += f" Edges: {'; '.join(map(_describe_edge, definition.edges))}."
-    return Diagram(
-        width=len(columns) * (WIDTH + LAYER_GAP) - LAYER_GAP + 2 * MARGIN,
-        height=height + (LOOP_DROP * len(loops) + MARGIN if loops else MARGIN),
-        nodes=tuple(
-            DiagramNode(
-                node.id,
-                truncated(node.id, MAX_NAME_CHARACTERS),
-                node.type,
-                _x(slots[node.id]),
-                slots[node.id].y,
-                node.id == definition.entry,
-            )
+    return {
+        "width": len(columns) * (WIDTH + LAYER_GAP) - LAYER_GAP + 2 * MARGIN,
+        "height": height + (LOOP_DROP * len(loops) + MARGIN if loops else MARGIN),
+        "nodes": [
+            {
+                "id": node.id,
+                "name": truncated(node.id, MAX_NAME_CHARACTERS),
+                "type": node.type,
+                "x": _x(slots[node.id]),
+                "y": slots[node.id].y,
+                "is_entry": node.id == definition.entry,
+            }
             for node in definition.nodes
-        ),
-        edges=(
-            *(
-                DiagramEdge(_edge_path(way), edge.type, _describe_edge(edge))
-                for edge, way in zip(forward, ways, strict=True)
-            ),
-            *drawn_loops,
-        ),
-        words=words,
-    )
-
-
-def _edge_slots(edge: Edge, slots: Mapping[str, _Slot]) -> list[_Slot]:
-    """The slots of an edge: its source, one in every layer between, its target."""
-    source, target = slots[edge.source], slots[edge.target]
-    between = [_Slot(layer, "", [], []) for layer in range(source.layer + 1, target.layer)]
-    way = [source, *between, target]
-    for one, other in pairwise(way):
-        one.after.append(other)
-        other.before.append(one)
-    return way
+        ],
+        "edges": [
+            {"path": path, "type": edge.type, "description": _describe_edge(edge)}
+            for edge, path in paths
+        ],
+        "words": words,
+    }
 
 
 def _order_slots(slots: Sequence[_Slot]) -> list[list[_Slot]]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -19,12 +18,12 @@ from inference.chat_models import chat_model
 from rag.context import RagContext
 from rag.events import Metadata
 from rag.forms import MAX_QUESTION_CHARACTERS, DefinitionForm
-from rag.pipelines.definition import NODE_TYPES, Definition, Fault, PipelineError
+from rag.models import Pipeline
+from rag.pipelines.definition import NODE_TYPES, Fault, PipelineError
 from rag.services import pipelines as services
-from rag.services.pipelines import PipelineRecord
-from rag.services.traces import RunStatistics, own_traces, trace_statistics
+from rag.services.traces import own_traces, trace_statistics
 from rag.views.chat import SCRIPT_MODULES, collection_names, context_of_request, no_store
-from rag.views.pipeline_diagram import Diagram, draw_diagram
+from rag.views.pipeline_diagram import draw_diagram
 from rag.views.turns import DEGRADED, FAILURES
 
 #: Days that the statistics cover.
@@ -50,16 +49,6 @@ EXAMPLE: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineCard:
-    """A pipeline with its diagram, None if it can no longer run, and statistics of the user's own
-    runs, None without any."""
-
-    pipeline: PipelineRecord
-    drawing: Diagram | None
-    figures: RunStatistics | None
-
-
 @require_safe
 @login_required_page
 def index(request: HttpRequest) -> HttpResponse:
@@ -67,13 +56,16 @@ def index(request: HttpRequest) -> HttpResponse:
     context = context_of_request(request)
     figures = _statistics(context)
 
-    def listed(pipelines: Iterable[PipelineRecord]) -> list[PipelineCard]:
-        cards = []
-        for each in pipelines:
-            definition, _ = _parse_or_faults(each)
-            drawing = draw_diagram(definition) if definition else None
-            cards.append(PipelineCard(each, drawing, figures.get(each.id)))
-        return cards
+    def listed(pipelines: Iterable[Pipeline]) -> list[dict[str, Any]]:
+        """Each with its diagram, if it can still run, and statistics of the user's own runs."""
+        return [
+            {
+                "pipeline": each,
+                "drawing": _diagram_or_faults(each)[0],
+                "figures": figures.get(each.slug),
+            }
+            for each in pipelines
+        ]
 
     there = services.list_pipelines(context=context)
     own = Paginator([each for each in there if not each.is_template], PIPELINES_PER_PAGE)
@@ -105,15 +97,16 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
             return redirect("trace", pk=run)
         except RagsiteError as error:
             problem, status = str(error), error.status
-    definition, faults = _parse_or_faults(pipeline)
+    drawing, faults = _diagram_or_faults(pipeline)
+    needs_model = any(
+        NODE_TYPES[node["type"]].needs_model == "always" for node in pipeline.definition["nodes"]
+    )
     template_context = {
         "pipeline": pipeline,
-        "drawing": draw_diagram(definition) if definition else None,
+        "drawing": drawing,
         "faults": faults,
         "definition": _pretty_json(pipeline.definition),
-        "is_lacking": definition is not None
-        and any(node.kind.needs_model == "always" for node in definition.nodes)
-        and chat_model() is None,
+        "is_lacking": drawing is not None and needs_model and chat_model() is None,
         "connect_url": reverse("chat_connect"),
         "degraded": json.dumps(DEGRADED),
         "failures": json.dumps(FAILURES),
@@ -140,7 +133,7 @@ def new(request: HttpRequest) -> HttpResponse:
         pipeline = services.get_pipeline(context=context, id=source)
         given = {
             **pipeline.definition,
-            "id": f"{pipeline.id}-copy"[:63],
+            "id": f"{pipeline.slug}-copy"[:63],
             "name": f"{pipeline.name} (copy)",
         }
     return _edit_page(request, context, None, given)
@@ -169,7 +162,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
         services.delete_pipeline(context=context, id=slug)
         messages.success(request, f"“{pipeline.name}” is deleted.")
         return redirect("pipelines")
-    hidden = {each.id for each in services.template_pipelines()}
+    hidden = {each.slug for each in services.template_pipelines()}
     template_context = {"pipeline": pipeline, "hides_template": slug in hidden}
     return render(request, "rag/pipeline_delete.html", template_context)
 
@@ -177,7 +170,7 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
 def _edit_page(
     request: HttpRequest,
     context: RagContext,
-    pipeline: PipelineRecord | None,
+    pipeline: Pipeline | None,
     given: Mapping[str, Any],
 ) -> HttpResponse:
     posted = request.method == "POST"
@@ -194,7 +187,7 @@ def _edit_page(
             definition, version = form.cleaned_data["definition"], form.cleaned_data["version"]
             record = (
                 services.update_pipeline(
-                    context=context, id=pipeline.id, definition=definition, version=version
+                    context=context, id=pipeline.slug, definition=definition, version=version
                 )
                 if pipeline
                 else services.create_pipeline(context=context, definition=definition)
@@ -205,7 +198,7 @@ def _edit_page(
             form.add_error("definition", str(error))
         else:
             messages.success(request, f"“{record.name}” is saved.")
-            return redirect("pipeline", slug=record.id)
+            return redirect("pipeline", slug=record.slug)
     template_context = {
         "pipeline": pipeline,
         "form": form,
@@ -220,14 +213,14 @@ def _pretty_json(definition: Mapping[str, Any]) -> str:
     return json.dumps(definition, indent=2, ensure_ascii=False)
 
 
-def _parse_or_faults(pipeline: PipelineRecord) -> tuple[Definition | None, tuple[Fault, ...]]:
-    """The parsed definition, or why it can no longer run: a tool or model was removed."""
+def _diagram_or_faults(pipeline: Pipeline) -> tuple[dict[str, Any] | None, tuple[Fault, ...]]:
+    """The diagram, or why it can no longer run: a tool or model was removed."""
     try:
-        return pipeline.parsed_definition, ()
+        return draw_diagram(services.validate_pipeline(definition=pipeline.definition)), ()
     except PipelineError as error:
         return None, error.faults
 
 
-def _statistics(context: RagContext, pipeline: str = "") -> dict[str, RunStatistics]:
+def _statistics(context: RagContext, pipeline: str = "") -> dict[str, dict[str, Any]]:
     found = trace_statistics(context=context, days=STATISTICS_DAYS, pipeline=pipeline)
-    return {each.total.name: each.total for each in found}
+    return {each["name"]: each for each in found}

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -13,14 +13,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from common.pagination import newest_first
 from common.web import login_required_page
 from documents.models import Chunk, Document
-from memory.views.contexts import page_by_time
 from rag.answering.evidence import passage_url
 from rag.models import Span, Trace
 from rag.services.traces import cancel_run, get_trace, own_traces, withheld_traces
 from rag.views.chat import collection_names, context_of_request, no_store
-from rag.views.turns import SourceView, render_answer, source_views
+from rag.views.turns import render_answer, source_views
 from search.presentation import Choice
 
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"\[(\d{1,4})\]")
 
 def cited_sources(
     trace: Trace, *, collections: Mapping[str, str]
-) -> tuple[list[SourceView], list[tuple[int, int]]]:
+) -> tuple[list[dict[str, Any]], list[tuple[int, int]]]:
     """The sources that the trace's answer cites, and where: (offset, number). A source has no text
     if its chunk no longer exists. `collections` are names by slug. Only for a trace whose documents
     the user may all read."""
@@ -77,33 +77,9 @@ SCALE = 1000
 MIN_BAR_WIDTH = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A step: `x` and `width` are parts of SCALE, `depth` counts its ancestors."""
-
-    span: Span
-    depth: int
-    x: float
-    width: float
-    milliseconds: float
-    after_milliseconds: float
-
-    @property
-    def tone(self) -> str:
-        """Its colour: by its state if it did not succeed, else by its kind."""
-        return self.span.kind if self.span.state == Span.State.DONE else self.span.state
-
-
-@dataclass(frozen=True, slots=True)
-class Waterfall:
-    """The bars in the order of the steps, and how long the run took."""
-
-    bars: tuple[Bar, ...]
-    milliseconds: float
-
-
-def build_waterfall(trace: Trace, spans: Sequence[Span]) -> Waterfall:
-    """The waterfall of a run, which may still be running."""
+def build_waterfall(trace: Trace, spans: Sequence[Span]) -> dict[str, Any]:
+    """How long a run took, which may still be running, and a bar for each step, after its parent:
+    `x` and `width` are parts of SCALE, `depth` counts its ancestors."""
     begin = min([trace.started_at, *(span.started_at for span in spans)])
     ends = [trace.ended_at or timezone.now(), *(span.ended_at for span in spans)]
     total = max(_milliseconds(begin, max(ends)), 1.0)
@@ -114,16 +90,18 @@ def build_waterfall(trace: Trace, spans: Sequence[Span]) -> Waterfall:
         after = _milliseconds(begin, span.started_at)
         width = max(span.milliseconds / total * SCALE, MIN_BAR_WIDTH)
         bars.append(
-            Bar(
-                span=span,
-                depth=min(depths[span.pk], 3),
-                x=min(after / total * SCALE, SCALE - width),
-                width=width,
-                milliseconds=span.milliseconds,
-                after_milliseconds=after,
-            )
+            {
+                "span": span,
+                "depth": min(depths[span.pk], 3),
+                "x": min(after / total * SCALE, SCALE - width),
+                "width": width,
+                "milliseconds": span.milliseconds,
+                "after_milliseconds": after,
+                # Its colour: by its state if it did not succeed, else by its kind.
+                "tone": span.kind if span.state == Span.State.DONE else span.state,
+            }
         )
-    return Waterfall(tuple(bars), total)
+    return {"bars": bars, "milliseconds": total}
 
 
 def _in_tree_order(spans: Sequence[Span]) -> list[Span]:
@@ -158,7 +136,7 @@ def index(request: HttpRequest) -> HttpResponse:
         filters["state"] = ""
     given = {name: value for name, value in filters.items() if value}
     rows = own_traces(context=context_of_request(request)).filter(**given)
-    found = page_by_time(rows, request.GET, size=TRACES_PER_PAGE, field="started_at")
+    found = newest_first(rows, request.GET, size=TRACES_PER_PAGE, field="started_at")
     context = {
         **filters,
         "traces": found.rows,
@@ -203,7 +181,7 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
         "answer": render_answer(
             trace.answer,
             turn=trace.pk,
-            sources={source.number: source.title for source in sources},
+            sources={source["number"]: source["title"] for source in sources},
             citations=cited,
         )
         if trace.answer

@@ -4,8 +4,6 @@ Begin with `turn_views`.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -26,92 +24,53 @@ MAX_HEADINGS = 2
 TEASER_CHARACTERS = 240  # characters
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePart:
-    """A part of a passage's text."""
-
-    text: str
-    is_quoted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SourceView:
-    """A passage with its number. `parts` is empty if its text no longer exists."""
-
-    number: int
-    title: str
-    place: str
-    url: str
-    is_cited: bool
-    parts: tuple[SourcePart, ...]
-
-    @property
-    def teaser(self) -> str:
-        """The beginning of a cited passage, as a preview."""
-        text = (
-            "".join(part.text for part in self.parts)[:TEASER_CHARACTERS] if self.is_cited else ""
-        )
-        return strip_markdown(text)
-
-
 def source_views(
     passages: Sequence[Mapping[str, Any]],
     citations: Sequence[Mapping[str, Any]],
     *,
     collections: Mapping[str, str],
-) -> list[SourceView]:
-    """`passages` and `citations` are in the format of events; `collections` are names by slug."""
+) -> list[dict[str, Any]]:
+    """What the page shows of each passage. Its `parts` are empty if its text no longer exists, and
+    nothing of it is marked if the whole passage is cited. `passages` and `citations` are in the
+    format of events; `collections` are names by slug."""
     views = []
     for passage in passages:
         path = [heading for heading in passage["heading_path"] if heading != passage["title"]]
         page = f"page {passage['page']}" if passage["page"] else ""
         name = collections.get(passage["collection"], passage["collection"])
-        quotes = _quoted_ranges(passage, citations)
+        text, at, parts = passage["text"], 0, []
+        # The cited ranges as offsets in the passage's text, sorted and merged.
+        start, end = passage["start"], passage["end"]
+        quotes: list[tuple[int, int]] = []
+        for cited in sorted(
+            (max(cited["start"], start) - start, min(cited["end"], end) - start)
+            for cited in citations
+            if cited["number"] == passage["number"]
+        ):
+            if quotes and cited[0] <= quotes[-1][1]:
+                quotes[-1] = (quotes[-1][0], max(cited[1], quotes[-1][1]))
+            else:
+                quotes.append(cited)
+        for start, end in quotes:
+            if end - start < len(text.strip()):
+                parts += [(text[at:start], False), (text[start:end], True)]
+                at = end
+        parts.append((text[at:], False))
         views.append(
-            SourceView(
-                number=passage["number"],
-                title=passage["title"] or passage["document_key"],
-                place=" · ".join(filter(None, (name, " › ".join(path[-MAX_HEADINGS:]), page))),
-                url=passage["url"],
-                is_cited=bool(quotes),
-                parts=tuple(_split_quotes(passage["text"], quotes)),
-            )
+            {
+                "number": passage["number"],
+                "title": passage["title"] or passage["document_key"],
+                "place": " · ".join(filter(None, (name, " › ".join(path[-MAX_HEADINGS:]), page))),
+                "url": passage["url"],
+                "is_cited": bool(quotes),
+                "parts": [
+                    {"text": part, "is_quoted": is_quoted} for part, is_quoted in parts if part
+                ],
+                # The beginning of a cited passage, as a preview.
+                "teaser": strip_markdown(text[:TEASER_CHARACTERS]) if quotes else "",
+            }
         )
     return views
-
-
-def _quoted_ranges(
-    passage: Mapping[str, Any], citations: Iterable[Mapping[str, Any]]
-) -> list[tuple[int, int]]:
-    """The cited ranges as offsets in the passage's text, sorted and merged."""
-    start, end = passage["start"], passage["end"]
-    merged: list[tuple[int, int]] = []
-    for cited in sorted(
-        (max(cited["start"], start) - start, min(cited["end"], end) - start)
-        for cited in citations
-        if cited["number"] == passage["number"]
-    ):
-        if merged and cited[0] <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(cited[1], merged[-1][1]))
-        else:
-            merged.append(cited)
-    return merged
-
-
-def _split_quotes(text: str, quotes: Sequence[tuple[int, int]]) -> Iterable[SourcePart]:
-    """If the whole passage is cited, nothing of it is marked."""
-    at = 0
-    for start, end in quotes:
-        if end - start >= len(text.strip()):
-            continue
-        yield from (
-            SourcePart(piece, is_quoted)
-            for piece, is_quoted in ((text[at:start], False), (text[start:end], True))
-            if piece
-        )
-        at = end
-    if text[at:]:
-        yield SourcePart(text[at:], is_quoted=False)
 
 
 #: Private-use characters that mark, through Markdown, where an unsupported sentence begins and
@@ -197,7 +156,13 @@ def render_answer(
         for at, number in set(citations)
         if number in sources and text.startswith(f"[{number}]", at)
     ]
-    edits += _doubt_edits(text, doubts)
+    for start, end in doubts:
+        # Within one block: a mark across two blocks would break both.
+        block = _BLOCK_START.match(text, start, end)
+        begin = block.end() if block else start
+        sentence = text[begin:end].rstrip()
+        if sentence and "\n\n" not in sentence:
+            edits += [(begin, DOUBT_START), (begin + len(sentence), DOUBT_END)]
     for at, mark in sorted(edits, reverse=True):
         text = text[:at] + mark + text[at:]
     tokens = _parser.parse(text, env := {"turn": turn, "sources": sources})
@@ -217,17 +182,6 @@ def render_answer(
         link_rel=None,
     )
     return mark_safe(sanitized)  # noqa: S308
-
-
-def _doubt_edits(text: str, doubts: Iterable[tuple[int, int]]) -> Iterable[tuple[int, str]]:
-    """Markers within one block each: a mark across two blocks would break both."""
-    for start, end in doubts:
-        block = _BLOCK_START.match(text, start, end)
-        begin = block.end() if block else start
-        sentence = text[begin:end].rstrip()
-        if sentence and "\n\n" not in sentence:
-            yield begin, DOUBT_START
-            yield begin + len(sentence), DOUBT_END
 
 
 DEGRADED = {
@@ -255,39 +209,17 @@ DEGRADED_DEFAULT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TurnView:
-    """A question with its answer. `pk` is the answer's, or the question's if there is none. `state`
-    is answered, refused, cut, stopped, failed, running, removed, or withheld if it quotes what the
-    user may no longer read. `doubts` counts unsupported sentences."""
-
-    pk: int
-    question: str
-    asked_at: datetime
-    state: str
-    search_url: str
-    everywhere_url: str
-    is_last: bool
-    html: SafeString | str = ""
-    error: str = ""
-    error_detail: str = ""
-    sources: Sequence[SourceView] = ()
-    doubts: int = 0
-    remembered: Mapping[str, Any] | None = None
-    degraded: Sequence[str] = ()
-    answered_by: str = ""
-    seconds: float | None = None
-    trace_url: str = ""
-
-
 def turn_views(
     messages: Sequence[VisibleMessage],
     *,
     collections: Mapping[str, str],
     selected: Sequence[str] = (),
     has_last: bool = True,
-) -> list[TurnView]:
-    """The turns that `messages`, in order, make up. `collections` are names by slug, `selected` the
+) -> list[dict[str, Any]]:
+    """What the page shows of the turns that `messages`, in order, make up: questions with their
+    answers. `pk` is the answer's, or the question's if there is none. `state` is answered, refused,
+    cut, stopped, failed, running, removed, or withheld if it quotes what the user may no longer
+    read. `doubts` counts unsupported sentences. `collections` are names by slug, `selected` the
     slugs that questions are limited to."""
     # Questions with the last answer to each.
     pairs: list[tuple[Message, VisibleMessage | None]] = []
@@ -315,7 +247,7 @@ def _turn(
     collections: Mapping[str, str],
     selected: Sequence[str],
     is_last: bool,
-) -> TurnView:
+) -> dict[str, Any]:
     leaves_out = set(collections) - set(selected)
     asking: dict[str, Any] = {
         "question": question.content,
@@ -325,7 +257,7 @@ def _turn(
         "everywhere_url": _link("chat", question.content) if selected and leaves_out else "",
     }
     if visible is None:
-        return TurnView(pk=question.pk, state="failed", **asking)
+        return {"pk": question.pk, "state": "failed", **asking}
     answer, state = visible.message, _state(visible)
     sources = source_views(visible.passages, visible.citations, collections=collections)
     has_doubts = state != "refused" and not visible.is_withheld
@@ -337,31 +269,33 @@ def _turn(
         html = render_answer(
             visible.content,
             turn=answer.pk,
-            sources={source.number: source.title for source in sources},
+            sources={source["number"]: source["title"] for source in sources},
             citations=[(cited["at"], cited["number"]) for cited in visible.citations],
             doubts=doubts,
         )
     memory = None if visible.is_withheld else answer.memory
     has_memory = memory and (memory.get("facts") or memory.get("context"))
-    return TurnView(
-        pk=answer.pk,
-        state=state,
-        html=html,
-        error=(general_text := FAILURES.get(answer.error_code, "")) or answer.error,
-        error_detail=answer.error
-        if general_text and answer.error_code in SHOW_ERROR_DETAIL
-        else "",
-        sources=sources,
-        doubts=len(doubts),
-        remembered=memory if has_memory else None,
-        degraded=[
-            (DEGRADED.get(name) or DEGRADED_DEFAULT.format(name=name)) for name in answer.degraded
+    general_error = FAILURES.get(answer.error_code, "")
+    shows_detail = general_error and answer.error_code in SHOW_ERROR_DETAIL
+    return {
+        "pk": answer.pk,
+        "state": state,
+        "html": html,
+        "error": general_error or answer.error,
+        "error_detail": answer.error if shows_detail else "",
+        "sources": sources,
+        "doubts": len(doubts),
+        "remembered": memory if has_memory else None,
+        "degraded": [
+            DEGRADED.get(name) or DEGRADED_DEFAULT.format(name=name) for name in answer.degraded
         ],
-        answered_by=_answered_by(answer),
-        seconds=None if answer.elapsed_ms is None else answer.elapsed_ms / 1000,
-        trace_url=reverse("trace", args=[answer.trace_id]) if answer.trace_id else "",
+        "answered_by": "Extractive"
+        if answer.generator == "extractive"
+        else " · ".join(filter(None, (answer.pipeline, answer.model))),
+        "seconds": None if answer.elapsed_ms is None else answer.elapsed_ms / 1000,
+        "trace_url": reverse("trace", args=[answer.trace_id]) if answer.trace_id else "",
         **asking,
-    )
+    }
 
 
 def _link(name: str, question: str, collections: Sequence[str] = ()) -> str:
@@ -378,9 +312,3 @@ def _state(visible: VisibleMessage) -> str:
     if answer.verdict.get("refused"):
         return "refused"
     return "cut" if answer.finish_reason == "length" else "answered"
-
-
-def _answered_by(answer: Message) -> str:
-    if answer.generator == "extractive":
-        return "Extractive"
-    return " · ".join(name for name in (answer.pipeline, answer.model) if name)

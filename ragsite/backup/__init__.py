@@ -2,14 +2,13 @@
 restore (docs/decisions/0046). Begin with `make` and `restore`.
 """
 
-from ragsite.backup.creation import CreatedBackup, create_backup
+from ragsite.backup.creation import create_backup
 from ragsite.backup.database import BackupError, Server
 from ragsite.backup.manifest import checked_manifest
 from ragsite.backup.restoration import RestoreResult, restore_backup
 
 __all__ = [
     "BackupError",
-    "CreatedBackup",
     "RestoreResult",
     "Server",
     "checked_manifest",

@@ -4,7 +4,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,17 +28,9 @@ _DUMP = ("--format=custom", "--no-owner", "--no-privileges", "--no-comments")
 _UNFINISHED = ".unfinished"
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedBackup:
-    """A complete backup at `path`."""
-
-    path: Path
-    manifest: Manifest
-
-
 def create_backup(
     *, path: Path, server: Server, media_root: Path, secret_key: str | None, say: OnProgress
-) -> CreatedBackup:
+) -> Manifest:
     """Back up `server` and all files below `media_root` into the new folder `path`.
 
     The site may run meanwhile. `secret_key` is included where it is given. Raises BackupError, and
@@ -67,7 +58,7 @@ def create_backup(
             links=links,
         )
         noted.write(folder)
-    return CreatedBackup(path, noted)
+    return noted
 
 
 @contextmanager
@@ -99,8 +90,8 @@ def _dump(server: Server, folder: Path, say: OnProgress) -> tuple[dict[str, Any]
     """
     with server.connect() as connection:
         version = connection.info.server_version
-        program = find_program("pg_dump", major=version // 10000)
-        say(f"database {server.name} with pg_dump {program.version}")
+        program, program_version = find_program("pg_dump", major=version // 10000)
+        say(f"database {server.name} with pg_dump {program_version}")
         with _reading(connection):
             ((snapshot,),) = connection.execute("SELECT pg_export_snapshot()").fetchall()
             target = folder / manifest.DUMP

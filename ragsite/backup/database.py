@@ -192,22 +192,13 @@ def _table_summary(table: TableState | None) -> str:
 
 
 _DEBIAN = Path("/usr/lib/postgresql")
-_VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
+_VERSION = re.compile(r"\(PostgreSQL\) ((\d+)\S*)")
 _LINES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A PostgreSQL program. `version` is its own, such as `18.6`."""
-
-    path: Path
-    major: int
-    version: str
-
-
-def find_program(name: str, *, major: int) -> Program:
-    """The program `name` of the server's major version, else the next newer one: an older one
-    cannot read the server. Raises BackupError.
+def find_program(name: str, *, major: int) -> tuple[Path, str]:
+    """Path and version of the program `name`: that of the server's major version, else the next
+    newer one, since an older one cannot read the server. Raises BackupError.
     """
     candidates = []
     with suppress(ServiceError):  # the wheel is for who has no server
@@ -215,12 +206,17 @@ def find_program(name: str, *, major: int) -> Program:
     if on_path := shutil.which(name):
         candidates.append(Path(on_path))
     candidates += sorted(_DEBIAN.glob(f"*/bin/{name}"))
-    found = [program for path in candidates if (program := _read_version(path))]
-    fitting = sorted((program.major, n) for n, program in enumerate(found))
-    for version, n in fitting:
-        if version >= major:
-            return found[n]
-    newest = f"the newest here is {found[fitting[-1][1]].version}" if found else "none is here"
+    found: dict[int, tuple[Path, str]] = {}
+    for path in candidates:
+        with suppress(OSError, subprocess.TimeoutExpired):
+            done = subprocess.run(  # noqa: S603 - PostgreSQL's own
+                [path, "--version"], capture_output=True, text=True, check=False, timeout=30
+            )
+            if version := _VERSION.search(done.stdout):
+                found.setdefault(int(version[2]), (path, version[1]))
+    if fitting := [version for version in found if version >= major]:
+        return found[min(fitting)]
+    newest = f"the newest here is {found[max(found)][1]}" if found else "none is here"
     raise BackupError(
         f"The server is PostgreSQL {major}, and {name} {major} or newer is wanted: {newest}."
         f" Install the client programs of PostgreSQL {major} (Debian: postgresql-client-{major})"
@@ -228,27 +224,14 @@ def find_program(name: str, *, major: int) -> Program:
     )
 
 
-def _read_version(path: Path) -> Program | None:
-    try:
-        done = subprocess.run(  # noqa: S603 - PostgreSQL's own
-            [path, "--version"], capture_output=True, text=True, check=False, timeout=30
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = _VERSION.search(done.stdout)
-    if match is None:
-        return None
-    return Program(path, int(match[1]), done.stdout.split("(PostgreSQL)")[1].split()[0])
-
-
 @contextmanager
-def run_program(program: Program, words: Sequence[str | Path], server: Server) -> Iterator[None]:
+def run_program(program: Path, words: Sequence[str | Path], server: Server) -> Iterator[None]:
     """Run the program on the server's database while the block runs, and wait for its end. It is
     terminated if the block fails. Raises BackupError with its output.
     """
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(  # noqa: S603 - PostgreSQL's own
-            [program.path, "--no-password", f"--dbname={server.address}", *words],
+            [program, "--no-password", f"--dbname={server.address}", *words],
             env=server.environment(),
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -273,7 +256,7 @@ def run_program(program: Program, words: Sequence[str | Path], server: Server) -
             last = (lines[errors[0] :] if errors else lines[-_LINES:])[:_LINES]
             kept = takewhile(lambda line: not line.startswith("Command was:"), last)
             reason = "\n  ".join(kept)
-            raise BackupError(f"{program.path.name} failed ({code}): {reason}")
+            raise BackupError(f"{program.name} failed ({code}): {reason}")
 
 
 #: Schema of the tables that a restore replaces, until it is complete.
@@ -318,8 +301,12 @@ _BETWEEN_LOOKS = 0.1
 
 def check_database(connection: Connection, *, replace: bool) -> None:
     """Raise BackupError unless this database can be restored into."""
-    if others := _other_connections(connection):
-        count, names = others
+    for _ in range(_CONNECTION_CHECKS):
+        ((count, names),) = connection.execute(_OTHERS).fetchall()
+        if not count:
+            break
+        time.sleep(_BETWEEN_LOOKS)  # those that this process has just closed take a moment
+    else:
         raise BackupError(
             f"The site is running: {pluralized(count, 'connection')} ({names}). Stop it first, its"
             " workers too."
@@ -338,18 +325,6 @@ def check_database(connection: Connection, *, replace: bool) -> None:
             f" {pluralized(tables, 'table')}. Name an"
             " empty one by DATABASE_URL, or put the backup in their place with --replace."
         )
-
-
-def _other_connections(connection: Connection) -> tuple[int, str] | None:
-    """Number and names of other connections of the site. Those that this process has just closed
-    may take a moment to disappear.
-    """
-    for _ in range(_CONNECTION_CHECKS):
-        ((count, names),) = connection.execute(_OTHERS).fetchall()
-        if not count:
-            return None
-        time.sleep(_BETWEEN_LOOKS)
-    return count, names
 
 
 @contextmanager

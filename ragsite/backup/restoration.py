@@ -155,7 +155,7 @@ def restore_backup(
                 " PostgreSQL"
                 f" {major}: restore into PostgreSQL {noted.postgresql_major} or later."
             )
-        program = database.find_program("pg_restore", major=major)
+        program, version = database.find_program("pg_restore", major=major)
         database.check_database(connection, replace=replace)
         with database.backup_errors(media_root):
             check_media_root(media_root, replace=replace)
@@ -166,7 +166,7 @@ def restore_backup(
             ):
                 say(f"{pluralized(len(noted.files), 'file')} copied")
                 dump = folder / manifest.DUMP
-                say(f"database {server.name} with pg_restore {program.version}")
+                say(f"database {server.name} with pg_restore {version}")
                 with database.run_program(program, [*_RESTORE, dump], server):
                     pass
                 _compare_tables(connection, noted, say)

@@ -154,9 +154,8 @@ def create_database(var_dir: Path) -> None:
                 name = sql.Identifier(service.DATABASE_NAME)
                 connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template1").format(name))
     except psycopg.Error as error:
-        home = service.postgres_home(var_dir)
         raise service.failure(
-            "The database could not be made", home=home, output=str(error)
+            "The database could not be made", home=var_dir, output=str(error)
         ) from error
 
 
@@ -168,10 +167,7 @@ class Postgres(service.Service):
     """PostgreSQL with pgvector; its data directory is `postgres/data`."""
 
     name = "postgresql"
-
-    @property
-    def home(self) -> Path:
-        return service.postgres_home(self.var_dir)
+    folder = "postgres"
 
     @property
     def data(self) -> Path:

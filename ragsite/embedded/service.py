@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
 
+from common.errors import ExplainedError
 
-class ServiceError(Exception):
+
+class ServiceError(ExplainedError):
     """An embedded service failed; the message names the cure."""
 
 
@@ -37,14 +39,6 @@ _LONGEST_SOCKET_PATH = 100
 _PLAIN_PATH = re.compile(r"[\w/.+@~ -]+")
 # Not tempfile.gettempdir(): TMPDIR may differ between the shell and cron, and may itself be long.
 _SHORT_ROOT = Path("/tmp")  # noqa: S108 - the directory is made private and its owner is checked
-
-
-def postgres_home(var_dir: Path) -> Path:
-    return var_dir.resolve() / "postgres"
-
-
-def valkey_home(var_dir: Path) -> Path:
-    return var_dir.resolve() / "valkey"
 
 
 def socket_dir(var_dir: Path) -> Path:
@@ -467,6 +461,7 @@ class Service(ABC):
     """A server whose data lies under `var_dir`. Start and stop are called under one lock."""
 
     name: ClassVar[str]
+    folder: ClassVar[str]
     log_name = "server.log"
 
     def __init__(self, var_dir: Path) -> None:
@@ -474,9 +469,9 @@ class Service(ABC):
         self.sockets = socket_dir(var_dir)
 
     @property
-    @abstractmethod
     def home(self) -> Path:
         """The directory of the server's data and log."""
+        return self.var_dir.resolve() / self.folder
 
     @property
     @abstractmethod

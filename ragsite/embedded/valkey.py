@@ -30,10 +30,7 @@ class Valkey(service.Service):
     """Valkey with an append-only file in `valkey/appendonlydir`."""
 
     name = "valkey"
-
-    @property
-    def home(self) -> Path:
-        return service.valkey_home(self.var_dir)
+    folder = "valkey"
 
     @property
     def endpoint(self) -> str:

@@ -1,7 +1,7 @@
 """Pages of the documentation: contents in the order of docs/index.md, links, rendering as HTML."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -41,37 +41,16 @@ class Page:
         return reverse("docs_page", args=[self.name]) if self.name else reverse("docs")
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """All pages in reading order. Only these are served."""
-
-    pages: tuple[Page, ...]
-
-    def named(self, name: str) -> Page | None:
-        return next((page for page in self.pages if page.name == name), None)
-
-    def of_file(self, file: Path) -> Page | None:
-        return next((page for page in self.pages if page.file == file), None)
-
-    def sections(self) -> dict[str, list[Page]]:
-        found: dict[str, list[Page]] = {}
-        for page in self.pages:
-            found.setdefault(page.section, []).append(page)
-        return found
-
-    def neighbours(self, page: Page) -> tuple[Page | None, Page | None]:
-        """The previous and the next page, or None."""
-        at = self.pages.index(page)
-        return (
-            self.pages[at - 1] if at else None,
-            self.pages[at + 1] if at + 1 < len(self.pages) else None,
-        )
-
-
-def contents() -> Contents:
-    """Read again when a page was added or removed, or the index changed."""
+def contents() -> tuple[Page, ...]:
+    """All pages in reading order. Only these are served. Read again when a page was added or
+    removed, or the index changed.
+    """
     files = tuple(sorted(DOCS.rglob("*.md")))
     return _contents(files, (DOCS / "index.md").stat().st_mtime_ns)
+
+
+def page_of_file(file: Path) -> Page | None:
+    return next((page for page in contents() if page.file == file), None)
 
 
 def link_target(page: Page, href: str) -> str:
@@ -80,7 +59,7 @@ def link_target(page: Page, href: str) -> str:
     if "://" in href or href.startswith("mailto:") or not path:
         return href
     file = (page.file.parent / path).resolve()
-    if found := contents().of_file(file):
+    if found := page_of_file(file):
         return f"{found.url}{hash_}{fragment}"
     if file.parent == DOCS / "images":
         return reverse("docs_image", args=[file.name])
@@ -92,23 +71,9 @@ def link_target(page: Page, href: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def _contents(files: tuple[Path, ...], changed: int) -> Contents:
-    pages = [Page("", DOCS / "index.md", "Overview", "Learn"), *_indexed_pages()]
-    known = {page.file for page in pages}
-    for file in files:
-        if file not in known:
-            section = _SECTIONS_BY_FOLDER.get(file.parent.name, _DECISIONS)
-            pages.append(Page(_name(file), file, _title(file), section))
-    for file in (ROOT / name for name in _ROOT_PAGES):
-        if file.exists():
-            pages.append(Page(file.stem.lower(), file, _title(file), _ABOUT))
-    order = list(dict.fromkeys(page.section for page in pages))
-    return Contents(tuple(sorted(pages, key=lambda page: order.index(page.section))))
-
-
-def _indexed_pages() -> list[Page]:
-    """The pages that the index links to, under its headings."""
-    pages: dict[Path, Page] = {}
+def _contents(files: tuple[Path, ...], changed: int) -> tuple[Page, ...]:
+    pages = {DOCS / "index.md": Page("", DOCS / "index.md", "Overview", "Learn")}
+    # The pages that the index links to, under its headings.
     for part in (DOCS / "index.md").read_text().split("\n## ")[1:]:
         heading, _, text = part.partition("\n")
         for label, link in _LINK.findall(text):
@@ -116,9 +81,17 @@ def _indexed_pages() -> list[Page]:
             section = _DECISIONS if file.parent.name == "decisions" else heading.strip()
             if file.exists() and file.is_relative_to(DOCS):
                 plain = label.replace("`", "")
-                named = plain[0].upper() + plain[1:]
-                pages.setdefault(file, Page(_name(file), file, named, section))
-    return list(pages.values())
+                pages.setdefault(
+                    file, Page(_name(file), file, plain[0].upper() + plain[1:], section)
+                )
+    for file in files:
+        section = _SECTIONS_BY_FOLDER.get(file.parent.name, _DECISIONS)
+        pages.setdefault(file, Page(_name(file), file, _title(file), section))
+    for file in (ROOT / name for name in _ROOT_PAGES):
+        if file.exists():
+            pages[file] = Page(file.stem.lower(), file, _title(file), _ABOUT)
+    order = list(dict.fromkeys(page.section for page in pages.values()))
+    return tuple(sorted(pages.values(), key=lambda page: order.index(page.section)))
 
 
 def _name(file: Path) -> str:
@@ -214,23 +187,23 @@ def _render(page: Page, changed: int) -> RenderedPage:
             opening.attrSet("id", unique)
     env = {"page": page}
     html = _parser.renderer.render(tokens, _parser.options, env)
+    sections = []
+    starts = [at for at, token in enumerate(tokens) if token.type == "heading_open"]
+    for start, end in pairwise([*starts, len(tokens)]):
+        heading = tokens[start]
+        below = _parser.renderer.render(tokens[start + 3 : end], _parser.options, env)
+        sections.append(
+            Section(
+                title=_words(tokens[start + 1]),
+                level=int(heading.tag[1]),
+                anchor=str(heading.attrGet("id")),
+                text=" ".join(strip_tags(below).split()),
+            )
+        )
     return RenderedPage(
         html=mark_safe(html),  # noqa: S308 - the project's own files, raw HTML in them is text
-        sections=tuple(_sections(tokens, env)),
+        sections=tuple(sections),
     )
-
-
-def _sections(tokens: Sequence[Token], env: dict[str, Any]) -> Iterator[Section]:
-    starts = [at for at, token in enumerate(tokens) if token.type == "heading_open"]
-    for start, end in zip(starts, [*starts[1:], len(tokens)], strict=True):
-        heading = tokens[start]
-        html = _parser.renderer.render(list(tokens[start + 3 : end]), _parser.options, env)
-        yield Section(
-            title=_words(tokens[start + 1]),
-            level=int(heading.tag[1]),
-            anchor=str(heading.attrGet("id")),
-            text=" ".join(strip_tags(html).split()),
-        )
 
 
 def _words(inline: Token) -> str:

@@ -5,19 +5,18 @@ stores.
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import render as respond
-from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from accounts.current_workspace import request_workspace
 from common.errors import RagsiteError
 from common.web import CSP_HEADER, CSP_IMAGES
 from documents.management.commands.demo import COLLECTION
-from ragsite.handbook.pages import DOCS, Page, anchor_of, contents, render_page
+from ragsite.handbook.pages import DOCS, anchor_of, contents, page_of_file, render_page
 from search.query_options import scope_for
 from search.results import Snippet
 from search.services import search
@@ -28,17 +27,11 @@ _WORDS = re.compile(r"\w+")
 _AROUND = 110  # characters on both sides of a word
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """A section of a page that matches a search."""
-
-    page: Page
-    title: str
-    url: str
-    snippet: SafeString
+#: A section of a page that matches a search, for the template.
+Match = dict[str, Any]
 
 
-def search_docs(request: HttpRequest, question: str) -> list[SearchResult]:
+def search_docs(request: HttpRequest, question: str) -> list[Match]:
     """Matching sections, best first; none for a query without words."""
     if results := _search_site(request, question):
         return results
@@ -49,7 +42,7 @@ def search_docs(request: HttpRequest, question: str) -> list[SearchResult]:
     return [found for _, found in ranked[:MAX_RESULTS]]
 
 
-def _search_site(request: HttpRequest, question: str) -> list[SearchResult]:
+def _search_site(request: HttpRequest, question: str) -> list[Match]:
     """Results of the site's own search, where the user can see the demo corpus; else none."""
     if not request.user.is_authenticated:
         return []
@@ -60,19 +53,20 @@ def _search_site(request: HttpRequest, question: str) -> list[SearchResult]:
         hits = search(question, scope=scope, k=MAX_RESULTS).hits
     except RagsiteError:
         return []
-    places: dict[str, SearchResult] = {}
+    places: dict[str, Match] = {}
     for hit in hits:
-        if page := contents().of_file(Path(hit.document_key).resolve()):
+        if page := page_of_file(Path(hit.document_key).resolve()):
             title = hit.heading_path[-1] if hit.heading_path else page.label
             url = f"{page.url}#{anchor_of(title)}"
-            found = SearchResult(page, title, url, marked(hit.snippet, "markdown"))
-            places.setdefault(url, found)  # a section of several passages, by its best one
+            snippet = marked(hit.snippet, "markdown")
+            # A section of several passages, by its best one.
+            places.setdefault(url, {"page": page, "title": title, "url": url, "snippet": snippet})
     return list(places.values())
 
 
-def _matching_sections(words: list[str]) -> Iterator[tuple[float, SearchResult]]:
+def _matching_sections(words: list[str]) -> Iterator[tuple[float, Match]]:
     """Sections that contain all words, with a score."""
-    for page in contents().pages:
+    for page in contents():
         for section in render_page(page).sections:
             title, text = section.title.lower(), html.unescape(section.text)
             lowered = text.lower()
@@ -90,7 +84,15 @@ def _matching_sections(words: list[str]) -> Iterator[tuple[float, SearchResult]]
                     for match in re.finditer("|".join(map(re.escape, words)), cut, re.I)
                 ]
                 excerpt = marked(Snippet(cut, start, tuple(ranges), start > 0, end > 0))
-                yield score, SearchResult(page, section.title, url, excerpt)
+                yield (
+                    score,
+                    {
+                        "page": page,
+                        "title": section.title,
+                        "url": url,
+                        "snippet": excerpt,
+                    },
+                )
 
 
 _LONGEST_QUESTION = 500
@@ -99,20 +101,19 @@ _LONGEST_QUESTION = 500
 @require_safe
 def docs_page(request: HttpRequest, name: str = "") -> HttpResponse:
     """One page. Only names in the contents are served."""
-    everything = contents()
-    current = everything.named(name)
-    if current is None:
+    pages = contents()
+    at = next((at for at, page in enumerate(pages) if page.name == name), None)
+    if at is None:
         raise Http404
-    before, after = everything.neighbours(current)
     return respond(
         request,
         "handbook/page.html",
         {
-            "page": current,
-            "rendered": render_page(current),
-            "sections": everything.sections(),
-            "before": before,
-            "after": after,
+            "page": pages[at],
+            "rendered": render_page(pages[at]),
+            "pages": pages,
+            "before": pages[at - 1] if at else None,
+            "after": pages[at + 1] if at + 1 < len(pages) else None,
         },
     )
 
@@ -127,7 +128,7 @@ def docs_search(request: HttpRequest) -> HttpResponse:
         {
             "question": question,
             "found": search_docs(request, question) if question else [],
-            "sections": contents().sections(),
+            "pages": contents(),
         },
     )
 

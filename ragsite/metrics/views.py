@@ -3,8 +3,10 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from threading import Lock
 from time import monotonic
+from typing import cast
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
@@ -16,8 +18,7 @@ from prometheus_client.registry import Collector
 from psycopg import Error as DatabaseError
 from redis.exceptions import RedisError
 
-from common import valkey
-from common.valkey import broker_client
+from common.valkey import BUCKET_NAMES, DURATIONS_KEY, broker_client
 from dashboard.samples import count_documents
 from documents.models import Document
 from ragsite import presence
@@ -112,8 +113,15 @@ def _stage_durations() -> list[Metric]:
         labels=["stage"],
     )
     with broker_client() as client:
-        for stage, took in valkey.read_durations(client).items():
-            metric.add_metric([stage], buckets=took.buckets, sum_value=took.seconds)
+        fields = cast("dict[bytes, bytes]", client.hgetall(DURATIONS_KEY))
+    stages: dict[str, dict[str, float]] = {}
+    for name, value in fields.items():
+        stage, _, bucket = name.decode().rpartition(" ")
+        stages.setdefault(stage, {})[bucket] = float(value)
+    for stage, counts in sorted(stages.items()):
+        totals = accumulate(counts.get(bucket, 0.0) for bucket in BUCKET_NAMES)
+        buckets = list(zip(BUCKET_NAMES, totals, strict=True))
+        metric.add_metric([stage], buckets=buckets, sum_value=counts.get("sum", 0.0))
     return [metric]
 
 

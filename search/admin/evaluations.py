@@ -1,15 +1,14 @@
 """Evaluations: what judgements said of a collection's answers, and when."""
 
-from collections.abc import Iterable
 from typing import Any, cast
 
 from django.contrib import admin
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
-from common.admin import ReadOnlyAdmin, deletion_preview, link_to
+from common.admin import DeletionPreview, ReadOnlyAdmin, choice_column, link_column
 from search.models import EvaluatedQuestion, Evaluation, Judgement
 from search.querysets import EvaluatedQuestionQuerySet
 
@@ -21,7 +20,7 @@ STATE_COLOURS = {
 
 
 @admin.register(Evaluation)
-class EvaluationAdmin(ReadOnlyAdmin):
+class EvaluationAdmin(DeletionPreview, ReadOnlyAdmin):
     """Read only: evaluations are requested on the dashboard, by judging, and daily."""
 
     list_display = ["number", "collection", "state_label", "cause", "questions"]
@@ -31,33 +30,21 @@ class EvaluationAdmin(ReadOnlyAdmin):
     list_heavy_fields = ("error",)
     search_fields = ["collection__name", "collection__slug"]
     ordering = ["-id"]
+    can_delete = True
+    collection_link = link_column("collection")
+    state_label = choice_column("state", STATE_COLOURS)
     fields = ["collection_link", "state", "error", "cause", "user", "questions", "judgements"]
     fields += ["ndcg", "recall", "mrr", "k", "mode", "documents", "chunks", "tuning"]
     fields += ["p50_ms", "p95_ms", "created_at", "finished_at"]
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
-
-    def get_deleted_objects(
-        self, objs: Iterable[Any], request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """Counts the questions that are deleted with the evaluations."""
-        rows = list(objs)
+    def deletion_counts(self, rows: list[Evaluation]) -> dict[str, int]:
+        """With the questions that are deleted with the evaluations."""
         questions = EvaluatedQuestion.objects.filter(evaluation__in=[row.pk for row in rows])
-        counts = {"evaluations": len(rows), "questions": questions.count()}
-        return deletion_preview(self, request, [str(row) for row in rows], counts)
+        return {**super().deletion_counts(rows), "questions": questions.count()}
 
     @display(description="evaluation", ordering="id")
     def number(self, row: Evaluation) -> str:
         return str(row)
-
-    @display(description="state", ordering="state", label=STATE_COLOURS)
-    def state_label(self, row: Evaluation) -> tuple[str, str]:
-        return row.state, row.get_state_display()
-
-    @display(description="collection")
-    def collection_link(self, row: Evaluation) -> str:
-        return link_to(row.collection)
 
 
 @admin.register(EvaluatedQuestion)
@@ -69,25 +56,18 @@ class EvaluatedQuestionAdmin(ReadOnlyAdmin):
     list_select_related = ["evaluation"]
     search_fields = ["question_sha256"]
     ordering = ["-id"]
+    evaluation_link = link_column("evaluation")
     fields = ["question", "evaluation_link", "ndcg", "recall", "first_rank", "found", "good"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = cast("EvaluatedQuestionQuerySet[Any]", super().get_queryset(request))
         return rows.with_question()
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
+    def search_rows(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Searches the text of the questions, which is stored with the judgements."""
-        if not search_term:
-            return queryset, False
-        judged = Judgement.objects.filter(question__icontains=search_term.replace("\0", " "))
-        return queryset.filter(question_sha256__in=judged.values("question_sha256")), False
+        judged = Judgement.objects.filter(question__icontains=term.replace("\0", " "))
+        return rows.filter(question_sha256__in=judged.values("question_sha256"))
 
     @display(description="question")
     def question(self, row: Any) -> str:
         return row.judged_question or "no longer judged"
-
-    @display(description="evaluation")
-    def evaluation_link(self, row: EvaluatedQuestion) -> str:
-        return link_to(row.evaluation)

@@ -1,13 +1,12 @@
 """Admin of relevance judgements: the list, and the page to judge the hits of a question."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -20,12 +19,18 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.audit import Action
-from common.admin import LargeTableAdmin, link_to
+from common.admin import (
+    LargeTableAdmin,
+    ServiceDeletion,
+    choice_column,
+    link_column,
+    link_to,
+)
 from common.errors import RagsiteError
 from documents.models import Chunk, Collection, Document
 from search.evaluation.datasets import count_answered_questions
 from search.evaluation.learned_weights import MIN_QUESTIONS
-from search.judgements import Grade, judge, question_key, record_judgement, remove_judgement
+from search.judgements import Grade, judge, question_key, record_judgement, remove_judgement, row_id
 from search.models import Judgement, SearchLog
 from search.query import MAX_QUERY_CHARACTERS
 from search.query_options import site_scope
@@ -63,35 +68,25 @@ class OtherDocumentForm(forms.Form):
         self.fields["document"] = document
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedDocument:
-    """A document with its judgement; `hit` is None where the search did not find it."""
-
-    document: Document
-    judgement: Judgement | None
-    hit: Hit | None = None
-
-    @property
-    def buttons(self) -> list[dict[str, Any]]:
-        """The three grades, the current one pressed; pressing that removes it."""
-        given = self.judgement.grade if self.judgement else None
-        return [
-            {
-                "label": grade.label,
-                "icon": icon,
-                "hint": hint if given != grade else "Press to take it back",
-                "value": TAKEN_BACK if given == grade else grade.value,
-                "pressed": given == grade,
-            }
-            for grade, icon, hint in BUTTONS
-        ]
+def grade_buttons(given: int | None) -> list[dict[str, Any]]:
+    """The three grades, the current one pressed; pressing that removes it."""
+    return [
+        {
+            "label": grade.label,
+            "icon": icon,
+            "hint": hint if given != grade else "Press to take it back",
+            "value": TAKEN_BACK if given == grade else grade.value,
+            "pressed": given == grade,
+        }
+        for grade, icon, hint in BUTTONS
+    ]
 
 
 def judging_page(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
     """Shows the question's hits, or saves the pressed grade and shows them again."""
     if "log" in request.GET:
         # From a row of the search log to its question, in the collection of the best hit.
-        row = get_object_or_404(SearchLog, pk=_number(request.GET["log"]))
+        row = get_object_or_404(SearchLog, pk=row_id(request.GET["log"]))
         best = Document.objects.filter(pk__in=row.documents[:1])
         found = best.values_list("collection", flat=True).first()
         return redirect(judging_address(found or next(iter(row.collections), 0), row.query))
@@ -109,7 +104,7 @@ def judging_page(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         collection, question = form.cleaned_data["collection"], form.cleaned_data["question"]
         if request.method == "POST":
-            return _pressed(request, collection, question)
+            return save_grade(request, collection, question)
         try:
             scope = site_scope(workspace=collection.workspace, collections=[collection.slug])
             hits = search(question, scope=scope, k=JUDGED_HITS, group=True).hits
@@ -117,7 +112,7 @@ def judging_page(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
             form.add_error("question", str(error))
         else:
             other = OtherDocumentForm(document=_form_field(model_admin, request, "document"))
-            context |= _judging_context(collection, question, hits) | {"other": other}
+            context |= judging_context(collection, question, hits) | {"other": other}
     context["media"] = model_admin.media + form.media
     return TemplateResponse(request, "admin/search/judge.html", context)
 
@@ -132,39 +127,36 @@ def judging_address(collection: int, question: str) -> str:
     return f"{reverse('admin:search_judgement_add')}?{query}"
 
 
-def _judging_context(
-    collection: Collection, question: str, hits: tuple[Hit, ...]
-) -> dict[str, Any]:
-    given = {
-        row.document_id: row
-        for row in Judgement.objects.filter(
-            collection=collection, question_sha256=question_key(question)
-        ).select_related("document", "user")
-    }
+def judging_context(collection: Collection, question: str, hits: tuple[Hit, ...]) -> dict[str, Any]:
+    """The question's hits, and documents judged that the search did not find, with their
+    judgements and buttons.
+    """
+    rows = Judgement.objects.filter(collection=collection, question_sha256=question_key(question))
+    given = {row.document_id: row for row in rows.select_related("document", "user")}
     documents = Document.objects.in_bulk([hit.document_id for hit in hits])
+
+    def judged(document: Document, hit: Hit | None = None) -> dict[str, Any]:
+        row = given.get(document.pk)
+        buttons = grade_buttons(row.grade if row else None)
+        return {"document": document, "judgement": row, "hit": hit, "buttons": buttons}
+
     found = {hit.document_id for hit in hits}
     return {
         "collection": collection,
         "question": question,
         "address": judging_address(collection.pk, question),
         "hits": [
-            JudgedDocument(documents[hit.document_id], given.get(hit.document_id), hit)
-            for hit in hits
-            if hit.document_id in documents
+            judged(documents[hit.document_id], hit) for hit in hits if hit.document_id in documents
         ],
-        "elsewhere": [
-            JudgedDocument(row.document, row)
-            for pk, row in sorted(given.items())
-            if pk not in found
-        ],
+        "elsewhere": [judged(row.document) for pk, row in sorted(given.items()) if pk not in found],
         "answered": count_answered_questions(collection),
-        "new_buttons": JudgedDocument(Document(), None).buttons,
+        "new_buttons": grade_buttons(None),
     }
 
 
-def _pressed(request: HttpRequest, collection: Collection, question: str) -> HttpResponse:
+def save_grade(request: HttpRequest, collection: Collection, question: str) -> HttpResponse:
     """Saves the grade and returns to the same place of the page."""
-    document = get_object_or_404(Document, pk=_number(request.POST.get("document")))
+    document = get_object_or_404(Document, pk=row_id(request.POST.get("document")))
     grade = request.POST.get("grade")
     try:
         if grade == TAKEN_BACK:
@@ -174,10 +166,10 @@ def _pressed(request: HttpRequest, collection: Collection, question: str) -> Htt
                 collection=collection,
                 question=question,
                 document=document,
-                grade=_number(grade),
+                grade=row_id(grade),
                 user=request.user,
                 chunk=Chunk.objects.filter(
-                    pk=_number(request.POST.get("chunk")), document=document
+                    pk=row_id(request.POST.get("chunk")), document=document
                 ).first(),
             )
     except RagsiteError as error:
@@ -185,11 +177,6 @@ def _pressed(request: HttpRequest, collection: Collection, question: str) -> Htt
     return HttpResponseRedirect(
         f"{judging_address(collection.pk, question)}#document-{document.pk}"
     )
-
-
-def _number(value: str | None) -> int:
-    """The value as an id; -1, which no row has, for anything else."""
-    return int(value) if value and value.isascii() and value.isdigit() and len(value) < 19 else -1
 
 
 GRADE_COLOURS = {
@@ -200,7 +187,7 @@ GRADE_COLOURS = {
 
 
 @admin.register(Judgement)
-class JudgementAdmin(LargeTableAdmin):
+class JudgementAdmin(ServiceDeletion, LargeTableAdmin):
     """Judgements are added on the judging page; grade and note can be edited here."""
 
     list_display = ["question", "grade_label", "document_link", "collection", "user", "updated_at"]
@@ -210,6 +197,8 @@ class JudgementAdmin(LargeTableAdmin):
     search_fields = ["question", "document__title", "document__key"]
     autocomplete_fields = ["collection", "document"]
     ordering = ["-id"]
+    document_link = link_column("document")
+    grade_label = choice_column("grade", GRADE_COLOURS)
     fields = ["question", "hits", "document_link", "passage", "grade", "note", "user", "updated_at"]
     readonly_fields = ["question", "hits", "document_link", "passage", "user", "updated_at"]
 
@@ -233,22 +222,11 @@ class JudgementAdmin(LargeTableAdmin):
             obj.save(update_fields=["grade", "note", "user", "updated_at"])
             record_judgement(Action.JUDGED, obj)
 
-    def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        self.delete_queryset(request, Judgement.objects.filter(pk=obj.pk))
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Judgement]) -> None:
+    def delete_rows(self, rows: Iterable[Judgement]) -> None:
         with transaction.atomic():
-            for row in queryset:
+            for row in rows:
                 record_judgement(Action.TAKEN_BACK, row)
-            queryset.delete()
-
-    @display(description="grade", ordering="grade", label=GRADE_COLOURS)
-    def grade_label(self, row: Judgement) -> tuple[int, str]:
-        return row.grade, row.get_grade_display()
-
-    @display(description="document", ordering="document")
-    def document_link(self, row: Judgement) -> str:
-        return link_to(row.document)
+                row.delete()
 
     @display(description="passage")
     def passage(self, row: Judgement) -> str:

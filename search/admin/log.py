@@ -1,13 +1,12 @@
 """Admin of the search log, the page of unanswered questions, and saved searches."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -18,7 +17,7 @@ from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.models import Workspace
-from common.admin import ReadOnlyAdmin, link_to
+from common.admin import ConditionFilter, ReadOnlyAdmin, link_to
 from documents.models import Collection, Document
 from search.log import OpenQuestion, Reason, open_questions
 from search.models import SavedSearch, SearchLog
@@ -67,37 +66,23 @@ class QuestionsForm(forms.Form):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionRow:
-    """A question with its counts and links to judge, search and list it."""
-
-    row: OpenQuestion
-    workspace: str
-
-    @property
-    def reasons(self) -> list[tuple[str, str]]:
-        """Failure reasons as (label, colour)."""
-        labels = []
-        for name, count in self.row.reasons.items():
-            words, colour = REASON_LABELS[name]
-            labels.append((f"{words} {count}×" if count > 1 else words, colour))
-        return labels
-
-    @property
-    def judge(self) -> str:
-        """URL to judge its hits."""
-        return f"{reverse('admin:search_judgement_add')}?{urlencode({'log': self.row.log_id})}"
-
-    @property
-    def search(self) -> str:
-        """URL to search it again."""
-        return f"{reverse('search')}?{urlencode({'q': self.row.question})}"
-
-    @property
-    def log(self) -> str:
-        """URL of its rows in the search log."""
-        address = reverse("admin:search_searchlog_changelist")
-        return f"{address}?{urlencode({'q': self.row.question})}"
+def question_row(row: OpenQuestion, workspace: str) -> dict[str, Any]:
+    """A question with its failure reasons as (label, colour), and links to judge, search and list
+    it.
+    """
+    reasons = []
+    for name, count in row.reasons.items():
+        label, colour = REASON_LABELS[name]
+        reasons.append((f"{label} {count}×" if count > 1 else label, colour))
+    searched = urlencode({"q": row.question})
+    return {
+        "row": row,
+        "workspace": workspace,
+        "reasons": reasons,
+        "judge": f"{reverse('admin:search_judgement_add')}?{urlencode({'log': row.log_id})}",
+        "search": f"{reverse('search')}?{searched}",
+        "log": f"{reverse('admin:search_searchlog_changelist')}?{searched}",
+    }
 
 
 def questions_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
@@ -128,7 +113,7 @@ def questions_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
         "form": form,
         "fields": [form[name] for name in ("words", "reason", "days", "workspace")],
         "questions": [
-            QuestionRow(row, names.get(row.workspace_id, "")) for row in found[:PAGE_SIZE]
+            question_row(row, names.get(row.workspace_id, "")) for row in found[:PAGE_SIZE]
         ],
         "several_workspaces": len(names) > 1,
         "newer": _page_address(request, page - 1) if page > 1 else "",
@@ -147,71 +132,36 @@ def _page_address(request: HttpRequest, page: int) -> str:
     return f"?{query.urlencode()}"
 
 
-class FoundFilter(admin.SimpleListFilter):
+class FoundFilter(ConditionFilter):
     """How much was found. Vector search always finds something, so lexical hits say more."""
 
-    title = "found"
-    parameter_name = "found"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("nothing", "Nothing"), ("no-words", "Nothing by words"), ("some", "Something")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        match self.value():
-            case "nothing":
-                return queryset.filter(total=0)
-            case "no-words":
-                return queryset.filter(lexical_total=0)
-            case "some":
-                return queryset.filter(total__gt=0)
-        return queryset
+    title = parameter_name = "found"
+    conditions = {
+        "nothing": ("Nothing", Q(total=0)),
+        "no-words": ("Nothing by words", Q(lexical_total=0)),
+        "some": ("Something", Q(total__gt=0)),
+    }
 
 
-class DegradedFilter(admin.SimpleListFilter):
+class DegradedFilter(ConditionFilter):
     """Whether a part of the search did not work."""
 
-    title = "degraded"
-    parameter_name = "degraded"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("yes", "Yes"), ("no", "No")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        match self.value():
-            case "yes":
-                return queryset.exclude(degraded=[])
-            case "no":
-                return queryset.filter(degraded=[])
-        return queryset
+    title = parameter_name = "degraded"
+    conditions = {"yes": ("Yes", ~Q(degraded=[])), "no": ("No", Q(degraded=[]))}
 
 
-class ModeFilter(admin.SimpleListFilter):
-    title = "mode"
-    parameter_name = "mode"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(mode, mode.capitalize()) for mode in MODES]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(mode=self.value()) if self.value() else queryset
+class ModeFilter(ConditionFilter):
+    title = parameter_name = "mode"
+    conditions = {mode: (mode.capitalize(), Q(mode=mode)) for mode in MODES}
 
 
 @admin.register(SearchLog)
 class SearchLogAdmin(ReadOnlyAdmin):
     """The search log, from which hits can be judged. Rows can be deleted, not changed."""
 
-    list_display = [
-        "question",
-        "found",
-        "judge",
-        "mode",
-        "out_of_order",
-        "took",
-        "workspace",
-        "user",
-        "source",
-        "created_at",
-    ]
+    can_delete = True
+    list_display = ["question", "found", "judge", "mode", "out_of_order", "took", "workspace"]
+    list_display += ["user", "source", "created_at"]
     list_filter = [
         FoundFilter,
         DegradedFilter,
@@ -224,21 +174,8 @@ class SearchLogAdmin(ReadOnlyAdmin):
     search_fields = ["query"]
     ordering = ["-id"]
     sortable_by = ["question"]
-    fields = [
-        "query",
-        "judge",
-        "mode",
-        "filter",
-        "where",
-        "found",
-        "best",
-        "out_of_order",
-        "took",
-        "user",
-        "source",
-        "created_at",
-    ]
-
+    fields = ["query", "judge", "mode", "filter", "where", "found", "best", "out_of_order", "took"]
+    fields += ["user", "source", "created_at"]
     actions_list = ["open_questions"]
 
     @action(
@@ -250,9 +187,6 @@ class SearchLogAdmin(ReadOnlyAdmin):
     def open_questions(self, request: HttpRequest) -> HttpResponse:
         """Page of questions without a good answer, grouped."""
         return questions_page(self, request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
 
     @display(description="question", ordering="id")
     def question(self, row: SearchLog) -> str:
@@ -305,6 +239,7 @@ def _link_lines(before: str, rows: Iterable[Model]) -> str:
 class SavedSearchAdmin(ReadOnlyAdmin):
     """Saved searches are made and renamed on the search page; here they can be deleted."""
 
+    can_delete = True
     list_display = ["name", "parameters", "user", "workspace", "updated_at"]
     list_filter = [("user", AutocompleteSelectFilter), ("workspace", AutocompleteSelectFilter)]
     list_select_related = ["user", "workspace"]
@@ -312,9 +247,6 @@ class SavedSearchAdmin(ReadOnlyAdmin):
     ordering = ["-id"]
     fields = ["name", "run", "parameters", "user", "workspace", "created_at", "updated_at"]
     readonly_fields = ["run"]
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return bool(super(ReadOnlyAdmin, self).has_delete_permission(request, obj))
 
     @display(description="search")
     def run(self, row: Any) -> str:

@@ -8,6 +8,7 @@ from rest_framework import serializers
 from accounts.api import WorkspaceParameters
 from common import bounded_json
 from common.fusion_options import DEPTHS, METHODS, RRF_K, RRF_KS
+from common.parsers import JSONParser
 from common.serializers import StrictSerializer
 from documents.api.spaces import SearchOptionField
 from search.export import EXPORT_FORMATS as EXPORTS
@@ -44,6 +45,63 @@ class WeightsField(serializers.DictField):
         if isinstance(data, str):
             data = bounded_json.parse(data)
         return super().to_internal_value(data)
+
+
+MAX_BYTES = 64 * 1024 * 1024
+#: Of everything but vectors.
+MAX_OTHER_VALUES = 200_000
+NUMBER_TYPES = {int, float}
+
+
+class VectorsJSONParser(JSONParser):
+    """JSON of up to 64 MB; numbers of lists called `vector` do not count towards the
+    value limit.
+    """
+
+    max_bytes = MAX_BYTES
+    too_large = f"This body may have {MAX_BYTES:,} bytes. Send fewer items at once."
+
+    def value(self, text: str) -> Any:
+        """Parses; vectors are set aside while the rest is checked, and validated later."""
+        value = bounded_json.load(text)
+        items = value.get("items") if isinstance(value, dict) else None
+        objects = [value, *(items if isinstance(items, list) else ())]
+        holders = [
+            each
+            for each in objects
+            if isinstance(each, dict)
+            and isinstance(each.get("vector"), list)
+            and set(map(type, each["vector"])) <= NUMBER_TYPES
+        ]
+        vectors = [holder.pop("vector") for holder in holders]
+        bounded_json.check(value, max_values=MAX_OTHER_VALUES)
+        for holder, vector in zip(holders, vectors, strict=True):
+            holder["vector"] = vector
+        return value
+
+
+MAX_DIMENSIONS = 16_000  # pgvector's own limit
+
+
+@extend_schema_field(
+    {
+        "type": "array",
+        "items": {"type": "number", "format": "double"},
+        "maxItems": MAX_DIMENSIONS,
+        "example": [0.12, -0.07, 0.33],
+    }
+)
+class VectorField(serializers.Field[Any, Any, Any, Any]):
+    """A list of numbers. Its length is checked against the space later, where the
+    error names the item.
+    """
+
+    def to_internal_value(self, data: Any) -> list[float]:
+        if not isinstance(data, list) or not set(map(type, data)) <= {int, float}:
+            raise serializers.ValidationError("A vector is a list of numbers.")
+        if len(data) > MAX_DIMENSIONS:
+            raise serializers.ValidationError(f"A vector may have {MAX_DIMENSIONS:,} numbers.")
+        return data
 
 
 class ScopeInput(StrictSerializer):

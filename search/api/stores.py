@@ -8,122 +8,26 @@ from uuid import uuid4
 
 from django.db.models import QuerySet
 from django.urls import path
-from drf_spectacular.utils import (
-    OpenApiExample,
-    extend_schema,
-    extend_schema_field,
-    extend_schema_serializer,
-)
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceParameters, WorkspaceView, idempotent
-from common import bounded_json
 from common.api import ErrorSerializer
 from common.errors import InvalidInput, NotFound
-from common.parsers import JSONParser
+from common.openapi import load_examples
 from common.serializers import MetadataField, StrictSerializer, TextField
 from documents.ingestion.items import InvalidItems, Item
 from documents.models import Document, EmbeddingSpace
-from documents.services import MAX_BATCH, get_collection
-from documents.services.items import StoredItem, StoreResult
+from documents.services import MAX_BATCH, StoredItem, StoreResult, get_collection
 from documents.spaces import resolve_metric
-from search.api.inputs import FilterField, FusionInput
+from search.api.inputs import FilterField, FusionInput, VectorField, VectorsJSONParser
 from search.query import MAX_QUERY_CHARACTERS
 from search.results import MODES
-from search.stores import MAX_NEAREST, Matches, Store
+from search.stores import MAX_NEAREST, Store
 
-BATCH = OpenApiExample(
-    "A text, a vector, and a text with its vector",
-    value={
-        "items": [
-            {"id": "note-1", "text": "We move in March.", "metadata": {"year": 2026}},
-            {"id": "picture-7", "vector": [0.12, -0.07, 0.33], "metadata": {"kind": "photo"}},
-            {"id": "note-2", "text": "The canteen opens.", "vector": [0.02, 0.41, -0.3]},
-        ]
-    },
-    request_only=True,
-)
-ITEM = OpenApiExample(
-    "A text with its title",
-    value={"text": "We move in March.", "title": "Moving", "metadata": {"year": 2026}},
-    request_only=True,
-)
-IDS = OpenApiExample("Two items", value={"ids": ["note-1", "note-2"]}, request_only=True)
-HYBRID = OpenApiExample(
-    "Words and a vector, weighed",
-    value={
-        "query": "when do we move?",
-        "vector": [0.12, -0.07, 0.33],
-        "weights": {"lexical": 0.4, "vector": 0.6},
-        "filter": {"year": {"$gte": 2025}},
-        "k": 5,
-    },
-    request_only=True,
-)
-NEAREST = OpenApiExample(
-    "The nearest by inner product",
-    value={"vector": [0.12, -0.07, 0.33], "metric": "ip", "k": 20},
-    request_only=True,
-)
-
-
-MAX_BYTES = 64 * 1024 * 1024
-#: Of everything but vectors.
-MAX_OTHER_VALUES = 200_000
-NUMBER_TYPES = {int, float}
-
-
-class VectorsJSONParser(JSONParser):
-    """JSON of up to 64 MB; numbers of lists called `vector` do not count towards the
-    value limit.
-    """
-
-    max_bytes = MAX_BYTES
-    too_large = f"This body may have {MAX_BYTES:,} bytes. Send fewer items at once."
-
-    def value(self, text: str) -> Any:
-        """Parses; vectors are set aside while the rest is checked, and validated later."""
-        value = bounded_json.load(text)
-        items = value.get("items") if isinstance(value, dict) else None
-        objects = [value, *(items if isinstance(items, list) else ())]
-        holders = [
-            each
-            for each in objects
-            if isinstance(each, dict)
-            and isinstance(each.get("vector"), list)
-            and set(map(type, each["vector"])) <= NUMBER_TYPES
-        ]
-        vectors = [holder.pop("vector") for holder in holders]
-        bounded_json.check(value, max_values=MAX_OTHER_VALUES)
-        for holder, vector in zip(holders, vectors, strict=True):
-            holder["vector"] = vector
-        return value
-
-
-MAX_DIMENSIONS = 16_000  # pgvector's own limit
-
-
-@extend_schema_field(
-    {
-        "type": "array",
-        "items": {"type": "number", "format": "double"},
-        "maxItems": MAX_DIMENSIONS,
-        "example": [0.12, -0.07, 0.33],
-    }
-)
-class VectorField(serializers.Field[Any, Any, Any, Any]):
-    """A list of numbers. Its length is checked against the space later, where the
-    error names the item.
-    """
-
-    def to_internal_value(self, data: Any) -> list[float]:
-        if not isinstance(data, list) or not set(map(type, data)) <= {int, float}:
-            raise serializers.ValidationError("A vector is a list of numbers.")
-        if len(data) > MAX_DIMENSIONS:
-            raise serializers.ValidationError(f"A vector may have {MAX_DIMENSIONS:,} numbers.")
-        return data
+examples = load_examples("search.api")
 
 
 class ItemParameters(WorkspaceParameters):
@@ -192,11 +96,6 @@ class BatchInput(StrictSerializer):
         max_length=MAX_BATCH,
         help_text="Of two with one id the last counts.",
     )
-
-
-def batch_items(values: dict[str, Any]) -> list[Item]:
-    """The items of a checked batch, each with an id."""
-    return [Item(**{"id": str(uuid4()), **item}) for item in values["items"]]
 
 
 @extend_schema_serializer(component_name="StoreIds")
@@ -276,30 +175,43 @@ class StoreSearchInput(FusionInput):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        query, vector = attrs.get("query", ""), attrs.get("vector")
-        if not query.strip() and vector is None:
-            raise serializers.ValidationError({"query": "Give a query, a vector, or both."})
-        attrs.setdefault("mode", "hybrid" if query.strip() else "vector")
-        mode = attrs["mode"]
-        if mode != "vector" and not query.strip():
-            raise serializers.ValidationError({"query": f"Mode {mode} needs a query."})
-        if mode == "lexical" and vector is not None:
-            raise serializers.ValidationError({"vector": "Mode lexical compares no vectors."})
-        if mode == "vector" and query.strip() and vector is not None:
-            problem = "Mode vector asks one question. Give the query or the vector."
-            raise serializers.ValidationError({"vector": problem})
-        if mode == "graph" and vector is not None:
-            problem = "Mode graph embeds the query itself. Give no vector, or use mode hybrid."
-            raise serializers.ValidationError({"vector": problem})
-        if "metric" in attrs and (mode != "vector" or vector is None):
-            problem = "A metric belongs to mode vector with a vector of your own."
-            raise serializers.ValidationError({"metric": problem})
-        for name in ("text", "weights", "fusion", "rrf_k", "depth"):
-            if mode != "hybrid" and attrs.get(name):
-                problem = f"{name.capitalize()} belongs to mode hybrid."
-                raise serializers.ValidationError({name: problem})
-        if attrs.get("text") and vector is not None:
-            raise serializers.ValidationError({"text": "Give text or a vector, not both."})
+        has_query, has_vector = (
+            bool(attrs.get("query", "").strip()),
+            attrs.get("vector") is not None,
+        )
+        mode = attrs.setdefault("mode", "hybrid" if has_query else "vector")
+        problems = [
+            (not (has_query or has_vector), "query", "Give a query, a vector, or both."),
+            (mode != "vector" and not has_query, "query", f"Mode {mode} needs a query."),
+            (mode == "lexical" and has_vector, "vector", "Mode lexical compares no vectors."),
+            (
+                mode == "vector" and has_query and has_vector,
+                "vector",
+                "Mode vector asks one question. Give the query or the vector.",
+            ),
+            (
+                mode == "graph" and has_vector,
+                "vector",
+                "Mode graph embeds the query itself. Give no vector, or use mode hybrid.",
+            ),
+            (
+                "metric" in attrs and (mode != "vector" or not has_vector),
+                "metric",
+                "A metric belongs to mode vector with a vector of your own.",
+            ),
+            *(
+                (
+                    mode != "hybrid" and bool(attrs.get(name)),
+                    name,
+                    f"{name.capitalize()} belongs to mode hybrid.",
+                )
+                for name in ("text", "weights", "fusion", "rrf_k", "depth")
+            ),
+            (bool(attrs.get("text")) and has_vector, "text", "Give text or a vector, not both."),
+        ]
+        for applies, field, problem in problems:
+            if applies:
+                raise serializers.ValidationError({field: problem})
         return attrs
 
 
@@ -426,10 +338,10 @@ class StoreView(WorkspaceView):
         try:
             return store.index_many(items)
         except InvalidItems as error:
-            named = {item.index: {item.field: [str(item)]} for item in error.problems}
-            problems: Any = {at: named}
-            if not at:
-                problems = {item.field: [str(item)] for item in error.problems}
+            problems: Any = {item.field: [str(item)] for item in error.problems}
+            if at:
+                named = {item.index: {item.field: [str(item)]} for item in error.problems}
+                problems = {at: named}
             raise exceptions.ValidationError(problems, code="invalid") from error
 
     def item_data(self, items: Any, **kwargs: Any) -> Any:
@@ -497,13 +409,14 @@ class StoreItemsView(StoreView):
             409: ErrorSerializer,
             503: ErrorSerializer,
         },
-        examples=[BATCH],
+        examples=[examples.BATCH],
     )
     @idempotent
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
         self.require_editor(self.workspace)
-        items = batch_items(self.body(BatchInput))
+        given = self.body(BatchInput)["items"]
+        items = [Item(**{"id": str(uuid4()), **item}) for item in given]
         done = self.put_items(store, items, at="items")
         answer = {
             "ids": list(dict.fromkeys(item.id for item in items)),
@@ -542,7 +455,7 @@ class StoreItemView(StoreView):
             409: ErrorSerializer,
             503: ErrorSerializer,
         },
-        examples=[ITEM],
+        examples=[examples.ITEM],
     )
     def put(self, request: Request, slug: str, item_id: str) -> Response:
         store = self.store(slug)
@@ -572,7 +485,7 @@ class StoreDeleteView(StoreView):
         summary="Delete items by id",
         request=IdsInput,
         responses=DeletedSerializer,
-        examples=[IDS],
+        examples=[examples.IDS],
     )
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
@@ -595,7 +508,7 @@ class StoreSearchView(StoreView):
         ),
         request=StoreSearchInput,
         responses={200: MatchesSerializer, 503: ErrorSerializer},
-        examples=[HYBRID, NEAREST],
+        examples=[examples.HYBRID, examples.NEAREST],
     )
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
@@ -603,28 +516,24 @@ class StoreSearchView(StoreView):
         metric = None
         if asked["mode"] == "vector" and asked.get("vector") is not None:
             metric = asked.get("metric") or store.space().metric
-        matches = _run_search(store, asked)
+        query, vector = asked.get("query", ""), asked.get("vector")
+        k, filter = asked["k"], asked.get("filter")
+        names = ("fusion", "rrf_k", "depth", "snippets")
+        options: dict[str, Any] = {name: asked.get(name) for name in names}
+        own = {name: asked[name] for name in ("text", "vector", "weights") if asked.get(name)}
+        if vector is not None and metric:
+            matches = store.similarity_search(vector, k, filter, metric=metric)
+        elif asked["mode"] == "hybrid" and own:
+            matches = store.hybrid(query, k=k, filter=filter, **own, **options)
+        else:
+            matches = store.search(query, k, filter, mode=asked["mode"], **options)
         answer = {
             "mode": asked["mode"],
             "metric": metric,
-            "matches": matches.found,
+            "matches": matches,
             "degraded": matches.degraded,
         }
         return Response(MatchesSerializer(answer).data)
-
-
-def _run_search(store: Store, parameters: dict[str, Any]) -> Matches:
-    query, vector = parameters.get("query", ""), parameters.get("vector")
-    k, filter = parameters["k"], parameters.get("filter")
-    if parameters["mode"] == "vector" and vector is not None:
-        return store.similarity_search(vector, k, filter, metric=parameters.get("metric", ""))
-    options: dict[str, Any] = {
-        name: parameters.get(name) for name in ("fusion", "rrf_k", "depth", "snippets")
-    }
-    own = {name: parameters[name] for name in ("text", "vector", "weights") if parameters.get(name)}
-    if parameters["mode"] == "hybrid" and own:
-        return store.hybrid(query, k=k, filter=filter, **own, **options)
-    return store.search(query, k, filter, mode=parameters["mode"], **options)
 
 
 STORE_PATH = "collections/<slug:slug>/store"

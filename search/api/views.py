@@ -2,9 +2,8 @@
 Begin with `SearchView`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any
 
 from django import urls
@@ -12,25 +11,26 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
-    OpenApiExample,
     OpenApiResponse,
     extend_schema,
     extend_schema_field,
     extend_schema_serializer,
+    extend_schema_view,
 )
 from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from accounts.api import WorkspaceParameters, WorkspaceView, WorkspaceViewSet, idempotent
+from accounts.api import ListParameters, WorkspaceView, WorkspaceViewSet, idempotent
 from accounts.models import Workspace
 from common.api import ErrorSerializer
 from common.errors import InvalidInput, NotFound
-from common.serializers import PageParameters, StrictSerializer
+from common.openapi import load_examples
+from common.serializers import ReadOnlyModelSerializer, StrictSerializer
 from documents.models import Chunk, Collection, Document
 from documents.services import get_collection
-from search.api import examples
 from search.api.inputs import (
     ExportParameters,
     FacetParameters,
@@ -57,8 +57,10 @@ from search.query_options import SearchQuery, scope_for
 from search.results import Hit, Scope
 from search.saved import MAX_NAME_CHARACTERS, save_search, update_saved_search
 from search.services import search
-from search.similar import SimilarPassage, similar_documents, similar_passages
+from search.similar import similar_documents, similar_passages
 from search.tasks import request_evaluation
+
+examples = load_examples("search.api")
 
 
 def request_scope(user: Any, workspace: Workspace, parameters: Mapping[str, Any]) -> Scope:
@@ -84,13 +86,6 @@ def rename_query_error() -> Iterator[None]:
         ) from error
 
 
-#: Parameters passed to the services unchanged.
-QUERY_OPTIONS = [
-    each.name for each in fields(SearchQuery) if each.name not in {"text", "vector", "expand"}
-]
-SEARCH_OPTIONS = (*QUERY_OPTIONS, "k", "offset", "expand")
-
-
 @extend_schema(tags=["search"], responses={200: SearchAnswerSerializer, 503: ErrorSerializer})
 class SearchView(WorkspaceView):
     """Passages that answer a question, best first."""
@@ -114,13 +109,13 @@ class SearchView(WorkspaceView):
         body.is_valid(raise_exception=True)
         return self._answer(body.validated_data)
 
-    def _answer(self, asked: dict[str, Any]) -> Response:
-        scope = request_scope(self.request.user, self.workspace, asked)
-        options = {name: asked[name] for name in SEARCH_OPTIONS if name in asked}
+    def _answer(self, given: dict[str, Any]) -> Response:
+        scope = request_scope(self.request.user, self.workspace, given)
+        page: Any = {"k": given["k"], "offset": given["offset"], "facets": given.get("facet", ())}
         with rename_query_error():
-            result = search(asked["q"], scope=scope, facets=asked.get("facet", ()), **options)
+            result = search(SearchQuery.read(given["q"], given), scope=scope, **page)
         record_search(result=result, scope=scope, user=self.request.user, source="api")
-        return Response(search_answer(result, request=self.request, explain=asked["explain"]))
+        return Response(search_answer(result, request=self.request, explain=given["explain"]))
 
 
 class ExportView(WorkspaceView):
@@ -150,16 +145,15 @@ class ExportView(WorkspaceView):
     def get(self, request: Request) -> StreamingHttpResponse:
         asked = self.parameters
         scope = request_scope(request.user, self.workspace, asked)
-        options = {name: asked[name] for name in QUERY_OPTIONS if name in asked}
-        query = SearchQuery(asked["q"], expand="none", **options)
+        query = SearchQuery.read(asked["q"], asked, expand="none")
 
         def link(hit: Hit) -> str:
             named = {"pk": hit.document_id}
             return str(reverse("api:document-detail", kwargs=named, request=self.request))
 
         with rename_query_error():
-            export = export_hits(query, scope=scope, link=link)
-        return download(export, kind=asked["as"])
+            pieces = export_hits(query, scope=scope, kind=asked["as"], link=link)
+        return download(pieces, kind=asked["as"])
 
 
 class FacetsView(WorkspaceView):
@@ -213,30 +207,29 @@ class FiltersView(WorkspaceView):
 
 
 class SimilarView(WorkspaceView):
-    """Base of the views of similar documents and passages."""
+    """Base of the views of what is similar to a document or passage."""
 
     action_parameters = {"get": SimilarParameters}
     required_scope = "read"
+    model: type[Document | Chunk]
+    find: Callable[..., tuple[Hit, ...]]
 
-    def named(self, rows: QuerySet[Any], pk: int) -> Any:
-        """The row with this id, of the workspace if the request names one; raises NotFound."""
-        rows = rows.filter(pk=pk)
+    def get(self, request: Request, pk: int) -> Response:
+        rows: Any = self.model._default_manager
+        rows = rows.visible_to(request.user).filter(pk=pk)
         if self.workspace_slug:
             rows = rows.filter(workspace=self.workspace)
         row = rows.select_related("workspace").first()
         if row is None:
-            raise NotFound(f"There is no {rows.model._meta.verbose_name} {pk}.")
-        return row
-
-    def answer(self, similar: Sequence[SimilarPassage]) -> Response:
+            raise NotFound(f"There is no {self.model._meta.verbose_name} {pk}.")
+        scope = request_scope(request.user, row.workspace, self.parameters)
+        found = self.find(row, scope=scope, k=self.parameters["k"])
         context = {"request": self.request}
-        return Response(SimilarAnswerSerializer({"hits": similar}, context=context).data)
+        return Response(SimilarAnswerSerializer({"hits": found}, context=context).data)
 
 
-class SimilarDocumentsView(SimilarView):
-    """Documents similar to a given one."""
-
-    @extend_schema(
+@extend_schema_view(
+    get=extend_schema(
         tags=["search"],
         operation_id="documents_similar",
         summary="Find documents like one",
@@ -246,16 +239,15 @@ class SimilarDocumentsView(SimilarView):
         responses={200: SimilarAnswerSerializer},
         examples=[examples.SIMILAR],
     )
-    def get(self, request: Request, pk: int) -> Response:
-        document = self.named(Document.objects.visible_to(request.user), pk)
-        scope = request_scope(request.user, document.workspace, self.parameters)
-        return self.answer(similar_documents(document, scope=scope, k=self.parameters["k"]))
+)
+class SimilarDocumentsView(SimilarView):
+    """Documents similar to a given one."""
+
+    model, find = Document, staticmethod(similar_documents)
 
 
-class SimilarPassagesView(SimilarView):
-    """Passages similar to a given one."""
-
-    @extend_schema(
+@extend_schema_view(
+    get=extend_schema(
         tags=["search"],
         operation_id="chunks_similar",
         summary="Find passages like one",
@@ -263,31 +255,21 @@ class SimilarPassagesView(SimilarView):
         responses={200: SimilarAnswerSerializer},
         examples=[examples.SIMILAR],
     )
-    def get(self, request: Request, pk: int) -> Response:
-        rows = Chunk.objects.visible_to(request.user).defer("embedding", "search_vector")
-        chunk = self.named(rows.select_related("document"), pk)
-        scope = request_scope(request.user, chunk.workspace, self.parameters)
-        return self.answer(similar_passages(chunk, scope=scope, k=self.parameters["k"]))
+)
+class SimilarPassagesView(SimilarView):
+    """Passages similar to a given one."""
+
+    model, find = Chunk, staticmethod(similar_passages)
 
 
 PARAMETERS_HELP = (
     "The address of the search page behind its `?`: `q`, `mode`, `sort`, `collection`, `type`,"
     " `filter`, and `group=0` or `rerank=0`. Other names are dropped."
 )
-SAVED_EXAMPLE = OpenApiExample(
-    "German guides since 2020",
-    {"name": "German guides", "parameters": "q=insulin&filter=year>=2020; lang=de"},
-    request_only=True,
-)
-RENAMED_EXAMPLE = OpenApiExample("Rename", {"name": "Guides"}, request_only=True)
-
-
-class SavedSearchParameters(PageParameters, WorkspaceParameters):
-    """Query string of the list of saved searches."""
 
 
 @extend_schema_serializer(component_name="SavedSearch")
-class SavedSearchSerializer(serializers.ModelSerializer[SavedSearch]):
+class SavedSearchSerializer(ReadOnlyModelSerializer[SavedSearch]):
     """A saved search with its name and its page."""
 
     page = serializers.SerializerMethodField(help_text="The page that runs it.")
@@ -295,7 +277,6 @@ class SavedSearchSerializer(serializers.ModelSerializer[SavedSearch]):
     class Meta:
         model = SavedSearch
         fields = ["id", "name", "parameters", "page", "created_at", "updated_at"]
-        read_only_fields = fields
         extra_kwargs = {"parameters": {"help_text": PARAMETERS_HELP}}
 
     def get_page(self, row: SavedSearch) -> str:
@@ -331,25 +312,24 @@ class SavedSearchChange(StrictSerializer):
 
 
 @extend_schema(tags=["search"])
-class SavedSearchViewSet(WorkspaceViewSet):
+class SavedSearchViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     """Searches saved under a name. Only their owner sees them."""
 
+    summaries = {
+        "list": "List your saved searches, newest first",
+        "retrieve": "Read a saved search",
+    }
     serializer_class = SavedSearchSerializer
     lookup_value_converter = "int"
-    action_parameters = {"list": SavedSearchParameters}
 
     def get_queryset(self) -> QuerySet[SavedSearch]:
         return self.in_workspace(SavedSearch.objects.visible_to(self.request.user))
-
-    @extend_schema(summary="List your saved searches, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.get_queryset())
 
     @extend_schema(
         summary="Save a search",
         request=NewSavedSearchInput,
         responses={201: SavedSearchSerializer, 409: ErrorSerializer},
-        examples=[SAVED_EXAMPLE],
+        examples=[examples.SAVED],
     )
     @idempotent
     def create(self, *args: Any, **kwargs: Any) -> Response:
@@ -357,15 +337,11 @@ class SavedSearchViewSet(WorkspaceViewSet):
         row = save_search(user=self.request.user, workspace=self.workspace, **values)
         return self.answer(row, status=201)
 
-    @extend_schema(summary="Read a saved search")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
-
     @extend_schema(
         summary="Rename a saved search, or save another in its place",
         request=SavedSearchChange,
         responses={200: SavedSearchSerializer, 409: ErrorSerializer},
-        examples=[RENAMED_EXAMPLE],
+        examples=[examples.RENAMED],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(SavedSearchChange)
@@ -377,12 +353,7 @@ class SavedSearchViewSet(WorkspaceViewSet):
         return Response(status=204)
 
 
-EVALUATION_EXAMPLE = OpenApiExample(
-    "Measure the collection", {"collection": "leaflets"}, request_only=True
-)
-
-
-class EvaluationParameters(PageParameters, WorkspaceParameters):
+class EvaluationParameters(ListParameters):
     """Query string of the list of evaluations."""
 
     collection = serializers.SlugField(
@@ -397,7 +368,7 @@ class EvaluationInput(StrictSerializer):
 
 
 @extend_schema_serializer(component_name="Evaluation")
-class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
+class EvaluationSerializer(ReadOnlyModelSerializer[Evaluation]):
     """Means over the golden set; null until the evaluation is done."""
 
     collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
@@ -410,7 +381,6 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
             *("ndcg", "recall", "mrr", "p50_ms", "p95_ms"),
             *("created_at", "finished_at"),
         ]
-        read_only_fields = fields
         extra_kwargs = {
             "ndcg": {"help_text": "nDCG@10, 0 to 1: good answers stand high."},
             "recall": {"help_text": "Recall@10, 0 to 1: good answers are among the first ten."},
@@ -419,7 +389,7 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
 
 
 @extend_schema_serializer(component_name="EvaluatedQuestion")
-class EvaluatedQuestionSerializer(serializers.ModelSerializer[EvaluatedQuestion]):
+class EvaluatedQuestionSerializer(ReadOnlyModelSerializer[EvaluatedQuestion]):
     """One question with its measures."""
 
     question = serializers.CharField(
@@ -431,7 +401,6 @@ class EvaluatedQuestionSerializer(serializers.ModelSerializer[EvaluatedQuestion]
     class Meta:
         model = EvaluatedQuestion
         fields = ["question", "ndcg", "recall", "first_rank", "good", "found"]
-        read_only_fields = fields
 
 
 @extend_schema_serializer(component_name="EvaluationDetail")
@@ -442,7 +411,6 @@ class EvaluationDetailSerializer(EvaluationSerializer):
 
     class Meta(EvaluationSerializer.Meta):
         fields = [*EvaluationSerializer.Meta.fields, "rows"]
-        read_only_fields = fields
 
     @extend_schema_field(EvaluatedQuestionSerializer(many=True))
     def get_rows(self, evaluation: Evaluation) -> Any:
@@ -475,7 +443,7 @@ class EvaluationViewSet(WorkspaceViewSet):
         " its `state` is `done` or `failed`. One that waits already is answered in its place.",
         request=EvaluationInput,
         responses={202: EvaluationSerializer, 409: ErrorSerializer},
-        examples=[EVALUATION_EXAMPLE],
+        examples=[examples.EVALUATION],
     )
     @idempotent
     def create(self, *args: Any, **kwargs: Any) -> Response:

@@ -3,9 +3,8 @@ and `measure_recall`.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -26,7 +25,7 @@ from documents.ingestion.loader import CHUNK_COLUMNS
 from documents.languages import configuration_oids
 from documents.models import Chunk, Collection, Document, EmbeddingSpace
 from documents.services import add_space, build_space_index, default_space, drop_space
-from search.evaluation.evaluate import Progress, ignore_progress
+from search.evaluation.evaluate import Progress, ignore_progress, latencies
 from search.query import Query, QueryError, parse_query
 from search.query_options import site_scope
 from search.ranked_results import DEPTH
@@ -42,57 +41,36 @@ NOISE = 0.6
 LOAD_BATCH = 10_000
 MAX_SOURCES = 5000
 
-
-@dataclass(frozen=True, slots=True)
-class SourceChunks:
-    """Chunks of one space to start from; the rows of `vectors` (chunks, dimensions)
-    are those of `chunks`.
-    """
-
-    space: EmbeddingSpace
-    chunks: tuple[Chunk, ...]
-    vectors: NDArray[np.float32]
+#: Collection, text, context, language and metadata of a synthetic chunk.
+SyntheticPassage = tuple[str, str, str, str, dict[str, Any]]
+#: Returns the passages of a batch, given their numbers and the chunks that they are made of.
+PassageWriter = Callable[[range, Sequence[Chunk]], Iterator[SyntheticPassage]]
 
 
-@dataclass(frozen=True, slots=True)
-class SyntheticPassage:
-    """A synthetic chunk; `collection` is a slug."""
-
-    collection: str
-    text: str
-    context: str = ""
-    language: str = "english"
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-#: Returns the passages of a batch, given their numbers and the rows of the source chunks.
-PassageWriter = Callable[[range, NDArray[np.int64]], Iterator[SyntheticPassage]]
-
-
-def site_chunks(space: EmbeddingSpace | None = None) -> SourceChunks:
+def site_chunks(space: EmbeddingSpace | None = None) -> list[Chunk]:
     """Chunks of `space`, or of the default one: at most MAX_SOURCES and always the same.
 
     Raises NotFound where there are fewer than two.
     """
     space = space or default_space()
-    chunks = tuple(
+    chunks = list(
         Chunk.objects.filter(space=space, embedding__isnull=False)
         .exclude(text="")
-        .order_by("content_sha256")  # as good as at random, and the same every time
-        .only("text", "context", "heading_path", "language", "embedding")[:MAX_SOURCES]
+        .select_related("space")
+        .defer("search_vector", "metadata")
+        .order_by("content_sha256")[:MAX_SOURCES]  # as good as at random, and the same every time
     )
     if len(chunks) < 2:
         raise NotFound(
             f"Space {space.name} holds no vectors to start from. Ingest some documents first, such"
             " as with `manage.py demo`."
         )
-    vectors = np.array([chunk.embedding for chunk in chunks], dtype=np.float32)
-    return SourceChunks(space, chunks, vectors)
+    return chunks
 
 
 @contextmanager
 def filled_workspace(
-    material: SourceChunks,
+    sources: Sequence[Chunk],
     *,
     name: str,
     collections: Sequence[str],
@@ -111,25 +89,29 @@ def filled_workspace(
             f"Space {name} is there: another measurement runs, or one was killed. Remove its"
             f" workspace and run `manage.py spaces drop {name}`."
         )
-    space, _ = add_space(name=name, embedder=material.space.embedder)
+    space, _ = add_space(name=name, embedder=sources[0].space.embedder)
     workspace = get_or_create_workspace(slug=name)
     try:
         # One document for all chunks of a collection.
-        documents = {
-            slug: Document.objects.create(
+        documents = {}
+        for slug in collections:
+            collection = Collection.objects.create(
+                workspace=workspace, slug=slug, name=slug, space=space
+            )
+            documents[slug] = Document.objects.create(
                 workspace=workspace,
-                collection=Collection.objects.create(
-                    workspace=workspace, slug=slug, name=slug, space=space
-                ),
+                collection=collection,
                 key=slug,
                 title=slug,
                 status=Document.Status.READY,
             )
-            for slug in collections
-        }
         for start in range(0, count, LOAD_BATCH):
             numbers = range(start, min(start + LOAD_BATCH, count))
-            _load_batch(material, documents, numbers, write, chance)
+            origins = [sources[at] for at in chance.integers(0, len(sources), len(numbers))]
+            embeddings = np.array([chunk.embedding for chunk in origins], dtype=np.float32)
+            vectors = perturb(embeddings, chance)
+            passages = list(zip(numbers, vectors, write(numbers, origins), strict=True))
+            _load(documents, passages)
             on_progress("load", numbers.stop, count)
         on_progress("count and index", count, count)
         for document in documents.values():
@@ -145,31 +127,22 @@ def filled_workspace(
 
 
 @transaction.atomic
-def _load_batch(
-    material: SourceChunks,
-    documents: Mapping[str, Document],
-    numbers: range,
-    write: PassageWriter,
-    chance: np.random.Generator,
-) -> None:
-    origins = chance.integers(0, len(material.vectors), len(numbers))
-    vectors = perturb(material.vectors[origins], chance)
+def _load(documents: dict[str, Document], passages: Sequence[Any]) -> None:
     # Nothing else may ask the connection while it copies, so this is asked before.
     oids = configuration_oids()
-    passages = zip(numbers, vectors, write(numbers, origins), strict=True)
-
-    def rows() -> Iterator[Sequence[Any]]:
-        for number, vector, passage in passages:
-            document, start = documents[passage.collection], 10_000 * number
-            yield (
+    rows: list[Sequence[Any]] = []
+    for number, vector, (slug, text, context, language, metadata) in passages:
+        document, start = documents[slug], 10_000 * number
+        rows.append(
+            (
                 *(document.workspace_id, document.collection_id, document.pk),
-                *(document.collection.space_id, number, "", passage.text, passage.context),
-                *([], "", len(passage.text.split()), start, start + len(passage.text), None, None),
-                *("text/plain", Jsonb(dict(passage.metadata)), None, oids[passage.language]),
+                *(document.collection.space_id, number, "", text, context),
+                *([], "", len(text.split()), start, start + len(text), None, None),
+                *("text/plain", Jsonb(metadata), None, oids[language]),
                 *(vector, f"{number:064d}", True),
             )
-
-    copy_rows("documents_chunk", CHUNK_COLUMNS, rows())
+        )
+    copy_rows("documents_chunk", CHUNK_COLUMNS, rows)
 
 
 def perturb(vectors: NDArray[np.float32], chance: np.random.Generator) -> NDArray[np.float32]:
@@ -204,24 +177,19 @@ _FREQUENT_SQL = """
 
 
 def passage_writer(
-    material: SourceChunks, collections: Sequence[str], chance: np.random.Generator
+    sources: Sequence[Chunk], collections: Sequence[str], chance: np.random.Generator
 ) -> PassageWriter:
     """Passages of sentences drawn from all chunks in the language of their origin, under its
     context, in each of `collections` in turn.
     """
-    pools = _sentences_by_language(material.chunks)
+    pools = _sentences_by_language(sources)
 
-    def write(numbers: range, origins: NDArray[np.int64]) -> Iterator[SyntheticPassage]:
-        for number, origin in zip(numbers, origins, strict=True):
-            chunk = material.chunks[origin]
+    def write(numbers: range, origins: Sequence[Chunk]) -> Iterator[SyntheticPassage]:
+        for number, chunk in zip(numbers, origins, strict=True):
             pool = pools[chunk.language]
             drawn = chance.integers(0, len(pool), SENTENCES_A_CHUNK)
-            yield SyntheticPassage(
-                collection=collections[number % len(collections)],
-                text=" ".join(pool[place] for place in drawn),
-                context=chunk.context,
-                language=chunk.language,
-            )
+            text = " ".join(pool[place] for place in drawn)
+            yield collections[number % len(collections)], text, chunk.context, chunk.language, {}
 
     return write
 
@@ -234,14 +202,12 @@ def _sentences_by_language(chunks: Iterable[Chunk]) -> dict[str, list[str]]:
     return pools
 
 
-def make_questions(material: SourceChunks, count: int, chance: np.random.Generator) -> list[str]:
+def make_questions(sources: Sequence[Chunk], count: int, chance: np.random.Generator) -> list[str]:
     """`count` shuffled questions: beginnings of sentences, headings, and common words alone."""
-    headings = [chunk.heading_path[-1] for chunk in material.chunks if chunk.heading_path]
-    of_sentences = [
-        text for pool in _sentences_by_language(material.chunks).values() for text in pool
-    ]
+    headings = [chunk.heading_path[-1] for chunk in sources if chunk.heading_path]
+    of_sentences = [text for pool in _sentences_by_language(sources).values() for text in pool]
     with connection.cursor() as cursor:
-        cursor.execute(_FREQUENT_SQL, [[chunk.pk for chunk in material.chunks], COMMON_LEXEMES])
+        cursor.execute(_FREQUENT_SQL, [[chunk.pk for chunk in sources], COMMON_LEXEMES])
         lexemes = [lexeme for (lexeme,) in cursor.fetchall()]
     asked = [
         " ".join(chance.permutation(lexemes)[: chance.choice(COMMON_WORDS)])
@@ -281,71 +247,8 @@ MAX_EXTRA_MS = 2.0
 #: percentile of the bare SQL.
 MAX_GROWTH = 3.0
 
-Work = Callable[[], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Milliseconds of one kind of work over all questions."""
-
-    p50_ms: float
-    p95_ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """One mode at one size: the arms' SQL alone (`bare`), `search` without snippets (`service`),
-    with them (`page`).
-
-    `per_second` is the throughput of sequential searches with snippets.
-    """
-
-    chunks: int
-    mode: Mode
-    bare: Spread
-    service: Spread
-    page: Spread
-    per_second: float
-
-    @property
-    def times_bare(self) -> float:
-        """p50 of the service divided by p50 of its SQL."""
-        return self.service.p50_ms / self.bare.p50_ms
-
-    @property
-    def bound_ms(self) -> float:
-        """Largest allowed p50 of the service."""
-        return max(MAX_SLOWDOWN * self.bare.p50_ms, self.bare.p50_ms + MAX_EXTRA_MS)
-
-    @property
-    def within_limit(self) -> bool:
-        return self.service.p50_ms <= self.bound_ms
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """How much slower lexical search is at the largest size than at the smallest."""
-
-    smallest: int
-    largest: int
-    times: float
-
-    @property
-    def within_limit(self) -> bool:
-        return self.times <= MAX_GROWTH
-
-
-@dataclass(frozen=True, slots=True)
-class Benchmark:
-    """All measurements; `growth` is None where there was one size only."""
-
-    speeds: tuple[Speed, ...]
-    growth: Growth | None
-
-    @property
-    def within_limit(self) -> bool:
-        """Whether all limits are kept."""
-        return all(each.within_limit for each in (*self.speeds, self.growth) if each is not None)
+#: What is measured of a size and mode, as `manage.py benchmark --json` prints it.
+Report = dict[str, Any]
 
 
 def measure_speed(
@@ -355,78 +258,100 @@ def measure_speed(
     k: int = 10,
     space: EmbeddingSpace | None = None,
     on_progress: Progress = ignore_progress,
-) -> Benchmark:
+) -> Report:
     """Fills a temporary workspace from chunks of `space`, or of the default one, and searches it
-    in every mode.
+    in every mode. `speeds` are reports by size and mode, `growth` is None for one size only;
+    `is_held`: all limits are kept.
 
     The same questions are asked at every size. Raises NotFound where the space is empty.
     """
-    material = site_chunks(space)
-    questions = make_questions(material, queries, np.random.default_rng(7))
-    speeds: list[Speed] = []
+    sources = site_chunks(space)
+    questions = make_questions(sources, queries, np.random.default_rng(7))
+    speeds: list[Report] = []
     for size in sorted(set(sizes)):
         chance = np.random.default_rng(size)
         with filled_workspace(
-            material,
+            sources,
             name=SPEED_WORKSPACE,
             collections=SPEED_COLLECTIONS,
             count=size,
-            write=passage_writer(material, SPEED_COLLECTIONS, chance),
+            write=passage_writer(sources, SPEED_COLLECTIONS, chance),
             chance=chance,
             on_progress=on_progress,
         ) as workspace:
             scope = site_scope(workspace=workspace)
             for mode in SPEED_MODES:
-                speeds.append(_speed(size, mode, scope, questions, k, on_progress))
-    growth = None
-    lexical = [speed for speed in speeds if speed.mode == "lexical"]
-    if len(lexical) > 1:
-        first, last = lexical[0], lexical[-1]
-        times = round(last.bare.p95_ms / first.bare.p95_ms, 2)
-        growth = Growth(first.chunks, last.chunks, times)
-    return Benchmark(tuple(speeds), growth)
+                times = _times(size, mode, scope, questions, k, on_progress)
+                spreads = [latencies(column.tolist()) for column in times.T]
+                per_second = round(1000 / float(times[:, 2].mean()), 1)
+                speeds.append(speed_report(size, mode, *spreads, per_second=per_second))
+    growth = growth_report([speed for speed in speeds if speed["mode"] == "lexical"])
+    limits = [*speeds, *([growth] if growth else [])]
+    return {"speeds": speeds, "growth": growth, "is_held": all(each["is_held"] for each in limits)}
 
 
-def _speed(
+def speed_report(
+    chunks: int, mode: Mode, bare: Report, service: Report, page: Report, *, per_second: float
+) -> Report:
+    """One mode at one size: milliseconds of the arms' SQL alone (`bare`), `search` without
+    snippets (`service`), with them (`page`); and the throughput of sequential searches with
+    snippets. `bound_ms` is the largest allowed p50 of the service.
+    """
+    p50, of_sql = service["p50_ms"], bare["p50_ms"]
+    bound = max(MAX_SLOWDOWN * of_sql, of_sql + MAX_EXTRA_MS)
+    return {
+        "chunks": chunks,
+        "mode": mode,
+        "bare": bare,
+        "service": service,
+        "page": page,
+        "per_second": per_second,
+        "times_bare": round(p50 / of_sql, 3),
+        "bound_ms": round(bound, 2),
+        "is_held": p50 <= bound,
+    }
+
+
+def growth_report(speeds: Sequence[Report]) -> Report | None:
+    """How much slower search is at the largest size than at the smallest."""
+    if len(speeds) < 2:
+        return None
+    first, last = speeds[0], speeds[-1]
+    times = round(last["bare"]["p95_ms"] / first["bare"]["p95_ms"], 2)
+    sizes = {"smallest": first["chunks"], "largest": last["chunks"]}
+    return {**sizes, "times": times, "bound": MAX_GROWTH, "is_held": times <= MAX_GROWTH}
+
+
+def _times(
     size: int,
     mode: Mode,
     scope: Scope,
     questions: Sequence[str],
     k: int,
     on_progress: Progress,
-) -> Speed:
-    """Times the three kinds of work in turns, so that load on the machine affects all alike."""
-    work = [_work(question, scope, mode, k) for question in questions]
-    times = np.full((len(work), 3), np.inf)
+) -> NDArray[np.float64]:
+    """Milliseconds by question of the SQL, the service and the page, with caches warm and without
+    reranking. They are timed in turns, so that load on the machine affects all alike.
+    """
+    times = np.full((len(questions), 3), np.inf)
+    statements = []
+    for question in questions:
+        search(question, scope=scope, mode=mode, k=k, rerank=False)
+        statements.append(bare_statements(question, scope, mode))
     for number in range(ROUNDS):
-        for place, kinds in enumerate(work):
-            for kind, run in enumerate(kinds):
+        for place, question in enumerate(questions):
+            spent = [statements[place]()]
+            for snippets in (False, True):
                 started = perf_counter()
-                milliseconds = run()
-                # What the work returns, or else what it took.
-                if not isinstance(milliseconds, float):
-                    milliseconds = _since(started)
-                times[place, kind] = min(times[place, kind], milliseconds)
-            done = number * len(work) + place + 1
-            on_progress(f"search {size:,} chunks, {mode}", done, ROUNDS * len(work))
-    bare, service, page = (
-        Spread(*(round(float(each), 2) for each in np.percentile(column, [50, 95])))
-        for column in times.T
-    )
-    return Speed(size, mode, bare, service, page, round(1000 / float(times[:, 2].mean()), 1))
+                search(question, scope=scope, mode=mode, k=k, rerank=False, snippets=snippets)
+                spent.append(_since(started))
+            times[place] = np.minimum(times[place], spent)
+            done = number * len(questions) + place + 1
+            on_progress(f"search {size:,} chunks, {mode}", done, ROUNDS * len(questions))
+    return times
 
 
-def _work(question: str, scope: Scope, mode: Mode, k: int) -> tuple[Work, Work, Work]:
-    """The SQL, the service and the page for a question, with caches warm. No reranking."""
-
-    def page(*, snippets: bool = True) -> Any:
-        return search(question, scope=scope, mode=mode, k=k, rerank=False, snippets=snippets)
-
-    page()
-    return bare_statements(question, scope, mode), lambda: page(snippets=False), page
-
-
-def bare_statements(question: str, scope: Scope, mode: Mode) -> Work:
+def bare_statements(question: str, scope: Scope, mode: Mode) -> Callable[[], float]:
     """Sends the SQL statements of a search alone, under their settings, and reads the rows.
 
     The returned function returns the milliseconds that the statements took, without the
@@ -463,51 +388,43 @@ SMALL_TENANT = 20
 SHARES = (0.0002, 0.001, 0.01, 0.1, 0.3, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class RecallCase:
-    """One filter: how many chunks it matches, and how well search finds them."""
-
-    name: str
-    matching: int
-    method: str
-    fewest: int
-    recall: float
-    p50_ms: float
-    p95_ms: float
-
-    def is_complete(self, k: int) -> bool:
-        """Whether every question got min(k, matching) hits."""
-        return self.fewest >= min(k, self.matching)
-
-
 def measure_recall(
     *,
     chunks: int = 100_000,
     queries: int = 50,
     k: int = 10,
     on_progress: Progress = ignore_progress,
-) -> list[RecallCase]:
+) -> list[Report]:
     """Perturbs the site's own vectors to `chunks` of them and compares filtered vector search with
-    an exact scan.
+    an exact scan. Each report is of one filter: how many chunks it matches, and how well search
+    finds them; `complete`: every question got min(k, matching) hits.
 
     Raises NotFound where the site has no vectors.
     """
-    material = site_chunks()
+    sources = site_chunks()
     chance = np.random.default_rng(7)
-    texts = [chunk.text for chunk in material.chunks]
+    texts = [chunk.text for chunk in sources]
     questions = [parse_query(text[:500]) for text in chance.permutation(texts)[:queries]]
 
-    def write(numbers: range, origins: NDArray[np.int64]) -> Iterator[SyntheticPassage]:
+    def write(numbers: range, origins: Sequence[Chunk]) -> Iterator[SyntheticPassage]:
         """Chunks of many large tenants and a small one, randomly marked for metadata filters."""
         for number, lot in zip(numbers, chance.random(len(numbers)), strict=True):
             tenant = "small" if number < SMALL_TENANT else f"tenant-{number % TENANTS}"
             shares = {f"share-{share:g}": True for share in SHARES if lot < share}
-            yield SyntheticPassage(
-                collection=tenant, text=f"a passage of {tenant}", metadata=shares
-            )
+            yield tenant, f"a passage of {tenant}", "", "english", shares
 
+    cases: dict[str, dict[str, Any]] = {
+        f"{share:.2%} by metadata": {"metadata": {f"share-{share:g}": True}} for share in SHARES
+    }
+    cases["collection small"] = {"collections": ["small"]}
+    cases["collection tenant-7"] = {"collections": ["tenant-7"]}
+    cases["collection tenant-7, 10% by metadata"] = {
+        "collections": ["tenant-7"],
+        "metadata": {"share-0.1": True},
+    }
+    cases["everything, no filter"] = {}
     with filled_workspace(
-        material,
+        sources,
         name=RECALL_WORKSPACE,
         collections=["small", *(f"tenant-{number}" for number in range(TENANTS))],
         count=chunks,
@@ -515,95 +432,92 @@ def measure_recall(
         chance=chance,
         on_progress=on_progress,
     ) as workspace:
-        scopes, cases = _scopes(workspace), []
-        for number, (name, scope) in enumerate(scopes, start=1):
-            on_progress(f"search {name}", number, len(scopes))
-            cases.append(_measure_case(name, scope, questions, k))
-        return cases
+        reports = []
+        for number, (name, narrowed) in enumerate(cases.items(), start=1):
+            on_progress(f"search {name}", number, len(cases))
+            scope = site_scope(workspace=workspace, **narrowed)
+            reports.append({"name": name, **_recall(scope, questions, k)})
+        return reports
 
 
-def _scopes(workspace: Workspace) -> list[tuple[str, Scope]]:
-    scopes = [
-        (f"{share:.2%} by metadata", site_scope(workspace=workspace, metadata=_share_filter(share)))
-        for share in SHARES
-    ]
-    scopes += [
-        (f"collection {slug}", site_scope(workspace=workspace, collections=[slug]))
-        for slug in ("small", "tenant-7")
-    ]
-    scopes.append(
-        (
-            "collection tenant-7, 10% by metadata",
-            site_scope(workspace=workspace, collections=["tenant-7"], metadata=_share_filter(0.1)),
-        )
-    )
-    return [*scopes, ("everything, no filter", site_scope(workspace=workspace))]
+def _recall(scope: Scope, questions: Sequence[Query], k: int) -> Report:
+    def ask() -> list[Retrieved]:
+        return [retrieve(each, scope=scope, mode="vector", depth=DEPTH) for each in questions]
 
+    def nearest(result: Retrieved) -> set[int]:
+        return {hit.chunk_id for hit in result.candidates if hit.ranks.get("vector", k + 1) <= k}
 
-def _share_filter(share: float) -> dict[str, Any]:
-    return {f"share-{share:g}": True}
-
-
-def _measure_case(name: str, scope: Scope, questions: Sequence[Query], k: int) -> RecallCase:
-    found = [_vector_search(question, scope) for question in questions]
+    results = ask()
     with override_settings(EXACT_SCAN_CHUNKS=10**12):
-        exact = [_vector_search(question, scope) for question in questions]
-    shares = []
-    for each, true in zip(found, exact, strict=True):
-        truth = _nearest(true, k)
-        shares.append(len(truth & _nearest(each, k)) / len(truth) if truth else 1.0)
-    statement = scope_size_statement(scope, at_most=10**9)
+        truths = [nearest(result) for result in ask()]
+    found = [nearest(result) for result in results]
+    shares = [
+        len(truth & each) / len(truth) if truth else 1.0
+        for each, truth in zip(found, truths, strict=True)
+    ]
     with connection.cursor() as cursor:
-        cursor.execute(statement.sql, statement.parameters)
+        cursor.execute(*scope_size_statement(scope, at_most=10**9))
         matching = int(cursor.fetchone()[0])
-    times = [result.timings["database"] for result in found]
-    return RecallCase(
-        name=name,
-        matching=matching,
-        method="/".join(sorted({arm.method for result in found for arm in result.arms})),
-        fewest=min(len(_nearest(result, k)) for result in found),
-        recall=float(np.mean(shares)),
-        p50_ms=round(float(np.percentile(times, 50)), 1),
-        p95_ms=round(float(np.percentile(times, 95)), 1),
-    )
+    fewest = min(map(len, found))
+    times = latencies([result.timings["database"] for result in results])
+    return {
+        "matching": matching,
+        "method": "/".join(sorted({arm.method for result in results for arm in result.arms})),
+        "fewest": fewest,
+        "recall": float(np.mean(shares)),
+        **{name: round(value, 1) for name, value in times.items()},
+        "complete": fewest >= min(k, matching),
+    }
 
 
-def _vector_search(question: Query, scope: Scope) -> Retrieved:
-    return retrieve(question, scope=scope, mode="vector", depth=DEPTH)
-
-
-def _nearest(result: Retrieved, k: int) -> set[int]:
-    return {entry.chunk_id for entry in result.candidates if entry.ranks.get("vector", k + 1) <= k}
-
-
-def speed_table(measured: Benchmark) -> Table:
+def speed_table(measured: Report) -> Table:
     """A row per size and mode; exceeded limits are red."""
     table = Table("mode", title="searches, milliseconds p50/p95", box=SIMPLE, pad_edge=False)
     for name in ("chunks", "SQL alone", "service", "p50 ×", "with snippets", "a second"):
         table.add_column(name, justify="right", no_wrap=name != "with snippets")
-    for speed in measured.speeds:
-        bound = speed.bound_ms / speed.bare.p50_ms
+    for speed in measured["speeds"]:
+        bare, service, page = (
+            f"{speed[kind]['p50_ms']:.3g}/{speed[kind]['p95_ms']:.3g}"
+            for kind in ("bare", "service", "page")
+        )
+        bound = speed["bound_ms"] / speed["bare"]["p50_ms"]
         table.add_row(
-            speed.mode,
-            f"{speed.chunks:,}",
-            _format_spread(speed.bare),
-            _format_spread(speed.service),
-            f"{speed.times_bare:.2f} {'≤' if speed.within_limit else '>'} {bound:.2f}",
-            _format_spread(speed.page),
-            f"{speed.per_second:,.0f}",
-            style=None if speed.within_limit else "red",
+            speed["mode"],
+            f"{speed['chunks']:,}",
+            bare,
+            service,
+            f"{speed['times_bare']:.2f} {'≤' if speed['is_held'] else '>'} {bound:.2f}",
+            page,
+            f"{speed['per_second']:,.0f}",
+            style=None if speed["is_held"] else "red",
         )
     return table
 
 
-def growth_sentence(growth: Growth) -> str:
+def growth_sentence(growth: Report) -> str:
     """How lexical search grew, and whether that is within its limit."""
-    held = "" if growth.within_limit else ", which is exceeded"
+    held = "" if growth["is_held"] else ", which is exceeded"
     return (
-        f"Search by words, SQL alone: p95 at {growth.largest:,} chunks is {growth.times:.2f} times"
-        f" that at {growth.smallest:,}; at most {MAX_GROWTH:g}{held}."
+        f"Search by words, SQL alone: p95 at {growth['largest']:,} chunks is {growth['times']:.2f}"
+        f" times that at {growth['smallest']:,}; at most {MAX_GROWTH:g}{held}."
     )
 
 
-def _format_spread(spread: Spread) -> str:
-    return f"{spread.p50_ms:.3g}/{spread.p95_ms:.3g}"
+def recall_table(reports: Sequence[Report], *, k: int) -> Table:
+    """A row per filter; where hits are missing, their number is marked."""
+    table = Table(title=f"vector search against an exact scan, the first {k}")
+    for heading in ("filter", "chunks it keeps", "method", "hits, fewest", f"recall@{k}"):
+        table.add_column(heading, justify="left" if heading in ("filter", "method") else "right")
+    for heading in ("p50 ms", "p95 ms"):
+        table.add_column(heading, justify="right")
+    for case in reports:
+        table.add_row(
+            case["name"],
+            f"{case['matching']:,}",
+            case["method"],
+            str(case["fewest"]) if case["complete"] else f"{case['fewest']} (too few)",
+            f"{case['recall']:.3f}",
+            f"{case['p50_ms']:.1f}",
+            f"{case['p95_ms']:.1f}",
+        )
+    return table

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from accounts.models import Workspace
-from common.errors import Conflict, NotFound
+from common.errors import Conflict, ExplainedError, NotFound
 from documents.models import Collection
 from documents.services import get_collection
 from search.models import Judgement
@@ -18,7 +18,7 @@ from search.models import Judgement
 FILES = ("corpus.jsonl", "queries.jsonl", "qrels.tsv")
 
 
-class DatasetError(Exception):
+class DatasetError(ExplainedError):
     """A folder that is no valid evaluation set."""
 
 

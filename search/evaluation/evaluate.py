@@ -4,7 +4,6 @@ MRR). Begin with `evaluate_collection`.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from math import log2
 from time import perf_counter
@@ -28,6 +27,7 @@ from documents.services import (
     ingest_inline,
 )
 from search.evaluation.datasets import Dataset, Entry
+from search.models import EvaluatedQuestion
 from search.query_options import MAX_K, site_scope
 from search.results import Mode, Scope
 from search.services import search
@@ -58,9 +58,7 @@ def measure(
         "hit@3": Success @ 3,
         "mrr": RR,
     }
-    values = ir_measures.calc_aggregate(
-        list(measures.values()), _qrels(rankings, judgements), _run(rankings)
-    )
+    values = ir_measures.calc_aggregate(list(measures.values()), *_trec_rows(rankings, judgements))
     measured = {name: round(float(values[value]), 4) for name, value in measures.items()}
     complete = [
         {document_id for document_id, grade in judgements[query_id].items() if grade > 0}
@@ -72,38 +70,22 @@ def measure(
     return {**measured, "all@10": round(all_found, 4)}
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionMeasures:
-    """One question: nDCG@k and recall@k (0..1), rank of the first relevant document (None: not
-    found), number of relevant documents, and how many of them are in the top k.
-    """
-
-    ndcg: float
-    recall: float
-    first_rank: int | None
-    good: int
-    found: int
-
-    @property
-    def reciprocal_rank(self) -> float:
-        """1 / rank of the first relevant document, 0 without one."""
-        return 1 / self.first_rank if self.first_rank else 0.0
-
-
 def measure_questions(
     rankings: Mapping[str, Sequence[str]], judgements: Mapping[str, Mapping[str, int]], *, k: int
-) -> dict[str, QuestionMeasures]:
-    """Measures of each question, by query id."""
+) -> dict[str, EvaluatedQuestion]:
+    """Unsaved measures of each question, by query id: nDCG@k and recall@k (0..1), rank of the first
+    relevant document, number of relevant documents, and how many of them are in the top k.
+    """
     gains = {
         each.query_id: float(each.value)
-        for each in ir_measures.iter_calc([nDCG @ k], _qrels(rankings, judgements), _run(rankings))
+        for each in ir_measures.iter_calc([nDCG @ k], *_trec_rows(rankings, judgements))
     }
     measured = {}
     for query_id, ranking in rankings.items():
         good = {key for key, grade in judgements[query_id].items() if grade > 0}
         places = [place for place, key in enumerate(ranking, start=1) if key in good]
         found = sum(place <= k for place in places)
-        measured[query_id] = QuestionMeasures(
+        measured[query_id] = EvaluatedQuestion(
             ndcg=gains.get(query_id, 0.0),
             recall=found / len(good) if good else 0.0,
             first_rank=places[0] if places else None,
@@ -113,24 +95,23 @@ def measure_questions(
     return measured
 
 
-def _qrels(
+def _trec_rows(
     rankings: Mapping[str, Sequence[str]], judgements: Mapping[str, Mapping[str, int]]
-) -> list[ir_measures.Qrel]:
-    return [
+) -> tuple[list[ir_measures.Qrel], list[ir_measures.ScoredDoc]]:
+    """Judgements and rankings as ir_measures takes them."""
+    qrels = [
         ir_measures.Qrel(query_id, document_id, grade)
         for query_id, grades in judgements.items()
         if query_id in rankings
         for document_id, grade in grades.items()
     ]
-
-
-def _run(rankings: Mapping[str, Sequence[str]]) -> list[ir_measures.ScoredDoc]:
     # The order is all that counts; scores that fall by one keep ties from being broken anew.
-    return [
+    run = [
         ir_measures.ScoredDoc(query_id, document_id, float(-place))
         for query_id, ranking in rankings.items()
         for place, document_id in enumerate(ranking)
     ]
+    return qrels, run
 
 
 def dcg(grades: Sequence[int]) -> float:
@@ -154,64 +135,30 @@ WORKSPACE = "evaluation"
 LANGUAGE_SAMPLE = 50
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationReport:
-    """Measures by mode, and the ingestion time if there was one."""
-
-    dataset: str
-    documents: int
-    chunks: int
-    queries: int
-    seconds_to_ingest: float | None
-    modes: dict[str, dict[str, float]]
-
-
 def evaluate_collection(
     collection: Collection,
     dataset: Dataset,
     *,
     modes: Sequence[Mode],
     k: int = 10,
-    fusion: Method | None = None,
-    rerank: bool | None = None,
-    scope_field: str = "",
     seconds_to_ingest: float | None = None,
-    on_progress: Progress = ignore_progress,
-) -> EvaluationReport:
-    """Measures `modes` on the questions of `dataset`, asked of `collection`.
-
-    With `scope_field`, a question searches only documents whose field equals its own.
+    **asked: Any,
+) -> dict[str, Any]:
+    """Measures `modes` on the questions of `dataset`, asked of `collection`: a report as
+    `manage.py evaluate --json` prints it. `asked` are options of `ask_questions`.
     """
     results: dict[str, dict[str, float]] = {}
     for mode in modes:
-        answers = ask_questions(
-            collection,
-            dataset,
-            mode=mode,
-            fusion=fusion,
-            rerank=rerank,
-            scope_field=scope_field,
-            on_progress=on_progress,
-        )
-        measured = measure(answers.rankings, dataset.judgements, k=k)
-        results[mode] = {**measured, **latencies(answers.milliseconds)}
-    return EvaluationReport(
-        dataset=dataset.name,
-        documents=Document.objects.filter(collection=collection).current().count(),
-        chunks=chunk_count(collection=collection),
-        queries=len(dataset.queries),
-        seconds_to_ingest=seconds_to_ingest,
-        modes=results,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """Rankings of document keys by query id, the latency of each query, and what did not work."""
-
-    rankings: dict[str, list[str]]
-    milliseconds: list[float]
-    degraded: tuple[str, ...]
+        rankings, times, _ = ask_questions(collection, dataset, mode=mode, **asked)
+        results[mode] = {**measure(rankings, dataset.judgements, k=k), **latencies(times)}
+    return {
+        "dataset": dataset.name,
+        "documents": Document.objects.filter(collection=collection).current().count(),
+        "chunks": chunk_count(collection=collection),
+        "queries": len(dataset.queries),
+        "seconds_to_ingest": seconds_to_ingest,
+        "modes": results,
+    }
 
 
 def ask_questions(
@@ -223,8 +170,11 @@ def ask_questions(
     rerank: bool | None = None,
     scope_field: str = "",
     on_progress: Progress = ignore_progress,
-) -> Answers:
-    """Asks every question of `dataset` in `collection`, one after another."""
+) -> tuple[dict[str, list[str]], list[float], list[str]]:
+    """Asks every question of `dataset` in `collection`, one after another: rankings of document
+    keys by query id, the latency of each query, and what did not work. With `scope_field`, a
+    question searches only documents whose field equals its own.
+    """
     rankings: dict[str, list[str]] = {}
     times: list[float] = []
     degraded: set[str] = set()
@@ -244,7 +194,7 @@ def ask_questions(
         times.append(result.milliseconds)
         degraded.update(result.degraded)
         on_progress(mode, number, len(dataset.queries))
-    return Answers(rankings, times, tuple(sorted(degraded)))
+    return rankings, times, sorted(degraded)
 
 
 def question_scope(collection: Collection, query: Entry, scope_field: str = "") -> Scope:
@@ -273,11 +223,28 @@ def ingested_collection(
     collection = get_or_create_collection(
         workspace=workspace, slug=slugify(dataset.name.replace("_", "-"))[:63] or "set"
     )
+    sample = " ".join(entry.text for entry in islice(dataset.corpus, LANGUAGE_SAMPLE))
+    usual = detect_language(sample)
+
+    def sources() -> Iterator[Source]:
+        """Title and text as one document each, other fields as metadata. Without text, the
+        title is the text.
+        """
+        for entry in dataset.corpus:
+            declared = {
+                "title": entry.title if entry.text.strip() else "",
+                "language": detect_language(f"{entry.title}\n{entry.text}", default=usual),
+                "metadata": entry.fields,
+                "file_name": "document.txt",
+            }
+            text = entry.text if entry.text.strip() else entry.title
+            yield text_source(entry.id, text, **{name: of for name, of in declared.items() if of})
+
     started = perf_counter()
     try:
         ingest_inline(
             collection=collection,
-            sources=_sources(dataset),
+            sources=sources(),
             source=dataset.name,
             on_progress=lambda run: on_progress("ingest", run.settled, len(dataset.corpus)),
         )
@@ -285,20 +252,3 @@ def ingested_collection(
     finally:
         if not keep:
             delete_collection(collection=collection)
-
-
-def _sources(dataset: Dataset) -> Iterator[Source]:
-    """Title and text as one document each, other fields as metadata. Without text, the
-    title is the text.
-    """
-    sample = " ".join(entry.text for entry in islice(dataset.corpus, LANGUAGE_SAMPLE))
-    usual = detect_language(sample)
-    for entry in dataset.corpus:
-        declared = {
-            "title": entry.title if entry.text.strip() else "",
-            "language": detect_language(f"{entry.title}\n{entry.text}", default=usual),
-            "metadata": entry.fields,
-            "file_name": "document.txt",
-        }
-        text = entry.text if entry.text.strip() else entry.title
-        yield text_source(entry.id, text, **{name: said for name, said in declared.items() if said})

@@ -3,7 +3,6 @@
 """
 
 import logging
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from statistics import fmean
@@ -15,19 +14,12 @@ from django.db.models import Count, Max
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from common.errors import Conflict, RagsiteError
+from common.errors import Conflict, ExplainedError
 from common.leases import database_now
 from documents.models import Collection, Document
 from documents.services import chunk_count
-from inference.interfaces import InferenceError
-from search.evaluation.datasets import Dataset, count_answered_questions, golden_set
-from search.evaluation.evaluate import (
-    Answers,
-    QuestionMeasures,
-    ask_questions,
-    latencies,
-    measure_questions,
-)
+from search.evaluation.datasets import count_answered_questions, golden_set
+from search.evaluation.evaluate import ask_questions, latencies, measure_questions
 from search.judgements import question_key
 from search.models import EvaluatedQuestion, Evaluation, Judgement
 from search.ranking import current_tuning
@@ -163,7 +155,7 @@ def run_evaluation(evaluation_id: int) -> Evaluation | None:
         return None
     try:
         _measure(evaluation)
-    except (RagsiteError, InferenceError) as error:
+    except ExplainedError as error:
         _fail(evaluation, code=getattr(error, "code", "inference"), message=str(error))
     except Exception:
         logger.exception("evaluation %s failed", evaluation_id)
@@ -176,20 +168,18 @@ def run_evaluation(evaluation_id: int) -> Evaluation | None:
 
 
 def _fail(evaluation: Evaluation, *, code: str, message: str) -> None:
-    evaluation.state = State.FAILED
-    evaluation.error_code = code
-    evaluation.error = message
-    evaluation.finished_at = timezone.now()
+    failed: dict[str, Any] = {
+        "state": State.FAILED,
+        "error_code": code,
+        "error": message,
+        "finished_at": timezone.now(),
+    }
+    for name, value in failed.items():
+        setattr(evaluation, name, value)
+    for name in ("degraded", "judgements", "judged_at", "tuning", "space"):
+        failed[name] = getattr(evaluation, name)
     # By a statement: what was deleted meanwhile must not come back.
-    Evaluation.objects.filter(pk=evaluation.pk).update(
-        **{
-            name: getattr(evaluation, name)
-            for name in (
-                *("state", "error_code", "error", "finished_at", "degraded"),
-                *("judgements", "judged_at", "tuning", "space"),
-            )
-        }
-    )
+    Evaluation.objects.filter(pk=evaluation.pk).update(**failed)
 
 
 def _measure(evaluation: Evaluation) -> None:
@@ -206,64 +196,45 @@ def _measure(evaluation: Evaluation) -> None:
         if done % LEASE_RENEWAL_INTERVAL == 0:
             Evaluation.objects.filter(pk=evaluation.pk).update(leased_until=Now() + LEASE)
 
-    answers = ask_questions(
-        collection,
-        dataset,
-        mode="hybrid",
-        on_progress=renew_lease,
+    rankings, milliseconds, evaluation.degraded = ask_questions(
+        collection, dataset, mode="hybrid", on_progress=renew_lease
     )
-    evaluation.degraded = list(answers.degraded)
-    if answers.degraded:
+    if evaluation.degraded:
         raise Conflict(
-            f"Not everything works just now ({', '.join(answers.degraded)}), and what the answers"
-            " are worth without it would mislead. It is measured again when it works."
+            f"Not everything works just now ({', '.join(evaluation.degraded)}), and what the"
+            " answers are worth without it would mislead. It is measured again when it works."
         )
-    measured = measure_questions(answers.rankings, dataset.judgements, k=evaluation.k)
-    _store_results(evaluation, dataset, answers, measured)
+    measured = measure_questions(rankings, dataset.judgements, k=evaluation.k)
+    for query in dataset.queries:
+        measured[query.id].question_sha256 = question_key(query.text)
+    _store(evaluation, list(measured.values()), latencies(milliseconds))
 
 
 @transaction.atomic
-def _store_results(
-    evaluation: Evaluation,
-    dataset: Dataset,
-    answers: Answers,
-    measured: dict[str, QuestionMeasures],
+def _store(
+    evaluation: Evaluation, questions: list[EvaluatedQuestion], times: dict[str, float]
 ) -> None:
     if not Evaluation.objects.select_for_update().filter(pk=evaluation.pk).exists():
         return  # deleted with its collection meanwhile
     collection = evaluation.collection
     evaluation.state = State.DONE
-    evaluation.questions = len(measured)
+    evaluation.questions = len(questions)
     evaluation.documents = Document.objects.filter(collection=collection).current().count()
     evaluation.chunks = chunk_count(collection=collection)
-    evaluation.ndcg = _mean(each.ndcg for each in measured.values())
-    evaluation.recall = _mean(each.recall for each in measured.values())
-    evaluation.mrr = _mean(each.reciprocal_rank for each in measured.values())
-    times = latencies(answers.milliseconds)
+    evaluation.ndcg = round(fmean(each.ndcg for each in questions), 4)
+    evaluation.recall = round(fmean(each.recall for each in questions), 4)
+    evaluation.mrr = round(fmean(each.reciprocal_rank for each in questions), 4)
     evaluation.p50_ms, evaluation.p95_ms = times["p50_ms"], times["p95_ms"]
     evaluation.finished_at = timezone.now()
     evaluation.leased_until = None
     evaluation.save()
-    EvaluatedQuestion.objects.bulk_create(
-        EvaluatedQuestion(
-            workspace_id=evaluation.workspace_id,
-            evaluation=evaluation,
-            question_sha256=question_key(query.text),
-            ndcg=round(measured[query.id].ndcg, 4),
-            recall=round(measured[query.id].recall, 4),
-            first_rank=measured[query.id].first_rank,
-            good=measured[query.id].good,
-            found=measured[query.id].found,
-        )
-        for query in dataset.queries
-    )
+    for each in questions:
+        each.workspace_id, each.evaluation = evaluation.workspace_id, evaluation
+        each.ndcg, each.recall = round(each.ndcg, 4), round(each.recall, 4)
+    EvaluatedQuestion.objects.bulk_create(questions)
     # Deletes the single questions of old evaluations; their means stay.
     newest = Evaluation.objects.filter(collection=collection).order_by("-id")
     kept = list(newest.values_list("pk", flat=True)[:DETAILED_EVALUATIONS])
     EvaluatedQuestion.objects.filter(
         evaluation__collection=collection, evaluation__lt=min(kept)
     ).delete()
-
-
-def _mean(values: Iterable[float]) -> float:
-    return round(fmean(values), 4)

@@ -5,6 +5,7 @@ bootstrap. Begin with `tune`.
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -13,13 +14,13 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from common.errors import Conflict
-from common.fusion import RERANK_FEATURES, TRIGRAM_DEPTH
+from common.fusion import RERANK_FEATURES, TRIGRAM_DEPTH, adapted_weights
 from common.trigrams import rarity_weighted, trigram_matches
 from documents.models import Collection, Document
 from search.evaluation.datasets import Dataset, Entry
 from search.evaluation.evaluate import Progress, dcg, ignore_progress
 from search.query import parse_query
-from search.ranked_results import DEPTH, EmbedderUnavailable, untuned_weights
+from search.ranked_results import DEPTH, WEIGHTS, EmbedderUnavailable
 from search.ranking import RankingOptions, learned_lexical_weight, rank
 from search.results import Scope, read_passages
 from search.retrieval.arms import retrieve
@@ -34,39 +35,6 @@ FOLDS = 5
 RESAMPLES = 10_000
 #: Means that differ by less are the same.
 EQUAL_TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedPassage:
-    """What each arm contributes to a passage at weight 1, and which arms listed it.
-
-    `feedback_similarity` is the contribution of the feedback similarity; question trigrams are
-    looked up in `text`.
-    """
-
-    document: int
-    words: float
-    meaning: float
-    in_words: bool
-    in_meaning: bool
-    feedback_similarity: float = 0.0
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedQuestion:
-    """A judged question with all candidates that any weights could rank.
-
-    `passages` are in tie-breaking order. `grades` are by document; a document without passage
-    counts as missed. `untuned` is the default lexical weight, 0..1.
-    """
-
-    id: str
-    text: str
-    passages: tuple[JudgedPassage, ...]
-    grades: Mapping[int, int]
-    nearest: float | None
-    untuned: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +60,53 @@ class LearnedWeights:
         return self.tuned - self.untuned
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedQuestion:
+    """A judged question with all candidates that any weights could rank, to be fused with any
+    weights as `search.ranking` does it.
+
+    Arrays by passage, in tie-breaking order: its document, what `words` and `meaning` contribute at
+    weight 1 and which of them listed it, the contribution of the feedback `similarity`, and
+    `holds`: which trigrams of the question it has. `grades` are by document; one without passage
+    counts as missed. `nearest` is the best normalised similarity, `untuned` the default lexical
+    weight, 0..1.
+    """
+
+    id: str
+    documents: Sequence[int]
+    contributions: Mapping[str, Numbers]
+    listed: Mapping[str, NDArray[np.bool_]]
+    similarity: Numbers
+    holds: NDArray[np.bool_]
+    grades: Mapping[int, int]
+    nearest: float | None
+    untuned: float
+
+    def by_weight(self, lexical: float, k: int) -> float:
+        """nDCG@k with lexical weight `lexical`, rounded to hundredths, and the rest for vectors."""
+        lexical = round(lexical, 2)
+        words, meaning = self.contributions["words"], self.contributions["meaning"]
+        scores = lexical * words + (1 - lexical) * meaning + self.similarity
+        # Adds trigram overlap with the question to the best passages.
+        best = _order(scores)[:TRIGRAM_DEPTH]
+        overlap = np.maximum(rarity_weighted(self.holds[best]), 0.0)
+        most = overlap.max(initial=0.0)
+        if most > 0:
+            scores[best] += RERANK_FEATURES["letters"] * overlap / most
+        return self._ndcg(_order(scores), k)
+
+    def single(self, arm: str, k: int) -> float:
+        """nDCG@k of one arm's own list."""
+        order = _order(self.contributions[arm])
+        return self._ndcg(order[self.listed[arm][order]], k)
+
+    def _ndcg(self, order: NDArray[np.intp], k: int) -> float:
+        """nDCG@k of documents, each ranked at its best passage."""
+        ranking = list(dict.fromkeys(self.documents[place] for place in order))[:k]
+        ideal = dcg(sorted(self.grades.values(), reverse=True)[:k])
+        return dcg([self.grades.get(document, 0) for document in ranking]) / ideal
+
+
 def learn_weights(questions: Iterable[JudgedQuestion], *, k: int = 10) -> LearnedWeights:
     """The best weights of the grid for all questions, with a cross-validated estimate of their
     gain.
@@ -100,11 +115,12 @@ def learn_weights(questions: Iterable[JudgedQuestion], *, k: int = 10) -> Learne
     """
     ids, rows, others = [], [], []
     for question in questions:
-        fusion = _QuestionFusion(question, k)
+        by_weight = cache(partial(question.by_weight, k=k))
+        weights = [learned_lexical_weight(*point, question.nearest) for point in GRID]
         ids.append(question.id)
-        rows.append([fusion.ndcg(*point) for point in GRID])
-        arms = (fusion.single("words"), fusion.single("meaning"))
-        others.append([*arms, fusion.by_weight(question.untuned)])
+        rows.append([by_weight(round(weight, 2)) for weight in weights])
+        arms = (question.single("words", k), question.single("meaning", k))
+        others.append([*arms, by_weight(round(question.untuned, 2))])
     scores = np.array(rows)
     words, meaning, untuned = np.array(others).T
     held_out = cross_validated(scores, folds(ids))
@@ -156,54 +172,6 @@ def bootstrap_interval(differences: Numbers) -> tuple[float, float]:
     means = [differences[chance.integers(0, size, size)].mean() for _ in range(RESAMPLES)]
     low, high = np.percentile(means, [2.5, 97.5])
     return float(low), float(high)
-
-
-class _QuestionFusion:
-    """One question fused with any weights, as `search.ranking` does it."""
-
-    def __init__(self, question: JudgedQuestion, k: int) -> None:
-        self.question = question
-        self._k = k
-        self._words = np.array([passage.words for passage in question.passages])
-        self._meaning = np.array([passage.meaning for passage in question.passages])
-        self._likeness = np.array([passage.feedback_similarity for passage in question.passages])
-        # Read once: which of them are rare depends on the weights, what they hold does not.
-        self._holds = trigram_matches(question.text, [each.text for each in question.passages])
-        self._ideal = dcg(sorted(question.grades.values(), reverse=True)[:k])
-        self._known: dict[float, float] = {}
-
-    def ndcg(self, lexical: float, pull: float) -> float:
-        return self.by_weight(learned_lexical_weight(lexical, pull, self.question.nearest))
-
-    def by_weight(self, lexical: float) -> float:
-        """nDCG@k with lexical weight `lexical`, rounded to hundredths, and the rest for vectors."""
-        lexical = round(lexical, 2)
-        if lexical not in self._known:
-            scores = lexical * self._words + (1 - lexical) * self._meaning + self._likeness
-            # Adds trigram overlap with the question to the best passages.
-            best = _order(scores)[:TRIGRAM_DEPTH]
-            overlap = np.maximum(rarity_weighted(self._holds[best]), 0.0)
-            most = overlap.max(initial=0.0)
-            if most > 0:
-                scores[best] += RERANK_FEATURES["letters"] * overlap / most
-            self._known[lexical] = self._ndcg(_order(scores))
-        return self._known[lexical]
-
-    def single(self, arm: str) -> float:
-        """nDCG@k of one arm's own list."""
-        listed = [getattr(passage, f"in_{arm}") for passage in self.question.passages]
-        order = _order(getattr(self, f"_{arm}"))
-        return self._ndcg(order[np.array(listed, dtype=bool)[order]])
-
-    def _ndcg(self, order: NDArray[np.intp]) -> float:
-        """nDCG@k of documents, each ranked at its best passage."""
-        ranking: dict[int, None] = {}
-        for place in order:
-            ranking[self.question.passages[place].document] = None
-            if len(ranking) == self._k:
-                break
-        grades = self.question.grades
-        return dcg([grades.get(document, 0) for document in ranking]) / self._ideal
 
 
 def _order(scores: Numbers) -> NDArray[np.intp]:
@@ -295,28 +263,28 @@ def _judged_question(
         method="score", depth=len(retrieved.candidates), k=DEPTH, rerank=False
     )
     ranked = rank(parsed, retrieved, UNIT_WEIGHTS, everything).hits
-    read = read_passages([hit.candidate.chunk_id for hit in ranked])
+    read = read_passages([hit.chunk_id for hit in ranked])
     texts = {chunk_id: each.embedded_text for chunk_id, each in read.items()}
-    places = sorted(ranked, key=lambda hit: (hit.fused.best_rank, hit.fused.hit))
+    places = sorted(ranked, key=lambda hit: (min(hit.ranks.values()), hit.chunk_id))
+    places = [hit for hit in places if hit.chunk_id in texts]
+    given = [hit.contributions for hit in places]
+
+    def arrays(name: str) -> Numbers:
+        return np.array([each.get(name, 0.0) for each in given])
+
     return JudgedQuestion(
         id=query.id,
-        text=parsed.text,
-        passages=tuple(
-            JudgedPassage(
-                document=hit.candidate.document_id,
-                words=given.get("lexical", 0.0),
-                meaning=given.get("vector", 0.0),
-                in_words="lexical" in hit.candidate.ranks,
-                in_meaning="vector" in hit.candidate.ranks,
-                feedback_similarity=given.get("likeness", 0.0),
-                text=texts[hit.candidate.chunk_id],
-            )
-            for hit in places
-            if hit.candidate.chunk_id in texts
-            for given in [hit.fused.contributions]
-        ),
+        documents=[hit.document_id for hit in places],
+        contributions={"words": arrays("lexical"), "meaning": arrays("vector")},
+        listed={
+            name: np.array([arm in hit.ranks for hit in places], dtype=bool)
+            for name, arm in (("words", "lexical"), ("meaning", "vector"))
+        },
+        similarity=arrays("likeness"),
+        # Which trigrams are rare depends on the weights, which passages have them does not.
+        holds=trigram_matches(parsed.text, [texts[hit.chunk_id] for hit in places]),
         # A document that is not there is missed all the same: a number that none has.
         grades={documents.get(key, -n): grade for n, (key, grade) in enumerate(grades.items(), 1)},
         nearest=retrieved.nearest,
-        untuned=untuned_weights(retrieved.nearest)["lexical"],
+        untuned=adapted_weights(WEIGHTS, retrieved.nearest)["lexical"],
     )

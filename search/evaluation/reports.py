@@ -4,16 +4,14 @@ with `report_table`.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
 from common.errors import RagsiteError
 from common.text import pluralized
-from search.evaluation.evaluate import EvaluationReport
 from search.evaluation.learned_weights import LearnedWeights
-from search.evaluation.memory import MemoryReport
 
 TOLERANCE = 0.005
 #: Times differ between machines, and MRR adds nothing to these.
@@ -26,23 +24,19 @@ class BaselineError(RagsiteError):
     code = "baseline"
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureChange:
-    """One measure of one mode in both runs."""
-
-    mode: str
-    measure: str
-    before: float
-    after: float
-
-    def fell(self, tolerance: float = TOLERANCE) -> bool:
-        """Whether it dropped by more than `tolerance`."""
-        return round(self.before - self.after, 6) > tolerance
+#: A report as `evaluate_collection` and `evaluate_memory` make it.
+Report = dict[str, Any]
+#: Mode, measure, and its value before and now.
+MeasureChange = tuple[str, str, float, float]
 
 
-def compare_with_baseline(
-    report: EvaluationReport | MemoryReport, path: Path
-) -> list[MeasureChange]:
+def fell(change: MeasureChange, tolerance: float) -> bool:
+    """Whether a measure dropped by more than `tolerance`."""
+    _, _, before, now = change
+    return round(before - now, 6) > tolerance
+
+
+def compare_with_baseline(report: Report, path: Path) -> list[MeasureChange]:
     """Every measure of `report` with its value in the earlier run at `path`.
 
     Raises BaselineError for a file that is no such run, or a run of other questions or modes.
@@ -55,13 +49,13 @@ def compare_with_baseline(
         ) from error
     if not isinstance(earlier, dict) or not isinstance(earlier.get("modes"), dict):
         raise BaselineError(f"{path} is not what `manage.py evaluate … --json` prints.")
-    if (earlier.get("dataset"), earlier.get("queries")) != (report.dataset, report.queries):
+    if (earlier.get("dataset"), earlier.get("queries")) != (report["dataset"], report["queries"]):
         raise BaselineError(
             f"{path} measured {earlier.get('queries')} questions of {earlier.get('dataset')}, not"
-            f" {report.queries} of {report.dataset}. Make a new baseline with --json."
+            f" {report['queries']} of {report['dataset']}. Make a new baseline with --json."
         )
     changes = []
-    for mode, values in report.modes.items():
+    for mode, values in report["modes"].items():
         measures = earlier["modes"].get(mode)
         if not isinstance(measures, dict):
             known = ", ".join(earlier["modes"])
@@ -76,40 +70,40 @@ def compare_with_baseline(
             raise BaselineError(
                 f"{path} has no measure of mode {mode} in common with this run. Use the same -k."
             )
-        changes += [MeasureChange(mode, name, before[name], values[name]) for name in named]
+        changes += [(mode, name, before[name], values[name]) for name in named]
     return changes
 
 
-def report_table(report: EvaluationReport) -> Table:
+def report_table(report: Report) -> Table:
     """Measures with a row per mode."""
     title = (
-        f"{report.dataset}: {pluralized(report.documents, 'document')},"
-        f" {pluralized(report.chunks, 'chunk')},"
-        f" {pluralized(report.queries, 'question')}"
+        f"{report['dataset']}: {pluralized(report['documents'], 'document')},"
+        f" {pluralized(report['chunks'], 'chunk')},"
+        f" {pluralized(report['queries'], 'question')}"
     )
-    if report.seconds_to_ingest is not None:
-        title += f", ingested in {report.seconds_to_ingest} s"
-    names = list(next(iter(report.modes.values())))
+    if report["seconds_to_ingest"] is not None:
+        title += f", ingested in {report['seconds_to_ingest']} s"
+    names = list(next(iter(report["modes"].values())))
     table = Table("mode", title=title)
     for name in names:
         table.add_column(name, justify="right")
-    for mode, values in report.modes.items():
+    for mode, values in report["modes"].items():
         table.add_row(mode, *(f"{values[name]:g}" for name in names))
     return table
 
 
-def memory_tables(report: MemoryReport, *, k: int) -> list[Table]:
+def memory_tables(report: Report, *, k: int) -> list[Table]:
     """Measures by ranking and category, and the effect of relevance thresholds."""
     names = (f"ndcg@{k}", "recall@5", "recall@10")
     ranked = Table(
         "questions",
         "ranking",
-        title=f"{report.dataset}: {report.turns} turns of {report.users} users,"
-        f" {pluralized(report.queries, 'question')}, stored in {report.seconds_to_store} s",
+        title=f"{report['dataset']}: {report['turns']} turns of {report['users']} users,"
+        f" {pluralized(report['queries'], 'question')}, stored in {report['seconds_to_store']} s",
     )
     for name in (*names, "p95_ms"):
         ranked.add_column(name, justify="right")
-    for category, modes in {"all": report.modes, **report.categories}.items():
+    for category, modes in {"all": report["modes"], **report["categories"]}.items():
         for place, (mode, values) in enumerate(modes.items()):
             cells = [f"{values[name]:.4f}" for name in names]
             ranked.add_row(
@@ -131,15 +125,11 @@ def memory_tables(report: MemoryReport, *, k: int) -> list[Table]:
         "of others",
     ):
         curve.add_column(name, justify="right")
-    for point in report.curve:
-        curve.add_row(
-            f"{point.threshold:g}",
-            f"{point.recall_5:.4f}",
-            f"{point.recall_injected:.4f}",
-            f"{point.injected:.2f}",
-            f"{point.injected_adversarial:.2f}",
-            f"{point.injected_of_others:.2f}",
-        )
+    for point in report["curve"]:
+        threshold, *recalls, own, adversarial, others = point.values()
+        cells = [f"{recall:.4f}" for recall in recalls]
+        injected = [f"{each:.2f}" for each in (own, adversarial, others)]
+        curve.add_row(f"{threshold:g}", *cells, *injected)
     return [ranked, curve]
 
 
@@ -149,14 +139,15 @@ def change_table(changes: Sequence[MeasureChange], *, tolerance: float) -> Table
     for name in ("before", "now", "change"):
         table.add_column(name, justify="right")
     for change in changes:
-        fell = change.fell(tolerance)
+        mode, name, before, now = change
+        is_worse = fell(change, tolerance)
         table.add_row(
-            change.mode,
-            change.measure,
-            f"{change.before:.4f}",
-            f"{change.after:.4f}",
-            f"{change.after - change.before:+.4f}" + (" fell" if fell else ""),
-            style="red" if fell else None,
+            mode,
+            name,
+            f"{before:.4f}",
+            f"{now:.4f}",
+            f"{now - before:+.4f}" + (" fell" if is_worse else ""),
+            style="red" if is_worse else None,
         )
     return table
 

@@ -172,6 +172,9 @@ def compile_filter(node: Node, *, configuration: Callable[[str], str]) -> tuple[
     return compiler.node(node), compiler.parameters
 
 
+COLLATION = ' COLLATE "C"'
+
+
 class _Compiler:
     def __init__(self, configuration: Callable[[str], str]) -> None:
         self.parameters: Parameters = {}
@@ -204,49 +207,37 @@ class _Compiler:
             return self._language(node)
         column = COLUMNS[node.field.name]
         owner = next((rows for name, rows in TABLES.items() if f"{name}." in column), None)
-        condition = self._column(column, node)
+        match node.field.kind:
+            case Kind.TIME:
+                condition = self._time(column, node)
+            case Kind.TEXTS:
+                of_item = "true" if node.operator is Operator.EXISTS else self._scalar("item", node)
+                condition = f"EXISTS (SELECT FROM unnest({column}) AS item WHERE {of_item})"
+            case _:
+                condition = self._scalar(column, node)
         return f"EXISTS (SELECT FROM {owner} AND {condition})" if owner else condition
 
-    def _column(self, column: str, node: Comparison) -> str:
-        match node.field.kind:
-            case Kind.NUMBER:
-                return self._number(column, node)
-            case Kind.TIME:
-                return self._time(column, node)
-            case Kind.TEXTS:
-                condition = "true" if node.operator is Operator.EXISTS else self._text("item", node)
-                return f"EXISTS (SELECT FROM unnest({column}) AS item WHERE {condition})"
-            case _:
-                return self._text(column, node)
+    def _scalar(self, column: str, node: Comparison) -> str:
+        is_number = node.field.kind is Kind.NUMBER
+        cast = "::numeric" if is_number else ""
 
-    def _text(self, column: str, node: Comparison) -> str:
+        def checked(value: Any) -> Any:
+            return Decimal(repr(value)) if is_number else value
+
         match node.operator:
             case Operator.EXISTS:
-                return f"{column} <> ''"
+                return f"{column} IS NOT NULL" if is_number else f"{column} <> ''"
             case Operator.EQ:
-                return f"{column} = {self._parameter(node.value)}"
+                return f"{column} = {self._parameter(checked(node.value))}{cast}"
             case Operator.IN:
-                return f"{column} = ANY({self._parameter(_values(node))}::text[])"
+                values = self._parameter([checked(value) for value in _values(node)])
+                return f"{column} = ANY({values}{cast or '::text'}[])"
             case operator if operator in PATTERNS:
                 return f"{column} ~* {self._parameter(text_pattern(operator, str(node.value)))}"
             case operator:
-                # By code point, as in metadata, whatever the database sorts by.
-                return (
-                    f'{column} {SQL_OPERATORS[operator]} {self._parameter(node.value)} COLLATE "C"'
-                )
-
-    def _number(self, column: str, node: Comparison) -> str:
-        match node.operator:
-            case Operator.EXISTS:
-                return f"{column} IS NOT NULL"
-            case Operator.EQ:
-                return f"{column} = {self._parameter(_decimal(node.value))}::numeric"
-            case Operator.IN:
-                values = [_decimal(value) for value in _values(node)]
-                return f"{column} = ANY({self._parameter(values)}::numeric[])"
-            case operator:
-                value = self._parameter(_decimal(node.value))
-                return f"{column} {SQL_OPERATORS[operator]} {value}::numeric"
+                # Text by code point, as in metadata, whatever the database sorts by.
+                value = self._parameter(checked(node.value))
+                return f"{column} {SQL_OPERATORS[operator]} {value}{cast or COLLATION}"
 
     def _time(self, column: str, node: Comparison) -> str:
         match node.operator:
@@ -300,7 +291,3 @@ def _joined(word: str, parts: tuple[Node, ...], compiled: Callable[[Node], str])
 def _values(node: Comparison) -> list[Any]:
     assert isinstance(node.value, tuple)
     return list(node.value)
-
-
-def _decimal(value: Any) -> Decimal:
-    return Decimal(repr(value))

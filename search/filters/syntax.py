@@ -33,7 +33,6 @@ from search.filters.tree import (
     Operator,
     Or,
     Scalar,
-    Value,
     all_of,
     any_of,
     check_operator,
@@ -233,10 +232,13 @@ class _JsonParser:
 def to_json(node: Node) -> dict[str, Any]:
     """The JSON form of a tree; parsing it gives the same tree back."""
     match node:
-        case Comparison():
-            return {str(node.field): _json_condition(node)}
-        case Not(Comparison() as part) if part.operator in NEGATED_INLINE:
-            return {str(part.field): _json_negation(part)}
+        case Comparison(field, Operator.EQ, value):
+            return {str(field): value}
+        case Comparison(field, operator):
+            return {str(field): {operator.value: _json_value(node)}}
+        case Not(Comparison(field, operator) as part) if operator in NEGATED_INLINE:
+            negation = {equal: name for name, equal in NEGATIONS.items()}.get(operator)
+            return {str(field): {negation: _json_value(part)} if negation else {"$exists": False}}
         case Not(part):
             return {"$not": to_json(part)}
         case Or(parts):
@@ -248,31 +250,10 @@ def to_json(node: Node) -> dict[str, Any]:
             return together if len(together) == len(objects) else {"$and": objects}
 
 
-def _json_condition(node: Comparison) -> Any:
-    match node.operator:
-        case Operator.EQ:
-            return node.value
-        case Operator.EXISTS:
-            return {"$exists": True}
-        case Operator.IN:
-            return {"$in": _json_list(node.value)}
-        case operator:
-            return {operator.value: node.value}
-
-
-def _json_negation(node: Comparison) -> Any:
-    match node.operator:
-        case Operator.EQ:
-            return {"$ne": node.value}
-        case Operator.IN:
-            return {"$nin": _json_list(node.value)}
-        case _:
-            return {"$exists": False}
-
-
-def _json_list(value: Value) -> list[Any]:
-    assert isinstance(value, tuple)
-    return list(value)
+def _json_value(node: Comparison) -> Any:
+    if node.operator is Operator.EXISTS:
+        return True
+    return list(node.value) if isinstance(node.value, tuple) else node.value
 
 
 TEXT_OPERATORS = {
@@ -541,26 +522,22 @@ def metadata_filter(pairs: Mapping[str, Any]) -> Node:
     """Metadata containment of these pairs: equal values, all elements of a list,
     nested objects. Raises FilterError.
     """
-    return _containment(pairs, ())
+    return all_of(_contains((key,), value) for key, value in pairs.items())
 
 
-def _containment(pairs: Mapping[str, Any], above: tuple[str, ...]) -> Node:
-    if len(above) > MAX_DEPTH:
-        raise too_deep(".".join(above))
-    return all_of(_pair_condition((*above, key), value) for key, value in pairs.items())
-
-
-def _pair_condition(keys: tuple[str, ...], value: Any) -> Node:
+def _contains(keys: tuple[str, ...], value: Any) -> Node:
     at = ".".join(keys)
+    if len(keys) > MAX_DEPTH + 1:
+        raise too_deep(at)
     field = Field(METADATA, keys)
     check_text(at, at=at)
     match value:
         case Mapping() | list() | tuple() if not value:
             raise FilterError("There is no value in it. Give one.", at=at)
         case Mapping():
-            return _containment(value, keys)
+            return all_of(_contains((*keys, key), inner) for key, inner in value.items())
         case list() | tuple():
-            return all_of(_pair_condition(keys, element) for element in value)
+            return all_of(_contains(keys, element) for element in value)
         case None:
             return equals(field, None)
         case _:

@@ -221,20 +221,18 @@ def time_span(text: str) -> tuple[datetime, datetime]:
         start = date(year, int(partial[2] or 1), 1)
         return _midnight(start), _midnight(date(year + month // 12, month % 12 + 1, 1))
     try:
-        return _day_or_instant(text)
-    except OverflowError as error:  # the last day of the calendar has no next
-        raise ValueError(text) from error
-
-
-def _day_or_instant(text: str) -> tuple[datetime, datetime]:
-    try:
         start = _midnight(date.fromisoformat(text))
     except ValueError:
-        moment = datetime.fromisoformat(text)
+        start = datetime.fromisoformat(text)
         # In UTC, because PostgreSQL refuses offsets that Python takes.
-        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return moment, moment + datetime.resolution
-    return start, start + timedelta(days=1)
+        start = start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC)
+        length = datetime.resolution
+    else:
+        length = timedelta(days=1)
+    try:
+        return start, start + length
+    except OverflowError as error:  # the last day of the calendar has no next
+        raise ValueError(text) from error
 
 
 def _midnight(day: date) -> datetime:

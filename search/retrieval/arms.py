@@ -1,7 +1,7 @@
 """Running the arms: what each listed, and how it worked. Begin with `retrieve`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from math import isnan
 from time import perf_counter
 from typing import Any, Literal
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bm25 import Ids, Scores
-from common.fusion import Numbers, normalize_across_spaces, normalized_similarity
+from common.fusion import Fusion, Numbers, normalize_across_spaces, normalized_similarity
 from common.replicas import read_connection
 from common.sql import fetch_rows, read_snapshot
 from documents.lexical_search import Terms, read_terms
@@ -27,10 +27,10 @@ from search.retrieval.scope_facts import (
 )
 from search.retrieval.statements import (
     SpaceQueries,
-    Statement,
     compare_statement,
     exact_scan_ids,
     gather_statement,
+    has_plain_conditions,
     in_scope_statement,
     is_narrowed,
     space_queries,
@@ -43,11 +43,20 @@ SCOPE_BATCH = 1_000
 SCOPE_BATCH_GROWTH = 8
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRows:
-    """Chunk data from the database: arrays of one length. Parent -1 is none. `similarity` to the
-    query and `feedback_similarity` to the mean direction of the arms' best are NaN for chunks
-    without a vector in a searched space.
+#: Arrays of one length, in the order of `compare_statement`.
+Columns = Sequence[Any]
+_NO_IDS, _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
+_NO_ROWS: Columns = (_NO_IDS, _NO_IDS, _NO_IDS, [], [], [], [], _NO_SCORES, _NO_SCORES)
+
+
+@dataclass(slots=True)
+class Candidates:
+    """Chunks that some arm listed, with the scores of all arms: arrays of one length. Parent -1 is
+    none.
+
+    `scores`: `lexical` (BM25), `similarity` (of the chunk's own model), `closeness` (normalised
+    across models), `likeness` (cosine to the mean direction of both arms' best passages),
+    `graph`; NaN where missing. `ranks` are 1-based ranks in the arms' lists, 0 if not listed.
     """
 
     chunk_ids: Ids
@@ -57,167 +66,128 @@ class ChunkRows:
     collection_ids: list[int]
     media_types: list[str]
     parents: list[int]
-    similarity: Numbers
-    feedback_similarity: Numbers
-
-    def joined(self, other: "ChunkRows") -> "ChunkRows":
-        """These rows followed by `other`."""
-        both = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
-        joined: list[Any] = [
-            first + second if isinstance(first, list) else np.concatenate([first, second])
-            for first, second in both
-        ]
-        return ChunkRows(*joined)
-
-
-_NO_IDS, _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
-NO_CHUNK_ROWS = ChunkRows(_NO_IDS, _NO_IDS, _NO_IDS, [], [], [], [], _NO_SCORES, _NO_SCORES)
-
-
-@dataclass(slots=True)
-class Candidates:
-    """Chunks that some arm listed, with the scores of all arms: arrays of one length.
-
-    `scores`: `lexical` (BM25), `similarity` (of the chunk's own model), `closeness` (normalised
-    across models), `likeness` (cosine to the mean direction of both arms' best passages),
-    `graph`; NaN where missing. `ranks` are 1-based ranks in the arms' lists, 0 if not listed.
-    """
-
-    rows: ChunkRows
     scores: dict[str, Numbers]
     ranks: dict[str, Ids]
 
-    @property
-    def chunk_ids(self) -> Ids:
-        return self.rows.chunk_ids
-
     def __len__(self) -> int:
-        return len(self.rows.chunk_ids)
+        return len(self.chunk_ids)
 
     def __iter__(self) -> Iterator["Candidate"]:
         return (Candidate(self, place) for place in range(len(self)))
 
-    def with_graph(self, scores: Mapping[int, float]) -> "Candidates":
+    def add_graph(self, scores: Mapping[int, float]) -> None:
         """Adds scores and ranks of the graph arm, given by chunk id."""
         order = sorted(scores, key=lambda chunk_id: (-scores[chunk_id], chunk_id))
         places = {chunk_id: rank for rank, chunk_id in enumerate(order, start=1)}
         ids = self.chunk_ids.tolist()
-        graph = np.array([scores.get(chunk_id, np.nan) for chunk_id in ids], np.float64)
-        ranks = np.array([places.get(chunk_id, 0) for chunk_id in ids], np.int64)
-        return replace(
-            self, scores={**self.scores, "graph": graph}, ranks={**self.ranks, "graph": ranks}
-        )
+        graph = [scores.get(chunk_id, np.nan) for chunk_id in ids]
+        self.scores["graph"] = np.array(graph, np.float64)
+        self.ranks["graph"] = np.array([places.get(each, 0) for each in ids], np.int64)
 
 
+@dataclass(slots=True)
 class Candidate:
-    """View of one row of `Candidates`."""
+    """One of the `Candidates`, at `place`; ranked by its `fused_score`. `rerank` is the reranker's
+    score, `more_in_document` counts further ranked passages where hits are grouped.
+    """
 
-    __slots__ = ("_of", "place")
+    of: Candidates
+    place: int
+    fusion: Fusion | None = None
+    fused_score: float = 0.0
+    fused_rank: int = 0
+    rerank: float | None = None
+    more_in_document: int = 0
 
-    def __init__(self, of: Candidates, place: int) -> None:
-        self._of = of
-        self.place = place
+    @property
+    def score(self) -> float:
+        """The reranker's, or else the fused one; reranked hits come first."""
+        return self.fused_score if self.rerank is None else self.rerank
+
+    @property
+    def contributions(self) -> dict[str, float]:
+        """Of each arm and feature to the fused score."""
+        given = self.fusion.contributions if self.fusion else {}
+        return {name: float(given[name][self.place]) for name in sorted(given)}
 
     @property
     def chunk_id(self) -> int:
-        return int(self._of.rows.chunk_ids[self.place])
+        return int(self.of.chunk_ids[self.place])
 
     @property
     def document_id(self) -> int:
-        return self._of.rows.document_ids[self.place]
+        return self.of.document_ids[self.place]
 
     @property
     def collection_id(self) -> int:
-        return self._of.rows.collection_ids[self.place]
+        return self.of.collection_ids[self.place]
 
     @property
     def media_type(self) -> str:
-        return self._of.rows.media_types[self.place]
+        return self.of.media_types[self.place]
 
     @property
     def parent(self) -> int | None:
         """Chunks of a document with equal parent are parts of one passage."""
-        parent = self._of.rows.parents[self.place]
+        parent = self.of.parents[self.place]
         return None if parent < 0 else parent
-
-    @property
-    def lexical(self) -> float | None:
-        return self._score("lexical")
-
-    @property
-    def similarity(self) -> float | None:
-        return self._score("similarity")
-
-    @property
-    def closeness(self) -> float | None:
-        return self._score("closeness")
-
-    @property
-    def feedback_similarity(self) -> float | None:
-        return self._score("likeness")
-
-    @property
-    def graph(self) -> float | None:
-        return self._score("graph")
 
     @property
     def ranks(self) -> dict[str, int]:
         """Its 1-based ranks in the arms that listed it."""
-        of = ((name, int(ranks[self.place])) for name, ranks in self._of.ranks.items())
-        return {name: rank for name, rank in of if rank}
+        ranks = ((name, int(ranks[self.place])) for name, ranks in self.of.ranks.items())
+        return {name: rank for name, rank in ranks if rank}
 
-    def _score(self, name: str) -> float | None:
-        scores = self._of.scores.get(name)
+    def arm_score(self, name: str) -> float | None:
+        """One of the scores of `Candidates`; None where missing."""
+        scores = self.of.scores.get(name)
         score = np.nan if scores is None else float(scores[self.place])
         return None if isnan(score) else score
-
-
-@dataclass(frozen=True, slots=True)
-class ArmResults:
-    """Output of the arms. `backgrounds`: baseline similarity by space; `near`: index ids of the
-    vector arm; `nearest`: the first of each space.
-    """
-
-    spaces: SpaceQueries
-    state: ScopeState
-    backgrounds: dict[int, float]
-    scores: Scores
-    rows: ChunkRows
-    near: Sequence[int]
-    nearest: tuple[int, ...] = ()
-    has_unknown_terms: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
     """Candidates in no order, and how the arms ran.
 
-    `gathered` is the raw output, `graph` that of the graph arm. `nearest` is the best
-    normalised similarity; None without vectors.
+    `near` are index ids of the vector arm, `nearest_ids` the first of each space. `backgrounds`:
+    baseline similarity by space. `has_unknown_terms`: a query word may occur in no chunk. `graph`
+    is the output of the graph arm.
     """
 
     candidates: Candidates
-    facts: ScopeFacts
+    bm25: Scores
+    spaces: SpaceQueries
+    near: Sequence[int]
+    nearest_ids: Sequence[int]
+    backgrounds: dict[int, float]
     arms: tuple[ArmReport, ...]
-    degraded: tuple[str, ...]
-    timings: dict[str, float]
-    gathered: ArmResults
-    nearest: float | None = None
+    has_unknown_terms: bool
+    facts: ScopeFacts
+    timings: dict[str, float] = field(default_factory=dict)
     graph: RankedGraph | None = None
 
     @property
-    def has_unknown_terms(self) -> bool:
-        """Whether a query word may occur in no chunk."""
-        return self.gathered.has_unknown_terms
+    def nearest(self) -> float | None:
+        """The best normalised similarity; None without vectors."""
+        similarity = self.candidates.scores["similarity"]
+        known = ~np.isnan(similarity)
+        return max(
+            (
+                normalized_similarity(float(similarity[of_space].max()), background)
+                for space_id, background in self.backgrounds.items()
+                if (of_space := known & (self.candidates.space_ids == space_id)).any()
+            ),
+            default=None,
+        )
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """Names “vector” where a model did not work."""
+        return ("vector",) if self.spaces.error else ()
 
     def listed(self, arm: str) -> int:
         """Number of candidates this arm listed; 0 if it did not run."""
         return sum(report.candidates for report in self.arms if report.name == arm)
-
-    def with_method(self, arm: str, method: str) -> "Retrieved":
-        """A copy with another method name for this arm."""
-        arms = [replace(each, method=method) if each.name == arm else each for each in self.arms]
-        return replace(self, arms=tuple(arms))
 
 
 def retrieve(
@@ -248,30 +218,29 @@ def retrieve(
         started = perf_counter()
         spaces = SpaceQueries()
         if mode != "lexical":
-            spaces = space_queries(query, scope, facts, depth=depth, vector=vector, vectors=vectors)
-            spaces = spaces.with_index_options(ef_search=ef_search, probes=probes)
+            spaces = space_queries(
+                query,
+                scope,
+                facts,
+                depth=depth,
+                vector=vector,
+                vectors=vectors,
+                ef_search=ef_search,
+                probes=probes,
+            )
         timings["embed"] += _milliseconds(started)
         if spaces.error and not lexical and not spaces.queries:
             raise spaces.error
         started = perf_counter()
-        gathered = gather(
+        retrieved, state = gather(
             query, scope=scope, facts=facts, depth=depth, lexical=lexical, spaces=spaces
         )
         timings["database"] += _milliseconds(started)
-        is_known = facts.is_valid_for(gathered.state)
-        facts = known = current_facts(scope, gathered.state)
+        is_known = facts.is_valid_for(state)
+        facts = known = current_facts(scope, state)
         if is_known:
             break
-    candidates = _candidates(gathered, depth)
-    return Retrieved(
-        candidates=candidates,
-        facts=facts,
-        arms=_reports(candidates, lexical=lexical, spaces=gathered.spaces),
-        degraded=("vector",) if spaces.error else (),
-        timings=timings,
-        gathered=gathered,
-        nearest=_nearest(gathered),
-    )
+    return replace(retrieved, facts=facts, timings=timings)
 
 
 def score_additional_chunks(
@@ -280,43 +249,39 @@ def score_additional_chunks(
     """Adds chunks that no arm listed, with the scores of both arms. Chunks out of
     scope are skipped.
     """
-    known = set(retrieved.candidates.chunk_ids.tolist())
+    before, spaces = retrieved.candidates, retrieved.spaces
+    known = set(before.chunk_ids.tolist())
     added = [chunk_id for chunk_id in chunk_ids if chunk_id not in known]
     if not added:
         return retrieved
     started = perf_counter()
-    before = retrieved.gathered
-    candidates = retrieved.candidates
-    best = candidates.rows.index_ids[candidates.ranks["lexical"] == 1].tolist()
+    best = before.index_ids[before.ranks["lexical"] == 1].tolist()
     rows = _compare(
         query,
         scope=scope,
-        spaces=before.spaces,
+        spaces=spaces,
         candidates=added,
-        best=[*best, *before.nearest] if before.spaces.queries else [],
+        best=[*best, *retrieved.nearest_ids] if spaces.queries else [],
         by="id",
     )
-    gathered = replace(before, rows=before.rows.joined(rows))
+    columns = (
+        *(before.chunk_ids, before.index_ids, before.space_ids),
+        *(before.document_ids, before.collection_ids, before.media_types, before.parents),
+        *(before.scores["similarity"], before.scores["likeness"]),
+    )
+    candidates = _candidates(
+        [
+            first + second if isinstance(first, list) else np.concatenate([first, second])
+            for first, second in zip(columns, rows, strict=True)
+        ],
+        bm25=retrieved.bm25,
+        near=retrieved.near,
+        backgrounds=retrieved.backgrounds,
+        depth=depth,
+    )
     spent = retrieved.timings["database"] + _milliseconds(started)
-    return replace(
-        retrieved,
-        gathered=gathered,
-        candidates=_candidates(gathered, depth),
-        timings={**retrieved.timings, "database": spent},
-    )
-
-
-def _nearest(gathered: ArmResults) -> float | None:
-    rows = gathered.rows
-    known = ~np.isnan(rows.similarity)
-    return max(
-        (
-            normalized_similarity(float(rows.similarity[of_space].max()), background)
-            for space_id, background in gathered.backgrounds.items()
-            if (of_space := known & (rows.space_ids == space_id)).any()
-        ),
-        default=None,
-    )
+    timings = {**retrieved.timings, "database": spent}
+    return replace(retrieved, candidates=candidates, timings=timings)
 
 
 def _milliseconds(started: float) -> float:
@@ -331,9 +296,9 @@ def gather(
     depth: int,
     lexical: bool,
     spaces: SpaceQueries,
-) -> ArmResults:
-    """Queries the database in one snapshot: the arms' lists, then data of the listed chunks. Where
-    a vector index returned too few, vectors are scanned exactly.
+) -> tuple[Retrieved, ScopeState]:
+    """Queries the database in one snapshot: the arms' lists, then data of the listed chunks; and
+    the state of the scope. Where a vector index returned too few, vectors are scanned exactly.
     """
     may_miss = is_narrowed(query, scope, facts)
     with read_snapshot(read_connection(), spaces.settings):
@@ -354,10 +319,10 @@ def gather(
         if spaces.approximate and sum(map(len, near.values())) < depth:
             spaces = spaces.with_exact_scan()
             state, _, near = _gather(query, lexical=False, spaces=spaces, **asked)
-        scores = terms.score()
-        listed = _listed(query, scores, scope=scope, depth=depth, within=within, may_miss=may_miss)
+        bm25 = terms.score()
+        listed = _listed(query, bm25, scope=scope, depth=depth, within=within, may_miss=may_miss)
         all_near = [index_id for ids in near.values() for index_id in ids.tolist()]
-        nearest = tuple(int(ids[0]) for ids in near.values())
+        nearest_ids = [int(ids[0]) for ids in near.values()]
         listed_ids = listed.tolist()
         beside = set(listed_ids)
         rows = _compare(
@@ -365,28 +330,36 @@ def gather(
             scope=scope,
             spaces=spaces,
             candidates=[*listed_ids, *(each for each in all_near if each not in beside)],
-            best=[*listed_ids[:1], *nearest] if lexical and spaces.queries else [],
+            best=[*listed_ids[:1], *nearest_ids] if lexical and spaces.queries else [],
             are_within=within is not None,
         )
         backgrounds: dict[int, float] = {}
         if spaces.queries and facts.is_valid_for(state):
-            means = mean_vectors(scope, facts.counted(state), [*near])
+            means = mean_vectors(scope, replace(facts, state=state), [*near])
             backgrounds = {
                 space_id: float(means[space_id] @ entry.vector)
                 / (float(np.linalg.norm(entry.vector)) or 1.0)
                 for entry in spaces.queries
                 if (space_id := entry.space.space_id) in means
             }
-    return ArmResults(
+    candidates = _candidates(rows, bm25=bm25, near=all_near, backgrounds=backgrounds, depth=depth)
+    listed_by = {name: int(np.count_nonzero(ranks)) for name, ranks in candidates.ranks.items()}
+    reports = [ArmReport("lexical", "bm25", listed_by["lexical"])] if lexical else []
+    if spaces.queries:
+        method = "ann" if spaces.approximate else "exact"
+        reports.append(ArmReport("vector", method, listed_by["vector"]))
+    retrieved = Retrieved(
+        candidates=candidates,
+        bm25=bm25,
         spaces=spaces,
-        state=state,
-        backgrounds=backgrounds,
-        scores=scores,
-        rows=rows,
         near=all_near,
-        nearest=nearest,
+        nearest_ids=nearest_ids,
+        backgrounds=backgrounds,
+        arms=tuple(reports),
         has_unknown_terms=terms.has_unknown,
+        facts=facts,
     )
+    return retrieved, state
 
 
 def _gather(
@@ -400,7 +373,7 @@ def _gather(
     within: Ids | None,
 ) -> tuple[ScopeState, Terms, dict[int, Ids]]:
     """State of the scope's facts, lexical terms, and nearest index ids by space."""
-    statement = gather_statement(
+    sql, parameters = gather_statement(
         query,
         scope=scope,
         depth=depth,
@@ -409,7 +382,8 @@ def _gather(
         settled=settled,
         within=None if within is None else within.tolist(),
     )
-    rows = _fetch(statement)
+    prepare = within is not None or has_plain_conditions(scope, query)
+    rows = fetch_rows(read_connection(), sql, parameters, prepare=prepare)
     (state,) = (
         read_state(row[6], row[7], row[9], restricted=row[5], settled=row[1])
         for row in rows
@@ -440,7 +414,7 @@ def _listed(
     while sum(map(len, allowed)) < depth:
         ids, _ = scores.best(count)
         statement = in_scope_statement(query, scope=scope, index_ids=ids[seen:].tolist())
-        found = _fetch(statement)[0][0]
+        found = fetch_rows(read_connection(), *statement)[0][0]
         allowed += [] if found is None else [found]
         if len(ids) < count:
             break
@@ -457,10 +431,10 @@ def _compare(
     best: Sequence[int],
     are_within: bool = False,
     by: Literal["id", "index_id"] = "index_id",
-) -> ChunkRows:
+) -> Columns:
     if not candidates:
-        return NO_CHUNK_ROWS
-    statement = compare_statement(
+        return _NO_ROWS
+    sql, parameters = compare_statement(
         query,
         scope=scope,
         spaces=spaces.queries,
@@ -469,40 +443,40 @@ def _compare(
         are_within=are_within,
         by=by,
     )
-    ((chunks, indexed, spaces_of, documents, collections, media_types, parents, *said),) = _fetch(
-        statement
-    )
-    if chunks is None:
-        return NO_CHUNK_ROWS
+    prepare = are_within or has_plain_conditions(scope, query)
+    (row,) = fetch_rows(read_connection(), sql, parameters, prepare=prepare)
+    if row[0] is None:
+        return _NO_ROWS
+    chunk_ids, index_ids, space_ids, documents, collections, media_types, parents, *scores = row
     lists = documents.tolist(), collections.tolist(), media_types, parents.tolist()
-    return ChunkRows(chunks, indexed, spaces_of, *lists, *said)
+    return chunk_ids, index_ids, space_ids, *lists, *scores
 
 
-def _fetch(statement: Statement) -> list[tuple[Any, ...]]:
-    return fetch_rows(
-        read_connection(), statement.sql, statement.parameters, prepare=statement.prepare
-    )
-
-
-def _candidates(gathered: ArmResults, depth: int) -> Candidates:
-    rows = gathered.rows
-    bm25 = gathered.scores.of(rows.index_ids)
-    close = normalize_across_spaces(rows.similarity, rows.space_ids, gathered.backgrounds)
-    listed = set(gathered.near)
-    near = np.array([each in listed for each in rows.index_ids.tolist()], bool) & ~np.isnan(close)
-    return Candidates(
-        rows=rows,
-        scores={
-            "lexical": np.where(bm25 > 0, bm25, np.nan),
-            "similarity": rows.similarity,
-            "closeness": close,
-            "likeness": rows.feedback_similarity,
-        },
-        ranks={
-            "lexical": _ranks(bm25, bm25 > 0, rows.chunk_ids, depth),
-            "vector": _ranks(close, near, rows.chunk_ids, depth),
-        },
-    )
+def _candidates(
+    columns: Columns,
+    *,
+    bm25: Scores,
+    near: Sequence[int],
+    backgrounds: Mapping[int, float],
+    depth: int,
+) -> Candidates:
+    *found, similarity, likeness = columns
+    chunk_ids, index_ids, space_ids, *_ = found
+    lexical = bm25.of(index_ids)
+    close = normalize_across_spaces(similarity, space_ids, backgrounds)
+    listed = set(near)
+    is_near = np.array([each in listed for each in index_ids.tolist()], bool) & ~np.isnan(close)
+    scores = {
+        "lexical": np.where(lexical > 0, lexical, np.nan),
+        "similarity": similarity,
+        "closeness": close,
+        "likeness": likeness,
+    }
+    ranks = {
+        "lexical": _ranks(lexical, lexical > 0, chunk_ids, depth),
+        "vector": _ranks(close, is_near, chunk_ids, depth),
+    }
+    return Candidates(*[*found, scores, ranks])
 
 
 def _ranks(scores: Numbers, listed: NDArray[np.bool_], chunk_ids: Ids, depth: int) -> Ids:
@@ -512,16 +486,3 @@ def _ranks(scores: Numbers, listed: NDArray[np.bool_], chunk_ids: Ids, depth: in
     best = at[np.lexsort((chunk_ids[at], -scores[at]))][:depth]
     ranks[best] = np.arange(1, len(best) + 1)
     return ranks
-
-
-def _reports(
-    candidates: Candidates, *, lexical: bool, spaces: SpaceQueries
-) -> tuple[ArmReport, ...]:
-    def listed(name: str) -> int:
-        return int(np.count_nonzero(candidates.ranks[name]))
-
-    reports = [ArmReport("lexical", "bm25", listed("lexical"))] if lexical else []
-    if spaces.queries:
-        method = "ann" if spaces.approximate else "exact"
-        reports.append(ArmReport("vector", method, listed("vector")))
-    return tuple(reports)

@@ -5,7 +5,7 @@ cached one, the search is repeated with fresh facts. Begin with `cached_facts`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,23 +13,8 @@ from numpy.typing import NDArray
 
 from common.replicas import read_connection
 from common.sql import fetch_rows
-from documents.models import EmbeddingSpace
+from documents.models import Collection, EmbeddingSpace
 from search.results import Scope
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionFacts:
-    """Settings of a collection; `chunks` counts those of current versions, indexed or pending."""
-
-    slug: str
-    name: str
-    space_id: int
-    chunks: int
-    reranker: str
-    rerank_instruction: str
-    tuning: Mapping[str, Any] | None
-    facets: tuple[str, ...] = ()
-    fusion: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +34,15 @@ class ScopeState:
 
 @dataclass(frozen=True, slots=True)
 class ScopeFacts:
-    """The scope's collections by id, and all spaces that hold chunks of theirs, also during
-    re-embedding. `indexes`: by space id, estimated rows of its valid index.
+    """The scope's collections by id with what a search needs of them (`_COLLECTION_FIELDS`), and
+    all spaces that hold chunks of theirs, also during re-embedding. `indexes`: by space id,
+    estimated rows of its valid index.
     """
 
-    collections: Mapping[int, CollectionFacts]
+    collections: Mapping[int, Collection]
     spaces: tuple[EmbeddingSpace, ...]
     indexes: Mapping[int, int]
     state: ScopeState
-
-    @property
-    def restricted(self) -> bool:
-        """Whether some chunks have an access list."""
-        return self.state.restricted
 
     @property
     def chunks(self) -> int:
@@ -73,12 +54,6 @@ class ScopeFacts:
         mine = self.state
         is_same = (mine.version, mine.restricted) == (state.version, state.restricted)
         return is_same and (state.settled or not mine.settled)
-
-    def counted(self, state: ScopeState) -> "ScopeFacts":
-        """The facts with the chunk counts of `state`."""
-        counts = zip(sorted(self.collections), state.chunks, strict=True)
-        collections = {pk: replace(self.collections[pk], chunks=count) for pk, count in counts}
-        return replace(self, collections=collections, state=state)
 
 
 #: A CTE of one row, of the parameter `collections`. The address of a row changes with each change.
@@ -126,58 +101,54 @@ _FACTS_SQL = f"""
     WITH {STATE_CTE}, collection AS MATERIALIZED (
         SELECT * FROM documents_collection WHERE id = ANY(%(collections)s::bigint[])
     )
-    SELECT 'collection', collection.id, to_jsonb(ARRAY[slug, name, reranker, rerank_instruction]),
-           tuning::jsonb, space_id, jsonb_build_array(facets, fusion), NULL::bigint[],
+    SELECT 'collection', collection.id, to_jsonb(collection), NULL::bigint, NULL::bigint[],
            NULL::text, NULL::text, NULL::bool
     FROM collection
     UNION ALL
-    SELECT 'space', space.id, to_jsonb(space), NULL, greatest(class.reltuples, 0)::bigint, NULL,
-           NULL, NULL, NULL, coalesce(index.indisvalid, false)
+    SELECT 'space', space.id, to_jsonb(space), greatest(class.reltuples, 0)::bigint, NULL, NULL,
+           NULL, coalesce(index.indisvalid, false)
     FROM documents_embeddingspace AS space
     LEFT JOIN pg_class AS class
       ON class.oid = to_regclass('chunk_space_' || space.id || '_index')
     LEFT JOIN pg_index AS index ON index.indexrelid = class.oid
     WHERE space.id IN (SELECT unnest(former_spaces || space_id) FROM collection)
     UNION ALL
-    SELECT 'state', is_settled::int, NULL, NULL, NULL, NULL, chunks, version, content, is_restricted
+    SELECT 'state', is_settled::int, NULL, NULL, chunks, version, content, is_restricted
     FROM state
     ORDER BY 1, 2
 """  # noqa: S608 (a constant)
 _SPACE_FIELDS = [field.attname for field in EmbeddingSpace._meta.concrete_fields]
+_READ = {
+    *("id", "slug", "name", "space_id", "reranker", "rerank_instruction", "tuning", "facets"),
+    "fusion",
+}
+#: In the order that `from_db` wants.
+_COLLECTION_FIELDS = [
+    field.attname for field in Collection._meta.concrete_fields if field.attname in _READ
+]
 
 
 def read_scope_facts(scope: Scope) -> ScopeFacts:
     """Reads the facts. Deleted collections are absent."""
-    collections: dict[int, CollectionFacts] = {}
+    collections: dict[int, Collection] = {}
     spaces: list[EmbeddingSpace] = []
     indexes: dict[int, int] = {}
     state = ScopeState("", restricted=False)
     connection = read_connection()
-    for kind, pk, values, tuning, number, options, chunks, version, content, flag in fetch_rows(
+    for kind, pk, values, rows, chunks, version, content, flag in fetch_rows(
         connection, _FACTS_SQL, {"collections": list(scope.collection_ids)}, prepare=True
     ):
         if kind == "space":
             of_space = [values[name] for name in _SPACE_FIELDS]
             spaces.append(EmbeddingSpace.from_db(connection.alias, _SPACE_FIELDS, of_space))
             if flag:
-                indexes[pk] = number
+                indexes[pk] = rows
         elif kind == "state":
             state = read_state(version, content, chunks, restricted=flag, settled=pk)
         else:
-            slug, name, reranker, instruction = values
-            facets, fusion = options
-            collections[pk] = CollectionFacts(
-                slug=slug,
-                name=name,
-                space_id=number,
-                chunks=0,
-                reranker=reranker,
-                rerank_instruction=instruction,
-                tuning=tuning,
-                facets=tuple(facets),
-                fusion=fusion,
-            )
-    return ScopeFacts(collections, tuple(spaces), indexes, state).counted(state)
+            known = [values[name] for name in _COLLECTION_FIELDS]
+            collections[pk] = Collection.from_db(connection.alias, _COLLECTION_FIELDS, known)
+    return ScopeFacts(collections, tuple(spaces), indexes, state)
 
 
 def read_state(
@@ -201,13 +172,9 @@ MAX_CACHED_SCOPES = 500
 CacheKey = tuple[str, str, tuple[int, ...]]
 
 
-@dataclass(slots=True)
-class _CachedFacts:
-    facts: ScopeFacts
-    means: dict[int, tuple[str, NDArray[np.float64]]] = field(default_factory=dict)
-
-
-_cache: dict[CacheKey, _CachedFacts] = {}
+#: Mean vectors by space, each with the content that it is of.
+Means = dict[int, tuple[str, NDArray[np.float64]]]
+_cache: dict[CacheKey, tuple[ScopeFacts, Means]] = {}
 
 
 def _cache_key(scope: Scope) -> CacheKey:
@@ -218,22 +185,24 @@ def _cache_key(scope: Scope) -> CacheKey:
 def cached_facts(scope: Scope) -> ScopeFacts:
     """The scope's facts as cached in this process, possibly outdated."""
     known = _cache.get(_cache_key(scope))
-    return known.facts if known else current_facts(scope)
+    return known[0] if known else current_facts(scope)
 
 
 def current_facts(scope: Scope, state: ScopeState | None = None) -> ScopeFacts:
     """The scope's current facts, cached. Read from the database unless the cached ones
     are valid for `state`.
     """
-    known = _cache.get(_cache_key(scope))
-    if known and state and known.facts.is_valid_for(state):
-        if known.facts.state != state:
-            known.facts = known.facts.counted(state)
-        return known.facts
+    key = _cache_key(scope)
+    facts, means = _cache.get(key, (None, {}))
+    if facts and state and facts.is_valid_for(state):
+        if facts.state != state:
+            facts = replace(facts, state=state)
+            _cache[key] = facts, means
+        return facts
     facts = read_scope_facts(scope)
     if len(_cache) >= MAX_CACHED_SCOPES:
         _cache.clear()
-    _cache[_cache_key(scope)] = _CachedFacts(facts)
+    _cache[key] = facts, {}
     return facts
 
 
@@ -262,9 +231,9 @@ def mean_vectors(
     A query's dot product with it, over the query's length, is its mean cosine to the sample:
     the baseline similarity.
     """
-    entry = _cache.get(_cache_key(scope)) or _CachedFacts(facts)
+    key = _cache_key(scope)
+    _, known = _cache.get(key, (facts, {}))
     content = facts.state.content + facts.state.version
-    known = entry.means
     if any(known.get(pk, ("",))[0] != content for pk in spaces):
         rows = fetch_rows(
             read_connection(),
@@ -278,5 +247,6 @@ def mean_vectors(
         )
         found = {pk: mean for pk, mean in rows if mean is not None}
         known = {pk: (content, mean.to_numpy().astype("f8")) for pk, mean in found.items()}
-        entry.means = known
+        if (entry := _cache.get(key)) is not None:
+            _cache[key] = entry[0], known
     return {pk: known[pk][1] for pk in spaces if pk in known}

@@ -90,15 +90,6 @@ class SpaceQuery:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """SQL and parameters. `prepare`: the same text is used by other queries."""
-
-    sql: str
-    parameters: Parameters
-    prepare: bool = False
-
-
 @cache
 def load_sql(name: str) -> str:
     """Text of `sql/<name>.sql`, read once."""
@@ -114,7 +105,7 @@ def gather_statement(
     spaces: Sequence[SpaceQuery],
     settled: bool = False,
     within: Sequence[int] | None = None,
-) -> Statement:
+) -> tuple[str, Parameters]:
     """The statement that lists candidates of both arms, in one snapshot.
 
     Rows have the columns of `lexical_search.COLUMNS`. Kind `near`: space id as `a`, index ids
@@ -152,9 +143,7 @@ def gather_statement(
             f" array_agg(index_id) FROM ({_nearest_sql(entry, conditions, depth)}) AS near"
         )
     sql = f"WITH {', '.join(ctes)}\n" + "\nUNION ALL\n".join(rows)
-    return Statement(
-        sql, parameters, prepare=within is not None or has_plain_conditions(scope, query)
-    )
+    return sql, parameters
 
 
 def _nearest_sql(entry: SpaceQuery, conditions: str, depth: int) -> str:
@@ -189,7 +178,7 @@ def compare_statement(
     best: Sequence[int],
     are_within: bool = False,
     by: Literal["id", "index_id"] = "index_id",
-) -> Statement:
+) -> tuple[str, Parameters]:
     """Data of the candidates in scope, as one row of arrays. `by` says which ids they are;
     `are_within`: all are in scope.
 
@@ -232,7 +221,7 @@ def compare_statement(
             ORDER BY wanted.place
         ) AS ordered
     """
-    return Statement(sql, parameters, prepare=are_within or has_plain_conditions(scope, query))
+    return sql, parameters
 
 
 def has_plain_conditions(scope: Scope, query: Query) -> bool:
@@ -240,7 +229,9 @@ def has_plain_conditions(scope: Scope, query: Query) -> bool:
     return not (scope.is_filtered or query.phrases or query.excluded)
 
 
-def in_scope_statement(query: Query, *, scope: Scope, index_ids: Sequence[int]) -> Statement:
+def in_scope_statement(
+    query: Query, *, scope: Scope, index_ids: Sequence[int]
+) -> tuple[str, Parameters]:
     """The statement that keeps the index ids in scope, in their order."""
     conditions, parameters = scope_conditions(scope, query)
     parameters["candidates"] = bigint_array(index_ids)
@@ -250,12 +241,12 @@ def in_scope_statement(query: Query, *, scope: Scope, index_ids: Sequence[int]) 
         " JOIN documents_chunk AS chunk ON chunk.index_id = wanted.index_id"
         f" WHERE {conditions}"
     )
-    return Statement(sql, parameters)
+    return sql, parameters
 
 
 def scope_statement(
     scope: Scope, query: Query, *, at_most: int, depth: int, spaces: Sequence[SpaceQuery] = ()
-) -> Statement:
+) -> tuple[str, Parameters]:
     """Index ids of the scope's chunks, at most `at_most`."""
     conditions, parameters = scope_conditions(scope, query)
     parameters["at_most"] = at_most
@@ -276,10 +267,10 @@ def scope_statement(
         f" AS distance FROM documents_chunk AS chunk WHERE {conditions} LIMIT %(at_most)s)"
         f" SELECT NULL::bigint, array_agg(index_id) FROM counted{''.join(nearest)}"
     )
-    return Statement(sql, parameters)
+    return sql, parameters
 
 
-def scope_size_statement(scope: Scope, *, at_most: int) -> Statement:
+def scope_size_statement(scope: Scope, *, at_most: int) -> tuple[str, Parameters]:
     """Number of chunks in the scope, counted up to `at_most`."""
     conditions, parameters = scope_conditions(scope)
     parameters["at_most"] = at_most
@@ -287,7 +278,7 @@ def scope_size_statement(scope: Scope, *, at_most: int) -> Statement:
         f"SELECT count(*) FROM (SELECT FROM documents_chunk AS chunk WHERE {conditions}"
         " LIMIT %(at_most)s) AS counted"
     )
-    return Statement(sql, parameters)
+    return sql, parameters
 
 
 #: An HNSW index keeps as many of the nearest in sight as the square root of the rows that it has,
@@ -319,10 +310,6 @@ class SpaceQueries:
         """A copy that scans all spaces exactly."""
         return replace(self, queries=tuple(replace(each, exact=True) for each in self.queries))
 
-    def with_index_options(self, *, ef_search: int | None, probes: int | None) -> "SpaceQueries":
-        """A copy with these index options, where given."""
-        return replace(self, ef_search=ef_search or self.ef_search, probes=probes or self.probes)
-
     @property
     def approximate(self) -> bool:
         """Whether any space is searched through its index."""
@@ -347,9 +334,11 @@ def space_queries(
     depth: int,
     vector: NDArray[np.float32] | None = None,
     vectors: Mapping[int, NDArray[np.float32]] | None = None,
+    ef_search: int | None = None,
+    probes: int | None = None,
 ) -> SpaceQueries:
     """The query in every space of the scope: embedded, or the given `vector`. With `vectors` by
-    space id, only in those.
+    space id, only in those. `ef_search` and `probes` override those of the spaces.
 
     Raises InvalidInput for a vector of wrong length, or where the scope has several models.
     """
@@ -379,16 +368,19 @@ def space_queries(
         of = indexes.get(space.pk)
         is_exact = of is None or (of > 4 * facts.chunks and facts.chunks**2 < 3 * depth * of)
         queries.append(SpaceQuery(space.sql, asked, exact=is_exact))
+    usual = max(MIN_EF_SEARCH, isqrt(_largest_index(facts)))
+    usual *= FILTER_FACTOR if is_narrowed(query, scope, facts) else 1
+    automatic = min(max(depth, usual), MAX_EF_SEARCH)
+    # One setting is for the indexes of all spaces.
+    own = [int(space.index_options.get("ef_search") or automatic) for space in facts.spaces]
+    of_spaces = [
+        space.sql.probes(indexes[space.pk]) for space in facts.spaces if space.pk in indexes
+    ]
     return SpaceQueries(
         queries=tuple(queries),
         error=error,
-        ef_search=_ef_search(
-            facts, depth, times=FILTER_FACTOR if is_narrowed(query, scope, facts) else 1
-        ),
-        probes=max(
-            (space.sql.probes(indexes[space.pk]) for space in facts.spaces if space.pk in indexes),
-            default=1,
-        ),
+        ef_search=ef_search or max(own, default=automatic),
+        probes=probes or max(of_spaces, default=1),
     )
 
 
@@ -414,16 +406,6 @@ def usable_indexes(spaces: Sequence[EmbeddingSpace]) -> dict[int, IndexState]:
     return {pk: state for pk, state in index_states(spaces).items() if state.valid}
 
 
-def _ef_search(facts: ScopeFacts, depth: int, *, times: int) -> int:
-    usual = max(MIN_EF_SEARCH, isqrt(_largest_index(facts)))
-    automatic = min(max(depth, usual * times), MAX_EF_SEARCH)
-    # One setting is for the indexes of all spaces.
-    return max(
-        (int(space.index_options.get("ef_search") or automatic) for space in facts.spaces),
-        default=automatic,
-    )
-
-
 def _largest_index(facts: ScopeFacts) -> int:
     """Chunks in the largest index of the scope, or in the scope: an index not analysed
     yet reports none.
@@ -438,16 +420,15 @@ def is_narrowed(query: Query, scope: Scope, facts: ScopeFacts) -> bool:
         or scope.excluded_document_ids
         or query.phrases
         or query.excluded
-        or (scope.principals is not None and facts.restricted)
+        or (scope.principals is not None and facts.state.restricted)
     )
 
 
 def is_large(scope: Scope) -> bool:
     """Whether the scope, counted now, has more chunks than are scanned exactly."""
     limit: int = settings.EXACT_SCAN_CHUNKS
-    statement = scope_size_statement(scope, at_most=limit + 1)
     with read_connection().cursor() as cursor:
-        cursor.execute(statement.sql, statement.parameters)
+        cursor.execute(*scope_size_statement(scope, at_most=limit + 1))
         return bool(cursor.fetchone()[0] > limit)
 
 
@@ -490,7 +471,7 @@ def exact_scan_ids(
             depth=depth,
             spaces=spaces.queries if is_expected else (),
         )
-        (_, found), *near = fetch_rows(read_connection(), statement.sql, statement.parameters)
+        (_, found), *near = fetch_rows(read_connection(), *statement)
     ids: Ids = np.zeros(0, np.int64) if found is None else found
     if len(ids) > limit:
         return None

@@ -3,9 +3,7 @@ do. Begin with `suggest`.
 """
 
 import re
-from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
-from itertools import groupby
 
 from common.cjk import has_unspaced_script
 from common.replicas import read_connection
@@ -63,26 +61,10 @@ def suggest(raw: str, query: Query, scope: Scope) -> str:
         )
         lexemes: list[tuple[str, str, str]] = cursor.fetchall()
     mended: dict[str, str] = {}
-    for word, similar in groupby(lexemes, key=lambda row: row[0]):
-        written = next(_similar_words(word, similar, scope), None)
-        if written is not None:
-            mended[word] = written
-
-    def mend(found: re.Match[str]) -> str:
-        better = mended.get(found[0].lower(), found[0])
-        return better.capitalize() if better != found[0] and found[0][0].isupper() else better
-
-    return _WORD.sub(mend, raw) if mended else ""
-
-
-def _similar_words(
-    word: str, similar: Iterable[tuple[str, str, str]], scope: Scope
-) -> Iterator[str]:
-    """Words of passages in scope that are similar to `word`. `similar` are rows of word, language
-    and lexeme, most similar first.
-    """
     conditions, parameters = scope_conditions(scope)
-    for _, language, lexeme in similar:
+    for word, language, lexeme in lexemes:  # of each word the most similar first
+        if word in mended:
+            continue
         quoted = lexeme.replace("\\", "\\\\").replace("'", "''")
         chunks = chunks_with(lexeme, language=language, collections=scope.collection_ids)
         with read_connection().cursor() as cursor:
@@ -97,8 +79,12 @@ def _similar_words(
             )
             row = cursor.fetchone()
         marked = row[0].split(_MARK) if row else []
-        if (
-            len(marked) > 1
-            and SequenceMatcher(None, marked[1].lower(), word).ratio() >= MIN_SPELLING_SIMILARITY
-        ):
-            yield marked[1].lower()
+        similar = marked[1].lower() if len(marked) > 1 else ""
+        if SequenceMatcher(None, similar, word).ratio() >= MIN_SPELLING_SIMILARITY:
+            mended[word] = similar
+
+    def mend(found: re.Match[str]) -> str:
+        better = mended.get(found[0].lower(), found[0])
+        return better.capitalize() if better != found[0] and found[0][0].isupper() else better
+
+    return _WORD.sub(mend, raw) if mended else ""

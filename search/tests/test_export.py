@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from common.errors import InvalidInput
 from documents.models import Collection
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
-from search.export import BATCH_SIZE, download, export_hits
+from search.export import BATCH_SIZE, export_hits
 from search.query_options import SearchQuery, site_scope
 from search.services import search
 
@@ -33,12 +34,16 @@ def collection() -> Collection:
 
 
 def exported(collection: Collection, kind: str = "csv", **asked: Any) -> str:
-    export = export_hits(
+    return b"".join(pieces(collection, kind, **asked)).decode()
+
+
+def pieces(collection: Collection, kind: str = "json", **asked: Any) -> Iterator[bytes]:
+    return export_hits(
         SearchQuery("otter", expand="none", **asked),
         scope=site_scope(workspace=collection.workspace),
+        kind=kind,
         link=lambda hit: f"https://site.example/{hit.document_id}",
     )
-    return b"".join(download(export, kind=kind).streaming_content).decode()
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -82,24 +87,18 @@ def test_many_hits_come_from_one_ranking_and_are_read_in_batches() -> None:
     count = BATCH_SIZE * 2 + 30
     for number in range(count):
         ChunkFactory(document=document, text=f"otter {number}")
-    export = export_hits(
-        SearchQuery("otter"), scope=site_scope(workspace=collection.workspace), link=lambda hit: ""
-    )
-    with CaptureQueriesContext(
-        connection,
-    ) as asked:
-        written = list(export.rows())
+    written = pieces(collection)
+    with CaptureQueriesContext(connection) as asked:
+        written = json.loads(b"".join(written))["hits"]
     assert [row["rank"] for row in written] == list(range(1, count + 1))
     assert len({row["chunk_id"] for row in written}) == count
     assert len(asked) <= 3 * 4
 
 
 def test_a_document_that_goes_meanwhile_is_left_out(collection: Collection) -> None:
-    export = export_hits(
-        SearchQuery("otter"), scope=site_scope(workspace=collection.workspace), link=lambda hit: ""
-    )
+    export = pieces(collection)
     collection.documents.get(title="@sum").delete()
-    assert len(list(export.rows())) == 2
+    assert len(json.loads(b"".join(export))["hits"]) == 2
 
 
 def test_another_kind_of_file_is_refused(collection: Collection) -> None:

@@ -12,7 +12,6 @@ from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    MembershipFactory,
 )
 from search.facets import facet_values
 from search.query_options import scope_for, site_scope
@@ -22,11 +21,6 @@ from search.services import search
 pytestmark = pytest.mark.django_db
 
 AUTHORS = ["Ann", "Ann", "Ann", "Bob", "Bob", "Čapek", "Donald Knuth"]
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
 
 
 @pytest.fixture

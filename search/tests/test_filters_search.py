@@ -28,11 +28,6 @@ URL = "/api/v1/search/"
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def collection(alice: Membership) -> Collection:
     """A document for each year from 2000, every third a draft, German ones from 2015."""
     collection = CollectionFactory(workspace=alice.workspace, slug="leaflets", name="Leaflets")
@@ -126,12 +121,8 @@ def test_a_filter_that_leaves_nothing_finds_nothing(api: APIClient, collection: 
     ("asked", "said"),
     [
         ({"year": {"$gtee": 1}}, "year.$gtee"),
-        ({"$or": [{"a": 1}, {"year": {"$gte": []}}]}, "$or[1].year.$gte"),
-        (["year"], "the filter"),
         (7, "the filter"),
-        ("year>=", "character 7"),
         ("year>=2020 lang=de", "character 16"),
-        ({"a": "x" * 1_000_000}, "a"),
         ({"a": {"$in": ["x"] * 40_000}}, "a.$in"),
         ("(" * 1_000_000, "65,536"),
     ],

@@ -265,9 +265,8 @@ def collection() -> Iterator[Collection]:
 def test_the_size_of_a_scope_is_that_of_its_filter(collection: Collection) -> None:
     for asked, size in ((None, 30), ("year>=2020", 10), ("tags=t0", 10), ("tags=t0,t1; x", 0)):
         scope = site_scope(workspace=collection.workspace, filter=asked)
-        statement = scope_size_statement(scope, at_most=100)
         with connection.cursor() as cursor:
-            cursor.execute(statement.sql, statement.parameters)
+            cursor.execute(*scope_size_statement(scope, at_most=100))
             assert cursor.fetchone()[0] == size, asked
 
 

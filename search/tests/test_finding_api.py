@@ -22,11 +22,6 @@ V1 = "/api/v1"
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def collection(alice: Membership) -> Collection:
     collection = CollectionFactory(workspace=alice.workspace, slug="notes", name="Notes")
     for number, author in enumerate(["Ann", "Ann", "Bob Čapek"]):
@@ -39,11 +34,6 @@ def collection(alice: Membership) -> Collection:
             metadata={"author": author, "tags": ["x", number], "more": {"year": 2020, "ok": True}},
         )
     return collection
-
-
-@pytest.fixture
-def api(alice: Membership) -> APIClient:
-    return client_of(alice)
 
 
 def client_of(member: Membership) -> APIClient:

@@ -153,9 +153,8 @@ def test_passages_that_no_arm_listed_get_the_scores_of_both(
     assert {each.chunk_id for each in added.candidates} == set(wanted)
     for each in added.candidates:
         there = wanted[each.chunk_id]
-        assert each.lexical == pytest.approx(there.lexical)
-        assert each.similarity == pytest.approx(there.similarity)
-        assert each.feedback_similarity == pytest.approx(there.feedback_similarity)
+        for score in ("lexical", "similarity", "likeness"):
+            assert each.arm_score(score) == pytest.approx(there.arm_score(score))
 
 
 def test_edges_lead_on_too(collection: Collection) -> None:

@@ -12,7 +12,7 @@ from search.ranking import (
     NAME_KIND_WEIGHTS,
     PARTIAL_NAME_BONUS,
     TITLE,
-    PassageNames,
+    Names,
     title_match,
 )
 
@@ -20,28 +20,26 @@ MOST_ADDED = EXACT_NAME_BONUS + PARTIAL_NAME_BONUS[TITLE]
 
 WORDS = st.lists(st.text("abcdefghij", min_size=3, max_size=8), min_size=1, max_size=6)
 TEXTS = st.text(max_size=60)
-CANDIDATES = st.lists(st.builds(PassageNames, TEXTS, TEXTS, TEXTS), max_size=6)
+CANDIDATES = st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=6)
 
 
-def titled(title: str) -> PassageNames:
-    return PassageNames(title=title, key="7", context=title)
+def titled(title: str) -> Names:
+    return title, "7", title
 
 
-def one(question: str, candidate: PassageNames) -> float:
+def one(question: str, candidate: Names) -> float:
     return float(title_match(question, [candidate])[0])
 
 
 @given(TEXTS, CANDIDATES)
-def test_anything_adds_between_nothing_and_the_most(
-    question: str, named: list[PassageNames]
-) -> None:
+def test_anything_adds_between_nothing_and_the_most(question: str, named: list[Names]) -> None:
     scores = title_match(question, named)
     assert scores.shape == (len(named),)
     assert all(0 <= score <= MOST_ADDED + 1e-9 for score in scores)
 
 
 @given(TEXTS, CANDIDATES)
-def test_each_candidate_is_scored_by_itself(question: str, named: list[PassageNames]) -> None:
+def test_each_candidate_is_scored_by_itself(question: str, named: list[Names]) -> None:
     together = title_match(question, named)
     assert all(
         isclose(score, one(question, each), abs_tol=1e-9)
@@ -86,14 +84,14 @@ def test_the_nearer_title_adds_more(asked: str, better: str, worse: str) -> None
 
 def test_a_document_goes_before_a_part_of_another_one() -> None:
     of_title = titled("Pipelines")
-    of_heading = PassageNames(title="Commands", key="8", context="Commands > Pipelines")
+    of_heading = ("Commands", "8", "Commands > Pipelines")
     scores = title_match("pipelines", [of_heading, of_title])
     assert scores[1] > scores[0] > EXACT_NAME_BONUS * NAME_KIND_WEIGHTS[TITLE] / 2
 
 
 def test_title_and_heading_together_are_a_name() -> None:
-    named = PassageNames(title="Commands", key="8", context="Commands > Pipelines")
-    other = PassageNames(title="Commands", key="8", context="Commands > Runs")
+    named = ("Commands", "8", "Commands > Pipelines")
+    other = ("Commands", "8", "Commands > Runs")
     scores = title_match("commands pipelines", [named, other])
     assert scores[0] > 2 * scores[1]
 
@@ -110,20 +108,20 @@ def test_title_and_heading_together_are_a_name() -> None:
     ],
 )
 def test_a_file_is_known_by_any_end_of_its_path(asked: str) -> None:
-    named = PassageNames(title="", key="/srv/docs/how-to/change-the-model.md", context="")
+    named = ("", "/srv/docs/how-to/change-the-model.md", "")
     assert one(asked, named) > 0.7 * EXACT_NAME_BONUS
 
 
 def test_passages_of_a_document_gain_the_same_by_its_title() -> None:
     contexts = ["Pipelines", "Pipelines > How a run goes", "Pipelines > Steps"]
-    scores = title_match("pipelines", [PassageNames("Pipelines", "7", each) for each in contexts])
+    scores = title_match("pipelines", [("Pipelines", "7", each) for each in contexts])
     assert scores[0] == scores[1] == scores[2]
 
 
 def test_nothing_is_asked_of_nothing() -> None:
     assert title_match("pipelines", []).tolist() == []
     assert title_match("?!", [titled("Pipelines")]).tolist() == [0.0]
-    assert title_match("pipelines", [PassageNames("", "", "")]).tolist() == [0.0]
+    assert title_match("pipelines", [("", "", "")]).tolist() == [0.0]
 
 
 def test_shares_agree_with_counting_by_hand() -> None:

@@ -9,7 +9,6 @@ from search.evaluation.evaluate import dcg, measure
 from search.evaluation.learned_weights import (
     FOLDS,
     GRID,
-    JudgedPassage,
     JudgedQuestion,
     best_point,
     bootstrap_interval,
@@ -23,15 +22,18 @@ grades = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 
 def question(number: int, *, right_by: str, nearest: float | None = 0.55) -> JudgedQuestion:
     """Document 1 is right; one arm puts it first, the other puts document 2 first."""
-    words = {"words": (1.0, 0.5), "meaning": (0.5, 1.0)}[right_by]
-    passages = [
-        JudgedPassage(document=1, words=words[0], meaning=words[1], in_words=True, in_meaning=True),
-        JudgedPassage(document=2, words=words[1], meaning=words[0], in_words=True, in_meaning=True),
-    ]
+    documents = [1, 2] if number % 2 else [2, 1]
+    right = np.array([1.0 if document == 1 else 0.5 for document in documents])
+    both = np.array([True, True])
     return JudgedQuestion(
         id=str(number),
-        text="a question",
-        passages=tuple(passages if number % 2 else passages[::-1]),
+        documents=documents,
+        contributions={
+            arm: right if arm == right_by else 1.5 - right for arm in ("words", "meaning")
+        },
+        listed={"words": both, "meaning": both},
+        similarity=np.zeros(2),
+        holds=np.zeros((2, 1), dtype=bool),
         grades={1: 1},
         nearest=nearest,
         untuned=0.41,

@@ -91,11 +91,11 @@ def test_words_are_looked_up_in_the_index_and_no_table_is_read_through(
     collection: Collection, query: str
 ) -> None:
     scope = site_scope(workspace=collection.workspace)
-    statement = gather_statement(
+    sql, parameters = gather_statement(
         parse_query(query), scope=scope, depth=200, lexical=True, spaces=()
     )
     with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN (FORMAT JSON) " + statement.sql, statement.parameters)
+        cursor.execute("EXPLAIN (FORMAT JSON) " + sql, parameters)
         plan = cursor.fetchone()[0]
     nodes = list(walk((json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]))
     assert "documents_posting_pkey" in {node.get("Index Name") for node in nodes}

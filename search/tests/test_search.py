@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from accounts.models import Workspace
 from common.bm25 import K1, B
-from common.errors import InvalidInput, NotFound
+from common.errors import NotFound
 from documents import lexical_index
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document
@@ -60,18 +60,6 @@ def test_a_question_finds_what_holds_some_of_its_words(collection: Collection) -
         collection, "Which medicine should I take against pain and fever?", mode="lexical"
     )
     assert keys(result) == ["ibuprofen", "aspirin"]
-
-
-def test_scores_of_the_arms_are_kept_apart(collection: Collection) -> None:
-    best = find(collection, "aspirin for children").hits[0]
-    assert best.document_key == "aspirin"
-    assert best.lexical is not None
-    assert best.lexical > 0
-    assert best.similarity is not None
-    assert -1 <= best.similarity <= 1
-    assert best.ranks == {"lexical": 1, "vector": 1}
-    assert best.fused == pytest.approx(sum(best.contributions.values()))
-    assert (best.rerank, best.relevance) == (None, 1.0)
 
 
 def test_a_hit_of_one_arm_has_the_score_of_the_other_too(collection: Collection) -> None:
@@ -170,31 +158,6 @@ def test_common_words_alone_are_answered_by_meaning_and_say_so(collection: Colle
     assert "meaning" in result.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("query", "options", "field"),
-    [
-        ("", {}, "query"),
-        ("word " * 2500, {}, "query"),
-        ("x", {"k": 0}, "k"),
-        ("x", {"k": 101}, "k"),
-        ("x", {"offset": -1}, "offset"),
-        ("x", {"mode": "magic"}, "mode"),
-        ("x", {"fusion": "magic"}, "fusion"),
-    ],
-)
-def test_what_cannot_be_is_refused_by_name(
-    collection: Collection, query: str, options: dict[str, Any], field: str
-) -> None:
-    with pytest.raises(InvalidInput) as refusal:
-        find(collection, query, **options)
-    assert refusal.value.field == field
-
-
-def test_an_unknown_collection_is_named_with_those_there_are(collection: Collection) -> None:
-    with pytest.raises(NotFound, match=r"“nowhere”.*notes"):
-        site_scope(workspace=collection.workspace, collections=["nowhere"])
-
-
 @pytest.mark.parametrize("mode", ["hybrid", "lexical", "vector", "graph"])
 def test_where_there_is_no_collection_nothing_is_found(mode: Any) -> None:
     member = MembershipFactory()
@@ -222,13 +185,6 @@ def test_another_workspace_with_the_same_words_is_not_searched(collection: Colle
     other = CollectionFactory(workspace=Workspace.objects.create(slug="other", name="Other"))
     fill(other, {"theirs": "Aspirin, aspirin, aspirin."})
     assert "theirs" not in keys(find(collection, "aspirin"))
-
-
-def test_media_types_and_metadata_narrow_every_arm(collection: Collection) -> None:
-    fill(collection, {"new": "Aspirin again."}, metadata={"year": 2024})
-    for mode in ("hybrid", "lexical", "vector"):
-        scope = site_scope(workspace=collection.workspace, metadata={"year": 2024})
-        assert keys(search("aspirin", scope=scope, mode=mode)) == ["new"]
 
 
 def test_pages_are_parts_of_one_ranking(collection: Collection) -> None:
@@ -298,16 +254,6 @@ def test_numbers_stay_whole(collection: Collection) -> None:
     fill(collection, {"number": "The impact factor is 1.355 this year."})
     assert keys(find(collection, "1.355", mode="lexical")) == ["number"]
     assert keys(find(collection, "355", mode="lexical")) == []
-
-
-def test_the_approximate_index_is_used_above_the_threshold_and_never_returns_too_little(
-    collection: Collection, settings: Any
-) -> None:
-    settings.EXACT_SCAN_CHUNKS = 2
-    result = find(collection, "aspirin", mode="vector")
-    assert result.total == len(TEXTS)
-    exact = find(collection, "aspirin", mode="vector")
-    assert keys(result) == keys(exact)
 
 
 def test_the_plan_of_a_large_scope_uses_the_index(collection: Collection, settings: Any) -> None:

@@ -25,11 +25,6 @@ TEXTS = {
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def collection(alice: Membership) -> Collection:
     collection = CollectionFactory(workspace=alice.workspace, default_language="en")
     fill(collection, TEXTS)

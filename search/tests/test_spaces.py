@@ -81,18 +81,19 @@ def test_every_index_is_used_and_finds_the_nearest(
         spaces = (SpaceQuery(space.sql, query, exact=exact),)
         asked = {"scope": scope, "depth": 10, "lexical": False}
         queries = SpaceQueries(queries=spaces, probes=10)
-        found = gather(parse_query("x"), **asked, facts=read_scope_facts(scope), spaces=queries)
-        assert set(found.rows.index_ids) == set(found.near)
-        statement = gather_statement(parse_query("x"), **asked, spaces=spaces)
+        found, _ = gather(parse_query("x"), **asked, facts=read_scope_facts(scope), spaces=queries)
+        rows, similarity = found.candidates, found.candidates.scores["similarity"]
+        assert set(rows.index_ids) == set(found.near)
+        sql, parameters = gather_statement(parse_query("x"), **asked, spaces=spaces)
         with connection.cursor() as cursor:
             # On a few hundred rows reading all of them is rightly taken for cheaper.
             cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
             cursor.execute("SET enable_sort = off")
-            cursor.execute("EXPLAIN " + statement.sql, statement.parameters)
+            cursor.execute("EXPLAIN " + sql, parameters)
             plan = "\n".join(line for (line,) in cursor.fetchall())
             cursor.execute("RESET enable_seqscan; RESET enable_bitmapscan; RESET enable_sort")
-        order = np.argsort(-found.rows.similarity)
-        return found.rows.chunk_ids[order], found.rows.similarity[order], plan
+        order = np.argsort(-similarity)
+        return rows.chunk_ids[order], similarity[order], plan
 
     exact, similarities, plan = nearest(exact=True)
     assert space.sql.index_name not in plan
@@ -172,7 +173,7 @@ def find(collection: Collection, query: str, **options: Any) -> SearchResult:
 def half_moved(collection: Collection) -> reembed.Reembedding:
     services.add_space(name="wide", embedder="wide")
     row = reembed.start_reembedding(target=services.get_space("wide"))
-    reembed.move_batch(row, token=reembed.take_over(row), cursor=reembed.BatchCursor())
+    reembed.move_batch(row, token=reembed.take_over(row))
     reembed.stop_reembedding(row)
     moved = Chunk.objects.filter(space=row.target).count()
     assert 0 < moved < len(TEXTS)

@@ -31,11 +31,6 @@ DELETE = f"{STORE}delete/"
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def notes(alice: Membership) -> Collection:
     return CollectionFactory(workspace=alice.workspace, slug="notes", default_language="en")
 

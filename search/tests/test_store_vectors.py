@@ -8,7 +8,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from numpy.typing import NDArray
 
-from common.errors import InvalidInput
 from documents.ingestion.items import Item
 from documents.models import (
     Document,
@@ -196,26 +195,6 @@ def test_another_vector_for_the_same_text_takes_its_place(store: Store) -> None:
         assert store.similarity_search(vector, 1)[0].score == pytest.approx(1.0)
     store.index("a", "Cats.")
     assert store.similarity_search(second, 1)[0].score < 0.9
-
-
-def test_hybrid_weighs_words_and_an_own_vector(store: Store) -> None:
-    north, south = random_vectors(2)
-    store.upsert_vectors(
-        [
-            Item("by words", "Cats purr.", south),
-            Item("by vector", "Dogs bark.", north),
-        ]
-    )
-    assert ids(store.hybrid("cats", vector=north))[0] == "by vector"
-    by_words = store.hybrid("cats", vector=north, weights={"lexical": 0.9, "vector": 0.1})
-    assert ids(by_words)[0] == "by words"
-    first = store.hybrid("cats", vector=north)[0]
-    assert first.score == pytest.approx(0.6)
-    assert ids(store.hybrid("cats", text="Dogs bark.")) != []
-    with pytest.raises(InvalidInput, match="not both"):
-        store.hybrid("cats", text="dogs", vector=north)
-    with pytest.raises(InvalidInput, match="weigh"):
-        store.hybrid("cats", weights={"lexical": 1, "graph": 1})
 
 
 def test_no_item_of_a_batch_has_statements_of_its_own(store: Store) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from accounts.models import Membership, Role
 from common.errors import Conflict, Forbidden, InvalidInput, NotFound
+from documents.ingestion import items
 from documents.ingestion.items import InvalidItems, Item
 from documents.ingestion.sources import text_source
 from documents.models import (
@@ -31,7 +32,6 @@ from documents.services import (
     add_space,
     ingest_inline,
     ingest_text,
-    items,
     reembed_inline,
 )
 from documents.tests.factories import (
@@ -92,16 +92,6 @@ def test_removing_leaves_no_trace_in_any_table(store: Store) -> None:
     assert not IngestionRun.objects.exists()
 
 
-def test_the_same_id_replaces_what_was_there(store: Store) -> None:
-    store.index("a", "Aspirin eases pain.", {"year": 2020})
-    store.index("a", "Bread is baked.")
-    assert store.count() == 1
-    item = store.get("a")
-    assert item is not None
-    assert (item.text, item.metadata) == ("Bread is baked.", {})
-    assert ids(store.search("aspirin", mode="lexical")) == []
-
-
 def test_a_long_text_is_cut_as_an_uploaded_one_and_found_as_one_item(store: Store) -> None:
     text = "\n\n".join(f"Paragraph {n} tells of cats and dogs and birds." for n in range(200))
     store.index("long", text)
@@ -131,15 +121,6 @@ def test_a_stored_text_is_the_same_hit_with_the_same_scores_as_an_uploaded_one(t
 
     for name in ("text", "context", "title", "lexical", "similarity", "fused", "language"):
         assert getattr(hit(stored), name) == getattr(hit(uploaded), name), name
-
-
-def test_an_uploaded_document_is_an_item_by_its_key(store: Store) -> None:
-    ingest_inline(collection=store.collection, sources=[text_source("notes/a.txt", "Cats purr.")])
-    item = store.get("notes/a.txt")
-    assert item is not None
-    assert item.text == "Cats purr."
-    assert store.remove("notes/a.txt")
-    assert not Chunk.objects.exists()
 
 
 def test_storing_over_an_upload_that_waits_settles_its_run_and_its_file(store: Store) -> None:
@@ -240,15 +221,6 @@ def test_words_are_indexed_in_batches_as_a_store_grows_item_by_item(
         assert len(store.search("cats", 100, mode="lexical")) == number + 1
     assert LexicalSegment.objects.count() == 2
     assert PendingChunk.objects.count() == 19
-
-
-def test_of_duplicates_in_a_batch_the_last_one_counts(store: Store) -> None:
-    stored = store.index_many([Item("a", "First."), Item("b", "Other."), Item("a", "Last.")])
-    assert sorted(stored.ids) == ["a", "b"]
-    item = store.get("a")
-    assert item is not None
-    assert item.text == "Last."
-    assert Chunk.objects.count() == 2
 
 
 class Counting(HashingEmbedder):

@@ -22,19 +22,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def alice() -> Membership:
-    """The owner."""
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> Client:
-    client = Client()
-    client.force_login(alice.user)
-    return client
-
-
-@pytest.fixture
 def leaflets(alice: Membership) -> Collection:
     return CollectionFactory(workspace=alice.workspace, slug="leaflets", name="Leaflets")
 
@@ -305,27 +292,12 @@ def test_the_page_fuses_as_its_address_says(client: Client, leaflet: Document) -
     assert client.get("/", {"q": "headache", "depth": "1"}).status_code == 400
 
 
-def test_parameters_that_mean_nothing_are_shown(client: Client, leaflet: Document) -> None:
-    page = client.get("/", {"q": "headache", "fusoin": "rrf"})
-    assert "Unknown parameter in the address, ignored: fusoin." in page.text
-
-
-def test_an_unknown_mode_names_the_known_ones(client: Client) -> None:
-    answer = client.get("/", {"q": "nausea", "mode": "psychic"})
-
-    assert answer.status_code == 400
-    assert "hybrid, lexical, vector" in answer.text
-
-
 @pytest.mark.parametrize(
     "question",
     ["the of and", "' OR 1=1 --", "a AND (b", "\x00nausea", "恶心是什么", "%s %(q)s", "a | b"],
 )
-@pytest.mark.parametrize("mode", ["hybrid", "lexical", "vector"])
-def test_strange_questions_get_an_answer(
-    client: Client, leaflet: Document, question: str, mode: str
-) -> None:
-    answer = client.get("/", {"q": question, "mode": mode})
+def test_strange_questions_get_an_answer(client: Client, leaflet: Document, question: str) -> None:
+    answer = client.get("/", {"q": question})
 
     assert answer.status_code == 200
     assert "Results" in answer.text

@@ -29,18 +29,6 @@ AUTHORS = ["Knuth", "Kná", "Dijkstra", "Hopper", "Lamport", "Liskov", "Hoare", 
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> Client:
-    client = Client()
-    client.force_login(alice.user)
-    return client
-
-
-@pytest.fixture
 def papers(alice: Membership) -> Collection:
     """Eighteen papers on otters, two by each author."""
     collection = CollectionFactory(

@@ -22,18 +22,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> Client:
-    client = Client()
-    client.force_login(alice.user)
-    return client
-
-
-@pytest.fixture
 def leaflet(alice: Membership) -> Document:
     leaflets = CollectionFactory(workspace=alice.workspace, slug="leaflets", name="Leaflets")
     document = DocumentFactory(collection=leaflets, title="Aripiprazole")

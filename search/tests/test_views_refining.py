@@ -9,23 +9,11 @@ from accounts.models import Membership
 from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline
-from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.factories import CollectionFactory
 from search.models import SearchLog
 from search.tests.test_views import link, page, titles
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> Client:
-    client = Client()
-    client.force_login(alice.user)
-    return client
 
 
 @pytest.fixture

@@ -27,13 +27,6 @@ def alice() -> Membership:
     return member
 
 
-@pytest.fixture
-def client(alice: Membership) -> Client:
-    client = Client()
-    client.force_login(alice.user)
-    return client
-
-
 def save(client: Client, name: str = "Nausea", parameters: str = PARAMETERS) -> Any:
     return client.post("/saved/new/", {"name": name, "parameters": parameters}, follow=True)
 
@@ -131,13 +124,6 @@ def test_a_list_has_an_end(client: Client, alice: Membership) -> None:
 # --- over the API -------------------------------------------------------------------------------
 
 ADDRESS = "/api/v1/saved-searches/"
-
-
-@pytest.fixture
-def api(alice: Membership) -> APIClient:
-    api = APIClient()
-    api.force_login(alice.user)
-    return api
 
 
 def test_a_program_saves_reads_changes_and_deletes(api: APIClient, alice: Membership) -> None:

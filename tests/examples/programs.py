@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ragsite.testing import wait_until
 from tests.examples.pages import ROOT
+from tests.plugin import wait_until
 
 EXAMPLES = Path(__file__).parent
 _LAUNCHER = """#!{python} -IS

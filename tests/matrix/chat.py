@@ -10,7 +10,8 @@ from inference.tests.stub_server import Reply, Stream, chat_stream, delta, event
 from memory import services as memory
 from memory.tests.factories import remember
 from rag.models import Conversation
-from rag.services.chat import Question, chat
+from rag.services.answers import Question
+from rag.services.chat import chat
 from rag.tests.asking import chat_server
 from tests.browser import hold
 from tests.matrix.states import State, World

@@ -15,8 +15,10 @@ from tests.matrix.states import State, World
 
 MAX_PAGE_BYTES = 100_000
 #: Each theme once, a layout for the thumb and one for the mouse: all are made of the same colours
-#: and parts, and axe takes longer than everything else. MATRIX_AXE=all has it look at every size.
+#: and parts, and axe and screenshots take longer than everything else.
 AXE_LOOKS = {(390, "dark"), (1440, "light")}
+#: `MATRIX_LOOKS=all` has axe look at every size in both themes, and keeps a screenshot of each.
+ALL_LOOKS = os.environ.get("MATRIX_LOOKS") == "all"
 #: Compressed twice as quickly as PNG.
 JPEG: Any = {"type": "jpeg", "quality": 80}
 #: Only the rules whose findings count; one without an impact of its own takes it from its parts.
@@ -90,19 +92,20 @@ def _weight(answer: Response) -> int:
 
 
 def _looks(visit: Visit, area: str, state: State) -> Iterator[str]:
-    """At every size in both themes."""
+    """At every size, in one theme or both. A theme changes no layout, so that each
+    size is looked at in the theme of `AXE_LOOKS` alone."""
     page = visit.page
-    for scheme in SCHEMES:
-        # No colour may be on its way from one theme to the other when axe looks at it.
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        for width, height in SIZES.items():
-            page.set_viewport_size({"width": width, "height": height})
-            look = f"{width}-{scheme}"
-            page.screenshot(path=_picture(area, state, look), full_page=True, **JPEG)
-            if visit.scrolls_sideways():
-                yield f"{look}: scrolls sideways"
-            if (width, scheme) in AXE_LOOKS or os.environ.get("MATRIX_AXE") == "all":
-                yield from (f"{look}: {finding}" for finding in serious_findings(page))
+    for width, height in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        if visit.scrolls_sideways():
+            yield f"{width}: scrolls sideways"
+        for scheme in SCHEMES:
+            if (width, scheme) not in AXE_LOOKS and not ALL_LOOKS:
+                continue
+            # No colour may be on its way from one theme to the other when axe looks at it.
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            page.screenshot(path=_picture(area, state, f"{width}-{scheme}"), full_page=True, **JPEG)
+            yield from (f"{width}-{scheme}: {finding}" for finding in serious_findings(page))
 
 
 def serious_findings(page: Page) -> list[str]:

@@ -4,34 +4,27 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from accounts.api_keys import create_key, revoke_key
-from accounts.models import ApiKey, Scope, User, Workspace
-from accounts.services import DEFAULT_WORKSPACE
-from common.checks import SETTINGS
-from common.console import CommandOutput, make_table, print_output
-from common.errors import NotFound, RagsiteError
+from accounts.models import ApiKey, Scope, User
+from accounts.services import DEFAULT_WORKSPACE, get_workspace_by_slug
+from common.console import CommandOutput, Options, ServiceCommand
+from common.errors import NotFound
 
-FATAL = 2
 MAX_DAYS = 36_500
 HEADINGS = ("id", "name", "secret", "user", "workspace", "scopes", "last used", "state")
 
 
-class Command(BaseCommand):
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "API keys: make one, whose secret is printed this once; list them; revoke one. Exit code: 0"
         " done, 2 not."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        printed = ArgumentParser(add_help=False)
-        printed.add_argument("--json", action="store_true", help="print JSON")
-        actions = parser.add_subparsers(dest="action", required=True)
-        making = actions.add_parser("create", parents=[printed], help="make a key")
+        add = self.add_actions(parser)
+        making = add("create", create, "make a key")
         making.add_argument("--user", required=True, help="whose rights it has")
         making.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
         making.add_argument("--name", required=True, help="what will use it")
@@ -43,19 +36,10 @@ class Command(BaseCommand):
             help="what it may be used for; repeat it for several",
         )
         making.add_argument("--expires-days", type=_days, help="default: it never expires")
-        listing = actions.add_parser("list", parents=[printed], help="all keys, newest first")
+        listing = add("list", list_keys, "all keys, newest first")
         listing.add_argument("--user", help="of this user only")
         listing.add_argument("--workspace", help="slug (default: all)")
-        revoking = actions.add_parser("revoke", parents=[printed], help="end a key")
-        revoking.add_argument("id", type=int)
-
-    def handle(self, *args: Any, action: str, **options: Any) -> None:
-        act = {"create": _create, "list": _list, "revoke": _revoke}[action]
-        try:
-            shown = act(options)
-        except RagsiteError as error:
-            raise CommandError(str(error), returncode=FATAL) from error
-        print_output(shown, stream=self.stdout, as_json=options["json"])
+        add("revoke", revoke, "end a key").add_argument("id", type=int)
 
 
 def _days(text: str) -> int:
@@ -65,11 +49,11 @@ def _days(text: str) -> int:
     return days
 
 
-def _create(options: dict[str, Any]) -> CommandOutput:
+def create(options: Options) -> CommandOutput:
     days = options["expires_days"]
     key, secret = create_key(
         user=_user(options["user"]),
-        workspace=_workspace(options["workspace"]),
+        workspace=get_workspace_by_slug(options["workspace"]),
         name=options["name"],
         scopes=options["scope"],
         expires_at=timezone.now() + timedelta(days=days) if days is not None else None,
@@ -78,12 +62,12 @@ def _create(options: dict[str, Any]) -> CommandOutput:
     return CommandOutput({**_key_data(key), "secret": secret}, lines=(told, secret))
 
 
-def _list(options: dict[str, Any]) -> CommandOutput:
+def list_keys(options: Options) -> CommandOutput:
     rows = ApiKey.objects.select_related("user", "workspace")
     if options["user"]:
         rows = rows.filter(user=_user(options["user"]))
     if options["workspace"]:
-        rows = rows.filter(workspace=_workspace(options["workspace"]))
+        rows = rows.filter(workspace=get_workspace_by_slug(options["workspace"]))
     keys = [_key_data(key) for key in rows]
     cells = [
         (
@@ -98,11 +82,10 @@ def _list(options: dict[str, Any]) -> CommandOutput:
         )
         for key in keys
     ]
-    table = make_table(HEADINGS, cells) if keys else None
-    return CommandOutput(keys, lines=() if keys else ("There are no API keys.",), table=table)
+    return CommandOutput(keys, () if keys else ["There are no API keys."], HEADINGS, cells)
 
 
-def _revoke(options: dict[str, Any]) -> CommandOutput:
+def revoke(options: Options) -> CommandOutput:
     key = ApiKey.objects.select_related("user", "workspace").filter(pk=options["id"]).first()
     if key is None:
         raise NotFound(f"There is no key {options['id']}. `manage.py apikeys list` shows them.")
@@ -128,11 +111,3 @@ def _user(username: str) -> User:
     if user is None:
         raise NotFound(f"There is no user “{username}”.")
     return user
-
-
-def _workspace(slug: str) -> Workspace:
-    workspace = Workspace.objects.filter(slug=slug).first()
-    if workspace is None:
-        there = ", ".join(Workspace.objects.order_by("slug").values_list("slug", flat=True))
-        raise NotFound(f"There is no workspace “{slug}”. There are: {there or 'none'}.")
-    return workspace

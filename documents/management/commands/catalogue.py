@@ -1,36 +1,27 @@
 """`manage.py catalogue --dsn DSN --collection C`: the tables of a database as documents."""
 
-import json
 import os
-import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
-from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
-from common.checks import SETTINGS
-from common.errors import RagsiteError
+from common.console import PARTIAL, CommandOutput, Options, ServiceCommand
 from common.text import pluralized
-from documents import services
 from documents.catalogue.database import MAX_SAMPLES, database_label, read_dsn, reflect
 from documents.catalogue.ddl import read_scripts
-from documents.catalogue.tables import CatalogueError, Table, UnparsedTable
-from documents.management.cli import ProgressBar
-from documents.management.commands.ingest import run_report
-from documents.services.catalogue import CatalogueResult, ingest_catalogue
-from inference.interfaces import InferenceError
+from documents.catalogue.tables import CatalogueError, Table
+from documents.ingestion.sources import BrokenSource
+from documents.management.cli import (
+    ProgressBar,
+    add_collection_options,
+    get_or_create_collection,
+)
+from documents.management.commands.ingest import failure_lines, run_report
+from documents.services.catalogue import ingest_catalogue
 
-PARTIAL = 1
-FATAL = 2
 
-
-class Command(BaseCommand):
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Write a document for each table and view of a database, so that a question finds the"
         " table that answers it. Reads the database itself, or scripts that define it; unchanged"
@@ -51,8 +42,7 @@ class Command(BaseCommand):
         source.add_argument(
             "--ddl", nargs="+", type=Path, metavar="FILE", help="scripts with CREATE TABLE"
         )
-        parser.add_argument("--collection", required=True, help="slug; made when missing")
-        parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        add_collection_options(parser, "slug; made when missing")
         parser.add_argument(
             "--schema",
             default="",
@@ -75,34 +65,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--delete", action="store_true", help="remove tables that the database has no more"
         )
-        parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: Options) -> CommandOutput:
         started = perf_counter()
-        try:
-            result = self._catalogue(options)
-        except (RagsiteError, InferenceError) as error:
-            raise CommandError(str(error), returncode=FATAL) from error
-        report = {
-            **run_report(result.run, seconds=perf_counter() - started),
-            "vanished": list(result.vanished),
-            "deleted": result.deleted,
-        }
-        if options["json"]:
-            self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
-        else:
-            self._print(report)
-        if result.run.failed:
-            sys.exit(PARTIAL)
-
-    def _catalogue(self, options: dict[str, Any]) -> CatalogueResult:
-        database, entries = _read(options)
-        workspace = get_or_create_workspace(slug=options["workspace"])
-        collection = services.get_or_create_collection(
-            workspace=workspace, slug=options["collection"]
-        )
-        with ProgressBar("tables", quiet=options["json"] or not sys.stderr.isatty()) as bar:
-            return ingest_catalogue(
+        database, entries = read_tables(options)
+        collection = get_or_create_collection(options)
+        with ProgressBar("tables", quiet=options["json"]) as bar:
+            run, vanished = ingest_catalogue(
                 collection=collection,
                 database=options["name"] or database,
                 entries=entries,
@@ -110,25 +79,26 @@ class Command(BaseCommand):
                 delete=options["delete"],
                 on_progress=bar.show_run,
             )
-
-    def _print(self, report: dict[str, Any]) -> None:
+        report = run_report(run, seconds=perf_counter() - started)
         documents = report["documents"]
-        for failure in report["failures"]:
-            self.stderr.write(f"failed: {failure['name']}: {failure['reason']}")
-        for name in report["vanished"]:
-            self.stdout.write(f"{'deleted' if report['deleted'] else 'vanished'}: {name}")
-        self.stdout.write(
+        deleted = options["delete"] and bool(vanished)
+        lines = [
+            *(f"{'deleted' if deleted else 'vanished'}: {name}" for name in vanished),
             f"{report['collection']}: {pluralized(documents['ready'], 'table')} ready,"
             f" {documents['skipped']} unchanged, {documents['failed']} failed,"
-            f" {len(report['vanished'])} vanished; {report['seconds']} s"
+            f" {len(vanished)} vanished; {report['seconds']} s",
+        ]
+        if vanished and not deleted:
+            lines.append("The vanished ones are still in the collection: --delete removes them.")
+        return CommandOutput(
+            {**report, "vanished": vanished, "deleted": deleted},
+            lines,
+            warnings=failure_lines(report),
+            code=PARTIAL if run.failed else 0,
         )
-        if report["vanished"] and not report["deleted"]:
-            self.stdout.write(
-                "The vanished ones are still in the collection: --delete removes them."
-            )
 
 
-def _read(options: dict[str, Any]) -> tuple[str, Sequence[Table | UnparsedTable]]:
+def read_tables(options: Options) -> tuple[str, Sequence[Table | BrokenSource]]:
     """The database's name and its tables. Raises CatalogueError."""
     schema = options["schema"]
     if options["ddl"]:
@@ -141,7 +111,7 @@ def _read(options: dict[str, Any]) -> tuple[str, Sequence[Table | UnparsedTable]
             entries = [
                 entry
                 for entry in entries
-                if isinstance(entry, UnparsedTable) or entry.name.schema == schema
+                if isinstance(entry, BrokenSource) or entry.name.schema == schema
             ]
         if not entries:
             where = f" of schema {schema}" if schema else ""

@@ -1,34 +1,28 @@
 """`manage.py ingest PATH… --collection C`: files, directories and pages into a collection."""
 
-import json
-import sys
 from argparse import ArgumentParser
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
-from common.checks import SETTINGS
-from common.errors import RagsiteError
+from common.console import INTERRUPTED, PARTIAL, CommandOutput, Options, ServiceCommand
 from common.text import pluralized
 from documents import services
 from documents.ingestion.sources import NothingFoundError, SourceError, discover_any
 from documents.ingestion.web_pages import web_sources
-from documents.management.cli import INTERRUPTED_EXIT_CODE, CancelOnInterrupt, ProgressBar
+from documents.management.cli import (
+    CancelOnInterrupt,
+    ProgressBar,
+    add_collection_options,
+    get_or_create_collection,
+)
 from documents.models import IngestionItem, IngestionRun
-from inference.interfaces import InferenceError
-
-PARTIAL = 1
-FATAL = 2
 
 
-class Command(BaseCommand):
-    # Checks of pages and URLs would take longer than many a run of this.
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Ingest files and directories into a collection, which is made when missing. Exit code:"
         " 0 all ready, 1 some files failed or none was found, 2 nothing could be done, 130"
@@ -42,8 +36,7 @@ class Command(BaseCommand):
             metavar="PATH",
             help="a file, a directory, or the address of a page (https://…)",
         )
-        parser.add_argument("--collection", required=True, help="slug")
-        parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        add_collection_options(parser)
         parser.add_argument(
             "--glob", default="**/*", help="which files of a directory (default: **/*)"
         )
@@ -75,79 +68,73 @@ class Command(BaseCommand):
             help="build the vector index anew at the end: faster for very many files, and searches"
             " are slow until then",
         )
-        parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: Options) -> CommandOutput:
         started = perf_counter()
-        self._interrupt = CancelOnInterrupt(self.stderr.write)
+        interrupt = CancelOnInterrupt(self.stderr.write)
         try:
-            run = self._ingest(options)
+            run = ingest_paths(options, interrupt)
         except NothingFoundError as error:
             raise CommandError(str(error), returncode=PARTIAL) from error
-        except (RagsiteError, SourceError, InferenceError) as error:
-            raise CommandError(str(error), returncode=FATAL) from error
-        except KeyboardInterrupt:  # before there was a run to cancel
-            sys.exit(INTERRUPTED_EXIT_CODE)
         report = run_report(run, seconds=perf_counter() - started)
-        if options["json"]:
-            self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
-        else:
-            self._print(report)
-        if self._interrupt.has_ended(run):
-            sys.exit(INTERRUPTED_EXIT_CODE)
-        if run.failed or run.cancelled:
-            sys.exit(PARTIAL)
-
-    def _ingest(self, options: dict[str, Any]) -> IngestionRun:
-        urls = [path for path in options["paths"] if "://" in path]
-        paths = [Path(path) for path in options["paths"] if path not in urls]
-        if urls:
-            services.require_urls(urls)
-        for path in paths:
-            if not path.exists():
-                raise SourceError(f"{path} does not exist. Check the path.")
-        files = discover_any(paths, glob=options["glob"]) if paths else ()
-        workspace = get_or_create_workspace(slug=options["workspace"])
-        collection = services.get_or_create_collection(
-            workspace=workspace, slug=options["collection"]
-        )
-        policy = IngestionRun.Policy.SKIP_IF_UNCHANGED
-        if options["new_version"]:
-            policy = IngestionRun.Policy.NEW_VERSION
-        elif options["overwrite"]:
-            policy = IngestionRun.Policy.OVERWRITE
-        arguments: dict[str, Any] = {
-            "collection": collection,
-            "sources": chain(files, web_sources(collection, urls)),
-            "policy": policy,
-            "store_once": options["store_once"],
-            "source": ", ".join(options["paths"]),
-            "access": options["access"],
-        }
-        if options["queue"]:
-            return services.ingest_sources(**arguments)
-        quiet = options["json"] or not sys.stderr.isatty()
-        with self._interrupt, ProgressBar("files", quiet=quiet) as bar:
-            run = services.ingest_inline(
-                **arguments,
-                on_progress=self._interrupt.wrap_progress(bar.show_run),
-                suspend_index=options["suspend_index"],
-            )
-        run.refresh_from_db()
-        return run
-
-    def _print(self, report: dict[str, Any]) -> None:
         documents, chunks = report["documents"], report["chunks"]
         cancelled = f", {documents['cancelled']} cancelled" if documents["cancelled"] else ""
-        for failure in report["failures"]:
-            self.stderr.write(f"failed: {failure['name']}: {failure['reason']}")
-        for duplicate in report["duplicates"]:
-            self.stderr.write(f"duplicate: {duplicate['name']} of {duplicate['of']}")
-        self.stdout.write(
+        line = (
             f"{report['collection']}: {documents['ready']} ready, {documents['skipped']} unchanged,"
             f" {documents['failed']} failed{cancelled}; {pluralized(chunks['embedded'], 'chunk')}"
             f" embedded, {chunks['ready']} searchable; {report['seconds']} s ({report['state']})"
         )
+        code = PARTIAL if run.failed or run.cancelled else 0
+        return CommandOutput(
+            report,
+            [line],
+            warnings=[
+                *failure_lines(report),
+                *(f"duplicate: {each['name']} of {each['of']}" for each in report["duplicates"]),
+            ],
+            code=INTERRUPTED if interrupt.has_ended(run) else code,
+        )
+
+
+def ingest_paths(options: Options, interrupt: CancelOnInterrupt) -> IngestionRun:
+    """The run that reads the named files and pages, finished unless it is queued."""
+    urls = [path for path in options["paths"] if "://" in path]
+    paths = [Path(path) for path in options["paths"] if path not in urls]
+    if urls:
+        services.require_urls(urls)
+    for path in paths:
+        if not path.exists():
+            raise SourceError(f"{path} does not exist. Check the path.")
+    files = discover_any(paths, glob=options["glob"]) if paths else ()
+    collection = get_or_create_collection(options)
+    policy = IngestionRun.Policy.SKIP_IF_UNCHANGED
+    if options["new_version"]:
+        policy = IngestionRun.Policy.NEW_VERSION
+    elif options["overwrite"]:
+        policy = IngestionRun.Policy.OVERWRITE
+    arguments: dict[str, Any] = {
+        "collection": collection,
+        "sources": chain(files, web_sources(collection, urls)),
+        "policy": policy,
+        "store_once": options["store_once"],
+        "source": ", ".join(options["paths"]),
+        "access": options["access"],
+    }
+    if options["queue"]:
+        return services.ingest_sources(**arguments)
+    with interrupt, ProgressBar("files", quiet=options["json"]) as bar:
+        run = services.ingest_inline(
+            **arguments,
+            on_progress=interrupt.wrap_progress(bar.show_run),
+            suspend_index=options["suspend_index"],
+        )
+    run.refresh_from_db()
+    return run
+
+
+def failure_lines(report: dict[str, Any]) -> list[str]:
+    """A line for each file of a `run_report` that failed."""
+    return [f"failed: {failure['name']}: {failure['reason']}" for failure in report["failures"]]
 
 
 def run_report(run: IngestionRun, *, seconds: float) -> dict[str, Any]:

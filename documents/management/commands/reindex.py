@@ -1,31 +1,22 @@
 """`manage.py reindex`: vectors, word counts and vector indexes made anew."""
 
-import json
-import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
 from accounts.services import DEFAULT_WORKSPACE
-from common.checks import SETTINGS
-from common.errors import NotFound, RagsiteError
+from common.console import PARTIAL, CommandOutput, Options, ServiceCommand, add_json_option
+from common.errors import NotFound
 from common.text import pluralized
 from documents import services
 from documents.management.cli import ProgressBar, get_collection_by_slug
 from documents.models import Document
 from documents.services import ReindexResult
-from inference.interfaces import InferenceError
 
-PARTIAL = 1
-FATAL = 2
 LARGEST_ID = 2**63 - 1
 
 
-class Command(BaseCommand):
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Embed single chunks anew, such as those that `validate` names, in their collection's"
         " space; or count a collection's words anew and, with --embed, embed all of it. Texts are"
@@ -45,45 +36,40 @@ class Command(BaseCommand):
         parser.add_argument(
             "--index", action="store_true", help="build the vector index anew, beside the old one"
         )
-        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+        add_json_option(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            with ProgressBar("chunks", quiet=options["json"] or not sys.stderr.isatty()) as bar:
-                result = self._reindex(options, bar)
-        except (RagsiteError, InferenceError) as error:
-            raise CommandError(str(error), returncode=FATAL) from error
-        if options["json"]:
-            self.stdout.write(json.dumps(asdict(result), indent=2))
-        else:
-            for reason, ids in (
-                ("there is no such chunk", result.unknown),
-                ("the model has no usable vector for its text", result.refused),
-                ("somebody else changes it again and again; try later", result.busy),
-            ):
-                for pk in ids:
-                    self.stderr.write(f"{pk}: {reason}")
-            indexes = f"; index of {', '.join(result.indexes)} built" if result.indexes else ""
-            self.stdout.write(
-                f"{pluralized(result.embedded, 'chunk')} embedded; words of {result.collections}"
-                f" collection{'s' * (result.collections != 1)} counted{indexes}"
-            )
-        if not result.is_complete:
-            sys.exit(PARTIAL)
-
-    def _reindex(self, options: dict[str, Any], bar: ProgressBar) -> ReindexResult:
-        common: dict[str, Any] = {"index": options["index"], "on_progress": bar.show}
-        if options["chunk_ids"]:
-            return services.reindex_chunks(chunk_ids=options["chunk_ids"], **common)
-        if options["document"] is not None:
-            document = Document.objects.filter(pk=options["document"]).first()
-            if document is None:
-                raise NotFound(f"There is no document {options['document']}.")
-            return services.reindex_document(document=document, embed=options["embed"], **common)
-        collection = get_collection_by_slug(
-            workspace=options["workspace"], slug=options["collection"]
+    def run(self, options: Options) -> CommandOutput:
+        with ProgressBar("chunks", quiet=options["json"]) as bar:
+            result = reindex(options, bar)
+        indexes = f"; index of {', '.join(result.indexes)} built" if result.indexes else ""
+        line = (
+            f"{pluralized(result.embedded, 'chunk')} embedded; words of"
+            f" {pluralized(result.collections, 'collection')} counted{indexes}"
         )
-        return services.reindex_collection(collection=collection, embed=options["embed"], **common)
+        reasons = (
+            ("there is no such chunk", result.unknown),
+            ("the model has no usable vector for its text", result.refused),
+            ("somebody else changes it again and again; try later", result.busy),
+        )
+        return CommandOutput(
+            asdict(result),
+            [line],
+            warnings=[f"{pk}: {reason}" for reason, ids in reasons for pk in ids],
+            code=0 if result.is_complete else PARTIAL,
+        )
+
+
+def reindex(options: Options, bar: ProgressBar) -> ReindexResult:
+    common: dict[str, Any] = {"index": options["index"], "on_progress": bar.show}
+    if options["chunk_ids"]:
+        return services.reindex_chunks(chunk_ids=options["chunk_ids"], **common)
+    if options["document"] is not None:
+        document = Document.objects.filter(pk=options["document"]).first()
+        if document is None:
+            raise NotFound(f"There is no document {options['document']}.")
+        return services.reindex_document(document=document, embed=options["embed"], **common)
+    collection = get_collection_by_slug(workspace=options["workspace"], slug=options["collection"])
+    return services.reindex_collection(collection=collection, embed=options["embed"], **common)
 
 
 def chunk_ids(text: str) -> list[int]:

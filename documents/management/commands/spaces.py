@@ -1,18 +1,15 @@
 """`manage.py spaces list|add|set|build-index|drop|stats`: the embedding spaces of the site."""
 
-import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import filesizeformat
 
-from common.checks import SETTINGS
-from common.errors import RagsiteError
+from common.console import CommandOutput, Options, ServiceCommand
+from common.errors import InvalidInput
 from documents import services
 from documents.services import SpaceReport
 from documents.spaces import INDEX_TYPES, METRICS, PRECISIONS, SEARCH_OPTIONS
-from inference.interfaces import InferenceError
 
 AUTO = "auto"
 EF_SEARCH = "candidates at searching, 1 to 1000 (auto: the root of the chunks, 64 at least)"
@@ -26,22 +23,18 @@ def _number_or_auto(text: str) -> int | str:
 _number_or_auto.__name__ = "number"  # in argparse's refusal
 
 
-class Command(BaseCommand):
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Embedding spaces: which model's vectors there are, and how they are indexed. To move"
         " chunks from one to another use `manage.py reembed`. Exit code: 0 done, 2 not."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        actions = parser.add_subparsers(dest="action", required=True)
-        listing = actions.add_parser("list", help="all spaces")
-        listing.add_argument("--json", action="store_true")
-        stats = actions.add_parser("stats", help="what a space holds, or each of them")
+        action = self.add_actions(parser)
+        action("list", list_spaces, "all spaces")
+        stats = action("stats", space_statistics, "what a space holds, or each of them")
         stats.add_argument("name", nargs="?", default="")
-        stats.add_argument("--json", action="store_true")
-        add = actions.add_parser("add", help="a new, empty space for an embedder's vectors")
+        add = action("add", self._add, "a new, empty space for an embedder's vectors")
         add.add_argument("name", help="lower-case letters, digits, hyphens")
         add.add_argument("--embedder", default="default", help="alias of INFERENCE['embedder']")
         add.add_argument(
@@ -62,65 +55,16 @@ class Command(BaseCommand):
         ):
             add.add_argument(f"--{option}", type=int, help=meaning)
         add.add_argument("--instruction", default="", help="what queries tell the model to find")
-        change = actions.add_parser("set", help="how much of its index searches look at")
+        change = action("set", set_options, "how much of its index searches look at")
         change.add_argument("name")
         change.add_argument("--ef-search", type=_number_or_auto, help=f"HNSW: {EF_SEARCH}")
         change.add_argument("--probes", type=_number_or_auto, help=f"IVFFlat: {PROBES}")
-        build = actions.add_parser("build-index", help="build its index while people search")
+        build = action("build-index", build_index, "build its index while people search")
         build.add_argument("name")
         build.add_argument("--rebuild", action="store_true", help="also where there is one")
-        drop = actions.add_parser("drop", help="remove a space that nobody uses")
-        drop.add_argument("name")
+        action("drop", drop_space, "remove a space that nobody uses").add_argument("name")
 
-    def handle(self, *args: Any, action: str, **options: Any) -> None:
-        act = {
-            "list": self._list,
-            "stats": self._stats,
-            "add": self._add,
-            "set": self._set,
-            "build-index": self._build_index,
-            "drop": self._drop,
-        }[action]
-        try:
-            act(options)
-        except (RagsiteError, InferenceError) as error:
-            raise CommandError(str(error), returncode=2) from error
-
-    def _list(self, options: dict[str, Any]) -> None:
-        reports = services.space_reports()
-        if options["json"]:
-            self._json([space_report(report) for report in reports])
-            return
-        rows = [("name", "model", "dimensions", "metric", "index", "state", "chunks")]
-        rows += [
-            (
-                f"{report.space.name} *" if report.space.is_default else report.space.name,
-                report.space.model_name,
-                str(report.space.dimensions),
-                report.space.metric,
-                describe_index(report),
-                report.space.state,
-                f"{report.chunks:,}",
-            )
-            for report in reports
-        ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
-            self.stdout.write("  ".join(cells).rstrip())
-        self.stdout.write("* new collections use it")
-
-    def _stats(self, options: dict[str, Any]) -> None:
-        reports = [space_report(report) for report in services.space_reports(name=options["name"])]
-        if options["json"]:
-            self._json(reports)
-            return
-        for report in reports:
-            for name, value in report.items():
-                self.stdout.write(f"{name.replace('_', ' '):18} {value}")
-            self.stdout.write("")
-
-    def _add(self, options: dict[str, Any]) -> None:
+    def _add(self, options: Options) -> CommandOutput:
         names = ("m", "ef_construction", "ef_search", "lists", "probes")
         space, remarks = services.add_space(
             name=options["name"],
@@ -131,33 +75,64 @@ class Command(BaseCommand):
             options={name: options[name] for name in names if options[name] is not None},
             query_instruction=options["instruction"],
         )
-        for remark in remarks:
-            self.stderr.write(remark)
-        self.stdout.write(f"{space}: {space.index_type}, {space.precision}, {space.metric}.")
-        self.stdout.write(f"To use it: manage.py reembed --to {space.name}")
+        lines = [
+            f"{space}: {space.index_type}, {space.precision}, {space.metric}.",
+            f"To use it: manage.py reembed --to {space.name}",
+        ]
+        return CommandOutput(lines=lines, warnings=remarks)
 
-    def _set(self, options: dict[str, Any]) -> None:
-        given = {name: options[name] for name in SEARCH_OPTIONS if options[name] is not None}
-        if not given:
-            raise CommandError("Say --ef-search or --probes: a number, or auto.", returncode=2)
-        space = services.change_search_options(
-            space=services.get_space(options["name"]),
-            **{name: None if value == AUTO else value for name, value in given.items()},
+
+def list_spaces(options: Options) -> CommandOutput:
+    reports = services.space_reports()
+    rows = [("name", "model", "dimensions", "metric", "index", "state", "chunks")]
+    rows += [
+        (
+            f"{report.space.name} *" if report.space.is_default else report.space.name,
+            report.space.model_name,
+            str(report.space.dimensions),
+            report.space.metric,
+            describe_index(report),
+            report.space.state,
+            f"{report.chunks:,}",
         )
-        for name in given:
-            self.stdout.write(f"{name}: {space.index_options.get(name, 'automatic')}")
+        for report in reports
+    ]
+    return CommandOutput(
+        list(map(space_report, reports)), ["* new collections use it"], rows[0], rows[1:]
+    )
 
-    def _build_index(self, options: dict[str, Any]) -> None:
-        space = services.get_space(options["name"])
-        built = services.build_space_index(space=space, rebuild=options["rebuild"])
-        self.stdout.write("built" if built else "there is one already; --rebuild makes it anew")
 
-    def _drop(self, options: dict[str, Any]) -> None:
-        services.drop_space(space=services.get_space(options["name"]))
-        self.stdout.write("dropped")
+def space_statistics(options: Options) -> CommandOutput:
+    reports = [space_report(report) for report in services.space_reports(name=options["name"])]
+    lines: list[str] = []
+    for report in reports:
+        lines += [f"{name.replace('_', ' '):18} {value}" for name, value in report.items()]
+        lines.append("")
+    return CommandOutput(reports, lines)
 
-    def _json(self, reports: list[dict[str, Any]]) -> None:
-        self.stdout.write(json.dumps(reports, ensure_ascii=False, indent=2))
+
+def set_options(options: Options) -> CommandOutput:
+    given = {name: options[name] for name in SEARCH_OPTIONS if options[name] is not None}
+    if not given:
+        raise InvalidInput("Say --ef-search or --probes: a number, or auto.")
+    space = services.change_search_options(
+        space=services.get_space(options["name"]),
+        **{name: None if value == AUTO else value for name, value in given.items()},
+    )
+    lines = [f"{name}: {space.index_options.get(name, 'automatic')}" for name in given]
+    return CommandOutput(lines=lines)
+
+
+def build_index(options: Options) -> CommandOutput:
+    space = services.get_space(options["name"])
+    built = services.build_space_index(space=space, rebuild=options["rebuild"])
+    line = "built" if built else "there is one already; --rebuild makes it anew"
+    return CommandOutput(lines=[line])
+
+
+def drop_space(options: Options) -> CommandOutput:
+    services.drop_space(space=services.get_space(options["name"]))
+    return CommandOutput(lines=["dropped"])
 
 
 def describe_index(report: SpaceReport) -> str:

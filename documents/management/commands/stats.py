@@ -1,28 +1,19 @@
 """`manage.py stats`: how much there is, and how fast it came in."""
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import filesizeformat
 
-from accounts.services import DEFAULT_WORKSPACE
-from common.checks import SETTINGS
-from common.errors import RagsiteError
+from common.console import CommandOutput, Options, ServiceCommand
 from common.text import pluralized
 from documents import services
-from documents.management.cli import get_collection_by_slug
+from documents.management.cli import add_collection_options, find_collection
 from documents.services import SiteStatistics
 
-FATAL = 2
 
-
-class Command(BaseCommand):
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Documents, chunks, tokens, bytes, spaces, languages, media types and runs of the site or"
         " of one collection, and what each stage did a second in the last runs. Exit code: 0"
@@ -30,28 +21,15 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--collection", help="slug; the whole site where it is left out")
-        parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
-        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+        add_collection_options(parser, "slug; the whole site where it is left out", required=False)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        collection = None
-        if options["collection"]:
-            try:
-                collection = get_collection_by_slug(
-                    workspace=options["workspace"], slug=options["collection"]
-                )
-            except RagsiteError as error:
-                raise CommandError(str(error), returncode=FATAL) from error
-        figures = services.collect_statistics(collection=collection)
-        if options["json"]:
-            self.stdout.write(json.dumps(asdict(figures), ensure_ascii=False, indent=2))
-            return
-        for name, value in _lines(figures):
-            self.stdout.write(f"{name:13} {value}")
+    def run(self, options: Options) -> CommandOutput:
+        figures = services.collect_statistics(collection=find_collection(options))
+        lines = [f"{name:13} {value}" for name, value in statistics_rows(figures)]
+        return CommandOutput(asdict(figures), lines)
 
 
-def _lines(figures: SiteStatistics) -> list[tuple[str, str]]:
+def statistics_rows(figures: SiteStatistics) -> list[tuple[str, str]]:
     lines = [
         ("documents", _counts(figures.documents)),
         ("besides", f"{figures.superseded:,} superseded versions, {figures.links:,} stored once"),
@@ -61,8 +39,8 @@ def _lines(figures: SiteStatistics) -> list[tuple[str, str]]:
     ]
     lines += [
         (
-            f"space {space.name}",
-            f"{pluralized(space.chunks, 'chunk')}, index {_size(space.index_bytes)}",
+            f"space {space['name']}",
+            f"{pluralized(space['chunks'], 'chunk')}, index {_size(space['index_bytes'])}",
         )
         for space in figures.spaces
     ]
@@ -73,9 +51,9 @@ def _lines(figures: SiteStatistics) -> list[tuple[str, str]]:
         ("runs", _counts(figures.runs)),
     ]
     for name, stage in figures.stages.items():
-        rates = ", ".join(f"{rate:,.0f} {what}/s" for what, rate in stage.rates.items())
+        rates = ", ".join(f"{rate:,.0f} {what}/s" for what, rate in stage["rates"].items())
         lines.append(
-            (name, f"{stage.seconds:,.1f} s in {pluralized(figures.last_runs, 'run')}: {rates}")
+            (name, f"{stage['seconds']:,.1f} s in {pluralized(figures.last_runs, 'run')}: {rates}")
         )
     lines += [(f"table {name}", _size(size)) for name, size in figures.table_bytes.items()]
     return lines

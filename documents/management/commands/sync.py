@@ -1,31 +1,25 @@
 """`manage.py sync DIRECTORY --collection C`: a collection made to agree with a directory."""
 
-import json
-import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
-from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
-from common.checks import SETTINGS
-from common.errors import RagsiteError
+from common.console import INTERRUPTED, PARTIAL, CommandOutput, Options, ServiceCommand
 from documents import services
-from documents.management.cli import INTERRUPTED_EXIT_CODE, CancelOnInterrupt, ProgressBar
-from documents.management.commands.ingest import run_report
+from documents.management.cli import (
+    CancelOnInterrupt,
+    ProgressBar,
+    add_collection_options,
+    get_or_create_collection,
+)
+from documents.management.commands.ingest import failure_lines, run_report
 from documents.services import SyncResult
-from inference.interfaces import InferenceError
 
-PARTIAL = 1
-FATAL = 2
 CHATTY = 2
 
 
-class Command(BaseCommand):
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Ingest what is new or changed below a directory, move documents whose files were renamed"
         " and, with --delete, remove those whose files are gone. A directory that is missing or"
@@ -35,8 +29,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("directory", type=Path, metavar="DIRECTORY")
-        parser.add_argument("--collection", required=True, help="slug; made when missing")
-        parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        add_collection_options(parser, "slug; made when missing")
         parser.add_argument(
             "--glob",
             default="**/*",
@@ -55,36 +48,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--force", "--yes", action="store_true", help="delete even more than half of them"
         )
-        parser.add_argument(
-            "--json", action="store_true", help="print the result as JSON, with every name"
-        )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: Options) -> CommandOutput:
         started = perf_counter()
-        self._interrupt = CancelOnInterrupt(self.stderr.write)
-        try:
-            result = self._sync(options)
-        except (RagsiteError, InferenceError) as error:
-            raise CommandError(str(error), returncode=FATAL) from error
-        except KeyboardInterrupt:  # before there was a run to cancel
-            sys.exit(INTERRUPTED_EXIT_CODE)
-        report = sync_report(result, seconds=perf_counter() - started)
-        if options["json"]:
-            self.stdout.write(json.dumps(report, ensure_ascii=False, indent=2))
-        else:
-            self._print(result, report, verbose=options["verbosity"] >= CHATTY)
-        if self._interrupt.has_ended(result.run):
-            sys.exit(INTERRUPTED_EXIT_CODE)
-        if result.failed or (result.run is not None and result.run.failed):
-            sys.exit(PARTIAL)
-
-    def _sync(self, options: dict[str, Any]) -> SyncResult:
-        workspace = get_or_create_workspace(slug=options["workspace"])
-        collection = services.get_or_create_collection(
-            workspace=workspace, slug=options["collection"]
-        )
-        quiet = options["json"] or options["dry_run"] or not sys.stderr.isatty()
-        with self._interrupt, ProgressBar("files", quiet=quiet) as bar:
+        interrupt = CancelOnInterrupt(self.stderr.write)
+        collection = get_or_create_collection(options)
+        quiet = options["json"] or options["dry_run"]
+        with interrupt, ProgressBar("files", quiet=quiet) as bar:
             result = services.sync_directory(
                 collection=collection,
                 directory=options["directory"],
@@ -94,32 +64,39 @@ class Command(BaseCommand):
                 queue=options["queue"],
                 allow_empty=options["allow_empty"],
                 force=options["force"],
-                on_progress=self._interrupt.wrap_progress(bar.show_run),
+                on_progress=interrupt.wrap_progress(bar.show_run),
             )
         if result.run is not None:
             result.run.refresh_from_db()
-        return result
+        report = sync_report(result, seconds=perf_counter() - started)
+        code = 0
+        if interrupt.has_ended(result.run):
+            code = INTERRUPTED
+        elif result.failed or (result.run is not None and result.run.failed):
+            code = PARTIAL
+        failed = [f"failed: {name}: {result.reasons[name]}" for name in result.failed]
+        return CommandOutput(
+            report,
+            sync_lines(result, report, verbose=options["verbosity"] >= CHATTY),
+            warnings=failed if result.run is None else failure_lines(report["run"]),
+            code=code,
+        )
 
-    def _print(self, result: SyncResult, report: dict[str, Any], *, verbose: bool) -> None:
-        for what in ("new", "modified", *(("unchanged",) if verbose else ()), "deleted"):
-            for name in report[what]:
-                self.stdout.write(f"{what}: {name}")
-        for before, after in result.renamed:
-            self.stdout.write(f"renamed: {before} -> {after}")
-        if result.run is not None:
-            for failure in report["run"]["failures"]:
-                self.stderr.write(f"failed: {failure['name']}: {failure['reason']}")
-        else:
-            for name in result.failed:
-                self.stderr.write(f"failed: {name}: {result.reasons[name]}")
-            for name in result.retried:
-                self.stdout.write(f"failed, to be tried again: {name}: {result.reasons[name]}")
-        counts = ", ".join(f"{count:,} {what}" for what, count in report["counts"].items())
-        self.stdout.write(f"{counts}; {report['seconds']} s")
-        if result.deleted and not result.deletions_applied:
-            self.stdout.write(
-                "The deleted ones are still in the collection: --delete removes them."
-            )
+
+def sync_lines(result: SyncResult, report: dict[str, Any], *, verbose: bool) -> list[str]:
+    """What was found, a line each, and the counts."""
+    shown = ("new", "modified", *(("unchanged",) if verbose else ()), "deleted")
+    lines = [f"{what}: {name}" for what in shown for name in report[what]]
+    lines += [f"renamed: {before} -> {after}" for before, after in result.renamed]
+    if result.run is None:
+        lines += [
+            f"failed, to be tried again: {name}: {result.reasons[name]}" for name in result.retried
+        ]
+    counts = ", ".join(f"{count:,} {what}" for what, count in report["counts"].items())
+    lines.append(f"{counts}; {report['seconds']} s")
+    if result.deleted and not result.deletions_applied:
+        lines.append("The deleted ones are still in the collection: --delete removes them.")
+    return lines
 
 
 def sync_report(result: SyncResult, *, seconds: float) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable
 from memory.models import Context, Fact
 from memory.scopes import UserScope
-from memory.tests.factories import remember
+from memory.tests.factories import remember, remember_many
 from memory.tests.views.reading import shown, turns
 
 pytestmark = pytest.mark.django_db
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.django_db
 
 def test_turns_come_newest_first_in_pages_that_meet(client: Client, scope: UserScope) -> None:
     now = timezone.now()
-    for number in range(60):
-        # two of each time, told in no order
-        remember(scope, f"Turn {number}", at=now - timedelta(hours=(number * 7 % 60) // 2))
+    # two of each time, told in no order
+    said = {f"Turn {n}": now - timedelta(hours=(n * 7 % 60) // 2) for n in range(60)}
+    remember_many(scope, said)
     rows = Context.objects.order_by("-created_at", "-pk")
     expected = list(rows.values_list("user_message", flat=True))
 

@@ -11,6 +11,7 @@ from documents.tests.views.reading import href, parse, words
 from memory import services
 from memory.models import Fact
 from memory.scopes import UserScope
+from memory.tests.factories import know_many
 from memory.tests.views.reading import listed, shown
 
 pytestmark = pytest.mark.django_db
@@ -160,8 +161,7 @@ def test_forgetting_shows_what_goes_and_removes_the_history(client: Client, home
 def test_facts_are_found_by_key_and_value_and_come_in_pages(
     client: Client, scope: UserScope
 ) -> None:
-    for number in range(60):
-        services.set_fact(scope=scope, key=f"fact_{number:02}", value=f"value {number}")
+    know_many(scope, {f"fact_{number:02}": f"value {number}" for number in range(60)})
     services.set_fact(scope=scope, key="home_city", value="Berlin")
 
     first = parse(client.get("/memory/"))
@@ -184,8 +184,10 @@ def test_facts_are_found_by_key_and_value_and_come_in_pages(
 def test_a_page_takes_the_same_number_of_queries_for_many_facts(
     client: Client, scope: UserScope, home: Fact, django_assert_max_num_queries: Any
 ) -> None:
-    for number in range(24):
-        for value in ("a", "b", "c"):
-            services.set_fact(scope=scope, key=f"fact {number}", value=value)
+    keys = [f"fact_{number}" for number in range(24)]
+    for days in (3, 2):
+        ago = timezone.now() - timedelta(days=days)
+        know_many(scope, dict.fromkeys(keys, "a"), valid_from=ago, valid_to=ago)
+    know_many(scope, dict.fromkeys(keys, "c"))
     with django_assert_max_num_queries(12):
         assert len(listed(client.get("/memory/"))) == 25

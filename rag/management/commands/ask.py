@@ -3,28 +3,21 @@
 import json
 from argparse import ArgumentParser, BooleanOptionalAction
 from collections.abc import Iterator
-from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
-from common.checks import SETTINGS
-from common.errors import RagsiteError
+from common.console import FATAL, Options, ServiceCommand, add_json_option
 from common.fusion_options import METHODS
 from memory.scopes import default_command_user
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, Token, passage_data
-from rag.services.answers import answer
+from rag.services.answers import Question, answer
 from search.query_options import arm_weights
 from search.results import MODES
 
-FATAL = 2
 
-
-class Command(BaseCommand):
-    # Checking pages and URLs would take longer than most runs.
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Answer a question from documents, with citations. Exit code: 0 answered, also where the"
         " documents do not say; 2 not."
@@ -50,9 +43,9 @@ class Command(BaseCommand):
         parser.add_argument("--beta", type=float, help="what words count for in the search")
         parser.add_argument("--depth", type=int, help="how many candidates words and meaning list")
         parser.add_argument("--rerank", action=BooleanOptionalAction, help="of the search")
-        parser.add_argument("--json", action="store_true")
+        add_json_option(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: Options) -> None:
         workspace = get_or_create_workspace(slug=options["workspace"])
         context = RagContext(
             user=None,
@@ -61,20 +54,17 @@ class Command(BaseCommand):
             collections=tuple(options["collection"]),
             filter=options["filter"],
         )
-        try:
-            events = answer(
-                options["question"],
-                context=context,
-                model=options["model"],
-                whole=options["whole"],
-                mode=options["mode"],
-                search_options={
-                    "weights": arm_weights(options["alpha"], options["beta"]),
-                    **{name: options[name] for name in ("fusion", "rrf_k", "depth", "rerank")},
-                },
-            )
-        except RagsiteError as error:
-            raise CommandError(str(error), returncode=FATAL) from error
+        question = Question(
+            options["question"],
+            model=options["model"],
+            whole=options["whole"],
+            mode=options["mode"],
+            search_options={
+                "weights": arm_weights(options["alpha"], options["beta"]),
+                **{name: options[name] for name in ("fusion", "rrf_k", "depth", "rerank")},
+            },
+        )
+        events = answer(question, context=context)
         last_event = self._as_json(events) if options["json"] else self._print_events(events)
         if isinstance(last_event, Failed):
             raise CommandError(last_event.detail, returncode=FATAL)

@@ -4,22 +4,18 @@ import os
 from argparse import ArgumentParser
 from pathlib import Path
 from threading import Event
-from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError
 
-from common.checks import SETTINGS
-from common.errors import RagsiteError
+from common.console import FATAL, Options, ServiceCommand
+from common.errors import InvalidInput
 from common.sql import release_connection
 
-FATAL = 2
 KEY_VARIABLE = "RAGSITE_API_KEY"
 
 
-class Command(BaseCommand):
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Serve tools and documents over standard input and output to the client of the Model"
         " Context Protocol that started this, until it ends. The API key that says on whose behalf"
@@ -34,25 +30,23 @@ class Command(BaseCommand):
             help=f"holds the API key (default: the variable {KEY_VARIABLE})",
         )
 
-    def handle(self, *args: Any, key_file: Path | None, **options: Any) -> None:
+    def run(self, options: Options) -> None:
         from rag.mcp.server import authenticate_caller, serve  # noqa: PLC0415
 
         # The key is read from where it does not appear in a process list.
+        key_file: Path | None = options["key_file"]
         try:
             secret = os.environ.get(KEY_VARIABLE, "") if key_file is None else key_file.read_text()
         except (OSError, UnicodeDecodeError) as error:
-            raise CommandError(f"{key_file} cannot be read: {error}", returncode=FATAL) from error
+            raise InvalidInput(f"{key_file} cannot be read: {error}") from error
         secret = secret.strip()
         if not secret:
-            raise CommandError(
+            raise InvalidInput(
                 "There is no API key. Make one on the site under API keys, and put it into"
-                f" {KEY_VARIABLE} or into the file that --key-file names.",
-                returncode=FATAL,
+                f" {KEY_VARIABLE} or into the file that --key-file names."
             )
         try:
             authenticate_caller(secret, Event())
-        except RagsiteError as error:
-            raise CommandError(str(error), returncode=FATAL) from error
         except DatabaseError as error:
             raise CommandError(
                 f"The database cannot be reached: {str(error).splitlines()[0]}. Is the site up?",

@@ -3,27 +3,19 @@
 import json
 import sys
 from argparse import ArgumentParser
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
 from accounts.models import Membership, Role
-from accounts.services import DEFAULT_WORKSPACE
-from common.checks import SETTINGS
-from common.console import CommandOutput, make_table, print_output, terminal_safe
-from common.errors import InvalidInput, NotFound, RagsiteError
+from accounts.services import DEFAULT_WORKSPACE, get_workspace_by_slug
+from common.console import PARTIAL, CommandOutput, Options, ServiceCommand, terminal_safe
+from common.errors import InvalidInput, NotFound
 from common.text import pluralized
-from documents.management.cli import get_workspace_by_slug
-from inference.interfaces import InferenceError
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, NodeProgress, Token, event_json
+from rag.models import Pipeline
 from rag.pipelines.definition import Definition, PipelineError
 from rag.services import pipelines as services
-from rag.services.pipelines import PipelineRecord
-
-Options = Mapping[str, Any]
 
 EXIT_FAULTS = 3
 #: A definition is a page or two.
@@ -106,18 +98,10 @@ def run_pipeline(options: Options) -> CommandOutput:
                 round_ = f" ({event.iteration})" if event.iteration > 1 else ""
                 sys.stderr.write(f"{event.id}{round_}: {event.state}, {event.elapsed_ms:,.0f} ms\n")
             line_is_open |= isinstance(event, Token)
-    last = collected[-1]
-    code = 1 if isinstance(last, Failed) else 0
-    return CommandOutput(
-        [event_json(event) for event in collected], tuple(_footer(collected)), code=code
-    )
-
-
-def _footer(events: list[Event]) -> list[str]:
-    last = events[-1]
+    last, data = collected[-1], [event_json(event) for event in collected]
     if isinstance(last, Failed):
-        return ["", f"{last.code}: {terminal_safe(last.detail)}"]
-    cited = {event.passage.number: event.passage for event in events if isinstance(event, Citation)}
+        return CommandOutput(data, ("", f"{last.code}: {terminal_safe(last.detail)}"), code=PARTIAL)
+    cited = {each.passage.number: each.passage for each in collected if isinstance(each, Citation)}
     lines = [
         f"[{number}] {terminal_safe(passage.heading)} ({passage.collection_slug}: "
         f"{terminal_safe(passage.document_key)})"
@@ -128,13 +112,13 @@ def _footer(events: list[Event]) -> list[str]:
             f"{last.elapsed_ms:,.0f} ms, {last.input_tokens:,} tokens in,"
             f" {last.output_tokens:,} out, trace {last.trace}"
         )
-    return ["", "", *lines]
+    return CommandOutput(data, ("", "", *lines))
 
 
-def _pipeline_table(pipelines: list[PipelineRecord]) -> CommandOutput:
+def _pipeline_table(pipelines: list[Pipeline]) -> CommandOutput:
     data = [
         {
-            "id": each.id,
+            "id": each.slug,
             "name": each.name,
             "description": each.description,
             "is_template": each.is_template,
@@ -143,10 +127,10 @@ def _pipeline_table(pipelines: list[PipelineRecord]) -> CommandOutput:
         for each in pipelines
     ]
     rows = [
-        (each.id, "template" if each.is_template else each.version, each.name, each.description)
+        (each.slug, "template" if each.is_template else each.version, each.name, each.description)
         for each in pipelines
     ]
-    return CommandOutput(data, (), make_table(("id", "version", "name", ""), rows))
+    return CommandOutput(data, (), ("id", "version", "name", ""), rows)
 
 
 def _read_json_file(path: Path) -> Any:
@@ -160,35 +144,28 @@ def _read_json_file(path: Path) -> Any:
         raise InvalidInput(f"{path} is no JSON: {error}. Correct it there.") from error
 
 
-FATAL = 2
-
-
-class Command(BaseCommand):
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Pipelines of a workspace and templates: list, show, check and run them. Exit code: 0 done,"
         " 1 the run failed, 2 nothing was done, 3 the definition has faults."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        printed = ArgumentParser(add_help=False)
-        printed.add_argument("--json", action="store_true", help="print JSON")
-        whose = ArgumentParser(add_help=False, parents=[printed])
+        whose = ArgumentParser(add_help=False)
         whose.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
         whose.add_argument("--user", default="", help="on whose behalf (default: its first owner)")
-        actions = parser.add_subparsers(dest="action", required=True)
-
-        def add(name: str, meaning: str, *, of: ArgumentParser = whose) -> ArgumentParser:
-            made: ArgumentParser = actions.add_parser(name, parents=[of], help=meaning)
-            return made
-
-        add("list", "the workspace's own, then templates")
-        add("templates", "those that come with the site", of=printed)
-        add("show", "one as JSON").add_argument("id")
-        checking = add("validate", "tell everything that is wrong with a definition", of=printed)
+        add = self.add_actions(parser, whose)
+        add("list", list_pipelines, "the workspace's own, then templates")
+        add("templates", list_templates, "those that come with the site", is_shared=False)
+        add("show", show_pipeline, "one as JSON").add_argument("id")
+        checking = add(
+            "validate",
+            validate_file,
+            "tell everything that is wrong with a definition",
+            is_shared=False,
+        )
         checking.add_argument("file", type=Path)
-        running = add("run", "ask one of them")
+        running = add("run", run_pipeline, "ask one of them")
         running.add_argument("id", help="or a file that ends in .json")
         running.add_argument("question")
         running.add_argument("--model", default="", help="for nodes that name none")
@@ -199,20 +176,3 @@ class Command(BaseCommand):
         running.add_argument(
             "--collection", action="append", metavar="SLUG", help="look nowhere else; repeatable"
         )
-
-    def handle(self, *args: Any, action: str, **options: Any) -> None:
-
-        does = {
-            "list": list_pipelines,
-            "templates": list_templates,
-            "show": show_pipeline,
-            "validate": validate_file,
-            "run": run_pipeline,
-        }[action]
-        try:
-            output = does(options)
-        except (RagsiteError, InferenceError, OSError) as error:
-            raise CommandError(str(error), returncode=FATAL) from error
-        print_output(output, stream=self.stdout, as_json=options["json"])
-        if output.code:
-            sys.exit(output.code)

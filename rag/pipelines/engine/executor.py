@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from common.errors import RagsiteError
 from inference.cancellation import Cancelled
@@ -49,7 +49,7 @@ class Executor(Protocol):
     def post(self, message: object) -> None:
         """Called from within a task: send a message."""
 
-    def take(self, seconds: float) -> list[object]:
+    def take(self, seconds: float) -> list[Any]:
         """All posted messages; waits up to `seconds` for the first."""
 
 
@@ -67,7 +67,7 @@ class ThreadExecutor:
     def post(self, message: object) -> None:
         self._posted.put(message)
 
-    def take(self, seconds: float) -> list[object]:
+    def take(self, seconds: float) -> list[Any]:
         try:
             taken = [self._posted.get(timeout=max(seconds, 0.0))]
         except queue.Empty:
@@ -114,26 +114,8 @@ def run(
     ).events()
 
 
-@dataclass(frozen=True, slots=True)
-class _Emitted:
-    turn: int
-    item: object
-
-
-@dataclass(frozen=True, slots=True)
-class _Returned:
-    turn: int
-    result: NodeResult | BaseException
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """A running node and its deadline."""
-
-    number: int
-    call: NodeCall
-    started: float
-    deadline: float
+#: The number of a node's turn, whether it is over, and what it returned, or else emitted.
+_Message = tuple[int, bool, object]
 
 
 @dataclass(slots=True)
@@ -150,8 +132,8 @@ class _Run:
     started: float = 0.0
     turns: int = 0
     ready: list[str] = field(default_factory=list)
-    going: dict[int, _Turn] = field(default_factory=dict)
-    inbox: deque[_Emitted | _Returned] = field(default_factory=deque)
+    going: dict[int, NodeStarted] = field(default_factory=dict)
+    inbox: deque[_Message] = field(default_factory=deque)
 
     def events(self) -> Generator[EngineEvent, None, None]:
         self.started = self.clock()
@@ -159,7 +141,21 @@ class _Run:
         outlet = OutputBuffer(flow)
         failure = RunError("", "", status=200, state="done")
         try:
-            yield from self._run_to_end(flow, outlet)
+            while True:
+                self._check()
+                self.ready += flow.begin()
+                yield from outlet.flush()
+                while self.ready and len(self.going) < self.parallel:
+                    yield self._begin(self.ready.pop(0), flow, outlet)
+                if not self.going:
+                    yield from outlet.rest()
+                    break
+                if not self.inbox:
+                    nearest = min(map(_deadline, self.going.values()))
+                    left = min(nearest, self.started + self.timeout) - self.clock()
+                    self._fetch(min(max(left, 0.0), POLL_SECONDS))
+                if self.inbox:
+                    yield from self._handle(self.inbox.popleft(), flow, outlet)
         except RunError as error:
             failure = error
         finally:
@@ -169,22 +165,13 @@ class _Run:
         while self.going and (self.inbox or self.clock() < until):
             if not self.inbox:
                 self._fetch(max(until - self.clock(), 0.0))
-            message = self.inbox.popleft() if self.inbox else None
-            if isinstance(message, _Returned) and message.turn in self.going:
-                turn = self.going.pop(message.turn)
-                if isinstance(message.result, BaseException):
-                    yield self._ended(turn, self._failure(turn, message.result))
-                else:
-                    result = _truncated(message.result)
-                    yield NodeEnded(turn.call, turn.started, self.clock(), "done", result)
+            number, is_over, result = self.inbox.popleft() if self.inbox else (0, False, None)
+            if is_over and number in self.going:
+                turn = self.going.pop(number)
+                yield self._ended(turn, self._outcome(turn.call.node.id, result))
         for turn in list(self.going.values()):
-            yield NodeEnded(
-                turn.call,
-                turn.started,
-                self.clock(),
-                "cancelled",
-                error="It was told to stop and did not do so in time.",
-            )
+            overdue = "It was told to stop and did not do so in time."
+            yield NodeEnded(turn.call, turn.at, self.clock(), "cancelled", error=overdue)
         yield RunFinished(
             state=failure.state,
             output=outlet.text,
@@ -196,24 +183,7 @@ class _Run:
             node=failure.node,
         )
 
-    def _run_to_end(self, flow: Scheduler, outlet: OutputBuffer) -> Iterator[EngineEvent]:
-        while True:
-            self._check()
-            self.ready += flow.begin()
-            yield from outlet.flush()
-            while self.ready and len(self.going) < self.parallel:
-                yield from self._begin(self.ready.pop(0), flow, outlet)
-            if not self.going:
-                yield from outlet.rest()
-                return
-            if not self.inbox:
-                nearest = min(turn.deadline for turn in self.going.values())
-                left = min(nearest, self.started + self.timeout) - self.clock()
-                self._fetch(min(max(left, 0.0), POLL_SECONDS))
-            if self.inbox:
-                yield from self._handle(self.inbox.popleft(), flow, outlet)
-
-    def _begin(self, id: str, flow: Scheduler, outlet: OutputBuffer) -> Iterator[EngineEvent]:
+    def _begin(self, id: str, flow: Scheduler, outlet: OutputBuffer) -> NodeStarted:
         self.turns += 1
         number = self.turns
         call = NodeCall(
@@ -226,73 +196,74 @@ class _Run:
             is_sink=id in flow.sinks,
             earlier=flow.earlier(id),
             cancelled=self.stop,
-            emit=lambda item: self.executor.post(_Emitted(number, item)),
+            emit=lambda item: self.executor.post((number, False, item)),
             ledger=Ledger(self.clock),
         )
-        now = self.clock()
-        self.going[number] = _Turn(number, call, now, now + (call.node.timeout or NODE_TIMEOUT))
-        outlet.begin(id)
-        yield NodeStarted(call, now)
 
         def work() -> None:
-            result: NodeResult | BaseException
+            result: object
             try:
                 result = self.runner(call)
             except BaseException as error:  # every error must reach the run
                 result = error
-            self.executor.post(_Returned(number, result))
+            self.executor.post((number, True, result))
 
+        self.going[number] = NodeStarted(call, self.clock())
+        outlet.begin(id)
         self.executor.start(work, name=f"pipeline-{self.definition.id}-{id}")
+        return self.going[number]
 
     def _fetch(self, seconds: float) -> None:
         """Wait for messages; of several at once, the node that began first is handled first."""
-        posted = [
-            each
-            for each in self.executor.take(seconds)
-            if isinstance(each, _Emitted | _Returned) and each.turn in self.going
-        ]
-        self.inbox.extend(sorted(posted, key=lambda each: each.turn))
+        posted: list[_Message] = self.executor.take(seconds)
+        self.inbox.extend(sorted(posted, key=lambda message: message[0]))
 
     def _handle(
-        self, message: _Emitted | _Returned, flow: Scheduler, outlet: OutputBuffer
+        self, message: _Message, flow: Scheduler, outlet: OutputBuffer
     ) -> Iterator[EngineEvent]:
-        turn = self.going[message.turn]
-        if isinstance(message, _Emitted):
-            yield from outlet.add(turn.call.node.id, message.item)
+        number, is_over, item = message
+        if number not in self.going:
             return
-        del self.going[turn.number]
-        if isinstance(message.result, BaseException):
-            failure = self._failure(turn, message.result)
-            yield self._ended(turn, failure)
-            raise failure
-        result = _truncated(message.result)
-        try:
-            flow.end(turn.call.node.id, result)
-        except RunError as error:
-            yield self._ended(turn, error)
-            raise
-        yield NodeEnded(turn.call, turn.started, self.clock(), "done", result)
+        id = self.going[number].call.node.id
+        if not is_over:
+            yield from outlet.add(id, item)
+            return
+        turn, outcome = self.going.pop(number), self._outcome(id, item)
+        if isinstance(outcome, NodeResult):
+            try:
+                flow.end(id, outcome)
+            except RunError as error:
+                outcome = error
+        yield self._ended(turn, outcome)
+        if isinstance(outcome, RunError):
+            raise outcome
         yield from outlet.flush()
 
-    def _ended(self, turn: _Turn, error: RunError) -> NodeEnded:
+    def _ended(self, turn: NodeStarted, outcome: NodeResult | RunError) -> NodeEnded:
+        now = self.clock()
+        if isinstance(outcome, NodeResult):
+            return NodeEnded(turn.call, turn.at, now, "done", outcome)
         state: Literal["failed", "cancelled"] = (
-            "cancelled" if error.state == "cancelled" else "failed"
+            "cancelled" if outcome.state == "cancelled" else "failed"
         )
-        return NodeEnded(turn.call, turn.started, self.clock(), state, error=error.detail)
+        return NodeEnded(turn.call, turn.at, now, state, error=outcome.detail)
 
-    def _failure(self, turn: _Turn, error: BaseException) -> RunError:
-        """The error for the user; of an unexpected one, only that it happened."""
-        id = turn.call.node.id
-        match error:
-            case RunError():
-                return error
+    def _outcome(self, id: str, returned: object) -> NodeResult | RunError:
+        """What a node returned, cut to what is passed on, or the error for the user; of an
+        unexpected one, only that it happened."""
+        match returned:
+            case NodeResult(output=output) if len(output) > MAX_OUTPUT_CHARACTERS:
+                return replace(returned, output=f"{output[:MAX_OUTPUT_CHARACTERS]}\n[… cut]")
+            case NodeResult() | RunError():
+                return returned
             case Cancelled():
                 return _cancelled_error()
             case RagsiteError():
-                return RunError(error.code, str(error), status=error.status, node=id)
+                return RunError(returned.code, str(returned), status=returned.status, node=id)
             case InferenceError():
-                return RunError("model_failed", str(error), status=502, node=id)
-        logger.error("node %s of pipeline %s failed", id, self.definition.id, exc_info=error)
+                return RunError("model_failed", str(returned), status=502, node=id)
+        assert isinstance(returned, BaseException)
+        logger.error("node %s of pipeline %s failed", id, self.definition.id, exc_info=returned)
         return RunError(
             "internal_error", f"The step “{id}” failed. The site's log says why.", node=id
         )
@@ -310,10 +281,9 @@ class _Run:
                 status=504,
                 state="timed_out",
             )
-        late = [turn for turn in self.going.values() if now >= turn.deadline]
+        late = [turn for turn in self.going.values() if now >= _deadline(turn)]
         if late:
-            id = late[0].call.node.id
-            seconds = late[0].deadline - late[0].started
+            id, seconds = late[0].call.node.id, _deadline(late[0]) - late[0].at
             raise RunError(
                 "node_timeout",
                 f"The step “{id}” took longer than {seconds:g} seconds. Allow more by its"
@@ -324,11 +294,9 @@ class _Run:
             )
 
 
+def _deadline(turn: NodeStarted) -> float:
+    return turn.at + (turn.call.node.timeout or NODE_TIMEOUT)
+
+
 def _cancelled_error() -> RunError:
     return RunError("cancelled", "The run was cancelled.", status=409, state="cancelled")
-
-
-def _truncated(result: NodeResult) -> NodeResult:
-    if len(result.output) <= MAX_OUTPUT_CHARACTERS:
-        return result
-    return replace(result, output=f"{result.output[:MAX_OUTPUT_CHARACTERS]}\n[… cut]")

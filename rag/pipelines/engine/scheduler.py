@@ -221,7 +221,7 @@ class Scheduler:
         self._settled: set[int] = set()
         self._executions = 0
         self._conditions = {
-            edge.condition: conditions.parse_condition(edge.condition)
+            edge.condition: conditions.parse_condition(edge.condition)[0]
             for edge in definition.edges
             if edge.condition
         }
@@ -255,9 +255,24 @@ class Scheduler:
                 node=id,
             )
         for loop in self._loops_from(id):
-            if self._repeats(loop, result):
-                self._start_next_round(loop, result)
-                return
+            edge = self._edges[loop.edge]
+            # A passing evaluator or gate leads on, not back.
+            is_judge = self._types[id] in ("evaluator", "gate")
+            is_wanted = not (is_judge and result.passed)
+            if edge.condition:
+                is_wanted = self._holds(edge, result)
+            if not (is_wanted and self._has_rounds(loop)):
+                continue
+            self._rounds[loop.edge] += 1
+            for inside in loop.body:
+                self._state[inside] = "waiting"
+                self._feedback.pop(inside, None)
+                self._settled.difference_update(each.edge for each in self._loops_from(inside))
+                for at in self._structure.outgoing[inside]:
+                    self._taken.pop(at, None)
+            back = result.output if result.feedback is None else result.feedback
+            self._feedback[loop.target] = NodeInput(id, back, result.sources, is_feedback=True)
+            return
         self._settled.update(loop.edge for loop in self._loops_from(id))
         for at in self._structure.outgoing[id]:
             edge = self._edges[at]
@@ -358,32 +373,13 @@ class Scheduler:
             "score": result.score,
             "passed": result.passed,
         }
-        return self._conditions[edge.condition].holds(facts)
+        return bool(self._conditions[edge.condition](facts))
 
     def _loops_from(self, id: str) -> Iterator[Loop]:
         return (loop for loop in self._structure.loops if loop.source == id)
 
     def _has_rounds(self, loop: Loop) -> bool:
         return self._rounds[loop.edge] + 1 < loop.rounds
-
-    def _repeats(self, loop: Loop, result: NodeResult) -> bool:
-        edge = self._edges[loop.edge]
-        if not self._has_rounds(loop) or (edge.condition and not self._holds(edge, result)):
-            return False
-        # A passing evaluator or gate leads on, not back.
-        is_judge = self._types[edge.source] in ("evaluator", "gate")
-        return bool(edge.condition) or not (is_judge and result.passed)
-
-    def _start_next_round(self, loop: Loop, result: NodeResult) -> None:
-        self._rounds[loop.edge] += 1
-        for id in loop.body:
-            self._state[id] = "waiting"
-            self._feedback.pop(id, None)
-            self._settled.difference_update(each.edge for each in self._loops_from(id))
-            for at in self._structure.outgoing[id]:
-                self._taken.pop(at, None)
-        back = result.output if result.feedback is None else result.feedback
-        self._feedback[loop.target] = NodeInput(loop.source, back, result.sources, is_feedback=True)
 
 
 SINK_SEPARATOR = "\n\n"

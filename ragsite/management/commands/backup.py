@@ -1,26 +1,21 @@
 """`manage.py backup PATH`: database, uploaded files and a manifest, in one folder."""
 
-import json
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from common.errors import RagsiteError
+from common.console import CommandOutput, Options, ServiceCommand, add_json_option
 from common.text import pluralized
 from ragsite import backup
 
-FATAL = 2
 
-
-class Command(BaseCommand):
+class Command(ServiceCommand):
     # A wrong setting of a model or a limit is no reason to have no backup.
-    requires_system_checks = ()
+    requires_system_checks = []
 
     help = (
         "Write a dump of the database, the uploaded files and a manifest with counts and hashes to"
@@ -35,25 +30,21 @@ class Command(BaseCommand):
             action="store_true",
             help="with what sessions are signed with: keep it as you would a password",
         )
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        add_json_option(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        started = perf_counter()
-        try:
-            made = backup.create_backup(
-                path=options["path"].absolute(),
-                server=backup.Server.of(connection),
-                media_root=Path(settings.MEDIA_ROOT),
-                secret_key=settings.SECRET_KEY if options["with_secret_key"] else None,
-                say=lambda what: print(f"ragsite: {what}", file=sys.stderr),
-            )
-        except RagsiteError as error:
-            raise CommandError(str(error), returncode=FATAL) from error
+    def run(self, options: Options) -> CommandOutput:
+        started, path = perf_counter(), options["path"].absolute()
+        noted = backup.create_backup(
+            path=path,
+            server=backup.Server.of(connection),
+            media_root=Path(settings.MEDIA_ROOT),
+            secret_key=settings.SECRET_KEY if options["with_secret_key"] else None,
+            say=lambda what: print(f"ragsite: {what}", file=sys.stderr),
+        )
         seconds = round(perf_counter() - started, 3)
-        noted = made.manifest
-        if options["json"]:
-            content = {
-                "path": str(made.path),
+        return CommandOutput(
+            {
+                "path": str(path),
                 "version": noted.version,
                 "postgresql": noted.postgresql,
                 "rows": noted.rows,
@@ -63,14 +54,12 @@ class Command(BaseCommand):
                 "lost": list(noted.lost),
                 "links": list(noted.links),
                 "seconds": seconds,
-            }
-            self.stdout.write(json.dumps(content))
-            return
-        for name in noted.lost:
-            self.stdout.write(f"not there any more: {name}")
-        for name in noted.links:
-            self.stdout.write(f"left out, no file: {name}")
-        self.stdout.write(
-            f"{made.path}: {pluralized(noted.rows, 'row')}, {pluralized(len(noted.files), 'file')},"
-            f" {pluralized(noted.size, 'byte')}, {seconds} s"
+            },
+            [
+                *(f"not there any more: {name}" for name in noted.lost),
+                *(f"left out, no file: {name}" for name in noted.links),
+                f"{path}: {pluralized(noted.rows, 'row')},"
+                f" {pluralized(len(noted.files), 'file')}, {pluralized(noted.size, 'byte')},"
+                f" {seconds} s",
+            ],
         )

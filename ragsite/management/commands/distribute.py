@@ -1,12 +1,13 @@
 """`manage.py distribute`: shard the tables by workspace, with Citus."""
 
 from argparse import ArgumentParser
+from itertools import chain
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, transaction
 
-from ragsite.sharding import SHARD_COLUMN, ShardingLayout, read_catalog
+from ragsite.sharding import SHARD_COLUMN, ShardingLayout
 
 
 class Command(BaseCommand):
@@ -22,13 +23,13 @@ class Command(BaseCommand):
         only.add_argument("--sql", action="store_true", help="only print the statements")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        layout = ShardingLayout(read_catalog(connection, key=SHARD_COLUMN))
+        layout = ShardingLayout(connection)
         if problems := layout.problems():
             raise CommandError("\n".join(["Tables cannot be spread:", *problems]), returncode=1)
         if options["check"]:
             self.stdout.write(f"{len(layout.spread)} tables can be spread by {SHARD_COLUMN}.")
             return
-        statements = layout.plan().statements
+        statements = [*chain.from_iterable(layout.plan())]
         if options["sql"]:
             self.stdout.write("".join(f"{statement};\n" for statement in statements))
             return

@@ -8,11 +8,11 @@ from time import perf_counter
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
 from django.core.signals import setting_changed
 
 from accounts.services import DEFAULT_WORKSPACE
-from common.errors import Conflict, NotFound, RagsiteError
+from common.console import CommandOutput, Options, ServiceCommand
+from common.errors import Conflict, NotFound
 from common.text import pluralized
 from inference.interfaces import BackendUnavailable, InferenceError
 from inference.local.model_folder import locate_model
@@ -39,7 +39,7 @@ PASSAGES, WORDS = 20, 150
 MEASURES = ("ndcg@10", "hit@1", "hit@3")
 
 
-class Command(BaseCommand):
+class Command(ServiceCommand):
     requires_system_checks = []  # one that cannot load is to be replaced by this
 
     help = (
@@ -49,10 +49,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        actions = parser.add_subparsers(dest="action", required=True)
-        listing = actions.add_parser("list", help="what is set, and whether it works")
-        listing.add_argument("--json", action="store_true")
-        choose = actions.add_parser("set", help="use a model from now on")
+        add = self.add_actions(parser)
+        add("list", list_rerankers, "what is set, and whether it works")
+        choose = add("set", self._set, "use a model from now on")
         choose.add_argument(
             "model",
             metavar="MODEL|URL",
@@ -64,40 +63,12 @@ class Command(BaseCommand):
         )
         choose.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="of the judgements")
         choose.add_argument("--collection", default="", help="whose judgements to measure on")
-        actions.add_parser("unset", help="search without one")
+        add("unset", self._unset, "search without one")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            if options["action"] == "list":
-                self._list(options)
-            elif options["action"] == "set":
-                self._set(options)
-            else:
-                self._write({"RERANKER_BACKEND": None, "RERANKER_OPTIONS": None})
-        except (RagsiteError, InferenceError) as error:
-            raise CommandError(str(error), returncode=2) from error
+    def _unset(self, options: Options) -> None:
+        self._write({"RERANKER_BACKEND": None, "RERANKER_OPTIONS": None})
 
-    def _list(self, options: dict[str, Any]) -> None:
-        rows = []
-        for alias, entry in settings.INFERENCE["reranker"].items():
-            if entry["BACKEND"] == NO_RERANKER:
-                continue
-            row = {"alias": alias, "backend": entry["BACKEND"].rpartition(".")[2]}
-            row["model"] = entry.get("OPTIONS", {}).get("model", "")
-            try:
-                row["state"] = f"works, {_milliseconds(alias):.0f} ms for {PASSAGES} passages"
-            except InferenceError as error:
-                row["state"] = str(error)
-            rows.append(row)
-        if options["json"]:
-            self.stdout.write(json.dumps(rows, indent=2))
-            return
-        for row in rows:
-            self.stdout.write("  ".join(part for part in row.values() if part))
-        if not rows:
-            self.stdout.write("There is none. `manage.py rerankers set MODEL` sets one.")
-
-    def _set(self, options: dict[str, Any]) -> None:
+    def _set(self, options: Options) -> None:
         entry = self._entry(options)
         # Make it the default of this process, loaded locally.
         settings.INFERENCE = {
@@ -127,7 +98,7 @@ class Command(BaseCommand):
             }
         )
 
-    def _entry(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _entry(self, options: Options) -> dict[str, Any]:
         """The entry of INFERENCE["reranker"] for the named model, which is downloaded if needed."""
         model, more = options["model"], options["options"]
         if model.startswith(("http://", "https://")):
@@ -147,7 +118,7 @@ class Command(BaseCommand):
             " cross-encoder or a Qwen3-Reranker."
         )
 
-    def _measure(self, options: dict[str, Any]) -> None:
+    def _measure(self, options: Options) -> None:
         """Print what reranking changes on the judgements, if there are any."""
         try:
             collection = judged_collection(
@@ -158,7 +129,7 @@ class Command(BaseCommand):
             self.stdout.write(f"What it gains is not measured: {error}")
             return
         before, after = (
-            evaluate_collection(collection, dataset, modes=["hybrid"], rerank=rerank).modes[
+            evaluate_collection(collection, dataset, modes=["hybrid"], rerank=rerank)["modes"][
                 "hybrid"
             ]
             for rerank in (False, True)
@@ -172,10 +143,9 @@ class Command(BaseCommand):
     def _write(self, variables: Mapping[str, str | None]) -> None:
         path = env_file_to_write()
         if path is None:
-            raise CommandError(
+            raise Conflict(
                 "No file of settings is read here. Set these for the site and its workers:\n"
-                + "\n".join(f"{name}={value or ''}" for name, value in variables.items()),
-                returncode=2,
+                + "\n".join(f"{name}={value or ''}" for name, value in variables.items())
             )
         overruled = write_env_file(path, variables)
         for name in overruled:
@@ -186,6 +156,25 @@ class Command(BaseCommand):
             f"Written to {path}. Restart the site and its workers; a worker on another machine"
             " needs the same lines."
         )
+
+
+def list_rerankers(options: Options) -> CommandOutput:
+    """Each reranker with its state, which is tried."""
+    rows = []
+    for alias, entry in settings.INFERENCE["reranker"].items():
+        if entry["BACKEND"] == NO_RERANKER:
+            continue
+        row = {"alias": alias, "backend": entry["BACKEND"].rpartition(".")[2]}
+        row["model"] = entry.get("OPTIONS", {}).get("model", "")
+        try:
+            row["state"] = f"works, {_milliseconds(alias):.0f} ms for {PASSAGES} passages"
+        except InferenceError as error:
+            row["state"] = str(error)
+        rows.append(row)
+    lines = ["  ".join(part for part in row.values() if part) for row in rows]
+    return CommandOutput(
+        rows, lines or ["There is none. `manage.py rerankers set MODEL` sets one."]
+    )
 
 
 def _milliseconds(alias: str) -> float:

@@ -1,6 +1,5 @@
 """`manage.py restore PATH`: restore a backup, check it before, compare and validate after."""
 
-import json
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
@@ -8,10 +7,10 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import connection, connections
 
-from common.errors import RagsiteError
+from common.console import FATAL, CommandOutput, Options, ServiceCommand, add_json_option
 from common.text import pluralized
 from documents.management.commands.validate import report_as_dict
 from documents.validation import ValidationReport, validate
@@ -20,12 +19,11 @@ from ragsite.backup import RestoreResult, restoration
 from ragsite.backup.restoration import RestoreMismatch
 from ragsite.bootstrap import pending_migrations
 
-FATAL = 2
 PROBLEMS = 3
 
 
-class Command(BaseCommand):
-    requires_system_checks = ()
+class Command(ServiceCommand):
+    requires_system_checks = []
 
     help = (
         "Restore what `manage.py backup` wrote into an empty database and an empty MEDIA_ROOT. The"
@@ -41,12 +39,11 @@ class Command(BaseCommand):
             action="store_true",
             help="put it in the place of what is there, which is gone once all is restored",
         )
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        add_json_option(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def run(self, options: Options) -> CommandOutput:
         try:
             path = options["path"].absolute()
-            replace = options["replace"]
             noted = backup.checked_manifest(path, say=say)
             connections.close_all()  # else this process would be taken for a site that runs
             done = backup.restore_backup(
@@ -54,17 +51,15 @@ class Command(BaseCommand):
                 noted=noted,
                 server=backup.Server.of(connection),
                 media_root=Path(settings.MEDIA_ROOT),
-                replace=replace,
+                replace=options["replace"],
                 say=say,
             )
         except RestoreMismatch as error:
             if options["json"]:
-                self.stdout.write(json.dumps({"restored": False, "differs": error.differences}))
+                self.print_json({"restored": False, "differs": error.differences})
             message = "\n  ".join([str(error), *error.differences])
             raise CommandError(message, returncode=FATAL) from error
-        except RagsiteError as error:
-            raise CommandError(str(error), returncode=FATAL) from error
-        key = restoration.restore_secret_key(options["path"].absolute(), done.manifest, say=say)
+        key = restoration.restore_secret_key(path, done.manifest, say=say)
         migrations = pending_migrations()
         if migrations:
             say(f"applying {migrations} migrations")
@@ -72,27 +67,21 @@ class Command(BaseCommand):
         call_command("migrate", interactive=False, verbosity=0, stdout=sys.stderr)
         say("validating")
         report = validate()
-        if options["json"]:
-            content = _content(done, migrations, report) | {"secret_key": key}
-            self.stdout.write(json.dumps(content, ensure_ascii=False))
-        else:
-            self._print(done, report)
-        if not report.is_clean:
-            sys.exit(PROBLEMS)
-
-    def _print(self, done: RestoreResult, report: ValidationReport) -> None:
-        noted = done.manifest
-        for name, (then, now) in done.settings.items():
-            self.stdout.write(f"setting {name}: {then} in the backup, {now} here")
-        for name in noted.lost:
-            self.stdout.write(f"not in the backup: {name}")
-        for finding in report.findings:
-            self.stdout.write(str(finding))
-        self.stdout.write(
-            f"{pluralized(noted.rows, 'row')} of {pluralized(len(noted.tables), 'table')} and"
-            f" {pluralized(len(noted.files), 'file')} as"
-            f" they were at {noted.made_at}, {done.seconds} s;"
-            f" {'clean' if report.is_clean else pluralized(len(report.findings), 'problem')}"
+        problems = pluralized(len(report.findings), "problem")
+        return CommandOutput(
+            _content(done, migrations, report) | {"secret_key": key},
+            [
+                *(
+                    f"setting {name}: {then} in the backup, {now} here"
+                    for name, (then, now) in done.settings.items()
+                ),
+                *(f"not in the backup: {name}" for name in noted.lost),
+                *map(str, report.findings),
+                f"{pluralized(noted.rows, 'row')} of {pluralized(len(noted.tables), 'table')} and"
+                f" {pluralized(len(noted.files), 'file')} as they were at {noted.made_at},"
+                f" {done.seconds} s; {'clean' if report.is_clean else problems}",
+            ],
+            code=0 if report.is_clean else PROBLEMS,
         )
 
 

@@ -15,7 +15,7 @@ from inference.interfaces import InferenceError
 from inference.model_registry import embedders
 from ragsite import bootstrap, embedded
 from ragsite.embedded.service import wait_until
-from ragsite.supervisor import Program, Supervisor
+from ragsite.supervisor import Supervisor
 
 _WEB_SECONDS = 120.0
 _MODEL_SECONDS = 30.0
@@ -68,7 +68,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def programs(bind: str, port: int) -> list[Program]:
+def programs(bind: str, port: int) -> dict[str, list[str]]:
     """The site's processes. Embedding has its own: torch does not work with Celery's forks."""
     python = [sys.executable, "-W", _ROOT_WARNING, "-m"]
     app = [*python, "celery", "--quiet", "-A", "ragsite"]
@@ -77,13 +77,13 @@ def programs(bind: str, port: int) -> list[Program]:
     web += [f"--bind={_bracketed(bind)}:{port}"]
     ingest = ["--queues=ingest,default", "--pool=threads", "--concurrency=2", "-n", "ingest@%h"]
     schedule = f"--schedule={settings.VAR_DIR / 'celerybeat-schedule'}"
-    return [
-        Program("web", web),
-        Program("ingest", [*celery, *ingest]),
-        Program("embed", [*celery, "--queues=embed", "--pool=solo", "-n", "embed@%h"]),
+    return {
+        "web": web,
+        "ingest": [*celery, *ingest],
+        "embed": [*celery, "--queues=embed", "--pool=solo", "-n", "embed@%h"],
         # Not inside a worker: its process would outlive a worker that is killed.
-        Program("beat", [*app, "beat", schedule]),
-    ]
+        "beat": [*app, "beat", schedule],
+    }
 
 
 def check_free(bind: str, port: int) -> None:

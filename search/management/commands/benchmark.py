@@ -1,33 +1,21 @@
 """`manage.py benchmark`: how fast searches are, by size and mode."""
 
-import json
-import sys
 from argparse import ArgumentParser
-from dataclasses import asdict
-from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
-from common.checks import SETTINGS
-from common.console import print_table
-from common.errors import InvalidInput, RagsiteError
-from inference.interfaces import InferenceError
-from search.evaluation.benchmark import (
-    MAX_GROWTH,
-    SIZES,
-    growth_sentence,
-    measure_speed,
-    speed_table,
+from common.console import (
+    PARTIAL,
+    CommandOutput,
+    Options,
+    ServiceCommand,
+    add_json_option,
+    print_table,
 )
+from common.errors import InvalidInput
+from search.evaluation.benchmark import SIZES, growth_sentence, measure_speed, speed_table
 from search.query_options import MAX_K
 
-EXCEEDED = 1
-FATAL = 2
 
-
-class Command(BaseCommand):
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Make many chunks of the site's own sentences and vectors, search them in every mode, and"
         " print how long the SQL alone, the service and a page with snippets take. They are"
@@ -39,49 +27,27 @@ class Command(BaseCommand):
         parser.add_argument("--chunks", type=int, nargs="+", default=list(SIZES), metavar="N")
         parser.add_argument("--queries", type=int, default=60)
         parser.add_argument("-k", "--k", type=int, default=10, help="hits on a page")
-        parser.add_argument("--json", action="store_true")
+        add_json_option(parser)
         parser.add_argument(
             "--fail", action="store_true", help="exit code 1 where a bound is exceeded"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            if min(options["chunks"]) < 1 or options["queries"] < 1:
-                raise InvalidInput("--chunks and --queries must be at least 1.")
-            if not 1 <= options["k"] <= MAX_K:
-                raise InvalidInput(f"-k may be 1 to {MAX_K}.")
-            measured = measure_speed(
-                sizes=options["chunks"],
-                queries=options["queries"],
-                k=options["k"],
-                on_progress=self._progress,
-            )
-        except (RagsiteError, InferenceError) as error:
-            raise CommandError(str(error), returncode=FATAL) from error
-        if options["json"]:
-            growth = measured.growth
-            as_json = {
-                "speeds": [
-                    {
-                        **asdict(speed),
-                        "times_bare": round(speed.times_bare, 3),
-                        "bound_ms": round(speed.bound_ms, 2),
-                        "is_held": speed.within_limit,
-                    }
-                    for speed in measured.speeds
-                ],
-                "growth": growth
-                and {**asdict(growth), "bound": MAX_GROWTH, "is_held": growth.within_limit},
-                "is_held": measured.within_limit,
-            }
-            self.stdout.write(json.dumps(as_json, indent=2))
-        else:
+    def run(self, options: Options) -> CommandOutput:
+        if min(options["chunks"]) < 1 or options["queries"] < 1:
+            raise InvalidInput("--chunks and --queries must be at least 1.")
+        if not 1 <= options["k"] <= MAX_K:
+            raise InvalidInput(f"-k may be 1 to {MAX_K}.")
+        measured = measure_speed(
+            sizes=options["chunks"],
+            queries=options["queries"],
+            k=options["k"],
+            on_progress=self.show_progress,
+        )
+        if not options["json"]:
             print_table(speed_table(measured))
-            if measured.growth:
-                self.stdout.write(growth_sentence(measured.growth))
-        if options["fail"] and not measured.within_limit:
-            sys.exit(EXCEEDED)
-
-    def _progress(self, what: str, done: int, total: int) -> None:
-        if sys.stderr.isatty():
-            self.stderr.write(f"\r{what} {done:,}/{total:,}   ", ending="")
+        growth = measured["growth"]
+        return CommandOutput(
+            measured,
+            [growth_sentence(growth)] if growth else [],
+            code=PARTIAL if options["fail"] and not measured["is_held"] else 0,
+        )

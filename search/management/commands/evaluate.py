@@ -1,6 +1,5 @@
 """`manage.py evaluate`: how good retrieval is on judged questions, and learning from them."""
 
-import json
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction
 from collections.abc import Iterator
@@ -9,37 +8,36 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
 from rich.table import Table
 
 from accounts.services import DEFAULT_WORKSPACE
-from common.checks import SETTINGS
-from common.console import print_table
-from common.errors import InvalidInput, RagsiteError
+from common.console import (
+    PARTIAL,
+    CommandOutput,
+    Options,
+    ServiceCommand,
+    add_json_option,
+    print_table,
+)
+from common.errors import InvalidInput
 from common.fusion_options import METHODS
 from common.text import pluralized
 from documents.models import Collection
-from inference.interfaces import InferenceError
 from search.evaluation.datasets import (
     Dataset,
-    DatasetError,
     export_dataset,
     golden_set,
     judged_collection,
     load_dataset,
 )
-from search.evaluation.evaluate import (
-    EvaluationReport,
-    evaluate_collection,
-    ingested_collection,
-    question_scope,
-)
+from search.evaluation.evaluate import evaluate_collection, ingested_collection, question_scope
 from search.evaluation.learned_weights import reset_tuning, store_tuning, tune
-from search.evaluation.memory import MemoryReport, evaluate_memory
+from search.evaluation.memory import evaluate_memory
 from search.evaluation.reports import (
     TOLERANCE,
     change_table,
     compare_with_baseline,
+    fell,
     memory_tables,
     report_table,
     weights_summary,
@@ -48,8 +46,6 @@ from search.evaluation.reports import (
 from search.ranking import require_reranker
 from search.results import MODES, Mode
 
-FELL = 1
-FATAL = 2
 #: Options that mean something only with a set on disk, or only without.
 FOR_A_SET = ("keep", "scope_field")
 FOR_JUDGEMENTS = ("collection", "export", "forget", "judgements")
@@ -74,10 +70,7 @@ def _shares(value: str) -> tuple[float, ...]:
     return shares
 
 
-class Command(BaseCommand):
-    # Checks of pages and URLs would take longer than many a run of this.
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Ask judged questions in every mode and print the measures side by side: those of DIR"
         " (corpus.jsonl, queries.jsonl, qrels.tsv), whose corpus goes into a throw-away collection,"
@@ -98,7 +91,7 @@ class Command(BaseCommand):
             action=BooleanOptionalAction,
             help="demand the reranker, or do without (default: where one is set up)",
         )
-        parser.add_argument("--json", action="store_true")
+        add_json_option(parser)
 
         of_a_set = parser.add_argument_group("with DIR")
         of_a_set.add_argument(
@@ -150,46 +143,51 @@ class Command(BaseCommand):
             "--forget", action="store_true", help="go back to the default weights"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            _check(options)
-            if options["forget"]:
-                collection = judged_collection(
-                    workspace=options["workspace"], slug=options["collection"]
-                )
-                had_some = reset_tuning(collection)
-                self.stdout.write(
-                    f"“{collection}” is searched with the default weights"
-                    + (" again." if had_some else ", as before.")
-                )
-                return
-            if options["app"] == "memory":
-                self._measure_memory(load_dataset(options["directory"]), options)
-                return
-            with self._question_set(options) as (collection, dataset, seconds):
-                if options["export"]:
-                    export_dataset(dataset, options["export"])
-                    self.stderr.write(
-                        f"{pluralized(len(dataset.queries), 'question')} in {options['export']}."
-                    )
-                elif options["tune"]:
-                    self._tune(collection, dataset, options)
-                else:
-                    self._measure(collection, dataset, seconds, options)
-        except (DatasetError, RagsiteError, InferenceError) as error:
-            raise CommandError(str(error), returncode=FATAL) from error
+    def run(self, options: Options) -> CommandOutput:
+        _check(options)
+        if options["forget"]:
+            collection = judged_collection(
+                workspace=options["workspace"], slug=options["collection"]
+            )
+            change = " again" if reset_tuning(collection) else ", as before"
+            line = f"“{collection}” is searched with the default weights{change}."
+            return CommandOutput(lines=[line])
+        if options["app"] == "memory":
+            memories = evaluate_memory(
+                load_dataset(options["directory"]),
+                scope_field=options["scope_field"],
+                k=options["k"],
+                recencies=options["recency"],
+                on_progress=self.show_progress,
+            )
+            return self._show(memories, memory_tables(memories, k=options["k"]), options)
+        with self._question_set(options) as (collection, dataset, seconds):
+            if options["export"]:
+                export_dataset(dataset, options["export"])
+                questions = pluralized(len(dataset.queries), "question")
+                return CommandOutput(warnings=[f"{questions} in {options['export']}."])
+            if options["tune"]:
+                return self._tune(collection, dataset, options)
+            report = evaluate_collection(
+                collection,
+                dataset,
+                modes=options["mode"],
+                k=options["k"],
+                seconds_to_ingest=seconds,
+                on_progress=self.show_progress,
+                **{name: options[name] for name in ("fusion", "rerank", "scope_field")},
+            )
+            return self._show(report, [report_table(report)], options)
 
     @contextmanager
-    def _question_set(
-        self, options: dict[str, Any]
-    ) -> Iterator[tuple[Collection, Dataset, float | None]]:
+    def _question_set(self, options: Options) -> Iterator[tuple[Collection, Dataset, float | None]]:
         """The collection, its questions, and the seconds of ingestion."""
         if options["directory"]:
             if options["rerank"]:
                 require_reranker()  # before minutes are spent on the corpus
             dataset = load_dataset(options["directory"])
             with ingested_collection(
-                dataset, keep=options["keep"], on_progress=self._progress
+                dataset, keep=options["keep"], on_progress=self.show_progress
             ) as made:
                 yield made[0], dataset, round(made[1], 2)
         else:
@@ -198,85 +196,42 @@ class Command(BaseCommand):
             )
             yield collection, golden_set(collection), None
 
-    def _measure(
-        self,
-        collection: Collection,
-        dataset: Dataset,
-        seconds: float | None,
-        options: dict[str, Any],
-    ) -> None:
-        report = evaluate_collection(
-            collection,
-            dataset,
-            modes=options["mode"],
-            k=options["k"],
-            fusion=options["fusion"],
-            rerank=options["rerank"],
-            scope_field=options["scope_field"],
-            seconds_to_ingest=seconds,
-            on_progress=self._progress,
-        )
-        self._show(report, [report_table(report)], options)
-
-    def _measure_memory(self, dataset: Dataset, options: dict[str, Any]) -> None:
-        report = evaluate_memory(
-            dataset,
-            scope_field=options["scope_field"],
-            k=options["k"],
-            recencies=options["recency"],
-            on_progress=self._progress,
-        )
-        self._show(report, memory_tables(report, k=options["k"]), options)
-
-    def _show(
-        self,
-        report: EvaluationReport | MemoryReport,
-        tables: list[Table],
-        options: dict[str, Any],
-    ) -> None:
-        """Prints the report, and the changes since the baseline; exits where one fell."""
-        if options["json"]:
-            self.stdout.write(json.dumps(asdict(report), indent=2))
-        else:
+    def _show(self, report: dict[str, Any], tables: list[Table], options: Options) -> CommandOutput:
+        """The report; prints its tables, and the changes since the baseline."""
+        if not options["json"]:
             for table in tables:
                 print_table(table)
-        if not options["baseline"]:
-            return
-        tolerance = options["tolerance"]
-        changes = compare_with_baseline(report, options["baseline"])
-        print_table(change_table(changes, tolerance=tolerance), to_stderr=options["json"])
-        if any(change.fell(tolerance) for change in changes):
-            sys.exit(FELL)
+        code = 0
+        if options["baseline"]:
+            tolerance = options["tolerance"]
+            changes = compare_with_baseline(report, options["baseline"])
+            stream = sys.stderr if options["json"] else None
+            print_table(change_table(changes, tolerance=tolerance), stream=stream)
+            code = PARTIAL if any(fell(change, tolerance) for change in changes) else 0
+        return CommandOutput(report, code=code)
 
-    def _tune(self, collection: Collection, dataset: Dataset, options: dict[str, Any]) -> None:
+    def _tune(self, collection: Collection, dataset: Dataset, options: Options) -> CommandOutput:
         learnt = tune(
             collection,
             dataset,
             scope_of=lambda query: question_scope(collection, query, options["scope_field"]),
             k=options["k"],
-            on_progress=self._progress,
+            on_progress=self.show_progress,
         )
         stays = options["keep"] or not options["directory"]
         stored = stays and store_tuning(collection, learnt)
-        if options["json"]:
-            report = {**asdict(learnt), "gain": learnt.gain, "stored": stored}
-            self.stdout.write(json.dumps(report, indent=2))
-            return
-        print_table(weights_table(dataset.name, learnt, k=options["k"]))
-        self.stdout.write(weights_summary(learnt))
+        if not options["json"]:
+            print_table(weights_table(dataset.name, learnt, k=options["k"]))
+        result = "Nothing is changed: that is no gain."
         if stored:
-            self.stdout.write(f"Searches of “{collection}” use these weights from now on.")
+            result = f"Searches of “{collection}” use these weights from now on."
         elif not stays:
-            self.stdout.write("The collection is thrown away with them; --keep keeps both.")
-        else:
-            self.stdout.write("Nothing is changed: that is no gain.")
-
-    def _progress(self, what: str, done: int, total: int) -> None:
-        if sys.stderr.isatty():
-            self.stderr.write(f"\r{what} {done}/{total}   ", ending="")
+            result = "The collection is thrown away with them; --keep keeps both."
+        report = {**asdict(learnt), "gain": learnt.gain, "stored": stored}
+        return CommandOutput(report, [weights_summary(learnt), result])
 
 
-def _check(options: dict[str, Any]) -> None:
+def _check(options: Options) -> None:
     """Raises InvalidInput for options that cannot be combined."""
     if not 1 <= options["k"] <= 100:
         raise InvalidInput("-k may be 1 to 100.")

@@ -2,48 +2,26 @@
 
 import json
 from argparse import ArgumentParser, BooleanOptionalAction
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
-from common.checks import SETTINGS
-from common.errors import RagsiteError
+from common.console import Options, ServiceCommand, add_json_option
 from common.fusion_options import METHODS
 from common.text import pluralized
-from inference.interfaces import InferenceError
-from search.export import MAX_EXPORTED_HITS, csv_chunks, export_hits
+from search.export import MAX_EXPORTED_HITS, export_hits
 from search.filters import to_json
 from search.log import record_search
-from search.query_options import SearchQuery, arm_weights, site_scope
+from search.query_options import SearchQuery, site_scope
 from search.results import EXPANSIONS, MODES, SORTS, VERSIONS, Hit, SearchResult
 from search.services import search
 
-FATAL = 2
 #: Facet values printed per line; `--json` prints all.
 MAX_FACET_VALUES = 10
-#: Options passed to the service unchanged.
-QUERY_OPTIONS = (
-    "mode",
-    "sort",
-    "fusion",
-    "rrf_k",
-    "depth",
-    "group",
-    "rerank",
-    "min_similarity",
-    "min_rerank",
-    "diversify",
-    "ef_search",
-    "probes",
-)
 
 
-class Command(BaseCommand):
-    # Checks of pages and URLs would take longer than many a run of this.
-    requires_system_checks = [SETTINGS]
-
+class Command(ServiceCommand):
     help = (
         "Search collections and print the best passages. Exit code: 0 searched, also where nothing"
         " was found; 2 not."
@@ -111,7 +89,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--probes", type=int, help="lists of an IVFFlat index (default: the space's)"
         )
-        parser.add_argument("--json", action="store_true")
+        add_json_option(parser)
         parser.add_argument(
             "--csv",
             action="store_true",
@@ -119,34 +97,21 @@ class Command(BaseCommand):
             " --facet, --expand",
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            workspace = get_or_create_workspace(slug=options["workspace"])
-            scope = site_scope(
-                workspace=workspace,
-                collections=options["collection"],
-                filter=options["filter"],
-                versions=options["versions"],
-            )
-            if options["csv"]:
-                asked = SearchQuery(
-                    options["query"],
-                    expand="none",
-                    **_query_options(options),
-                )
-                for piece in csv_chunks(export_hits(asked, scope=scope, link=lambda hit: hit.url)):
-                    self.stdout.write(piece.decode(), ending="")
-                return
-            result = search(
-                options["query"],
-                scope=scope,
-                k=options["k"],
-                expand=options["expand"],
-                facets=options["facet"],
-                **_query_options(options),
-            )
-        except (RagsiteError, InferenceError) as error:
-            raise CommandError(str(error), returncode=FATAL) from error
+    def run(self, options: Options) -> None:
+        workspace = get_or_create_workspace(slug=options["workspace"])
+        scope = site_scope(
+            workspace=workspace,
+            collections=options["collection"],
+            filter=options["filter"],
+            versions=options["versions"],
+        )
+        query = SearchQuery.read(options["query"], options)
+        if options["csv"]:
+            query = replace(query, expand="none")
+            for piece in export_hits(query, scope=scope, kind="csv", link=lambda hit: hit.url):
+                self.stdout.write(piece.decode(), ending="")
+            return
+        result = search(query, scope=scope, k=options["k"], facets=options["facet"])
         record_search(result=result, scope=scope, user=None, source="command")
         if options["json"]:
             self.stdout.write(
@@ -155,13 +120,15 @@ class Command(BaseCommand):
         else:
             self._print(result, options)
 
-    def _print(self, result: SearchResult, options: dict[str, Any]) -> None:
+    def _print(self, result: SearchResult, options: Options) -> None:
         for note in result.notes:
             self.stderr.write(note)
         if result.suggestion and not result.is_corrected:
             self.stderr.write(f"Did you mean: {result.suggestion}")
         for hit in result.hits:
-            self._print_hit(hit)
+            heading, *lines = hit_lines(hit)
+            self.stdout.write(self.style.MIGRATE_HEADING(f"{hit.rank}. {hit.title}") + heading)
+            self.stdout.write("\n".join([*(f"   {line}" for line in lines), "", ""]))
         for name, values in result.facets.items() if options["facet"] else ():
             labels = ", ".join(
                 f"{value.label} {value.count}" for value in values[:MAX_FACET_VALUES]
@@ -174,33 +141,29 @@ class Command(BaseCommand):
         text = listed if result.total == len(result.hits) else f"{len(result.hits)} of {listed}"
         self.stdout.write(f"{text} · {result.milliseconds:.0f} ms · {methods}")
 
-    def _print_hit(self, hit: Hit) -> None:
-        heading = " > ".join(hit.heading_path)
-        self.stdout.write(
-            self.style.MIGRATE_HEADING(f"{hit.rank}. {hit.title}")
-            + ("" if hit.is_current else f" (version {hit.version}, superseded)")
-            + (f" · {heading}" if heading else "")
-        )
-        text = hit.surroundings.text if hit.surroundings else hit.snippet.text
-        self.stdout.write("   " + " ".join(text.split()))
-        scores = [f"fused {hit.fused:z.3f}"]
-        scores += [f"similarity {hit.similarity:z.3f}"] if hit.similarity is not None else []
-        scores += [f"bm25 {hit.lexical:z.2f}"] if hit.lexical is not None else []
-        scores += [f"rerank {hit.rerank:z.3f}"] if hit.rerank is not None else []
-        scores += [f"graph {hit.graph:.2f}"] if hit.graph is not None else []
-        self.stdout.write(f"   {hit.collection_slug} · {' · '.join(scores)}")
-        if hit.path:
-            self.stdout.write("   over " + " > ".join(stop.name for stop in hit.path))
-        for passage in hit.related:
-            over = " > ".join(stop.name for stop in passage.path[1:-1]) or "beside it"
-            self.stdout.write(f"   + {passage.title} ({over}): {shortened(passage.text)}")
-        self.stdout.write("")
 
-
-def _query_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Search options from the command line, as fields of SearchQuery."""
-    weights = arm_weights(options["alpha"], options["beta"])
-    return {"weights": weights, **{name: options[name] for name in QUERY_OPTIONS}}
+def hit_lines(hit: Hit) -> Iterator[str]:
+    """Version and headings, text, scores, and what the graph says."""
+    heading = " > ".join(hit.heading_path)
+    version = "" if hit.is_current else f" (version {hit.version}, superseded)"
+    yield version + (f" · {heading}" if heading else "")
+    text = hit.surroundings.text if hit.surroundings else hit.snippet.text
+    yield " ".join(text.split())
+    scores = {
+        "similarity": (hit.similarity, "z.3f"),
+        "bm25": (hit.lexical, "z.2f"),
+        "rerank": (hit.rerank, "z.3f"),
+        "graph": (hit.graph, ".2f"),
+    }
+    found = [
+        f"{name} {score:{form}}" for name, (score, form) in scores.items() if score is not None
+    ]
+    yield f"{hit.collection_slug} · {' · '.join([f'fused {hit.fused:z.3f}', *found])}"
+    if hit.path:
+        yield "over " + " > ".join(stop.name for stop in hit.path)
+    for passage in hit.related:
+        over = " > ".join(stop.name for stop in passage.path[1:-1]) or "beside it"
+        yield f"+ {passage.title} ({over}): {shortened(passage.text)}"
 
 
 def shortened(text: str, *, characters: int = 160) -> str:
